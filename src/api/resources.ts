@@ -1,0 +1,30 @@
+import type { Resource } from './object.ts';
+
+const resource = (group: string, version: string, plural: string, kind: string, namespaced = true): Resource => ({
+  group,
+  version,
+  plural,
+  kind,
+  namespaced,
+});
+
+/** The resources of Kubernetes and its neighbours that the program touches. Our own kinds carry theirs in api/<half>/. */
+export const pods = resource('', 'v1', 'pods', 'Pod');
+export const namespaces = resource('', 'v1', 'namespaces', 'Namespace', false);
+export const secrets = resource('', 'v1', 'secrets', 'Secret');
+export const serviceAccounts = resource('', 'v1', 'serviceaccounts', 'ServiceAccount');
+export const events = resource('events.k8s.io', 'v1', 'events', 'Event');
+export const leases = resource('coordination.k8s.io', 'v1', 'leases', 'Lease');
+export const roles = resource('rbac.authorization.k8s.io', 'v1', 'roles', 'Role');
+export const roleBindings = resource('rbac.authorization.k8s.io', 'v1', 'rolebindings', 'RoleBinding');
+export const deployments = resource('apps', 'v1', 'deployments', 'Deployment');
+export const statefulSets = resource('apps', 'v1', 'statefulsets', 'StatefulSet');
+export const daemonSets = resource('apps', 'v1', 'daemonsets', 'DaemonSet');
+export const rollouts = resource('argoproj.io', 'v1alpha1', 'rollouts', 'Rollout');
+export const customResourceDefinitions = resource(
+  'apiextensions.k8s.io',
+  'v1',
+  'customresourcedefinitions',
+  'CustomResourceDefinition',
+  false,
+);

@@ -1,0 +1,67 @@
+/**
+ * Time as the rest of the program sees it: instants are epoch milliseconds (number), durations are milliseconds.
+ * Only this file may touch the platform's clock and timers; lint enforces it.
+ */
+
+/** Cancels what was scheduled; calling it again, or after the callback ran, does nothing. */
+export type Cancel = () => void;
+
+export interface Clock {
+  /** Wall clock, epoch milliseconds. May jump in both directions. */
+  now(): number;
+  /** Milliseconds since an arbitrary origin; never goes backwards, unaffected by changes of the wall clock. */
+  monotonic(): number;
+  /** Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time. A pending call does not keep the process alive. */
+  schedule(delayMs: number, callback: () => void): Cancel;
+}
+
+/** Node fires timers above 2^31 - 1 ms at once; longer waits are made of several. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  schedule(delayMs, callback) {
+    let timer: NodeJS.Timeout;
+    const arm = (leftMs: number): void => {
+      const stepMs = Math.min(Math.max(0, leftMs), LONGEST_TIMER_MS);
+      timer = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : callback()), stepMs);
+      timer.unref();
+    };
+    arm(delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** `2026-11-21T09:30:00Z`: RFC 3339 in UTC with whole seconds (rounded down), the form of metav1.Time. */
+export function formatTime(instantMs: number): string {
+  return `${new Date(Math.floor(instantMs / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+}
+
+/** `2026-11-21T09:30:00.123000Z`: the form of metav1.MicroTime (Lease, Event). */
+export function formatMicroTime(instantMs: number): string {
+  return `${new Date(Math.floor(instantMs)).toISOString().slice(0, 23)}000Z`;
+}
+
+/** The instant of an RFC 3339 timestamp, or undefined when it is not one. */
+export function parseTime(text: string): number | undefined {
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text)) return undefined;
+  const instant = Date.parse(text);
+  return Number.isNaN(instant) ? undefined : instant;
+}
+
+/** Resolves after `delayMs`; rejects with the signal's reason as soon as it aborts. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = (): void => {
+      cancel();
+      reject(signal?.reason);
+    };
+    const cancel = clock.schedule(delayMs, () => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    });
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}

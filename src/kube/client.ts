@@ -1,0 +1,94 @@
+import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly fieldManager?: string;
+  readonly dryRun?: boolean;
+  /** Writes to `/status` or another subresource instead of the object. */
+  readonly subresource?: string;
+}
+
+export interface ListOptions extends CallOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Page size. Default 500. */
+  readonly limit?: number;
+  /** `"0"` accepts a cached answer; absent reads the latest. */
+  readonly resourceVersion?: string;
+}
+
+export interface DeleteOptions extends CallOptions {
+  /** Deletes only the object with this uid; another one under the name answers 409. */
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
+  readonly gracePeriodSeconds?: number;
+}
+
+export interface JsonPatchOp {
+  readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
+  readonly path: string;
+  readonly value?: unknown;
+  readonly from?: string;
+}
+
+export interface AccessQuestion {
+  readonly user: string;
+  readonly groups?: readonly string[];
+  readonly uid?: string;
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+}
+
+export interface ListPage {
+  readonly items: KubeObject[];
+  readonly resourceVersion: string;
+}
+
+/**
+ * Raw objects by resource over one pooled connection set. Every method rejects with ApiError (code, reason, retryAfterMs) on an
+ * answer that is not 2xx and with TransportError when no answer came. Reads are retried with jitter; writes only where the server
+ * said that it did not act (429 and 503 with Retry-After, connection refused).
+ */
+export interface Client {
+  get(resource: Resource, name: ObjectName, options?: CallOptions & { subresource?: string }): Promise<KubeObject>;
+  /** All pages, in order; rejects as a whole. */
+  list(resource: Resource, options?: ListOptions): Promise<ListPage>;
+  create(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
+  mergePatch(resource: Resource, name: ObjectName, patch: unknown, options?: WriteOptions): Promise<KubeObject>;
+  jsonPatch(
+    resource: Resource,
+    name: ObjectName,
+    ops: readonly JsonPatchOp[],
+    options?: WriteOptions,
+  ): Promise<KubeObject>;
+  /** Replaces (PUT) the object; `metadata.resourceVersion` in it makes it optimistic. */
+  replace(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
+  /** Server-side apply. */
+  apply(
+    resource: Resource,
+    object: KubeObject,
+    options: WriteOptions & { fieldManager: string; force?: boolean },
+  ): Promise<KubeObject>;
+  /** Resolves to false when the object was not there. */
+  delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<boolean>;
+  /** A token of a ServiceAccount by the TokenRequest API. */
+  createToken(
+    serviceAccount: ObjectName,
+    request: { audiences?: string[]; expirationSeconds: number; boundObject?: unknown },
+    options?: CallOptions,
+  ): Promise<{ token: string; expiresAt: string }>;
+  /** SubjectAccessReview: may this user do that? */
+  isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
+  /** GET of a raw path, parsed as JSON (`/version`, discovery). */
+  raw(path: string, options?: CallOptions): Promise<unknown>;
+}

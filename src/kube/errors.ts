@@ -1,0 +1,35 @@
+/** An answer of the apiserver that is not 2xx: its Status object in short. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  constructor(
+    /** HTTP status code. */
+    readonly code: number,
+    /** metav1.StatusReason, for example `NotFound`, `AlreadyExists`, `Conflict`, `Expired`; empty when the body was no Status. */
+    readonly reason: string,
+    message: string,
+    /** From the Retry-After header or Status.details, milliseconds. */
+    readonly retryAfterMs?: number,
+  ) {
+    super(message);
+  }
+}
+
+/** The request may or may not have reached the server: no complete answer came back. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+  constructor(
+    message: string,
+    override readonly cause: unknown,
+    /** True when the server certainly did not act on it (connection refused, TLS failure, never sent). */
+    readonly notSent: boolean,
+  ) {
+    super(message);
+  }
+}
+
+export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
+export const isAlreadyExists = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
+export const isConflict = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
+export const isGone = (error: unknown): boolean => error instanceof ApiError && error.code === 410;

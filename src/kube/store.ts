@@ -1,0 +1,49 @@
+import type { KubeObject, Resource } from '../api/object.ts';
+
+/** What a store keeps of an object: always these, plus what the projection picks. */
+export interface Projected {
+  readonly key: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+}
+
+export type StoreEvent<T> =
+  | { readonly type: 'added'; readonly key: string; readonly now: T }
+  | { readonly type: 'updated'; readonly key: string; readonly before: T; readonly now: T }
+  | { readonly type: 'deleted'; readonly key: string; readonly before: T };
+
+export interface StoreSpec<T extends Projected> {
+  readonly resource: Resource;
+  /** One namespace; absent means all. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Picks the fields that are used; managedFields never. Must not throw; returning undefined leaves the object out. */
+  readonly project: (object: KubeObject) => T | undefined;
+  /** Named indexes: each maps an object to the values under which it is found. */
+  readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
+  /** True for kinds that may not be installed (Argo Rollout): the store then counts as synced while the kind is absent. */
+  readonly optional?: boolean;
+}
+
+/** A live, projected copy of one list-watch. Reads never block; listeners get events in order and may throw without harm. */
+export interface Store<T extends Projected> {
+  readonly resource: Resource;
+  get(key: string): T | undefined;
+  list(): Iterable<T>;
+  byIndex(index: string, value: string): readonly T[];
+  /** Calls back for everything present, then for each change; returns the unsubscribe. */
+  subscribe(listener: (event: StoreEvent<T>) => void): () => void;
+  /** True once the first list is complete (or the optional kind is known to be absent). */
+  readonly synced: boolean;
+  /** Resolves when synced; rejects when the store is closed or `signal` aborts first. */
+  whenSynced(signal?: AbortSignal): Promise<void>;
+  /** Milliseconds since the last byte from the server (list answer, event or bookmark); Infinity before the first. */
+  readonly ageMs: number;
+}
+
+/** A reference-counted handle; the watch ends when the last one is released. */
+export interface StoreHandle<T extends Projected> {
+  readonly store: Store<T>;
+  release(): void;
+}
