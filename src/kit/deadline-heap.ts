@@ -1,0 +1,100 @@
+interface Entry<K> {
+  readonly key: K;
+  at: number;
+  /** Keeps equal deadlines in the order in which they were set. */
+  order: number;
+  index: number;
+}
+
+/** Keys by the instant at which each is due, earliest first; equal instants come in the order of `set`. Changes cost O(log n). */
+export class DeadlineHeap<K> {
+  readonly #heap: Entry<K>[] = [];
+  readonly #byKey = new Map<K, Entry<K>>();
+  #order = 0;
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /** Adds `key`, or moves it to its new instant. */
+  set(key: K, at: number): void {
+    this.#order += 1;
+    const known = this.#byKey.get(key);
+    if (known) {
+      known.at = at;
+      known.order = this.#order;
+      this.#settle(known);
+      return;
+    }
+    const entry: Entry<K> = { key, at, order: this.#order, index: this.#heap.length };
+    this.#heap.push(entry);
+    this.#byKey.set(key, entry);
+    this.#rise(entry);
+  }
+
+  get(key: K): number | undefined {
+    return this.#byKey.get(key)?.at;
+  }
+
+  delete(key: K): boolean {
+    const entry = this.#byKey.get(key);
+    if (!entry) return false;
+    this.#byKey.delete(key);
+    const last = this.#heap.pop();
+    if (last && last !== entry) {
+      this.#place(last, entry.index);
+      this.#settle(last);
+    }
+    return true;
+  }
+
+  peek(): { readonly key: K; readonly at: number } | undefined {
+    return this.#heap[0];
+  }
+
+  /** Removes and returns every key with `at <= now`, earliest first. */
+  popDue(now: number): K[] {
+    const due: K[] = [];
+    for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
+      this.delete(first.key);
+      due.push(first.key);
+    }
+    return due;
+  }
+
+  #settle(entry: Entry<K>): void {
+    this.#rise(entry);
+    this.#sink(entry);
+  }
+
+  #rise(entry: Entry<K>): void {
+    while (entry.index > 0) {
+      const parentIndex = (entry.index - 1) >> 1;
+      const parent = this.#heap[parentIndex];
+      if (!parent || !isBefore(entry, parent)) return;
+      this.#place(parent, entry.index);
+      this.#place(entry, parentIndex);
+    }
+  }
+
+  #sink(entry: Entry<K>): void {
+    for (;;) {
+      const left = this.#heap[2 * entry.index + 1];
+      const right = this.#heap[2 * entry.index + 2];
+      const child = left && right && isBefore(right, left) ? right : left;
+      if (!child || !isBefore(child, entry)) return;
+      const childIndex = child.index;
+      this.#place(child, entry.index);
+      this.#place(entry, childIndex);
+    }
+  }
+
+  #place(entry: Entry<K>, index: number): void {
+    this.#heap[index] = entry;
+    entry.index = index;
+  }
+}
+
+function isBefore<K>(a: Entry<K>, b: Entry<K>): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}

@@ -1,0 +1,101 @@
+import { quote } from './errors.ts';
+
+const NS = 1n;
+const US = 1000n * NS;
+const MS = 1000n * US;
+const SECOND = 1000n * MS;
+const MINUTE = 60n * SECOND;
+const HOUR = 60n * MINUTE;
+
+/** Both micro signs: U+00B5, which Go prints, and U+03BC, the Greek letter. */
+const UNITS: ReadonlyMap<string, bigint> = new Map([
+  ['ns', NS],
+  ['us', US],
+  ['\u00b5s', US],
+  ['\u03bcs', US],
+  ['ms', MS],
+  ['s', SECOND],
+  ['m', MINUTE],
+  ['h', HOUR],
+]);
+
+/** 2^63: the magnitude of Go's smallest duration, one more than that of the largest. */
+const LIMIT = 1n << 63n;
+
+const ALLOWED = 'allowed are numbers with a unit of ns, us, µs, ms, s, m or h, for example "30m" or "1h30m"';
+
+export type ParsedDuration = { readonly ns: bigint } | { readonly error: string };
+
+/** Go has no such limit; a longer text can only be an attempt to keep us busy. */
+const MAX_LENGTH = 256;
+
+/** Reads what Go's time.ParseDuration reads, to the same nanosecond, and refuses what it refuses. */
+export function parseGoDuration(text: string): ParsedDuration {
+  if (text.length > MAX_LENGTH) return { error: `${quote(text)} is longer than ${MAX_LENGTH} characters: ${ALLOWED}` };
+  const unsigned = /^[-+]/.test(text) ? text.slice(1) : text;
+  if (unsigned === '0') return { ns: 0n };
+  if (unsigned === '') return { error: `${quote(text)} is not a duration: ${ALLOWED}` };
+
+  let total = 0n;
+  const part = /([0-9]*)(?:(\.)([0-9]*))?([^0-9.]*)/y;
+  while (part.lastIndex < unsigned.length) {
+    const [, whole = '', , fraction = '', unitName = ''] = part.exec(unsigned) ?? [];
+    if (whole === '' && fraction === '') return { error: `${quote(text)} is not a duration: ${ALLOWED}` };
+    if (unitName === '') return { error: `${quote(text)} has a number without a unit: ${ALLOWED}` };
+    const unit = UNITS.get(unitName);
+    if (unit === undefined) return { error: `${quote(text)} has the unknown unit ${quote(unitName)}: ${ALLOWED}` };
+    total += wholeNs(whole, unit) + fractionNs(fraction, unit);
+    if (total > LIMIT) return outOfRange(text);
+  }
+  if (text.startsWith('-')) return { ns: -total };
+  return total === LIMIT ? outOfRange(text) : { ns: total };
+}
+
+function outOfRange(text: string): ParsedDuration {
+  return { error: `${quote(text)} is out of range: a duration is at most about 292 years (2562047h47m16.854775807s)` };
+}
+
+/** More digits than 2^63 has are out of range whatever the unit. */
+function wholeNs(digits: string, unit: bigint): bigint {
+  const significant = digits.replace(/^0+/, '');
+  return significant.length > 19 ? LIMIT + 1n : BigInt(significant) * unit;
+}
+
+/** In Go the fraction goes through float64 and keeps only the digits that fit into an int64; so does it here. */
+function fractionNs(digits: string, unit: bigint): bigint {
+  let value = 0n;
+  let scale = 1;
+  for (const digit of digits) {
+    if (value > (LIMIT - 1n) / 10n) break;
+    const next = value * 10n + BigInt(digit);
+    if (next > LIMIT) break;
+    value = next;
+    scale *= 10;
+  }
+  return value === 0n ? 0n : BigInt(Math.trunc(Number(value) * (Number(unit) / scale)));
+}
+
+/** Whole milliseconds, rounded towards zero: a window never gets longer by rounding. */
+export function toMilliseconds(ns: bigint): number {
+  return Number(ns / MS);
+}
+
+/** What Go's Duration.String prints: `1h30m0s`, `1.5s`, `250ms`, `2µs`, `0s`. `parseGoDuration` reads it back to the same value. */
+export function formatGoDuration(ns: bigint): string {
+  if (ns === 0n) return '0s';
+  const sign = ns < 0n ? '-' : '';
+  const value = ns < 0n ? -ns : ns;
+  if (value < US) return `${sign}${value}ns`;
+  if (value < MS) return `${sign}${decimal(value, US)}µs`;
+  if (value < SECOND) return `${sign}${decimal(value, MS)}ms`;
+  const hours = value >= HOUR ? `${value / HOUR}h` : '';
+  const minutes = value >= MINUTE ? `${(value % HOUR) / MINUTE}m` : '';
+  return `${sign}${hours}${minutes}${decimal(value % MINUTE, SECOND)}s`;
+}
+
+/** `value / unit` without trailing zeros; `unit` is a power of ten. */
+function decimal(value: bigint, unit: bigint): string {
+  const places = unit.toString().length - 1;
+  const fraction = (value % unit).toString().padStart(places, '0').replace(/0+$/, '');
+  return fraction === '' ? `${value / unit}` : `${value / unit}.${fraction}`;
+}

@@ -1,0 +1,137 @@
+import { quote } from './errors.ts';
+
+/** metav1.LabelSelector by shape; the content is checked when it is compiled. */
+export interface SelectorShape {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: string;
+    readonly values?: readonly string[];
+  }[];
+}
+
+interface Requirement {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+  readonly values: ReadonlySet<string>;
+}
+
+type Requirements = { readonly requirements: readonly Requirement[] } | { readonly error: string };
+
+const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
+const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+const PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+export type CompiledSelector =
+  | { readonly matches: (labels: Readonly<Record<string, string>> | undefined) => boolean }
+  | { readonly error: string };
+
+/** An absent selector matches nothing, an empty one everything; what Kubernetes would refuse is an error that says what is allowed. */
+export function compileSelector(selector: SelectorShape | undefined): CompiledSelector {
+  if (selector === undefined || selector === null) return { matches: () => false };
+  const read = requirementsOf(selector);
+  if ('error' in read) return read;
+  return { matches: (labels) => read.requirements.every((requirement) => isMet(requirement, labels ?? {})) };
+}
+
+/** The selector as the `labelSelector` query of a list or watch; '' for the empty one. An absent selector has no such form. */
+export function formatSelector(selector: SelectorShape): { readonly text: string } | { readonly error: string } {
+  const read = requirementsOf(selector);
+  return 'error' in read ? read : { text: read.requirements.map(formatRequirement).join(',') };
+}
+
+function isMet({ key, operator, values }: Requirement, labels: Readonly<Record<string, string>>): boolean {
+  // Own properties only: `constructor` is a legal label key.
+  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.has(value);
+    case 'NotIn':
+      return value === undefined || !values.has(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+  }
+}
+
+function formatRequirement({ key, operator, values }: Requirement): string {
+  const list = [...values].sort();
+  switch (operator) {
+    case 'In':
+      return list.length === 1 ? `${key}=${list[0]}` : `${key} in (${list.join(',')})`;
+    case 'NotIn':
+      return `${key} notin (${list.join(',')})`;
+    case 'Exists':
+      return key;
+    case 'DoesNotExist':
+      return `!${key}`;
+  }
+}
+
+function requirementsOf(selector: SelectorShape): Requirements {
+  const requirements: Requirement[] = [];
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  if (!isPlain(matchLabels)) return { error: 'matchLabels is a map of label keys to values' };
+  if (!Array.isArray(matchExpressions)) return { error: 'matchExpressions is a list' };
+  for (const [key, value] of Object.entries(matchLabels).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const requirement = requirementOf(`matchLabels[${quote(key)}]`, key, 'In', [value]);
+    if ('error' in requirement) return requirement;
+    requirements.push(requirement);
+  }
+  for (const [i, expression] of matchExpressions.entries()) {
+    const where = `matchExpressions[${i}]`;
+    if (!isPlain(expression)) return { error: `${where} is an object with key, operator and values` };
+    const { key, operator, values } = expression;
+    const requirement = requirementOf(where, key, operator, values ?? []);
+    if ('error' in requirement) return requirement;
+    requirements.push(requirement);
+  }
+  return { requirements };
+}
+
+function requirementOf(
+  where: string,
+  key: unknown,
+  operatorName: unknown,
+  values: unknown,
+): Requirement | { readonly error: string } {
+  if (!isLabelKey(key)) {
+    return {
+      error: `${where}: ${shown(key)} is not a label key: allowed is [prefix/]name, for example app.kubernetes.io/name`,
+    };
+  }
+  const operator = OPERATORS.find((name) => name === operatorName);
+  if (!operator)
+    return { error: `${where}: operator ${shown(operatorName)} is unknown: allowed are ${OPERATORS.join(', ')}` };
+  if (!Array.isArray(values)) return { error: `${where}: values is a list of strings` };
+  const bad = values.find((value) => !isLabelValue(value));
+  if (values.length > 0 && values.some((value) => !isLabelValue(value))) {
+    return { error: `${where}: ${shown(bad)} is not a label value: at most 63 letters, digits, - _ or ., or empty` };
+  }
+  const wantsValues = operator === 'In' || operator === 'NotIn';
+  if (wantsValues !== values.length > 0) {
+    return { error: `${where}: operator ${operator} takes ${wantsValues ? 'at least one value' : 'no values'}` };
+  }
+  return { key, operator, values: new Set(values) };
+}
+
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isLabelKey(key: unknown): key is string {
+  if (typeof key !== 'string' || key.length > 317) return false;
+  const slash = key.indexOf('/');
+  if (slash < 0) return NAME.test(key);
+  const prefix = key.slice(0, slash);
+  return prefix.length <= 253 && PREFIX.test(prefix) && NAME.test(key.slice(slash + 1));
+}
+
+function isLabelValue(value: unknown): value is string {
+  return typeof value === 'string' && (value === '' || NAME.test(value));
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? quote(value) : `a value of type ${typeof value}`;
+}

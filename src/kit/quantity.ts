@@ -1,0 +1,116 @@
+import { quote } from './errors.ts';
+
+/** An amount of CPU, memory or storage, exact to a billionth as in Kubernetes' resource.Quantity. */
+export interface Quantity {
+  readonly nano: bigint;
+  /** The family of suffixes it was written in, in which it is printed again. */
+  readonly format: 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
+}
+
+export type ParsedQuantity = { readonly quantity: Quantity } | { readonly error: string };
+
+const ONE = 10n ** 9n;
+/** Kubernetes caps larger amounts at 2^63 - 1. */
+const CAP = ((1n << 63n) - 1n) * ONE;
+const MAX_LENGTH = 256;
+const ALLOWED =
+  'allowed are numbers with no suffix, one of n u m k M G T P E, one of Ki Mi Gi Ti Pi Ei, or an exponent, for example "500m", "2Gi" or "1e3"';
+
+const DECIMAL_EXPONENTS: ReadonlyMap<string, number> = new Map([
+  ['n', -9],
+  ['u', -6],
+  ['m', -3],
+  ['', 0],
+  ['k', 3],
+  ['M', 6],
+  ['G', 9],
+  ['T', 12],
+  ['P', 15],
+  ['E', 18],
+]);
+const BINARY_SUFFIXES: readonly string[] = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+
+/**
+ * Reads an int-or-string quantity. What is finer than a billionth is rounded up (away from zero), what is larger than
+ * 2^63 - 1 becomes 2^63 - 1, both as Kubernetes does.
+ */
+export function parseQuantity(value: unknown): ParsedQuantity {
+  if (typeof value === 'number' && Number.isSafeInteger(value)) {
+    return { quantity: { nano: capped(BigInt(value) * ONE), format: 'DecimalSI' } };
+  }
+  if (typeof value !== 'string') return { error: `a quantity is a string or a whole number: ${ALLOWED}` };
+  const [, sign, whole = '', fraction = '', suffix = ''] =
+    (value.length <= MAX_LENGTH && /^([-+]?)([0-9]*)(?:\.([0-9]*))?(\D.*)?$/.exec(value)) || [];
+  const scale = sign === undefined || whole + fraction === '' ? undefined : scaleOf(suffix);
+  if (scale === undefined) return { error: `${quote(value)} is not a quantity: ${ALLOWED}` };
+  const digits = BigInt(whole + fraction);
+  const magnitude =
+    scale.format === 'BinarySI'
+      ? divideUp(digits * ONE * scale.factor, 10n ** BigInt(fraction.length))
+      : shifted(digits, scale.exponent - fraction.length + 9);
+  return { quantity: { nano: capped(sign === '-' ? -magnitude : magnitude), format: scale.format } };
+}
+
+type Scale =
+  | { readonly format: 'BinarySI'; readonly factor: bigint }
+  | { readonly format: 'DecimalSI' | 'DecimalExponent'; readonly exponent: number };
+
+function scaleOf(suffix: string): Scale | undefined {
+  const exponent = DECIMAL_EXPONENTS.get(suffix);
+  if (exponent !== undefined) return { format: 'DecimalSI', exponent };
+  const binary = BINARY_SUFFIXES.indexOf(suffix);
+  if (binary >= 0) return { format: 'BinarySI', factor: 1024n ** BigInt(binary + 1) };
+  if (/^[eE][-+]?[0-9]+$/.test(suffix)) return { format: 'DecimalExponent', exponent: Number(suffix.slice(1)) };
+  return undefined;
+}
+
+/** `digits * 10^exponent`, rounded up. The exponent is hostile: beyond the length of any accepted text it changes nothing more. */
+function shifted(digits: bigint, exponent: number): bigint {
+  if (digits === 0n) return 0n;
+  const bounded = BigInt(Math.max(-2 * MAX_LENGTH, Math.min(2 * MAX_LENGTH, exponent)));
+  return bounded >= 0n ? digits * 10n ** bounded : divideUp(digits, 10n ** -bounded);
+}
+
+function divideUp(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor;
+}
+
+function capped(nano: bigint): bigint {
+  if (nano > CAP) return CAP;
+  return nano < -CAP ? -CAP : nano;
+}
+
+/** Below 0 when `a < b`, 0 when they are equal (whatever their suffixes), above 0 when `a > b`. */
+export function compareQuantities(a: Quantity, b: Quantity): number {
+  if (a.nano === b.nano) return 0;
+  return a.nano < b.nano ? -1 : 1;
+}
+
+/** The canonical form: no fraction, the largest suffix that loses nothing. Binary amounts under 1024 and fractional ones print as decimal. */
+export function formatQuantity({ nano, format }: Quantity): string {
+  const magnitude = nano < 0n ? -nano : nano;
+  const sign = nano < 0n ? '-' : '';
+  if (magnitude === 0n) return '0';
+  if (format === 'BinarySI' && magnitude >= 1024n * ONE && magnitude % ONE === 0n) {
+    return `${sign}${withBinarySuffix(magnitude / ONE)}`;
+  }
+  let number = magnitude;
+  let exponent = -9;
+  while (number % 1000n === 0n && exponent < 18) {
+    number /= 1000n;
+    exponent += 3;
+  }
+  if (format === 'DecimalExponent') return `${sign}${number}${exponent === 0 ? '' : `e${exponent}`}`;
+  const suffix = [...DECIMAL_EXPONENTS].find(([, power]) => power === exponent)?.[0] ?? '';
+  return `${sign}${number}${suffix}`;
+}
+
+function withBinarySuffix(amount: bigint): string {
+  let number = amount;
+  let power = 0;
+  while (number % 1024n === 0n && power < BINARY_SUFFIXES.length) {
+    number /= 1024n;
+    power += 1;
+  }
+  return `${number}${BINARY_SUFFIXES[power - 1] ?? ''}`;
+}
