@@ -1,0 +1,146 @@
+import type { Violation } from './policy.ts';
+import { type QuoteContext, quoteForShell, scanShell, startOfCommand } from './shell-quote.ts';
+
+/** What of a pod an access command may speak of. */
+export interface CommandSubject {
+  readonly namespace: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+type Placeholder =
+  | { readonly kind: 'name' | 'namespace' }
+  | { readonly kind: 'label' | 'annotation'; readonly key: string };
+
+type Segment =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly context: QuoteContext };
+
+/** A parsed `accessConfig.accessCommand`: parse once, render for any number of pods. */
+export type AccessCommand = readonly Segment[];
+
+/** The placeholders that an access command may use, as they are written. */
+export const ALLOWED_PLACEHOLDERS = [
+  '{{ .Metadata.Name }}',
+  '{{ .Metadata.Namespace }}',
+  '{{ index .Metadata.Labels "key" }}',
+  '{{ index .Metadata.Annotations "key" }}',
+] as const;
+
+/** Longest command, template or rendered, in UTF-16 units: it has to fit in a condition's message. */
+const MAX_LENGTH = 4096;
+const FIELD = 'spec.accessConfig.accessCommand';
+const PLACEHOLDER =
+  /\{\{[ \t]*(?:\.Metadata\.(Name|Namespace)|index[ \t]+\.Metadata\.(Labels|Annotations)[ \t]+"([^"\\{}]{1,317})")[ \t]*\}\}/y;
+/** Controls, invisible format characters (bidi overrides among them), line separators, lone surrogates: they rewrite what a terminal shows. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
+
+/** Not a template engine: only ALLOWED_PLACEHOLDERS are known, everything else between braces is refused. White space at both ends is dropped. */
+export function parseAccessCommand(
+  source: string,
+): { readonly command: AccessCommand } | { readonly violation: Violation } {
+  const text = source.trim();
+  if (text === '') return refuse('is empty; leave it out to get the default command');
+  if (text.length > MAX_LENGTH) return refuse(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed`);
+  if (UNPRINTABLE.test(text)) {
+    return refuse(`contains ${nameOfCharacter(text)}; line breaks, control and invisible characters are not allowed`);
+  }
+  const segments: Segment[] = [];
+  let context = startOfCommand;
+  let at = 0;
+  while (at < text.length) {
+    const opening = text.indexOf('{{', at);
+    const literal = text.slice(at, opening < 0 ? text.length : opening);
+    if (literal !== '') {
+      segments.push({ kind: 'literal', text: literal });
+      context = scanShell(context, literal);
+    }
+    if (opening < 0) break;
+    PLACEHOLDER.lastIndex = opening;
+    const match = PLACEHOLDER.exec(text);
+    if (!match) return refuse(`contains ${JSON.stringify(excerpt(text, opening))}; ${allowed()}`);
+    segments.push({ kind: 'value', placeholder: placeholderOf(match), context });
+    context = scanShell(context, 'x');
+    at = PLACEHOLDER.lastIndex;
+  }
+  return { command: segments };
+}
+
+/**
+ * Fills the command in for one pod. Values are quoted for a POSIX shell where they need it. A label or annotation that the
+ * pod lacks, one with characters that would change the command or the terminal, and a command grown too long are refused.
+ */
+export function renderAccessCommand(
+  command: AccessCommand,
+  pod: CommandSubject,
+): { readonly text: string } | { readonly violation: Violation } {
+  let text = '';
+  for (const segment of command) {
+    if (segment.kind === 'literal') {
+      text += segment.text;
+      continue;
+    }
+    const what = describe(segment.placeholder);
+    const value = lookUp(segment.placeholder, pod);
+    if (value === undefined || value === '') {
+      return refuse(`names ${what}, which pod ${pod.name} does not have; add it to the pod or remove the placeholder`);
+    }
+    if (UNPRINTABLE.test(value)) {
+      return refuse(`names ${what}, whose value on pod ${pod.name} contains ${nameOfCharacter(value)}`);
+    }
+    if (value.startsWith('-')) {
+      return refuse(`names ${what}, whose value on pod ${pod.name} begins with "-" and would be read as an option`);
+    }
+    const quoted = quoteForShell(value, segment.context);
+    if (quoted === undefined) {
+      return refuse(
+        `names ${what} inside quotes or a substitution or behind a backslash, and its value on pod ${pod.name} has ` +
+          'characters that mean something to a shell there; let the placeholder stand by itself',
+      );
+    }
+    text += quoted;
+    if (text.length > MAX_LENGTH) break;
+  }
+  if (text.length > MAX_LENGTH)
+    return refuse(`becomes longer than ${MAX_LENGTH} characters when filled in for pod ${pod.name}`);
+  return { text };
+}
+
+function placeholderOf(match: RegExpExecArray): Placeholder {
+  if (match[1] !== undefined) return { kind: match[1] === 'Name' ? 'name' : 'namespace' };
+  return { kind: match[2] === 'Labels' ? 'label' : 'annotation', key: match[3] ?? '' };
+}
+
+function lookUp(placeholder: Placeholder, pod: CommandSubject): string | undefined {
+  if (placeholder.kind === 'name') return pod.name;
+  if (placeholder.kind === 'namespace') return pod.namespace;
+  const map = placeholder.kind === 'label' ? pod.labels : pod.annotations;
+  const value: unknown = Object.hasOwn(map, placeholder.key) ? map[placeholder.key] : undefined;
+  return typeof value === 'string' ? value : undefined;
+}
+
+function describe(placeholder: Placeholder): string {
+  if (placeholder.kind === 'label' || placeholder.kind === 'annotation') {
+    return `${placeholder.kind} ${JSON.stringify(placeholder.key)}`;
+  }
+  return `the ${placeholder.kind}`;
+}
+
+const allowed = (): string => `only these placeholders are allowed: ${ALLOWED_PLACEHOLDERS.join(', ')}`;
+
+/** The offending placeholder as far as it can be told, at most 60 characters. */
+function excerpt(text: string, opening: number): string {
+  const closing = text.indexOf('}}', opening);
+  const end = closing < 0 ? text.length : closing + 2;
+  return end - opening > 60 ? `${text.slice(opening, opening + 57)}...` : text.slice(opening, end);
+}
+
+function nameOfCharacter(text: string): string {
+  const code = UNPRINTABLE.exec(text)?.[0].codePointAt(0) ?? 0;
+  return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+const refuse = (why: string): { readonly violation: Violation } => ({
+  violation: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
+});

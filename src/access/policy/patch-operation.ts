@@ -1,0 +1,66 @@
+import { copyJson, isJsonObject, ownValue } from './json-value.ts';
+import type { Violation } from './policy.ts';
+
+export interface PatchOperation {
+  readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
+  /** Reference tokens of the JSON Pointer, unescaped. */
+  readonly path: readonly string[];
+  /** move and copy only. */
+  readonly from: readonly string[] | undefined;
+  /** add, replace and test only; a copy of what was given. */
+  readonly value: unknown;
+}
+
+const OPERATIONS = ['add', 'remove', 'replace', 'move', 'copy', 'test'] as const;
+const MAX_POINTER = 1024;
+const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
+
+/** The operation at `index` of a template's list, checked as far as it can be without the document; RFC 6902, unknown members ignored. */
+export function parsePatchOperation(
+  raw: unknown,
+  index: number,
+): { readonly operation: PatchOperation } | { readonly violation: Violation } {
+  if (!isJsonObject(raw)) return refuse(index, raw, 'is not an object with op and path');
+  const op = OPERATIONS.find((name) => name === ownValue(raw, 'op'));
+  if (!op) return refuse(index, raw, `op must be one of ${OPERATIONS.join(', ')}`, 'op');
+  const path = parsePointer(ownValue(raw, 'path'));
+  if ('problem' in path) return refuse(index, raw, `path ${path.problem}`, 'path');
+  const needsFrom = op === 'move' || op === 'copy';
+  const from = needsFrom ? parsePointer(ownValue(raw, 'from')) : undefined;
+  if (from && 'problem' in from) return refuse(index, raw, `from ${from.problem}`, 'from');
+  const needsValue = op === 'add' || op === 'replace' || op === 'test';
+  if (needsValue && ownValue(raw, 'value') === undefined) return refuse(index, raw, `${op} needs a value`, 'value');
+  const value = needsValue ? copyJson(ownValue(raw, 'value')) : { value: undefined };
+  if ('problem' in value) return refuse(index, raw, `value ${value.problem}`, 'value');
+  return { operation: { op, path: path.tokens, from: from?.tokens, value: value.value } };
+}
+
+/** RFC 6901; the empty string is the whole document. */
+function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } | { readonly problem: string } {
+  if (typeof pointer !== 'string') return { problem: 'must be a JSON Pointer such as /spec/containers/0/image' };
+  if (pointer.length > MAX_POINTER) return { problem: `is longer than ${MAX_POINTER} characters` };
+  if (pointer === '') return { tokens: [] };
+  if (!pointer.startsWith('/')) return { problem: 'must begin with "/", as in /spec/containers/0/image' };
+  if (/~(?![01])/.test(pointer)) return { problem: 'has a "~" that is neither ~0 (for "~") nor ~1 (for "/")' };
+  const tokens = pointer
+    .slice(1)
+    .split('/')
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return tokens.includes('__proto__') ? { problem: 'must not go through __proto__' } : { tokens };
+}
+
+/** A violation that names the operation's place in the list, its op and its path. */
+export function patchViolation(index: number, raw: unknown, why: string, member?: string): Violation {
+  const label = [ownValue(raw, 'op'), ownValue(raw, 'path')].filter((part) => typeof part === 'string').join(' ');
+  const shown = label.length > 120 ? `${label.slice(0, 117)}...` : label;
+  return {
+    code: 'InvalidPatch',
+    message: `patchSpecOperations[${index}]${shown ? ` (${shown})` : ''}: ${why}`,
+    field: `${FIELD}[${index}]${member ? `.${member}` : ''}`,
+    status: 422,
+  };
+}
+
+const refuse = (index: number, raw: unknown, why: string, member?: string): { readonly violation: Violation } => ({
+  violation: patchViolation(index, raw, why, member),
+});
