@@ -1,0 +1,58 @@
+import { type Static, type TSchemaOptions, Type } from 'typebox';
+import { listOf } from '../schema/fields.ts';
+
+/** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
+export const DURATION_PATTERN = '^(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$';
+
+const duration = (options: TSchemaOptions & { default: string }) =>
+  Type.String({ maxLength: 64, pattern: DURATION_PATTERN, ...options });
+
+/** Who may ask through a template, for how long, and what they are told when access is open. */
+export const accessConfig = Type.Object(
+  {
+    allowedGroups: listOf(Type.String({ minLength: 1, maxLength: 512 }), 256, {
+      description: 'The groups, as the API server knows them, whose members may ask for access through this template.',
+    }),
+    defaultDuration: duration({
+      description: 'How long access stays open when a request does not say, as a Go duration such as 30m or 1h30m.',
+      default: '1h',
+    }),
+    maxDuration: duration({
+      description: 'The longest that a request gets, as a Go duration. Longer requests are cut to it.',
+      default: '24h',
+    }),
+    accessCommand: Type.String({
+      description:
+        'The command that requesters are shown once access is open. Placeholders, all of the pod: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }} and {{ index .Metadata.Annotations "key" }}. Nothing else is replaced.',
+      default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+      maxLength: 4096,
+    }),
+    grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
+      description:
+        'Who is let in: Requester is the person who asked, AllowedGroups is every member of the allowed groups, as Oz does it.',
+      default: 'Requester',
+    }),
+  },
+  {
+    description: 'Who may ask for access, and for how long.',
+    'x-kubernetes-validations': [
+      {
+        rule: "duration(self.defaultDuration) > duration('0s')",
+        message: 'must be longer than nothing, for example 30m',
+        fieldPath: '.defaultDuration',
+      },
+      {
+        rule: "duration(self.maxDuration) > duration('0s')",
+        message: 'must be longer than nothing, for example 24h',
+        fieldPath: '.maxDuration',
+      },
+      {
+        rule: 'duration(self.defaultDuration) <= duration(self.maxDuration)',
+        message: 'defaultDuration must not be longer than maxDuration: lower the one or raise the other',
+        fieldPath: '.defaultDuration',
+      },
+    ],
+  },
+);
+
+export type AccessConfig = Static<typeof accessConfig>;

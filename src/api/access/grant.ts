@@ -1,0 +1,58 @@
+import { type Static, Type } from 'typebox';
+import { listOf, objectName, time } from '../schema/fields.ts';
+import { ownField, type Read, readBySchema } from '../schema/read.ts';
+import { toStructural } from '../schema/to-structural.ts';
+
+const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
+
+/** What was granted, decided once, before anything is created; the only source for the deadline. */
+export const grant = Type.Object(
+  {
+    template: Type.Object(
+      {
+        kind: Type.Union([Type.Literal('PodAccessTemplate'), Type.Literal('ExecAccessTemplate')], {
+          description: 'The kind of the template.',
+        }),
+        name: objectName('The name of the template.'),
+        uid: uid('The uid of the template.'),
+        generation: Type.Integer({
+          description: 'Its generation when access was granted.',
+          minimum: 0,
+          format: 'int64',
+        }),
+      },
+      { description: 'The template as it was when access was granted; later changes do not widen the grant.' },
+    ),
+    subjects: listOf(
+      Type.Object({
+        kind: Type.Union([Type.Literal('User'), Type.Literal('Group')], {
+          description: 'A user, or a group of users.',
+        }),
+        name: Type.String({ description: 'The name of the user or group.', minLength: 1, maxLength: 1024 }),
+      }),
+      256,
+      { description: 'Who is let in.', minItems: 1 },
+    ),
+    pod: Type.Object(
+      {
+        name: objectName('The name of the pod.'),
+        uid: Type.Optional(uid('The uid of the pod, when it existed before the grant.')),
+      },
+      { description: 'The one pod that the grant opens.' },
+    ),
+    planHash: Type.String({ description: 'The SHA-256 of the objects as planned.', minLength: 1, maxLength: 128 }),
+    expiresAt: time('When access ends.'),
+  },
+  { description: 'What was granted. Written once; access ends at expiresAt whatever happens to the template.' },
+);
+
+export type Grant = Static<typeof grant>;
+export type GrantSubject = Grant['subjects'][number];
+export type GrantTemplate = Grant['template'];
+
+const structural = toStructural(grant, 'grant');
+
+/** Reads `status.grant` alone, so that a request which is broken elsewhere still ends on time. Absent is an error. */
+export function readGrant(request: unknown): Read<Grant> {
+  return readBySchema(structural, ownField(ownField(request, 'status'), 'grant'), 'status.grant');
+}

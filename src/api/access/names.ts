@@ -1,0 +1,47 @@
+import type { Resource } from '../object.ts';
+
+export const accessGroup = 'crds.wizardofoz.co';
+export const accessVersion = 'v1alpha1';
+
+/** Holds a request until everything that it opened is closed. */
+export const revokeFinalizer = 'access.drawbridge.dev/revoke';
+/** On every child: the uid of the request that it belongs to. */
+export const requestLabel = 'access.drawbridge.dev/request';
+/** On every child: the hash of the plan that it was created from. */
+export const planHashAnnotation = 'access.drawbridge.dev/plan-hash';
+
+export const requestConditions = {
+  targetTemplateExists: 'TargetTemplateExists',
+  accessDurationsValid: 'AccessDurationsValid',
+  accessStillValid: 'AccessStillValid',
+  accessResourcesCreated: 'AccessResourcesCreated',
+  accessResourcesReady: 'AccessResourcesReady',
+  accessMessage: 'AccessMessage',
+} as const;
+
+export const templateConditions = {
+  templateDurationsValid: 'TemplateDurationsValid',
+  targetRefExists: 'TargetRefExists',
+} as const;
+
+/** Reasons of conditions that are not simply the code of a policy's violation. */
+export const conditionReasons = {
+  success: 'Success',
+  notAcceptable: 'NotAcceptable',
+  notFound: 'NotFound',
+  timeout: 'Timeout',
+  notYetReady: 'NotYetReady',
+  nameCollision: 'NameCollision',
+  denied: 'Denied',
+} as const;
+
+export type RequestCondition = (typeof requestConditions)[keyof typeof requestConditions];
+export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions];
+
+export const accessResource = (plural: string, kind: string): Resource => ({
+  group: accessGroup,
+  version: accessVersion,
+  plural,
+  kind,
+  namespaced: true,
+});

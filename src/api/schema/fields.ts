@@ -1,0 +1,32 @@
+import { type TSchema, type TSchemaOptions, Type } from 'typebox';
+
+/** A list that is replaced as a whole by server-side apply. */
+export const listOf = <Item extends TSchema>(items: Item, maxItems: number, options: TSchemaOptions = {}) =>
+  Type.Array(items, { maxItems, 'x-kubernetes-list-type': 'atomic', ...options });
+
+/** A map of strings, such as labels. */
+export const stringMap = (description: string, valueMaxLength: number) =>
+  Type.Record(Type.String(), Type.String({ maxLength: valueMaxLength }), { description, maxProperties: 128 });
+
+/** The name of an object: whether it is well-formed shows when it is looked up. */
+export const objectName = (description: string) => Type.String({ description, minLength: 1, maxLength: 253 });
+
+/** An instant as RFC 3339 text, for example `2026-11-21T09:30:00Z`. */
+export const time = (description: string) => Type.String({ description, format: 'date-time' });
+
+/** Fields that Kubernetes itself checks when it is given the result; kept as they are. */
+export const opaqueObject = (description: string) =>
+  Type.Unsafe<Record<string, unknown>>({ type: 'object', description, 'x-kubernetes-preserve-unknown-fields': true });
+
+/** Any JSON value, null included. */
+export const anyJson = (description: string) =>
+  Type.Unsafe<unknown>({ description, nullable: true, 'x-kubernetes-preserve-unknown-fields': true });
+
+/** A quantity such as `500m`, `2` or `1Gi`; never negative. */
+export const quantity = (description: string) =>
+  Type.Unsafe<number | string>({
+    description,
+    'x-kubernetes-int-or-string': true,
+    maxLength: 64,
+    pattern: '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$',
+  });

@@ -1,0 +1,84 @@
+import type { Static, TObject } from 'typebox';
+import { apiVersionOf, type ObjectMeta, type Resource } from '../object.ts';
+import { readObjectMeta } from './object-meta.ts';
+import { type FieldError, ownField, type Read, readBySchema } from './read.ts';
+import type { CelRule, StructuralSchema } from './structural-schema.ts';
+import { toStructural } from './to-structural.ts';
+
+/** A column of `kubectl get`. */
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: 'string' | 'boolean' | 'date' | 'integer';
+  readonly jsonPath: string;
+  readonly description: string;
+}
+
+/** Everything that is said about one of our kinds, once: its type, its CRD and its reader are derived from this. */
+export interface KindDefinition<Spec extends TObject, Status extends TObject> {
+  readonly resource: Resource;
+  readonly description: string;
+  readonly spec: Spec;
+  readonly status: Status;
+  /** CEL rules over the whole object; those over spec stand in the spec's own schema. */
+  readonly rules?: readonly CelRule[];
+  readonly printerColumns: readonly PrinterColumn[];
+}
+
+export interface Kind<Spec extends TObject = TObject, Status extends TObject = TObject>
+  extends KindDefinition<Spec, Status> {
+  readonly structural: { readonly spec: StructuralSchema; readonly status: StructuralSchema };
+}
+
+/** An object of a kind as readers see it: defaults filled in, metadata without managedFields. */
+export type ObjectOf<K extends Kind> = {
+  apiVersion: string;
+  kind: string;
+  metadata: ObjectMeta;
+  spec: Static<K['spec']>;
+  status?: Static<K['status']>;
+};
+
+/** Throws at once when a schema is not structural. */
+export function defineKind<Spec extends TObject, Status extends TObject>(
+  definition: KindDefinition<Spec, Status>,
+): Kind<Spec, Status> {
+  const { kind } = definition.resource;
+  return {
+    ...definition,
+    structural: {
+      spec: toStructural(definition.spec, `${kind}.spec`),
+      status: toStructural(definition.status, `${kind}.status`),
+    },
+  };
+}
+
+/** Reads an object of this kind from anywhere: a watch, an admission review, a file. Never throws. */
+export function readObject<K extends Kind>(kind: K, object: unknown): Read<ObjectOf<K>> {
+  const apiVersion = apiVersionOf(kind.resource);
+  const errors: FieldError[] = [
+    ...mismatch(object, 'apiVersion', apiVersion),
+    ...mismatch(object, 'kind', kind.resource.kind),
+  ];
+  if (errors.length > 0) return { ok: false, errors };
+  const metadata = readObjectMeta(ownField(object, 'metadata'));
+  const spec = readBySchema<Static<K['spec']>>(kind.structural.spec, ownField(object, 'spec'), 'spec');
+  const rawStatus = ownField(object, 'status') ?? undefined;
+  const status =
+    rawStatus === undefined
+      ? undefined
+      : readBySchema<Static<K['status']>>(kind.structural.status, rawStatus, 'status');
+  if (!metadata.ok || !spec.ok || status?.ok === false) {
+    for (const part of [metadata, spec, status]) if (part && !part.ok) errors.push(...part.errors);
+    return { ok: false, errors };
+  }
+  const value: ObjectOf<K> = { apiVersion, kind: kind.resource.kind, metadata: metadata.value, spec: spec.value };
+  if (status) value.status = status.value;
+  return { ok: true, value };
+}
+
+function mismatch(object: unknown, field: string, wanted: string): FieldError[] {
+  const found = ownField(object, field);
+  if (found === wanted) return [];
+  const shown = typeof found === 'string' ? JSON.stringify(found.slice(0, 64)) : 'none';
+  return [{ field, message: `must be ${JSON.stringify(wanted)}; found ${shown}` }];
+}

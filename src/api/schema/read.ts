@@ -1,0 +1,174 @@
+import { parseTime } from '../../kit/clock.ts';
+import type { StructuralSchema } from './structural-schema.ts';
+
+/** One thing that is wrong with an object: the JSON path of the field, and what was found and is allowed. */
+export interface FieldError {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** The value that was read, or at least one and at most ten reasons why there is none. */
+export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly errors: FieldError[] };
+
+const MOST_ERRORS = 10;
+const LONGEST_QUOTE = 64;
+
+/** Stands for "no value": the field is absent, or an error has been noted. */
+const nothing = Symbol('nothing');
+
+/**
+ * Reads hostile input by a structural schema, the way the API server admits it: unknown fields are dropped, nulls count
+ * as absent unless nullable, defaults are filled in, own properties only. The result is a fresh value, except below
+ * `x-kubernetes-preserve-unknown-fields`, where the input itself is handed on. CEL rules are not evaluated.
+ * Never throws; the caller knows that T is what the schema describes.
+ */
+export function readBySchema<T>(schema: StructuralSchema, input: unknown, field: string): Read<T> {
+  const reader = new Reader();
+  const value = reader.value(schema, input, field);
+  if (reader.errors.length === 0 && value === nothing) reader.refuse(field, 'is required');
+  return reader.errors.length > 0 ? { ok: false, errors: reader.errors } : { ok: true, value: value as T };
+}
+
+/** The own property of a parsed object; undefined for everything else. */
+export function ownField(object: unknown, name: string): unknown {
+  return isRecord(object) && Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+class Reader {
+  readonly errors: FieldError[] = [];
+
+  value(schema: StructuralSchema, input: unknown, field: string): unknown {
+    if (input === undefined || (input === null && schema.nullable !== true)) {
+      return schema.default === undefined ? nothing : structuredClone(schema.default);
+    }
+    if (input === null) return null;
+    if (schema['x-kubernetes-int-or-string']) return this.#intOrString(schema, input, field);
+    switch (schema.type) {
+      case 'object':
+        return this.#object(schema, input, field);
+      case 'array':
+        return this.#list(schema, input, field);
+      case 'string':
+        return typeof input === 'string' ? this.#text(schema, input, field) : this.#wrongType('a string', input, field);
+      case 'boolean':
+        return typeof input === 'boolean' ? input : this.#wrongType('true or false', input, field);
+      case 'integer':
+      case 'number':
+        return this.#number(schema, input, field);
+      default:
+        return input;
+    }
+  }
+
+  refuse(field: string, message: string): typeof nothing {
+    if (this.errors.length < MOST_ERRORS) this.errors.push({ field, message });
+    return nothing;
+  }
+
+  #object(schema: StructuralSchema, input: unknown, field: string): unknown {
+    if (!isRecord(input)) return this.#wrongType('an object', input, field);
+    if (schema.additionalProperties) return this.#map(schema, schema.additionalProperties, input, field);
+    if (!schema.properties) return input;
+    const result: [string, unknown][] = [];
+    for (const [name, property] of Object.entries(schema.properties)) {
+      if (this.errors.length >= MOST_ERRORS) return nothing;
+      const path = field === '' ? name : `${field}.${name}`;
+      const before = this.errors.length;
+      const value = this.value(property, ownField(input, name), path);
+      if (value !== nothing) result.push([name, value]);
+      else if (this.errors.length === before && schema.required?.includes(name)) this.refuse(path, 'is required');
+    }
+    return Object.fromEntries(result);
+  }
+
+  #map(schema: StructuralSchema, values: StructuralSchema, input: Record<string, unknown>, field: string): unknown {
+    const keys = Object.keys(input);
+    const most = schema.maxProperties ?? Number.POSITIVE_INFINITY;
+    if (keys.length > most) return this.refuse(field, `has ${keys.length} entries, at most ${most} are allowed`);
+    const result: [string, unknown][] = [];
+    for (const key of keys) {
+      if (this.errors.length >= MOST_ERRORS) return nothing;
+      const value = this.value(values, input[key], `${field}[${quote(key)}]`);
+      if (value !== nothing) result.push([key, value]);
+    }
+    return Object.fromEntries(result);
+  }
+
+  #list(schema: StructuralSchema, input: unknown, field: string): unknown {
+    if (!Array.isArray(input)) return this.#wrongType('a list', input, field);
+    const { minItems = 0, maxItems = Number.POSITIVE_INFINITY, items = {} } = schema;
+    if (input.length < minItems) return this.refuse(field, `has ${input.length} items, at least ${minItems} needed`);
+    if (input.length > maxItems)
+      return this.refuse(field, `has ${input.length} items, at most ${maxItems} are allowed`);
+    const result: unknown[] = [];
+    for (const [index, item] of input.entries()) {
+      if (this.errors.length >= MOST_ERRORS) return nothing;
+      const path = `${field}[${index}]`;
+      const before = this.errors.length;
+      const value = this.value(items, item, path);
+      if (value !== nothing) result.push(value);
+      else if (this.errors.length === before) this.refuse(path, 'may not be null');
+    }
+    return result;
+  }
+
+  #text(schema: StructuralSchema, input: string, field: string): unknown {
+    const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
+    if (input.length < minLength)
+      return this.refuse(field, minLength === 1 ? 'may not be empty' : `is shorter than ${minLength}`);
+    // The API server counts code points. Counted only when UTF-16 units exceed the limit, and never for absurd lengths.
+    if (input.length > maxLength && (input.length > 2 * maxLength || [...input].length > maxLength)) {
+      return this.refuse(field, `is longer than ${maxLength} characters`);
+    }
+    if (schema.enum && !schema.enum.includes(input)) {
+      return this.refuse(field, `must be one of ${schema.enum.map(quote).join(', ')}; found ${quote(input)}`);
+    }
+    if (schema.pattern !== undefined && !new RegExp(schema.pattern, 'u').test(input)) {
+      return this.refuse(field, `must match ${schema.pattern}; found ${quote(input)}`);
+    }
+    if (schema.format === 'date-time' && parseTime(input) === undefined) {
+      return this.refuse(field, `must be an RFC 3339 time such as 2026-11-21T09:30:00Z; found ${quote(input)}`);
+    }
+    return input;
+  }
+
+  #number(schema: StructuralSchema, input: unknown, field: string): unknown {
+    const whole = schema.type === 'integer';
+    if (typeof input !== 'number' || !Number.isFinite(input) || (whole && !Number.isSafeInteger(input))) {
+      return this.#wrongType(whole ? 'a whole number' : 'a number', input, field);
+    }
+    const { minimum, maximum } = schema;
+    if (minimum !== undefined && (schema.exclusiveMinimum ? input <= minimum : input < minimum)) {
+      return this.refuse(field, `must be ${schema.exclusiveMinimum ? 'above' : 'at least'} ${minimum}; found ${input}`);
+    }
+    if (maximum !== undefined && (schema.exclusiveMaximum ? input >= maximum : input > maximum)) {
+      return this.refuse(field, `must be ${schema.exclusiveMaximum ? 'below' : 'at most'} ${maximum}; found ${input}`);
+    }
+    return input;
+  }
+
+  #intOrString(schema: StructuralSchema, input: unknown, field: string): unknown {
+    if (typeof input === 'string') return this.#text(schema, input, field);
+    return Number.isSafeInteger(input) ? input : this.#wrongType('a whole number or a string', input, field);
+  }
+
+  #wrongType(wanted: string, input: unknown, field: string): typeof nothing {
+    return this.refuse(field, `must be ${wanted}; found ${describe(input)}`);
+  }
+}
+
+function isRecord(input: unknown): input is Record<string, unknown> {
+  return typeof input === 'object' && input !== null && !Array.isArray(input);
+}
+
+function describe(input: unknown): string {
+  if (input === null) return 'null';
+  if (Array.isArray(input)) return 'a list';
+  if (typeof input === 'string') return quote(input);
+  if (typeof input === 'number' || typeof input === 'boolean') return String(input);
+  return typeof input === 'object' ? 'an object' : `a ${typeof input}`;
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text);
+}
