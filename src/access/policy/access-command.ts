@@ -10,7 +10,8 @@ export interface CommandSubject {
 }
 
 type Placeholder =
-  | { readonly kind: 'name' | 'namespace' }
+  | { readonly kind: 'name' }
+  | { readonly kind: 'namespace' }
   | { readonly kind: 'label' | 'annotation'; readonly key: string };
 
 type Segment =
@@ -39,7 +40,7 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 /** Not a template engine: only ALLOWED_PLACEHOLDERS are known, everything else between braces is refused. White space at both ends is dropped. */
 export function parseAccessCommand(
   source: string,
-): { readonly command: AccessCommand } | { readonly violation: Violation } {
+): { readonly command: AccessCommand } | { readonly refusal: Violation } {
   const text = source.trim();
   if (text === '') return refuse('is empty; leave it out to get the default command');
   if (text.length > MAX_LENGTH) return refuse(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed`);
@@ -74,7 +75,7 @@ export function parseAccessCommand(
 export function renderAccessCommand(
   command: AccessCommand,
   pod: CommandSubject,
-): { readonly text: string } | { readonly violation: Violation } {
+): { readonly text: string } | { readonly refusal: Violation } {
   let text = '';
   for (const segment of command) {
     if (segment.kind === 'literal') {
@@ -121,10 +122,8 @@ function lookUp(placeholder: Placeholder, pod: CommandSubject): string | undefin
 }
 
 function describe(placeholder: Placeholder): string {
-  if (placeholder.kind === 'label' || placeholder.kind === 'annotation') {
-    return `${placeholder.kind} ${JSON.stringify(placeholder.key)}`;
-  }
-  return `the ${placeholder.kind}`;
+  if (placeholder.kind === 'name' || placeholder.kind === 'namespace') return `the ${placeholder.kind}`;
+  return `${placeholder.kind} ${JSON.stringify(placeholder.key)}`;
 }
 
 const allowed = (): string => `only these placeholders are allowed: ${ALLOWED_PLACEHOLDERS.join(', ')}`;
@@ -141,6 +140,6 @@ function nameOfCharacter(text: string): string {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-const refuse = (why: string): { readonly violation: Violation } => ({
-  violation: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
+const refuse = (why: string): { readonly refusal: Violation } => ({
+  refusal: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
 });

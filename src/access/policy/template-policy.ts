@@ -1,0 +1,138 @@
+import type { ExecAccessTemplateSpec } from '../../api/access/exec-access-template.ts';
+import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
+import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import { parseQuantity } from '../../kit/quantity.ts';
+import { parseAccessCommand } from './access-command.ts';
+import { verifyDurations } from './duration-choice.ts';
+import { isJsonObject, ownValue } from './json-value.ts';
+import { parsePatchOperation, patchViolation } from './patch-operation.ts';
+import type { Check, Violation } from './policy.ts';
+
+export interface TemplateInput {
+  readonly kind: 'PodAccessTemplate' | 'ExecAccessTemplate';
+  readonly namespace: string;
+  readonly name: string;
+  readonly spec: PodAccessTemplateSpec | ExecAccessTemplateSpec;
+}
+
+const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
+
+const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
+  const { accessCommand } = spec.accessConfig;
+  if (accessCommand === undefined) return undefined;
+  const parsed = parseAccessCommand(accessCommand);
+  return 'refusal' in parsed ? parsed.refusal : undefined;
+};
+
+const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
+  if (ownValue(spec, 'controllerTargetRef') || (kind === 'PodAccessTemplate' && ownValue(spec, 'podSpec')))
+    return undefined;
+  const needed = kind === 'PodAccessTemplate' ? 'controllerTargetRef or podSpec' : 'controllerTargetRef';
+  return invalid('MissingTarget', 'spec', `the template gives access to nothing; set ${needed}`);
+};
+
+/** A podSpec is kept as it is written, so nothing else has looked at it. */
+const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
+  const podSpec = ownValue(spec, 'podSpec');
+  if (podSpec === undefined) return undefined;
+  const containers = ownValue(podSpec, 'containers');
+  if (Array.isArray(containers) && containers.length > 0 && containers.every(isJsonObject)) return undefined;
+  return invalid('InvalidPodSpec', 'spec.podSpec.containers', 'needs at least one container, as in a Pod');
+};
+
+const patchIsWellFormed: Check<TemplateInput> = ({ spec }) => {
+  const operations = mutationOf(spec)?.patchSpecOperations ?? [];
+  for (const [index, raw] of operations.entries()) {
+    const parsed = parsePatchOperation(raw, index);
+    if ('violation' in parsed) return parsed.violation;
+    for (const member of ['path', 'from'] as const) {
+      const pointer = parsed.operation[member];
+      if (pointer && pointer[0] !== 'spec' && pointer[0] !== 'metadata') {
+        return patchViolation(
+          index,
+          raw,
+          `${member} must begin with /spec or /metadata, the parts of a pod template`,
+          member,
+        );
+      }
+    }
+  }
+  return undefined;
+};
+
+const quantitiesParse: Check<TemplateInput> = ({ spec }) => {
+  for (const field of ['maxCpu', 'maxMemory', 'maxStorage']) {
+    const value = ownValue(spec, field);
+    const violation = value === undefined ? undefined : checkQuantity(value, `spec.${field}`, 'positive');
+    if (violation) return violation;
+  }
+  const resources = mutationOf(spec)?.resources;
+  for (const list of ['limits', 'requests'] as const) {
+    for (const [name, value] of Object.entries(resources?.[list] ?? {})) {
+      const violation = checkQuantity(value, `spec.controllerTargetMutationConfig.resources.${list}.${name}`, 'zero');
+      if (violation) return violation;
+    }
+  }
+  return undefined;
+};
+
+/** The rule book for a template. */
+export const templatePolicy: readonly Check<TemplateInput>[] = [
+  hasTarget,
+  durationsAreValid,
+  accessCommandIsValid,
+  podSpecHasContainers,
+  patchIsWellFormed,
+  quantitiesParse,
+];
+
+/** What is allowed and probably not meant, one sentence each, for the author to see. */
+export function templateWarnings({ kind, spec }: TemplateInput): string[] {
+  const warnings: string[] = [];
+  const { allowedGroups, grantTo } = spec.accessConfig;
+  if (allowedGroups.length === 0) {
+    warnings.push('spec.accessConfig.allowedGroups is empty: only those who hold this access anyway can ask for it');
+  }
+  for (const group of ['system:authenticated', 'system:unauthenticated', 'system:serviceaccounts']) {
+    if (allowedGroups.includes(group)) {
+      warnings.push(`spec.accessConfig.allowedGroups has ${group}, which is not a team but almost everybody`);
+    }
+  }
+  if (grantTo === 'AllowedGroups') {
+    warnings.push(
+      'spec.accessConfig.grantTo is AllowedGroups: one request lets every member of the allowed groups in, not only who asked',
+    );
+  }
+  if (kind !== 'PodAccessTemplate') return warnings;
+  const hasRef = ownValue(spec, 'controllerTargetRef') !== undefined;
+  if (hasRef && ownValue(spec, 'podSpec') !== undefined) {
+    warnings.push('spec.controllerTargetRef and spec.podSpec are both set: podSpec is ignored');
+  }
+  if (!hasRef && mutationOf(spec)) {
+    warnings.push(
+      'spec.controllerTargetMutationConfig is ignored without spec.controllerTargetRef: write it into podSpec',
+    );
+  }
+  return warnings;
+}
+
+function mutationOf(spec: TemplateInput['spec']): ControllerTargetMutationConfig | undefined {
+  return 'controllerTargetMutationConfig' in spec ? spec.controllerTargetMutationConfig : undefined;
+}
+
+function checkQuantity(value: unknown, field: string, least: 'zero' | 'positive'): Violation | undefined {
+  const parsed = parseQuantity(value);
+  if ('error' in parsed) return invalid('InvalidQuantity', field, parsed.error);
+  const { nano } = parsed.quantity;
+  if (nano < 0n || (nano === 0n && least === 'positive')) {
+    return invalid('InvalidQuantity', field, `must be more than nothing, for example 500m or 2Gi`);
+  }
+  return undefined;
+}
+
+const invalid = (code: string, field: string, why: string): Violation => ({
+  code,
+  message: `${field}: ${why}`,
+  field,
+  status: 422,
+});
