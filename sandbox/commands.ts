@@ -1,0 +1,138 @@
+import { join } from 'node:path';
+import type { GoProgram } from './build/programs.ts';
+
+export interface Ports {
+  readonly etcd: number;
+  readonly etcdPeer: number;
+  readonly apiserver: number;
+  readonly controllerManager: number;
+  readonly scheduler: number;
+  readonly kwok: number;
+}
+
+export interface CommandInputs {
+  readonly directory: string;
+  readonly ports: Ports;
+  /** Appended, so that they win over ours where a flag may be given once. */
+  readonly apiserverFlags: readonly string[];
+  readonly etcdFlags: readonly string[];
+}
+
+/** The command line of every component. */
+export function commandLines(inputs: CommandInputs): Readonly<Record<GoProgram, readonly string[]>> {
+  return {
+    etcd: etcd(inputs),
+    'kube-apiserver': apiserver(inputs),
+    'kube-controller-manager': controllerManager(inputs),
+    'kube-scheduler': scheduler(inputs),
+    kwok: kwok(inputs),
+  };
+}
+
+function etcd({ directory, ports, etcdFlags }: CommandInputs): string[] {
+  const client = `http://127.0.0.1:${ports.etcd}`;
+  const peer = `http://127.0.0.1:${ports.etcdPeer}`;
+  return [
+    '--name=s',
+    `--data-dir=${join(directory, 'etcd')}`,
+    // Survives the death of the process, which is all that happens to it here.
+    '--unsafe-no-fsync',
+    '--log-level=error',
+    `--listen-client-urls=${client}`,
+    `--advertise-client-urls=${client}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=s=${peer}`,
+    '--quota-backend-bytes=2147483648',
+    ...etcdFlags,
+  ];
+}
+
+function apiserver({ directory, ports, apiserverFlags }: CommandInputs): string[] {
+  const pki = (file: string): string => join(directory, 'pki', file);
+  return [
+    `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
+    '--bind-address=127.0.0.1',
+    `--secure-port=${ports.apiserver}`,
+    // Kubernetes refuses to publish a loopback address as its own endpoint, so it publishes none.
+    '--advertise-address=127.0.0.1',
+    '--endpoint-reconciler-type=none',
+    `--tls-cert-file=${pki('apiserver.crt')}`,
+    `--tls-private-key-file=${pki('apiserver.key')}`,
+    `--client-ca-file=${pki('ca.crt')}`,
+    '--service-cluster-ip-range=10.96.0.0/16',
+    '--service-account-issuer=https://kubernetes.default.svc',
+    `--service-account-key-file=${pki('service-account.pub')}`,
+    `--service-account-signing-key-file=${pki('service-account.key')}`,
+    '--authorization-mode=Node,RBAC',
+    '--allow-privileged=true',
+    '--profiling=false',
+    `--requestheader-client-ca-file=${pki('front-proxy-ca.crt')}`,
+    '--requestheader-allowed-names=front-proxy-client',
+    '--requestheader-username-headers=X-Remote-User',
+    '--requestheader-group-headers=X-Remote-Group',
+    '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+    `--proxy-client-cert-file=${pki('front-proxy-client.crt')}`,
+    `--proxy-client-key-file=${pki('front-proxy-client.key')}`,
+    '--kubelet-preferred-address-types=InternalIP,Hostname',
+    '--enable-priority-and-fairness=false',
+    '--max-requests-inflight=0',
+    '--max-mutating-requests-inflight=0',
+    `--audit-policy-file=${join(import.meta.dirname, 'audit-policy.yaml')}`,
+    `--audit-log-path=${join(directory, 'audit.log')}`,
+    // Never rotated: a byte offset in it stays valid.
+    '--audit-log-maxsize=1000000',
+    ...apiserverFlags,
+  ];
+}
+
+function controllerManager({ directory, ports }: CommandInputs): string[] {
+  const pki = (file: string): string => join(directory, 'pki', file);
+  return [
+    ...clientFlags(directory, 'kube-controller-manager'),
+    `--secure-port=${ports.controllerManager}`,
+    `--root-ca-file=${pki('ca.crt')}`,
+    `--service-account-private-key-file=${pki('service-account.key')}`,
+    '--use-service-account-credentials=true',
+    `--cluster-signing-cert-file=${pki('ca.crt')}`,
+    `--cluster-signing-key-file=${pki('ca.key')}`,
+    '--kube-api-qps=200',
+    '--kube-api-burst=400',
+  ];
+}
+
+function scheduler({ directory, ports }: CommandInputs): string[] {
+  return [
+    ...clientFlags(directory, 'kube-scheduler'),
+    `--secure-port=${ports.scheduler}`,
+    // Its default of 50 a second would hold up a test that starts hundreds of Pods.
+    '--kube-api-qps=1000',
+    '--kube-api-burst=2000',
+  ];
+}
+
+function clientFlags(directory: string, name: string): string[] {
+  const kubeconfig = join(directory, 'kubeconfigs', `${name}.yaml`);
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    `--authentication-kubeconfig=${kubeconfig}`,
+    `--authorization-kubeconfig=${kubeconfig}`,
+    '--bind-address=127.0.0.1',
+    '--leader-elect=false',
+  ];
+}
+
+function kwok({ directory, ports }: CommandInputs): string[] {
+  return [
+    `--kubeconfig=${join(directory, 'kubeconfigs', 'kwok.yaml')}`,
+    `--config=${join(directory, 'kwok.yaml')}`,
+    '--manage-all-nodes=true',
+    '--cidr=10.244.0.0/16',
+    '--node-ip=127.0.0.1',
+    '--node-name=localhost',
+    `--node-port=${ports.kwok}`,
+    // It runs what is exec'ed on this machine: never anything but loopback.
+    `--server-address=127.0.0.1:${ports.kwok}`,
+    '--node-lease-duration-seconds=40',
+  ];
+}

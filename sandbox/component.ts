@@ -1,0 +1,117 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import type { Watchdog } from './watchdog.ts';
+
+export interface Command {
+  readonly name: string;
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** Receives standard output and error, appended. */
+  readonly logFile: string;
+  /** Resolves once the running component serves. */
+  readonly ready?: () => Promise<void>;
+}
+
+const gracefulMs = 10_000;
+
+/** One process of a plane. Every method returns when its effect is there. */
+export class Component {
+  readonly name: string;
+  readonly #command: Command;
+  readonly #watchdog: Watchdog;
+  #child: ChildProcess | undefined;
+  #ended = false;
+
+  constructor(command: Command, watchdog: Watchdog) {
+    this.name = command.name;
+    this.#command = command;
+    this.#watchdog = watchdog;
+  }
+
+  /** Process id; throws while the component does not run. */
+  get pid(): number {
+    const pid = this.running ? this.#child?.pid : undefined;
+    if (pid === undefined) throw new Error(`${this.name} is not running:\n${this.logTail()}`);
+    return pid;
+  }
+
+  /** Whether it is meant to run: it was started and not ended by us. */
+  get started(): boolean {
+    return this.#child !== undefined && !this.#ended;
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  start(): void {
+    const log = openSync(this.#command.logFile, 'a');
+    const child = spawn(this.#command.program, this.#command.args, {
+      env: this.#command.env,
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
+    closeSync(log);
+    // A test run that is over must not wait for its plane; the watchdog ends what is left.
+    child.unref();
+    child.on('error', () => undefined);
+    const pid = child.pid;
+    if (pid !== undefined) {
+      this.#watchdog.watch(pid);
+      child.once('exit', () => this.#watchdog.forget(pid));
+    }
+    this.#child = child;
+    this.#ended = false;
+  }
+
+  /** Stops the process where it is (SIGSTOP): its connections stay open and nothing answers. */
+  freeze(): void {
+    process.kill(this.pid, 'SIGSTOP');
+  }
+
+  resume(): void {
+    process.kill(this.pid, 'SIGCONT');
+  }
+
+  /** SIGKILL, as in a crash. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** SIGTERM, and SIGKILL after 10 s. */
+  async stop(): Promise<void> {
+    await this.#end('SIGTERM');
+  }
+
+  /** Kills it if it still runs, starts it again on the same ports and data, and waits until it serves. */
+  async restart(): Promise<void> {
+    await this.kill();
+    this.start();
+    await this.#command.ready?.();
+  }
+
+  /** The last lines it logged. */
+  logTail(): string {
+    try {
+      return readFileSync(this.#command.logFile, 'utf8').split('\n').slice(-30).join('\n');
+    } catch {
+      return '';
+    }
+  }
+
+  async #end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    const child = this.#child;
+    this.#ended = true;
+    if (child === undefined || !this.running) return;
+    child.ref();
+    const exit = once(child, 'exit');
+    child.kill(signal);
+    // A frozen process takes no notice of SIGTERM.
+    if (signal === 'SIGTERM') child.kill('SIGCONT');
+    const force = setTimeout(() => child.kill('SIGKILL'), gracefulMs);
+    await exit;
+    clearTimeout(force);
+  }
+}

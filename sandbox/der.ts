@@ -1,0 +1,43 @@
+/** A writer for the few ASN.1 types an X.509 certificate is made of, in DER. */
+function tagged(tag: number, ...parts: readonly Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  return Buffer.concat([Buffer.from([tag]), length(content.length), content]);
+}
+
+function length(value: number): Buffer {
+  if (value < 0x80) return Buffer.from([value]);
+  if (value < 0x100) return Buffer.from([0x81, value]);
+  return Buffer.from([0x82, value >> 8, value & 0xff]);
+}
+
+export const sequence = (...parts: readonly Buffer[]): Buffer => tagged(0x30, ...parts);
+export const set = (...parts: readonly Buffer[]): Buffer => tagged(0x31, ...parts);
+export const integer = (bytes: readonly number[] | Buffer): Buffer => tagged(0x02, Buffer.from(bytes));
+export const yes = tagged(0x01, Buffer.from([0xff]));
+export const utf8 = (text: string): Buffer => tagged(0x0c, Buffer.from(text, 'utf8'));
+export const octets = (bytes: Buffer): Buffer => tagged(0x04, bytes);
+
+/** `unused` is how many bits at the end do not count. */
+export const bits = (bytes: Buffer, unused = 0): Buffer => tagged(0x03, Buffer.from([unused]), bytes);
+
+/** A context-specific tag: `explicit` wraps whole values, `implicit` replaces the tag of a primitive one. */
+export const explicit = (tag: number, ...parts: readonly Buffer[]): Buffer => tagged(0xa0 | tag, ...parts);
+export const implicit = (tag: number, bytes: Buffer): Buffer => tagged(0x80 | tag, bytes);
+
+/** UTCTime, so only for the years 1950 to 2049. */
+export function time(epochMs: number): Buffer {
+  const digits = new Date(epochMs).toISOString().replace(/[-:T]/g, '').slice(2, 14);
+  return tagged(0x17, Buffer.from(`${digits}Z`, 'ascii'));
+}
+
+/** An object identifier in dotted form, such as `2.5.4.3`. */
+export function oid(dotted: string): Buffer {
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
+  return tagged(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
+}
+
+function base128(value: number): number[] {
+  const digits = [value & 0x7f];
+  for (let left = value >> 7; left > 0; left >>= 7) digits.unshift((left & 0x7f) | 0x80);
+  return digits;
+}

@@ -1,0 +1,27 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+
+const nobody = 65534;
+const isRoot = process.getuid?.() === 0;
+
+/** Who a command exec'ed into a Pod runs as on this machine: only root can become nobody. */
+export const execUser = isRoot ? 'nobody' : userInfo().username;
+
+/** Writes kwok's configuration: the stages, and how exec is answered. */
+export async function writeKwokConfig(directory: string): Promise<void> {
+  const local = {
+    workDir: '/',
+    envs: [{ name: 'HOME', value: '/' }],
+    ...(isRoot ? { securityContext: { runAsUser: nobody, runAsGroup: nobody } } : {}),
+  };
+  const exec = {
+    apiVersion: 'kwok.x-k8s.io/v1alpha1',
+    kind: 'ClusterExec',
+    metadata: { name: 'any-pod' },
+    spec: { selector: {}, execs: [{ local }] },
+  };
+  const stages = await readFile(join(import.meta.dirname, 'stages.yaml'), 'utf8');
+  await writeFile(join(directory, 'kwok.yaml'), `${stages}---\n${stringify(exec)}`);
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, readFile, rename, statfs, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Authority, createAuthority, createSigningKey, type Identity, issue } from './pki.ts';
+
+/** What is written into a plane's folder as plane.json, for `attachPlane`. */
+export interface PlaneRecord {
+  readonly server: string;
+  readonly binaries: { readonly kubectl: string; readonly helm: string };
+  /** The process that owns the plane. */
+  readonly pid: number;
+  readonly execUser: string;
+}
+
+const roomNeeded = 1024 ** 3;
+
+/** Makes a private folder, in memory where there is room for it. */
+export async function createDirectory(): Promise<string> {
+  for (const root of ['/dev/shm', tmpdir()]) {
+    const free = await statfs(root).then(
+      (stat) => stat.bavail * stat.bsize,
+      () => 0,
+    );
+    if (root === tmpdir() || free > roomNeeded) {
+      const directory = await mkdtemp(join(root, 'drawbridge-sandbox-'));
+      for (const part of ['pki', 'kubeconfigs', 'logs']) await mkdir(join(directory, part));
+      return directory;
+    }
+  }
+  throw new Error('there is no folder for temporary files');
+}
+
+/** Writes the certificates of a new plane and returns the authority that signs its users. */
+export async function createPki(directory: string): Promise<Authority> {
+  const authority = createAuthority('sandbox-ca');
+  const frontProxy = createAuthority('sandbox-front-proxy-ca');
+  const serves = ['127.0.0.1', '::1', 'localhost', 'kubernetes.default.svc', '10.96.0.1'];
+  const serviceAccount = createSigningKey();
+  await Promise.all([
+    writeIdentity(directory, 'ca', authority),
+    writeIdentity(directory, 'apiserver', issue(authority, { commonName: 'kube-apiserver', serves })),
+    writeFile(join(directory, 'pki', 'front-proxy-ca.crt'), frontProxy.certificate),
+    writeIdentity(directory, 'front-proxy-client', issue(frontProxy, { commonName: 'front-proxy-client' })),
+    writeFile(join(directory, 'pki', 'service-account.key'), serviceAccount.key, { mode: 0o600 }),
+    writeFile(join(directory, 'pki', 'service-account.pub'), serviceAccount.publicKey),
+  ]);
+  return authority;
+}
+
+/** The authority of a plane that somebody else started. */
+export async function readAuthority(directory: string): Promise<Authority> {
+  return { commonName: 'sandbox-ca', ...(await readIdentity(directory, 'ca')) };
+}
+
+export async function readIdentity(directory: string, name: string): Promise<Identity> {
+  const [certificate, key] = await Promise.all(
+    ['crt', 'key'].map((end) => readFile(join(directory, 'pki', `${name}.${end}`), 'utf8')),
+  );
+  return { certificate: certificate ?? '', key: key ?? '' };
+}
+
+async function writeIdentity(directory: string, name: string, identity: Identity): Promise<void> {
+  await writeFile(join(directory, 'pki', `${name}.crt`), identity.certificate);
+  await writeFile(join(directory, 'pki', `${name}.key`), identity.key, { mode: 0o600 });
+}
+
+/** Puts plane.json there in one step: whoever sees it sees a plane that is up. */
+export async function writeRecord(directory: string, record: PlaneRecord): Promise<void> {
+  const draft = join(directory, `plane.json.${randomUUID()}`);
+  await writeFile(draft, `${JSON.stringify(record, undefined, 2)}\n`);
+  await chmod(draft, 0o600);
+  await rename(draft, join(directory, 'plane.json'));
+}
+
+export async function readRecord(directory: string): Promise<PlaneRecord> {
+  const text = await readFile(join(directory, 'plane.json'), 'utf8').catch(() => undefined);
+  if (text === undefined) throw new Error(`there is no running plane in ${directory}: start one with \`make sandbox\``);
+  return JSON.parse(text) as PlaneRecord;
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ApiAnswer, callApi } from './api-call.ts';
+import { AuditLog } from './audit-log.ts';
+import { type RunResult, run } from './build/run.ts';
+import { kubeconfig } from './kubeconfig.ts';
+import type { PlaneRecord } from './layout.ts';
+import { type Authority, type Identity, issue } from './pki.ts';
+
+export interface KubectlOptions {
+  /** Path; default the administrator's. */
+  readonly kubeconfig?: string;
+  /** Standard input. */
+  readonly input?: string;
+  /** Whether an exit code other than 0 rejects. Default true. */
+  readonly reject?: boolean;
+}
+
+const admin = { commonName: 'sandbox-admin', groups: ['system:masters'] };
+
+/** What anybody who may read a plane's folder can do with the plane, whoever started it. */
+export class PlaneClient {
+  /** The URL of the apiserver. */
+  readonly server: string;
+  /** Holds everything of the plane; gone when it stops. */
+  readonly directory: string;
+  /** PEM of the authority that signed the apiserver's certificate. */
+  readonly caFile: string;
+  readonly adminKubeconfig: string;
+  /** Paths of the client programs. */
+  readonly binaries: PlaneRecord['binaries'];
+  /** The user of this machine that commands exec'ed into Pods run as. */
+  readonly execUser: string;
+  readonly auditLog: AuditLog;
+  readonly authority: Authority;
+  readonly #admin: Identity;
+  readonly #probe: Identity;
+
+  constructor(directory: string, authority: Authority, record: PlaneRecord) {
+    this.server = record.server;
+    this.directory = directory;
+    this.caFile = join(directory, 'pki', 'ca.crt');
+    this.adminKubeconfig = join(directory, 'kubeconfigs', 'admin.yaml');
+    this.binaries = record.binaries;
+    this.execUser = record.execUser;
+    this.auditLog = new AuditLog(join(directory, 'audit.log'));
+    this.authority = authority;
+    this.#admin = issue(authority, admin);
+    this.#probe = issue(authority, { commonName: 'sandbox:probe', groups: ['system:masters'] });
+  }
+
+  /** Writes a kubeconfig for a new client certificate (CN = user, O = groups) and returns its path. */
+  async kubeconfigFor(
+    user: string,
+    groups: readonly string[] = [],
+    options: { readonly server?: string } = {},
+  ): Promise<string> {
+    const path = join(
+      this.directory,
+      'kubeconfigs',
+      `${user.replace(/[^\w.-]/g, '_')}-${randomUUID().slice(0, 8)}.yaml`,
+    );
+    await this.writeKubeconfig(path, user, groups, options.server ?? this.server);
+    return path;
+  }
+
+  async writeKubeconfig(path: string, user: string, groups: readonly string[], server = this.server): Promise<void> {
+    const identity = issue(this.authority, { commonName: user, groups });
+    const content = kubeconfig({ server, authority: this.authority.certificate, user, identity });
+    await writeFile(path, content, { mode: 0o600 });
+  }
+
+  async writeAdminKubeconfig(): Promise<void> {
+    await this.writeKubeconfig(this.adminKubeconfig, admin.commonName, admin.groups);
+  }
+
+  /** One raw call to the API as the administrator; resolves whatever the status. */
+  call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
+    return callApi(this.#target(this.#admin), method, path, body);
+  }
+
+  /** A read as a user the audit log leaves out, for waiting on something. */
+  probe(path: string): Promise<ApiAnswer> {
+    return callApi(this.#target(this.#probe), 'GET', path);
+  }
+
+  /** A token of an existing ServiceAccount; the apiserver's least lifetime is 600 s. Default 3600 s. */
+  async serviceAccountToken(namespace: string, name: string, expirationSeconds = 3600): Promise<string> {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds } };
+    const { status, body } = await this.call('POST', path, request);
+    const token = (body as { status?: { token?: string } }).status?.token;
+    if (token === undefined) throw new Error(`no token for ${namespace}/${name}: ${status} ${JSON.stringify(body)}`);
+    return token;
+  }
+
+  /** Runs kubectl, as the administrator unless told otherwise. */
+  async kubectl(args: readonly string[], options: KubectlOptions = {}): Promise<RunResult> {
+    const result = await run(this.binaries.kubectl, args, {
+      env: {
+        PATH: process.env['PATH'],
+        HOME: this.directory,
+        KUBECONFIG: options.kubeconfig ?? this.adminKubeconfig,
+      },
+      ...(options.input === undefined ? {} : { input: options.input }),
+    });
+    if (result.code !== 0 && (options.reject ?? true)) {
+      throw new Error(`kubectl ${args.join(' ')} ended with ${result.code}:\n${result.stderr}${result.stdout}`);
+    }
+    return result;
+  }
+
+  #target(identity: Identity): { server: string; authority: string; identity: Identity } {
+    return { server: this.server, authority: this.authority.certificate, identity };
+  }
+}

@@ -1,0 +1,208 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Binaries, ensureBinaries } from './build/binaries.ts';
+import { type GoProgram, goPrograms } from './build/programs.ts';
+import type { OnProgress } from './build/progress.ts';
+import { commandLines, type Ports } from './commands.ts';
+import { Component } from './component.ts';
+import { execUser, writeKwokConfig } from './kwok-config.ts';
+import { createDirectory, createPki, type PlaneRecord, readAuthority, readRecord, writeRecord } from './layout.ts';
+import { PlaneClient } from './plane-client.ts';
+import { freePorts } from './ports.ts';
+import { apiserverReady, applyCrds, createNode, defaultServiceAccountExists, nodeTakesPods } from './readiness.ts';
+import { kubernetesVersion } from './versions.ts';
+import { until } from './wait.ts';
+import { Watchdog } from './watchdog.ts';
+
+export type ComponentName = GoProgram;
+
+export interface PlaneOptions {
+  /** What to run; default everything. etcd and kube-apiserver always run. */
+  readonly components?: readonly ComponentName[];
+  readonly apiserverFlags?: readonly string[];
+  readonly etcdFlags?: readonly string[];
+  /** Files or folders of CRDs, applied before the controller manager starts, so that it knows them from the start. */
+  readonly crds?: readonly string[];
+  readonly onProgress?: OnProgress;
+}
+
+/** A throwaway control plane on loopback. */
+export interface Plane extends PlaneClient {
+  /** A component of this plane; throws for one that it does not run, and on a plane of another process. */
+  component(name: ComponentName): Component;
+  /** Ends everything and removes the folder; on a plane of another process does nothing. Safe to call again. */
+  stop(): Promise<void>;
+}
+
+const startLimitMs = 60_000;
+const attempts = 3;
+const nodeName = 'sandbox-node';
+
+/**
+ * Starts a control plane and resolves once Pods can run on it. It ends with this process at the latest, also when
+ * that is killed. Rejects after 60 s, naming what it waited for and what the components logged last.
+ */
+export async function startPlane(options: PlaneOptions = {}): Promise<Plane> {
+  const binaries = await ensureBinaries(options.onProgress === undefined ? {} : { onProgress: options.onProgress });
+  for (let attempt = 1; ; attempt += 1) {
+    const plane = await OwnedPlane.prepare(binaries, options);
+    try {
+      await plane.bringUp(options);
+      return plane;
+    } catch (error) {
+      const tails = plane.logTails();
+      await plane.stop();
+      // Somebody took a port between our looking and the component's listening.
+      if (attempt < attempts && /address already in use/.test(tails)) continue;
+      throw new Error(`the control plane did not start: ${(error as Error).message}\n${tails}`, { cause: error });
+    }
+  }
+}
+
+/** Uses a plane that another process started, by its folder (`make sandbox` prints it). */
+export async function attachPlane(directory: string): Promise<Plane> {
+  const record = await readRecord(directory);
+  const plane = new AttachedPlane(directory, await readAuthority(directory), record);
+  if (!(await apiserverReady(plane))) throw new Error(`the plane in ${directory} does not answer at ${record.server}`);
+  return plane;
+}
+
+class AttachedPlane extends PlaneClient implements Plane {
+  component(name: ComponentName): Component {
+    throw new Error(`${name} belongs to another process: a test that breaks a plane must start its own`);
+  }
+
+  async stop(): Promise<void> {}
+}
+
+class OwnedPlane extends PlaneClient implements Plane {
+  readonly #components = new Map<ComponentName, Component>();
+  readonly #watchdog: Watchdog;
+  #stopped = false;
+
+  private constructor(directory: string, authority: PlaneClient['authority'], record: PlaneRecord, watchdog: Watchdog) {
+    super(directory, authority, record);
+    this.#watchdog = watchdog;
+  }
+
+  static async prepare(binaries: Binaries, options: PlaneOptions): Promise<OwnedPlane> {
+    const directory = await createDirectory();
+    const watchdog = new Watchdog(directory);
+    const [authority, ports] = await Promise.all([createPki(directory), choosePorts(), writeKwokConfig(directory)]);
+    const record = {
+      server: `https://127.0.0.1:${ports.apiserver}`,
+      binaries: { kubectl: binaries.kubectl, helm: binaries.helm },
+      pid: process.pid,
+      execUser,
+    };
+    const plane = new OwnedPlane(directory, authority, record, watchdog);
+    await plane.#writeKubeconfigs();
+    plane.#define(binaries, ports, options);
+    return plane;
+  }
+
+  async bringUp(options: PlaneOptions): Promise<void> {
+    this.#start('etcd');
+    this.#start('kube-apiserver');
+    await this.#waitFor('kube-apiserver to be ready', () => apiserverReady(this));
+    await this.#checkVersion();
+    await applyCrds(this, options.crds ?? []);
+    this.#start('kube-controller-manager');
+    this.#start('kube-scheduler');
+    this.#start('kwok');
+    if (this.#components.has('kube-controller-manager')) {
+      await this.#waitFor('the default ServiceAccount', () => defaultServiceAccountExists(this));
+    }
+    if (this.#components.has('kwok')) await this.#bringUpNode();
+    await writeRecord(this.directory, {
+      server: this.server,
+      binaries: this.binaries,
+      pid: process.pid,
+      execUser: this.execUser,
+    });
+  }
+
+  component(name: ComponentName): Component {
+    const component = this.#components.get(name);
+    if (component === undefined) throw new Error(`this plane runs no ${name}`);
+    return component;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    // Nothing of it is kept, so nothing needs to end in good order.
+    await Promise.all([...this.#components.values()].map((component) => component.kill()));
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 3 });
+    this.#watchdog.done();
+  }
+
+  logTails(): string {
+    return [...this.#components.values()].map((one) => `--- ${one.name}\n${one.logTail()}`).join('\n');
+  }
+
+  async #bringUpNode(): Promise<void> {
+    await createNode(this, nodeName);
+    const tainted = !this.#components.has('kube-controller-manager');
+    if (!tainted) await this.#waitFor('the node to be Ready', () => nodeTakesPods(this, nodeName));
+  }
+
+  async #waitFor(what: string, condition: () => Promise<boolean>): Promise<void> {
+    const look = async (): Promise<boolean> => {
+      for (const component of this.#components.values()) {
+        if (component.started && !component.running) throw new Error(`${component.name} ended`);
+      }
+      return condition();
+    };
+    await until(what, look, { timeoutMs: startLimitMs });
+  }
+
+  async #checkVersion(): Promise<void> {
+    // Whoever brings an apiserver along means that version.
+    if (process.env['KUBEBUILDER_ASSETS'] || process.env['TEST_ASSET_KUBE_APISERVER']) return;
+    const { gitVersion } = (await this.probe('/version')).body as { gitVersion?: string };
+    if (gitVersion !== kubernetesVersion) throw new Error(`the apiserver is ${gitVersion}, not ${kubernetesVersion}`);
+  }
+
+  #start(name: ComponentName): void {
+    this.#components.get(name)?.start();
+  }
+
+  #define(binaries: Binaries, ports: Ports, options: PlaneOptions): void {
+    const lines = commandLines({
+      directory: this.directory,
+      ports,
+      apiserverFlags: options.apiserverFlags ?? [],
+      etcdFlags: options.etcdFlags ?? [],
+    });
+    const wanted = new Set<ComponentName>(['etcd', 'kube-apiserver', ...(options.components ?? goPrograms)]);
+    for (const name of goPrograms.filter((one) => wanted.has(one))) {
+      const command = {
+        name,
+        program: binaries[name],
+        args: lines[name],
+        // No proxy settings get through, and kwok hands its environment on to what is exec'ed.
+        env: { PATH: process.env['PATH'], HOME: this.directory },
+        logFile: join(this.directory, 'logs', `${name}.log`),
+      };
+      const ready = (): Promise<void> => this.#waitFor('kube-apiserver to be ready', () => apiserverReady(this));
+      const restartable = name === 'kube-apiserver' ? { ...command, ready } : command;
+      this.#components.set(name, new Component(restartable, this.#watchdog));
+    }
+  }
+
+  async #writeKubeconfigs(): Promise<void> {
+    const path = (name: string): string => join(this.directory, 'kubeconfigs', `${name}.yaml`);
+    await Promise.all([
+      this.writeAdminKubeconfig(),
+      this.writeKubeconfig(path('kube-controller-manager'), 'system:kube-controller-manager', []),
+      this.writeKubeconfig(path('kube-scheduler'), 'system:kube-scheduler', []),
+      this.writeKubeconfig(path('kwok'), 'sandbox:kwok', ['system:masters']),
+    ]);
+  }
+}
+
+async function choosePorts(): Promise<Ports> {
+  const [etcd = 0, etcdPeer = 0, apiserver = 0, controllerManager = 0, scheduler = 0, kwok = 0] = await freePorts(6);
+  return { etcd, etcdPeer, apiserver, controllerManager, scheduler, kwok };
+}

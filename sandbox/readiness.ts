@@ -1,0 +1,43 @@
+import type { PlaneClient } from './plane-client.ts';
+
+export async function apiserverReady(client: PlaneClient): Promise<boolean> {
+  const answer = await client.probe('/readyz').catch(() => undefined);
+  return answer?.status === 200;
+}
+
+/** Without it no Pod can be created in `default`; the controller manager makes it. */
+export async function defaultServiceAccountExists(client: PlaneClient): Promise<boolean> {
+  return (await client.probe('/api/v1/namespaces/default/serviceaccounts/default')).status === 200;
+}
+
+interface NodeObject {
+  readonly spec?: { readonly taints?: unknown[] };
+  readonly status?: { readonly conditions?: { readonly type: string; readonly status: string }[] };
+}
+
+/** A node is Ready and has lost the taint that new nodes carry, so a Pod is scheduled at once. */
+export async function nodeTakesPods(client: PlaneClient, name: string): Promise<boolean> {
+  const node = (await client.probe(`/api/v1/nodes/${name}`)).body as NodeObject;
+  const ready = node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+  return ready && (node.spec?.taints ?? []).length === 0;
+}
+
+/** Makes the node on which kwok plays kubelet: to kwok a node is just an object. */
+export async function createNode(client: PlaneClient, name: string): Promise<void> {
+  const node = {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name, labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/os': 'linux' } },
+  };
+  const { status, body } = await client.call('POST', '/api/v1/nodes', node);
+  if (status !== 201) throw new Error(`creating node ${name} failed: ${status} ${JSON.stringify(body)}`);
+}
+
+/** Applies CRDs (files or folders of YAML) and waits until they are served. */
+export async function applyCrds(client: PlaneClient, paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return;
+  const files = paths.flatMap((path) => ['-f', path]);
+  // Server-side, because a large schema does not fit the annotation of a client-side apply.
+  await client.kubectl(['apply', '--server-side', ...files]);
+  await client.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...files]);
+}

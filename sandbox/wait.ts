@@ -1,0 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export interface WaitOptions {
+  /** Give up after this many milliseconds. */
+  readonly timeoutMs: number;
+  /** Pause between two looks. Default 50 ms. */
+  readonly everyMs?: number;
+}
+
+/** Looks until `condition` gives something that is neither undefined nor false, and returns it. */
+export async function until<T>(
+  what: string,
+  condition: () => Promise<T | undefined | false> | T | undefined | false,
+  options: WaitOptions,
+): Promise<T> {
+  const deadline = performance.now() + options.timeoutMs;
+  for (;;) {
+    const value = await condition();
+    if (value !== undefined && value !== false) return value;
+    if (performance.now() > deadline) throw new Error(`waited ${options.timeoutMs} ms for ${what}`);
+    await sleep(options.everyMs ?? 50);
+  }
+}

@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto';
+import { attachPlane, type Plane, startPlane } from '../../sandbox/plane.ts';
+
+let shared: Promise<Plane> | undefined;
+
+/**
+ * The one plane of this test run, started at the first call. With DRAWBRIDGE_SANDBOX set to the folder that
+ * `make sandbox` prints, that running plane is used instead, which saves the start.
+ */
+export function sharedPlane(): Promise<Plane> {
+  const directory = process.env['DRAWBRIDGE_SANDBOX'];
+  shared ??= directory ? attachPlane(directory) : startPlane({ onProgress: (line) => console.error(line) });
+  return shared;
+}
+
+/** Ends the plane of this test run, when there is one. */
+export async function stopSharedPlane(): Promise<void> {
+  const plane = await shared?.catch(() => undefined);
+  shared = undefined;
+  await plane?.stop();
+}
+
+/** Makes a namespace that no other test uses and returns its name. */
+export async function testNamespace(prefix: string): Promise<string> {
+  const plane = await sharedPlane();
+  const name = `${prefix}-${randomBytes(4).toString('hex')}`;
+  const { status, body } = await plane.call('POST', '/api/v1/namespaces', {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name },
+  });
+  if (status !== 201) throw new Error(`creating namespace ${name} failed: ${status} ${JSON.stringify(body)}`);
+  return name;
+}

@@ -1,0 +1,8 @@
+import { stopSharedPlane } from './plane.ts';
+
+/** Root hooks of the integration run (mocha's `require`): what the run shares ends with it. */
+export const mochaHooks = {
+  async afterAll(): Promise<void> {
+    await stopSharedPlane();
+  },
+};
