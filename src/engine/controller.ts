@@ -1,0 +1,89 @@
+import type { Clock } from '../kit/clock.ts';
+import { aborted } from '../kit/promises.ts';
+import { type ControllerMetrics, noControllerMetrics } from '../observe/controller-metrics.ts';
+import type { Log } from '../observe/log.ts';
+import { Dispatcher } from './dispatcher.ts';
+import type { QueueOptions } from './queue.ts';
+import type { Reconciler } from './result.ts';
+import type { Source } from './source.ts';
+
+export interface ControllerOptions extends QueueOptions {
+  /** Unique in the process: log field, metric label. */
+  readonly name: string;
+  readonly sources: readonly Source[];
+  readonly reconciler: Reconciler;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics?: ControllerMetrics;
+  /** Reconciles at a time. Default 16. */
+  readonly workers?: number;
+  /** Workers that only lane 0 may use, so that long work of other lanes never holds it up. Default 0. */
+  readonly reservedForTopLane?: number;
+}
+
+/** Sources fill a queue, the queue feeds a reconciler. May be run again after it has stopped; each run starts from an empty queue. */
+export class Controller {
+  readonly name: string;
+  readonly #options: ControllerOptions;
+  #dispatcher: Dispatcher | undefined;
+
+  constructor(options: ControllerOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /**
+   * Starts the sources, reconciles once all of them have synced (`onSynced`), until `signal` aborts; resolves when the reconciles
+   * in flight have settled. Rejects when a source fails to start.
+   */
+  async run(signal: AbortSignal, onSynced: () => void = () => {}): Promise<void> {
+    const {
+      clock,
+      reconciler,
+      sources,
+      workers = 16,
+      reservedForTopLane = 0,
+      metrics = noControllerMetrics,
+    } = this.#options;
+    const log = this.#options.log.child({ controller: this.name });
+    const dispatcher = new Dispatcher({
+      ...this.#options,
+      clock,
+      reconciler,
+      log,
+      metrics,
+      workers,
+      reservedForTopLane,
+    });
+    this.#dispatcher = dispatcher;
+    const stop = new AbortController();
+    const onAbort = (): void => {
+      stop.abort(signal.reason);
+      // At once, not after the sources: no write may start from here on.
+      void dispatcher.stop();
+    };
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      await Promise.all(sources.map((source) => source.start((...args) => dispatcher.queue.add(...args), stop.signal)));
+      if (!signal.aborted) {
+        dispatcher.open();
+        log.info('synced', { sources: sources.map((source) => source.name) });
+        onSynced();
+      }
+      await aborted(signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      stop.abort();
+      await dispatcher.stop();
+      if (this.#dispatcher === dispatcher) this.#dispatcher = undefined;
+    }
+  }
+
+  /** What the queue's `admit` answers may have changed. Nothing happens while the controller does not run. */
+  poke(): void {
+    this.#dispatcher?.queue.poke();
+  }
+}

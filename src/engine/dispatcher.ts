@@ -1,0 +1,138 @@
+import type { Clock } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import { deferred } from '../kit/promises.ts';
+import type { ControllerMetrics, ReconcileOutcome } from '../observe/controller-metrics.ts';
+import type { Log } from '../observe/log.ts';
+import { KeyedQueue, type QueueOptions, type Work } from './queue.ts';
+import { type Reconciler, type Result, retry } from './result.ts';
+
+export interface DispatcherOptions extends QueueOptions {
+  readonly clock: Clock;
+  readonly reconciler: Reconciler;
+  readonly log: Log;
+  readonly metrics: ControllerMetrics;
+  readonly workers: number;
+  readonly reservedForTopLane: number;
+}
+
+/** Hands the keys of one queue to the reconciler, so many at a time, and turns each result into the key's next turn. */
+export class Dispatcher {
+  readonly queue: KeyedQueue;
+  readonly #options: DispatcherOptions;
+  readonly #active = new Map<Work, AbortController>();
+  readonly #drained = deferred();
+  #lowerLanesActive = 0;
+  #state: 'collecting' | 'open' | 'stopped' = 'collecting';
+  #scheduled = false;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    this.queue = new KeyedQueue(options.clock, () => this.#wake(), options, options.metrics);
+  }
+
+  /** Until here keys only collect, so that the first reconciles already see everything there is. */
+  open(): void {
+    if (this.#state !== 'collecting') return;
+    this.#state = 'open';
+    this.#wake();
+  }
+
+  /** Hands out nothing more, aborts the signals of the reconciles in flight and resolves when the last one has settled. */
+  stop(): Promise<void> {
+    this.#state = 'stopped';
+    this.queue.close();
+    for (const controller of this.#active.values()) controller.abort();
+    if (this.#active.size === 0) this.#drained.resolve();
+    return this.#drained.promise;
+  }
+
+  /** A microtask later, so that keys added in one go compete by lane and not by who came first. */
+  #wake(): void {
+    if (this.#state !== 'open' || this.#scheduled) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.#dispatch();
+    });
+  }
+
+  #dispatch(): void {
+    const { workers, reservedForTopLane } = this.#options;
+    while (this.#state === 'open' && this.#active.size < workers) {
+      const work = this.#lowerLanesActive < workers - reservedForTopLane ? this.queue.take() : this.queue.take(0);
+      if (!work) return;
+      void this.#reconcile(work);
+    }
+  }
+
+  async #reconcile(work: Work): Promise<void> {
+    const { clock, metrics, reconciler } = this.#options;
+    const controller = new AbortController();
+    this.#occupy(work, controller);
+    const startedAt = clock.monotonic();
+    let result: Result;
+    try {
+      result = await reconciler.reconcile(work.key, controller.signal);
+    } catch (error) {
+      result = retry(error);
+      if (this.#state === 'open') metrics.threw();
+    }
+    // A reconcile that was aborted says nothing about its key; whoever runs next starts from the present anyway.
+    if (this.#state === 'open') metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);
+    this.#release(work);
+  }
+
+  #occupy(work: Work, controller: AbortController): void {
+    this.#active.set(work, controller);
+    if (work.lane > 0) this.#lowerLanesActive += 1;
+    this.#options.metrics.active(this.#active.size);
+  }
+
+  #release(work: Work): void {
+    this.#active.delete(work);
+    if (work.lane > 0) this.#lowerLanesActive -= 1;
+    this.#options.metrics.active(this.#active.size);
+    if (this.#state === 'stopped' && this.#active.size === 0) this.#drained.resolve();
+    this.queue.done(work.key);
+    this.#wake();
+  }
+
+  #apply(work: Work, result: Result): ReconcileOutcome {
+    const { log, metrics } = this.#options;
+    const { queue } = this;
+    const { key } = work;
+    if (result.kind === 'retry') return this.#retry(work, result.cause);
+    if (result.kind === 'at' && Number.isNaN(result.atMs)) return this.#retry(work, 'asked to come back at no instant');
+    queue.forget(key);
+    switch (result.kind) {
+      case 'done':
+        return 'success';
+      case 'notReady':
+        log.debug('waiting', { key, missing: result.missing });
+        return 'success';
+      case 'after':
+        queue.addAfter(key, 'after', result.delayMs);
+        return 'requeue_after';
+      case 'at':
+        queue.add(key, 'at', result.lane === undefined ? { atMs: result.atMs } : result);
+        return 'requeue_after';
+      case 'terminal':
+        metrics.terminal();
+        log.info('gave up', { key, code: result.code, message: result.message });
+        return 'error';
+    }
+  }
+
+  /** In its own lane: an urgent key that failed is still urgent. */
+  #retry({ key, lane, reasons }: Work, cause: unknown): ReconcileOutcome {
+    const inMs = this.queue.retry(key, 'retry', lane, retryAfterMs(cause));
+    this.#options.log.warn('reconcile failed', { key, reasons, error: describe(cause), retryInMs: Math.round(inMs) });
+    return 'error';
+  }
+}
+
+/** What the server asked for: errors of calls carry it by this name. */
+function retryAfterMs(cause: unknown): number {
+  if (!(cause instanceof Error) || !('retryAfterMs' in cause)) return 0;
+  return typeof cause.retryAfterMs === 'number' && Number.isFinite(cause.retryAfterMs) ? cause.retryAfterMs : 0;
+}

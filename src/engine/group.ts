@@ -1,0 +1,82 @@
+import { describe } from '../kit/errors.ts';
+import type { LeaderGate } from './leader-gate.ts';
+import { type Member, type Supervision, supervise } from './member.ts';
+
+/** The controllers behind one leader gate: they run while it lets this process through. */
+export class Group {
+  readonly #gate: LeaderGate;
+  readonly #supervision: Supervision;
+  /** In the order of adding. */
+  readonly #members = new Map<Member, { readonly ordered: boolean }>();
+  #leading: AbortSignal | undefined;
+  #closed = false;
+
+  constructor(gate: LeaderGate, supervision: Supervision) {
+    this.#gate = gate;
+    this.#supervision = supervision;
+  }
+
+  get name(): string {
+    return this.#gate.name;
+  }
+
+  /** An independent member waits for nobody and nobody waits for it. */
+  add(member: Member, independent: boolean): void {
+    this.#members.set(member, { ordered: !independent });
+    if (this.#leading && independent && !this.#closed) void member.start();
+  }
+
+  async remove(member: Member): Promise<void> {
+    this.#members.delete(member);
+    await member.stop('stopped');
+  }
+
+  /** From now on nothing starts. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Campaigns, and works while it leads, until `signal` aborts. A gate that fails is tried again with backoff. */
+  run(signal: AbortSignal): Promise<void> {
+    return supervise(
+      this.#supervision,
+      signal,
+      (healthy) =>
+        this.#gate.run((leading) => {
+          healthy();
+          return this.#lead(leading);
+        }, signal),
+      (error, delayMs) =>
+        this.#supervision.log.error('leader election failed', {
+          gate: this.name,
+          error: describe(error),
+          retryInMs: Math.round(delayMs),
+        }),
+    );
+  }
+
+  async #lead(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    this.#leading = signal;
+    const stopped = this.#stoppedBy(signal);
+    for (const [member, { ordered }] of this.#members) if (!ordered) void member.start();
+    for (const [member, { ordered }] of this.#members) {
+      if (!ordered) continue;
+      if (signal.aborted || this.#closed) break;
+      await member.start();
+    }
+    await stopped;
+  }
+
+  /** All work is aborted while `signal` aborts, not a turn of the event loop later: nothing may be written after that. */
+  #stoppedBy(signal: AbortSignal): Promise<unknown> {
+    return new Promise((resolve) => {
+      const onAbort = (): void => {
+        this.#leading = undefined;
+        const state = this.#closed ? 'stopped' : 'waiting';
+        resolve(Promise.all([...this.#members.keys()].map((member) => member.stop(state))));
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+}

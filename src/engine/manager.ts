@@ -1,0 +1,116 @@
+import type { Clock } from '../kit/clock.ts';
+import { CodedError } from '../kit/errors.ts';
+import { aborted, withDeadline } from '../kit/promises.ts';
+import type { Log } from '../observe/log.ts';
+import { Group } from './group.ts';
+import { type LeaderGate, openGate } from './leader-gate.ts';
+import { Member, type MemberState, type Runnable } from './member.ts';
+
+export interface ManagerOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How long `run` waits for reconciles in flight when it is told to stop. Default 8000. */
+  readonly drainMs?: number;
+  /** Uniform in [0, 1), for restart delays. Default Math.random. */
+  readonly random?: () => number;
+}
+
+export interface ControllerStatus {
+  readonly name: string;
+  /** Name of its leader gate; absent when it runs in every replica. */
+  readonly gate?: string;
+  readonly state: MemberState;
+  /** Why it was last restarted; gone once it runs again. */
+  readonly error?: string;
+}
+
+/**
+ * Runs controllers. Those that were added before `run` start one after the other, each when the one before it (under the same
+ * gate) has synced; those that are added later start at once and hold nobody up, so that one unreachable cluster stays alone
+ * with its trouble. A controller that fails is restarted with backoff and shows as `restarting`: ending the process for it would
+ * end the others' work as well, and with it the closing of what must be closed on time. Losing a gate stops only what is behind it.
+ */
+export class Manager {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #drainMs: number;
+  readonly #random: () => number;
+  readonly #groups = new Map<string, Group>();
+  readonly #members = new Map<Runnable, { readonly member: Member; readonly group: Group; readonly gated: boolean }>();
+  #signal: AbortSignal | undefined;
+  #groupRuns: Promise<void>[] = [];
+
+  constructor({ clock, log, drainMs = 8000, random = Math.random }: ManagerOptions) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#drainMs = drainMs;
+    this.#random = random;
+  }
+
+  /** Gates of one name are one gate: the first one given is used. Adding a controller twice is an error (`AlreadyAdded`). */
+  add(controller: Runnable, gate?: LeaderGate): void {
+    if (this.#members.has(controller)) {
+      throw new CodedError('AlreadyAdded', `controller ${controller.name} was added twice; remove it first`);
+    }
+    const group = this.#groupOf(gate);
+    const member = new Member(controller, { clock: this.#clock, log: this.#log, random: this.#random });
+    this.#members.set(controller, { member, group, gated: gate !== undefined });
+    group.add(member, this.#signal !== undefined);
+  }
+
+  /** Stops the controller and resolves when its last reconcile has settled; not to be awaited inside of that reconcile. */
+  async remove(controller: Runnable): Promise<void> {
+    const entry = this.#members.get(controller);
+    if (!entry) return;
+    this.#members.delete(controller);
+    await entry.group.remove(entry.member);
+  }
+
+  /**
+   * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all is quiet. Rejects with
+   * `DrainDeadlineExceeded` when some did not stop in time; their leases are then left to expire, because they may still write.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    if (this.#signal) throw new CodedError('AlreadyRunning', 'the manager runs already');
+    const groupsStop = new AbortController();
+    this.#signal = groupsStop.signal;
+    for (const group of this.#groups.values()) this.#groupRuns.push(group.run(groupsStop.signal));
+    await aborted(signal);
+    try {
+      await withDeadline(this.#clock, this.#drainMs, this.#drain(groupsStop));
+    } catch (cause) {
+      groupsStop.abort();
+      const late = this.status().filter(({ state }) => state !== 'stopped' && state !== 'waiting');
+      const names = late.map(({ name }) => name).join(', ') || 'a leader gate';
+      this.#log.error('not everything stopped in time', { controllers: late.map(({ name }) => name) });
+      throw new CodedError('DrainDeadlineExceeded', `did not stop within ${this.#drainMs} ms: ${names}`, { cause });
+    }
+  }
+
+  status(): ControllerStatus[] {
+    return [...this.#members.values()].map(({ member, group, gated }) => ({
+      name: member.name,
+      ...(gated ? { gate: group.name } : {}),
+      state: member.state,
+      ...(member.error === undefined ? {} : { error: member.error }),
+    }));
+  }
+
+  async #drain(groupsStop: AbortController): Promise<void> {
+    for (const group of this.#groups.values()) group.close();
+    for (const { member } of [...this.#members.values()].reverse()) await member.stop('stopped');
+    groupsStop.abort();
+    await Promise.all(this.#groupRuns);
+  }
+
+  #groupOf(gate: LeaderGate | undefined): Group {
+    // A lease cannot have an empty name.
+    const name = gate?.name ?? '';
+    const known = this.#groups.get(name);
+    if (known) return known;
+    const group = new Group(gate ?? openGate(''), { clock: this.#clock, log: this.#log, random: this.#random });
+    this.#groups.set(name, group);
+    if (this.#signal) this.#groupRuns.push(group.run(this.#signal));
+    return group;
+  }
+}

@@ -1,0 +1,116 @@
+import { backoffMs } from '../kit/backoff.ts';
+import { type Clock, sleep } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import type { Log } from '../observe/log.ts';
+
+/** What a manager runs; Controller is one. */
+export interface Runnable {
+  readonly name: string;
+  /** Works until `signal` aborts, then resolves once nothing is in flight; rejects when it cannot go on. */
+  run(signal: AbortSignal, onSynced: () => void): Promise<void>;
+}
+
+/**
+ * `waiting` for leadership or for a controller that starts before it · `syncing` its sources · `running` ·
+ * `restarting` after a failure, see the error · `stopped` for good.
+ */
+export type MemberState = 'waiting' | 'syncing' | 'running' | 'restarting' | 'stopped';
+
+export interface Supervision {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly random: () => number;
+}
+
+/** Delay before a restart, with full jitter; what kubelet does for processes, sooner and with a lower cap. */
+export const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
+
+/** Runs `attempt` again and again with backoff until `signal` aborts; an attempt that ends by itself counts as failed. */
+export async function supervise(
+  { clock, random }: Supervision,
+  signal: AbortSignal,
+  attempt: (healthy: () => void) => Promise<void>,
+  onFailure: (error: unknown, delayMs: number) => void,
+): Promise<void> {
+  let failures = 0;
+  while (!signal.aborted) {
+    let error: unknown;
+    try {
+      await attempt(() => {
+        failures = 0;
+      });
+      error = new Error('ended without being told to');
+    } catch (thrown) {
+      error = thrown;
+    }
+    if (signal.aborted) return;
+    const delayMs = backoffMs({ ...RESTART_BACKOFF, attempt: failures, random });
+    failures += 1;
+    onFailure(error, delayMs);
+    await sleep(clock, delayMs, signal).catch(() => {});
+  }
+}
+
+/** One controller under supervision. */
+export class Member {
+  state: MemberState = 'waiting';
+  error: string | undefined;
+  readonly #runnable: Runnable;
+  readonly #supervision: Supervision;
+  #stop: AbortController | undefined;
+  #run: Promise<void> = Promise.resolve();
+  #settleStart: () => void = () => {};
+
+  constructor(runnable: Runnable, supervision: Supervision) {
+    this.#runnable = runnable;
+    this.#supervision = supervision;
+  }
+
+  get name(): string {
+    return this.#runnable.name;
+  }
+
+  /** Resolves when it has synced for the first time, or was stopped before. */
+  start(): Promise<void> {
+    const stop = new AbortController();
+    this.#stop = stop;
+    return new Promise((resolve) => {
+      this.#settleStart = resolve;
+      this.#run = this.#supervise(stop.signal);
+    });
+  }
+
+  /** Aborts its work and resolves when nothing of it is in flight any more. */
+  async stop(finalState: 'waiting' | 'stopped'): Promise<void> {
+    this.#stop?.abort();
+    this.#settleStart();
+    await this.#run;
+    this.state = finalState;
+  }
+
+  #supervise(signal: AbortSignal): Promise<void> {
+    return supervise(
+      this.#supervision,
+      signal,
+      (healthy) => {
+        this.state = 'syncing';
+        return this.#runnable.run(signal, () => {
+          if (signal.aborted) return;
+          this.state = 'running';
+          this.error = undefined;
+          healthy();
+          this.#settleStart();
+        });
+      },
+      (error, delayMs) => {
+        this.state = 'restarting';
+        this.error = describe(error);
+        this.#supervision.log.error('controller failed', {
+          controller: this.name,
+          error: this.error,
+          restartInMs: Math.round(delayMs),
+        });
+      },
+    );
+  }
+}

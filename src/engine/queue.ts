@@ -1,0 +1,243 @@
+import { backoffMs } from '../kit/backoff.ts';
+import type { Cancel, Clock } from '../kit/clock.ts';
+import { DeadlineHeap } from '../kit/deadline-heap.ts';
+import { type ControllerMetrics, noControllerMetrics } from '../observe/controller-metrics.ts';
+import type { EmitOptions } from './source.ts';
+
+export interface QueueOptions {
+  /** Number of priority lanes, served in order from 0. Default 1. */
+  readonly lanes?: number;
+  /** Asked when a key's turn has come. A key that is refused waits until `poke()` or its next add. Default: every key. */
+  readonly admit?: (key: string) => boolean;
+  /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
+  readonly backoff?: { readonly baseMs: number; readonly capMs: number };
+  /** Uniform in [0, 1). Default Math.random. */
+  readonly random?: () => number;
+}
+
+/** One turn of a key. */
+export interface Work {
+  readonly key: string;
+  readonly lane: number;
+  /** Why, without repetitions; at most the first 8. */
+  readonly reasons: readonly string[];
+}
+
+interface Pending {
+  readonly key: string;
+  lane: number;
+  readonly reasons: string[];
+  /** Monotonic instant at which it is, or was, due. */
+  dueAt: number;
+  /** Wall instant at which it is due as well, whichever comes first; Infinity when only the delay counts. */
+  wallAt: number;
+}
+
+const MAX_REASONS = 8;
+
+/**
+ * Timers run on monotonic time and do not notice when the wall clock is set forward. While an instant of the wall clock is
+ * awaited the timer therefore never sleeps longer than this, so that a jump makes keys due within a second.
+ */
+const WALL_CHECK_MS = 1000;
+
+/**
+ * Keys that wait for a worker. A key is handed out to one worker at a time; whatever is added meanwhile is merged into one more
+ * turn. Lower lanes go first, within a lane what has been due longest. A key added for a wall-clock instant is due when the wall
+ * clock shows it, and at the latest after the delay that this was when it was added: setting the clock back never adds to a wait.
+ */
+export class KeyedQueue {
+  readonly #clock: Clock;
+  readonly #onReady: () => void;
+  readonly #metrics: ControllerMetrics;
+  readonly #admit: ((key: string) => boolean) | undefined;
+  readonly #backoff: { readonly baseMs: number; readonly capMs: number };
+  readonly #random: () => number;
+
+  /** Every key that wants a turn: not due yet (in #delays), due (in a lane), refused, or due and behind its own running turn. */
+  readonly #pending = new Map<string, Pending>();
+  readonly #running = new Set<string>();
+  readonly #delays = new DeadlineHeap<string>();
+  readonly #wallDeadlines = new DeadlineHeap<string>();
+  readonly #lanes: readonly DeadlineHeap<string>[];
+  readonly #refused = new Set<string>();
+  readonly #failures = new Map<string, number>();
+  #timer: { readonly at: number; readonly cancel: Cancel } | undefined;
+  #closed = false;
+
+  /** `onReady` is called, synchronously, whenever `take` may have something to give. */
+  constructor(
+    clock: Clock,
+    onReady: () => void,
+    options: QueueOptions = {},
+    metrics: ControllerMetrics = noControllerMetrics,
+  ) {
+    this.#clock = clock;
+    this.#onReady = onReady;
+    this.#metrics = metrics;
+    this.#admit = options.admit;
+    this.#backoff = options.backoff ?? { baseMs: 100, capMs: 30_000 };
+    this.#random = options.random ?? Math.random;
+    this.#lanes = Array.from({ length: Math.max(1, options.lanes ?? 1) }, () => new DeadlineHeap<string>());
+  }
+
+  /** Keys that are due and not handed out. */
+  get depth(): number {
+    return this.#pending.size - this.#delays.size;
+  }
+
+  /** Keys that wait for their time. */
+  get delayed(): number {
+    return this.#delays.size;
+  }
+
+  /** Asks for a turn now, or at `atMs`; the earliest of all requests counts, in the most urgent lane of all. */
+  add(key: string, reason: string, { lane, atMs }: EmitOptions = {}): void {
+    const leftMs = atMs === undefined ? 0 : atMs - this.#clock.now();
+    if (leftMs > 0) this.#merge(key, reason, lane, this.#clock.monotonic() + leftMs, atMs);
+    else this.#merge(key, reason, lane, this.#clock.monotonic());
+  }
+
+  /** Asks for a turn after `delayMs` of monotonic time. */
+  addAfter(key: string, reason: string, delayMs: number, lane?: number): void {
+    this.#merge(key, reason, lane, this.#clock.monotonic() + Math.max(0, delayMs));
+  }
+
+  /** Asks for a turn after this key's next backoff, but not before `atLeastMs`; returns the delay in milliseconds. */
+  retry(key: string, reason: string, lane?: number, atLeastMs = 0): number {
+    const attempt = this.#failures.get(key) ?? 0;
+    this.#failures.set(key, attempt + 1);
+    const delayMs = Math.max(atLeastMs, backoffMs({ ...this.#backoff, attempt, random: this.#random }));
+    this.#metrics.retried();
+    this.addAfter(key, reason, delayMs, lane);
+    return delayMs;
+  }
+
+  /** Ends the key's series of failures: the next backoff starts from its base. */
+  forget(key: string): void {
+    this.#failures.delete(key);
+  }
+
+  /** Hands out the key whose turn it is, among lanes 0 to `lowestLane`. It stays with the caller until `done`. */
+  take(lowestLane: number = this.#lanes.length - 1): Work | undefined {
+    for (const lane of this.#lanes.slice(0, lowestLane + 1)) {
+      for (let first = lane.peek(); first; first = lane.peek()) {
+        lane.delete(first.key);
+        if (this.#admit && !this.#admit(first.key)) {
+          this.#refused.add(first.key);
+          continue;
+        }
+        return this.#handOut(first.key);
+      }
+    }
+    return undefined;
+  }
+
+  /** The turn is over; what was added meanwhile may now have its own. */
+  done(key: string): void {
+    if (!this.#running.delete(key)) return;
+    const pending = this.#pending.get(key);
+    if (pending) this.#place(pending);
+  }
+
+  /** What `admit` answers may have changed: refused keys are asked about again. */
+  poke(): void {
+    const refused = [...this.#refused];
+    this.#refused.clear();
+    for (const key of refused) {
+      const pending = this.#pending.get(key);
+      if (pending) this.#place(pending);
+    }
+  }
+
+  /** Drops everything that waits and ignores what is added from now on. */
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#pending.clear();
+    this.#metrics.depth(0);
+  }
+
+  #merge(
+    key: string,
+    reason: string,
+    lane: number | undefined,
+    dueAt: number,
+    wallAt = Number.POSITIVE_INFINITY,
+  ): void {
+    if (this.#closed) return;
+    this.#metrics.added();
+    const wantedLane = Math.max(0, Math.min(lane ?? this.#lanes.length - 1, this.#lanes.length - 1));
+    let pending = this.#pending.get(key);
+    if (!pending) {
+      pending = { key, lane: wantedLane, reasons: [reason], dueAt, wallAt };
+      this.#pending.set(key, pending);
+    } else {
+      if (wantedLane < pending.lane) {
+        this.#lanes[pending.lane]?.delete(key);
+        pending.lane = wantedLane;
+      }
+      if (pending.reasons.length < MAX_REASONS && !pending.reasons.includes(reason)) pending.reasons.push(reason);
+      pending.dueAt = Math.min(pending.dueAt, dueAt);
+      pending.wallAt = Math.min(pending.wallAt, wallAt);
+    }
+    this.#place(pending);
+  }
+
+  #place(pending: Pending): void {
+    const { key, lane, wallAt } = pending;
+    const monotonic = this.#clock.monotonic();
+    if (pending.dueAt > monotonic && wallAt > this.#clock.now()) {
+      this.#delays.set(key, pending.dueAt);
+      if (wallAt !== Number.POSITIVE_INFINITY) this.#wallDeadlines.set(key, wallAt);
+      this.#arm();
+      return;
+    }
+    this.#delays.delete(key);
+    this.#wallDeadlines.delete(key);
+    pending.dueAt = Math.min(pending.dueAt, monotonic);
+    this.#metrics.depth(this.depth);
+    if (this.#running.has(key)) return;
+    this.#refused.delete(key);
+    const ready = this.#lanes[lane];
+    // Setting it again would send it behind others of the same instant.
+    if (ready?.get(key) !== pending.dueAt) ready?.set(key, pending.dueAt);
+    this.#onReady();
+  }
+
+  #handOut(key: string): Work | undefined {
+    const pending = this.#pending.get(key);
+    if (!pending) return undefined;
+    this.#pending.delete(key);
+    this.#running.add(key);
+    this.#metrics.depth(this.depth);
+    this.#metrics.waited((this.#clock.monotonic() - pending.dueAt) / 1000);
+    return { key, lane: pending.lane, reasons: pending.reasons };
+  }
+
+  /** Keeps one timer for whatever comes first. A timer that turns out to be early costs one look. */
+  #arm(): void {
+    const delay = this.#delays.peek();
+    if (!delay) return;
+    const deadline = this.#wallDeadlines.peek();
+    const monotonic = this.#clock.monotonic();
+    const wallMs = deadline ? Math.min(deadline.at - this.#clock.now(), WALL_CHECK_MS) : Number.POSITIVE_INFINITY;
+    const at = Math.min(delay.at, monotonic + Math.max(0, wallMs));
+    if (this.#timer && this.#timer.at <= at) return;
+    this.#timer?.cancel();
+    this.#timer = { at, cancel: this.#clock.schedule(at - monotonic, () => this.#onTimer()) };
+  }
+
+  #onTimer(): void {
+    this.#timer = undefined;
+    const due = new Set([
+      ...this.#delays.popDue(this.#clock.monotonic()),
+      ...this.#wallDeadlines.popDue(this.#clock.now()),
+    ]);
+    for (const key of due) {
+      const pending = this.#pending.get(key);
+      if (pending) this.#place(pending);
+    }
+    this.#arm();
+  }
+}

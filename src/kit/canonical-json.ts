@@ -1,0 +1,20 @@
+import { createHash } from 'node:crypto';
+
+/**
+ * JSON with the keys of every object sorted by UTF-16 code units and no white space: equal values give equal text whatever the
+ * order in which they were built. Members that are undefined are left out, as JSON.stringify does; only plain data is meant.
+ */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  const members = Object.entries(value)
+    .filter(([, member]) => member !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
+  return `{${members.join(',')}}`;
+}
+
+/** SHA-256 of the UTF-8 bytes, 64 lower-case hexadecimal digits. */
+export function sha256Hex(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex');
+}

@@ -1,0 +1,35 @@
+import type { Clock } from './clock.ts';
+import { CodedError } from './errors.ts';
+
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** A promise that somebody else settles. */
+export function deferred<T = void>(): Deferred<T> {
+  let resolve: (value: T) => void = () => {};
+  let reject: (reason: unknown) => void = () => {};
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { promise, resolve, reject };
+}
+
+/** Settles as `promise` does, or rejects with the code `DeadlineExceeded` after `ms`. What `promise` stands for goes on: abort it if it can be. */
+export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.schedule(ms, () => reject(new CodedError('DeadlineExceeded', `no result within ${ms} ms`)));
+    promise.then(resolve, reject).finally(cancel);
+  });
+}
+
+/** Resolves when `signal` aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

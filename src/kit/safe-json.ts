@@ -1,0 +1,194 @@
+import { isUtf8 } from 'node:buffer';
+import { CodedError, quote } from './errors.ts';
+
+export interface JsonLimits {
+  /** Objects and arrays within one another. Default 64. */
+  readonly depth?: number;
+  /** Keys of all objects together. Default 20000. */
+  readonly keys?: number;
+}
+
+export type JsonErrorCode =
+  | 'InvalidJson'
+  | 'InvalidUtf8'
+  | 'NulCharacter'
+  | 'LoneSurrogate'
+  | 'TooDeep'
+  | 'TooManyKeys'
+  | 'DuplicateKey'
+  | 'ForbiddenKey';
+
+export class JsonError extends CodedError {
+  override readonly name = 'JsonError';
+  constructor(
+    override readonly code: JsonErrorCode,
+    message: string,
+    /** Byte offset of what was refused; absent when only the parser saw the fault. */
+    readonly position?: number,
+  ) {
+    super(code, position === undefined ? message : `${message} (at byte ${position})`);
+  }
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COMMA, LETTER_U] = [0x7b, 0x7d, 0x5b, 0x5d, 0x2c, 0x75];
+
+/**
+ * Parses a document that a stranger sent. What makes parsing expensive or its reading ambiguous is refused by a scan of the bytes
+ * before JSON.parse allocates anything: nesting, number of keys, a key twice in one object, `__proto__` (also when written with
+ * escapes), NUL, surrogates without their partner, invalid UTF-8. Throws JsonError. Meant for single documents: a list of
+ * objects that the apiserver answers is larger than these limits and may hold any character.
+ */
+export function parseJson(bytes: Uint8Array, limits: JsonLimits = {}): unknown {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!isUtf8(buffer)) throw new JsonError('InvalidUtf8', 'the document is not valid UTF-8', firstInvalidUtf8(buffer));
+  new Scan(buffer, limits.depth ?? 64, limits.keys ?? 20_000).run();
+  try {
+    return JSON.parse(buffer.toString('utf8'));
+  } catch {
+    // The parser's own message quotes the document, which may hold secrets.
+    throw new JsonError('InvalidJson', 'the document is not valid JSON');
+  }
+}
+
+/** Own property of an untrusted object; undefined for everything inherited and for values that are no objects. */
+export function own(value: unknown, key: string): unknown {
+  return isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+}
+
+/** An object that is neither null nor an array. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Follows strings, braces and commas only. In text that is not JSON it may see nonsense; JSON.parse then refuses that text. */
+class Scan {
+  readonly #bytes: Buffer;
+  readonly #maxDepth: number;
+  readonly #maxKeys: number;
+  /** One entry an open container: the keys so far, null for an object without any yet, undefined for an array. */
+  readonly #open: (Set<string> | null | undefined)[] = [];
+  #keys = 0;
+  #expectsKey = false;
+
+  constructor(bytes: Buffer, maxDepth: number, maxKeys: number) {
+    this.#bytes = bytes;
+    this.#maxDepth = maxDepth;
+    this.#maxKeys = maxKeys;
+  }
+
+  run(): void {
+    const bytes = this.#bytes;
+    for (let i = 0; i < bytes.length; i++) {
+      switch (bytes[i]) {
+        case QUOTE:
+          i = this.#string(i);
+          break;
+        case OPEN_OBJECT:
+          this.#push(null, i);
+          break;
+        case OPEN_ARRAY:
+          this.#push(undefined, i);
+          break;
+        case CLOSE_OBJECT:
+        case CLOSE_ARRAY:
+          this.#open.pop();
+          this.#expectsKey = false;
+          break;
+        case COMMA:
+          this.#expectsKey = this.#open.at(-1) !== undefined;
+          break;
+        case 0:
+          throw new JsonError('NulCharacter', 'the document holds a NUL character', i);
+      }
+    }
+  }
+
+  #push(container: null | undefined, at: number): void {
+    if (this.#open.length >= this.#maxDepth) {
+      throw new JsonError('TooDeep', `the document is nested deeper than ${this.#maxDepth} levels`, at);
+    }
+    this.#open.push(container);
+    this.#expectsKey = container === null;
+  }
+
+  /** From the opening quote to the index of the closing one (or past the end when there is none). */
+  #string(start: number): number {
+    const bytes = this.#bytes;
+    let escaped = false;
+    let i = start + 1;
+    for (; i < bytes.length && bytes[i] !== QUOTE; i++) {
+      if (bytes[i] === 0) throw new JsonError('NulCharacter', 'the document holds a NUL character', i);
+      if (bytes[i] !== BACKSLASH) continue;
+      escaped = true;
+      i = bytes[i + 1] === LETTER_U ? this.#unicodeEscape(i) : i + 1;
+    }
+    if (this.#expectsKey) this.#key(start, i, escaped);
+    return i;
+  }
+
+  /** Checks the escape, or pair of escapes, at `at` and returns the index of its last byte. */
+  #unicodeEscape(at: number): number {
+    const unit = this.#codeUnit(at);
+    if (unit === 0) throw new JsonError('NulCharacter', 'the document holds a NUL character', at);
+    if (unit < 0xd800 || unit > 0xdfff) return at + 5;
+    const next = this.#codeUnit(at + 6);
+    if (unit >= 0xdc00 || next < 0xdc00 || next > 0xdfff) {
+      throw new JsonError('LoneSurrogate', 'the document holds half of a surrogate pair', at);
+    }
+    return at + 11;
+  }
+
+  /** The number in `\uXXXX` at `at`, or -1 when there is no such escape. */
+  #codeUnit(at: number): number {
+    if (this.#bytes[at] !== BACKSLASH || this.#bytes[at + 1] !== LETTER_U) return -1;
+    let unit = 0;
+    for (let i = at + 2; i < at + 6; i++) {
+      const digit = hexDigit(this.#bytes[i]);
+      if (digit < 0) return -1;
+      unit = unit * 16 + digit;
+    }
+    return unit;
+  }
+
+  #key(start: number, end: number, escaped: boolean): void {
+    this.#expectsKey = false;
+    this.#keys += 1;
+    if (this.#keys > this.#maxKeys) {
+      throw new JsonError('TooManyKeys', `the document has more than ${this.#maxKeys} keys`, start);
+    }
+    const written = this.#bytes.toString('utf8', start + 1, end);
+    const key = escaped ? unescaped(written, start) : written;
+    if (key === '__proto__') throw new JsonError('ForbiddenKey', 'the key "__proto__" is not allowed', start);
+    const keys = this.#open.at(-1) ?? new Set<string>();
+    if (keys.has(key)) throw new JsonError('DuplicateKey', `the key ${quote(key)} is there twice in one object`, start);
+    keys.add(key);
+    this.#open[this.#open.length - 1] = keys;
+  }
+}
+
+function hexDigit(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x61 + 10 : -1;
+}
+
+function unescaped(written: string, at: number): string {
+  try {
+    return String(JSON.parse(`"${written}"`));
+  } catch {
+    throw new JsonError('InvalidJson', 'a key is not a valid JSON string', at);
+  }
+}
+
+/** A decoder puts U+FFFD where it cannot read on; the first one that was not in the document itself marks the fault. */
+function firstInvalidUtf8(buffer: Buffer): number {
+  let at = 0;
+  for (const readable of buffer.toString('utf8').split('\ufffd')) {
+    at += Buffer.byteLength(readable);
+    if (buffer[at] !== 0xef || buffer[at + 1] !== 0xbf || buffer[at + 2] !== 0xbd) return at;
+    at += 3;
+  }
+  return at;
+}

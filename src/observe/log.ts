@@ -1,0 +1,121 @@
+import winston from 'winston';
+import Transport from 'winston-transport';
+import { type Clock, formatMicroTime } from '../kit/clock.ts';
+import { stderrWriter } from './stderr-writer.ts';
+
+/**
+ * Operational log. Callers pick the fields one by one; nothing is ever logged as a whole object, which might carry a Secret.
+ * Text from outside is escaped: one call is one line.
+ */
+export interface Log {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  /** A log that adds `fields` to every line. */
+  child(fields: LogFields): Log;
+}
+
+export type LogFields = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
+
+export interface LogOptions {
+  /** Default `info`. */
+  readonly level?: LogLevel;
+  /** `json` for collectors, `text` (time, level, message, key=value) for people. Default `json`. */
+  readonly format?: 'json' | 'text';
+  readonly clock: Clock;
+  /** Takes one line with its newline; must not throw. Default: written to stderr before the call returns. */
+  readonly write?: (line: string) => void;
+}
+
+type Line = (level: string, message: string, fields: LogFields) => string;
+
+export function createLog({ level = 'info', format = 'json', clock, write = stderrWriter(clock) }: LogOptions): Log {
+  const line = format === 'json' ? jsonLine(clock) : textLine(clock);
+  const logger = winston.createLogger({
+    level,
+    levels: { error: 0, warn: 1, info: 2, debug: 3 },
+    transports: [new LineTransport(line, write)],
+  });
+  return logOf(logger, {});
+}
+
+/** For tests and tools that want silence. */
+export const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
+
+function logOf(logger: winston.Logger, base: LogFields): Log {
+  const at =
+    (level: LogLevel) =>
+    (message: string, fields: LogFields = {}): void => {
+      logger.log({ level, message, fields: { ...base, ...fields } });
+    };
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    child: (fields) => logOf(logger, { ...base, ...fields }),
+  };
+}
+
+/** winston's own Console transport loses lines when the process exits; this one has written the line when `log` returns. */
+class LineTransport extends Transport {
+  readonly #line: Line;
+  readonly #write: (line: string) => void;
+
+  constructor(line: Line, write: (line: string) => void) {
+    super();
+    this.#line = line;
+    this.#write = write;
+  }
+
+  override log(info: { level: string; message: string; fields: LogFields }, next: () => void): void {
+    this.#write(`${this.#line(info.level, info.message, info.fields)}\n`);
+    next();
+  }
+}
+
+const RESERVED = new Set(['time', 'level', 'message']);
+
+/** Ours come first; a field that has the name of one of ours gets a trailing underscore. */
+function members(fields: LogFields): [string, string | number | boolean | readonly string[]][] {
+  const kept: [string, string | number | boolean | readonly string[]][] = [];
+  for (const [key, value] of Object.entries(fields)) {
+    if (value !== undefined) kept.push([RESERVED.has(key) ? `${key}_` : key, value]);
+  }
+  return kept;
+}
+
+function jsonLine(clock: Clock): Line {
+  return (level, message, fields) => {
+    const all = [['time', formatMicroTime(clock.now())], ['level', level], ['message', message], ...members(fields)];
+    return `{${all.map(([key, value]) => `${literal(key)}:${literal(value)}`).join(',')}}`;
+  };
+}
+
+function textLine(clock: Clock): Line {
+  return (level, message, fields) => {
+    const pairs = members(fields).map(([key, value]) => ` ${bare(key)}=${bare(value)}`);
+    return `${formatMicroTime(clock.now())} ${level.toUpperCase().padEnd(5)} ${escapeControls(message)}${pairs.join('')}`;
+  };
+}
+
+function literal(value: unknown): string {
+  return escapeControls(JSON.stringify(value) ?? 'null');
+}
+
+/** Without quotes where nothing in it could be mistaken. */
+function bare(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return /^[\w./:@+,[\]-]+$/.test(text) ? text : literal(value);
+}
+
+/** JSON leaves DEL, the C1 controls, line separators and direction overrides as they are; terminals and viewers act on them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be found.
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+function escapeControls(text: string): string {
+  return text.replace(CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
