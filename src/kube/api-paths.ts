@@ -1,0 +1,40 @@
+import type { Resource } from '../api/object.ts';
+import { CodedError, quote } from '../kit/errors.ts';
+
+export interface PathTarget {
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly subresource?: string | undefined;
+}
+
+/** `/api/v1` or `/apis/<group>/<version>`. */
+export function groupPath({ group, version }: Pick<Resource, 'group' | 'version'>): string {
+  return group ? `/apis/${segment(group)}/${segment(version)}` : `/api/${segment(version)}`;
+}
+
+/**
+ * URL path of a collection, an object or a subresource. The namespace is left out for cluster-scoped resources.
+ * Throws CodedError `InvalidPathSegment` on an empty part, `.` or `..`, and `NamespaceRequired` on a namespaced object without one.
+ */
+export function resourcePath(resource: Resource, { namespace, name, subresource }: PathTarget = {}): string {
+  if (resource.namespaced && name !== undefined && !namespace) {
+    throw new CodedError(
+      'NamespaceRequired',
+      `${resource.plural} ${quote(name)}: a namespace is required, none was given`,
+    );
+  }
+  let path = groupPath(resource);
+  if (resource.namespaced && namespace) path += `/namespaces/${segment(namespace)}`;
+  path += `/${segment(resource.plural)}`;
+  if (name !== undefined) path += `/${segment(name)}`;
+  if (subresource !== undefined) path += `/${segment(subresource)}`;
+  return path;
+}
+
+/** Names come from objects of other people: one with a slash or dots must not reach another path. */
+function segment(text: string): string {
+  if (text === '' || text === '.' || text === '..') {
+    throw new CodedError('InvalidPathSegment', `${quote(text)} cannot be part of a request path`);
+  }
+  return encodeURIComponent(text);
+}

@@ -1,0 +1,140 @@
+import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
+import { serviceAccounts } from '../api/resources.ts';
+import { groupPath, resourcePath } from './api-paths.ts';
+import type { AccessQuestion, CallOptions, Client, DeleteOptions, ListPage, WriteOptions } from './client.ts';
+import { isNotFound, TransportError } from './errors.ts';
+import { isKubeObject, listPages } from './list-pages.ts';
+import type { CallSpec, Transport } from './transport.ts';
+
+const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
+
+/** The Client of one transport. It holds nothing itself and ends with the transport. */
+export function createClient(transport: Transport): Client {
+  const object = async (spec: CallSpec): Promise<KubeObject> => {
+    const answer = await transport.request(spec);
+    if (isKubeObject(answer)) return answer;
+    throw new TransportError(`${spec.method} ${spec.path}: the answer is not a Kubernetes object`, undefined, false);
+  };
+  const write = (method: 'POST' | 'PUT' | 'PATCH', path: string, body: unknown, options: WriteOptions, type?: string) =>
+    object({
+      method,
+      path,
+      body,
+      query: writeQuery(options),
+      signal: options.signal,
+      ...(type === undefined ? {} : { contentType: type }),
+    });
+  const at = (resource: Resource, name: ObjectName, options: { subresource?: string }) =>
+    resourcePath(resource, { ...name, subresource: options.subresource });
+
+  return {
+    get: (resource, name, options = {}) =>
+      object({ method: 'GET', path: at(resource, name, options), signal: options.signal }),
+
+    async list(resource, options): Promise<ListPage> {
+      let items: KubeObject[] = [];
+      let resourceVersion = '';
+      for await (const page of listPages(transport, resource, options)) {
+        items = page.restarted ? page.items : items.concat(page.items);
+        resourceVersion = page.resourceVersion;
+      }
+      return { items, resourceVersion };
+    },
+
+    create: (resource, body, options = {}) => {
+      const { namespace, name } = body.metadata;
+      const target = options.subresource === undefined ? { namespace } : { namespace, name, ...options };
+      return write('POST', resourcePath(resource, target), body, options);
+    },
+    mergePatch: (resource, name, patch, options = {}) =>
+      write('PATCH', at(resource, name, options), patch, options, 'application/merge-patch+json'),
+    jsonPatch: (resource, name, ops, options = {}) =>
+      write('PATCH', at(resource, name, options), ops, options, 'application/json-patch+json'),
+    replace: (resource, body, options = {}) => write('PUT', at(resource, body.metadata, options), body, options),
+    apply: (resource, body, options) =>
+      object({
+        method: 'PATCH',
+        path: at(resource, body.metadata, options),
+        query: { ...writeQuery(options), force: options.force },
+        body,
+        // JSON is YAML.
+        contentType: 'application/apply-patch+yaml',
+        signal: options.signal,
+      }),
+
+    async delete(resource, name, options = {}) {
+      try {
+        await transport.request({
+          method: 'DELETE',
+          path: resourcePath(resource, name),
+          body: deleteBody(options),
+          signal: options.signal,
+        });
+        return true;
+      } catch (error) {
+        if (isNotFound(error)) return false;
+        throw error;
+      }
+    },
+
+    async createToken(serviceAccount, request, options = {}) {
+      const { audiences, expirationSeconds, boundObject } = request;
+      const answer = await transport.request({
+        method: 'POST',
+        path: resourcePath(serviceAccounts, { ...serviceAccount, subresource: 'token' }),
+        body: {
+          apiVersion: 'authentication.k8s.io/v1',
+          kind: 'TokenRequest',
+          spec: { audiences, expirationSeconds, boundObjectRef: boundObject },
+        },
+        signal: options.signal,
+      });
+      const { token, expirationTimestamp } = status(answer);
+      if (typeof token !== 'string' || typeof expirationTimestamp !== 'string') {
+        throw new TransportError('TokenRequest: the answer holds no token', undefined, false);
+      }
+      return { token, expiresAt: expirationTimestamp };
+    },
+
+    async isAllowed(question, options = {}) {
+      const answer = await transport.request({
+        method: 'POST',
+        path: `${reviews}/subjectaccessreviews`,
+        body: accessReview(question),
+        retry: 'idempotent',
+        signal: options.signal,
+      });
+      return status(answer)['allowed'] === true;
+    },
+
+    raw: (path: string, options: CallOptions = {}) =>
+      transport.request({ method: 'GET', path, signal: options.signal }),
+  };
+}
+
+function writeQuery(options: WriteOptions) {
+  return { fieldManager: options.fieldManager, dryRun: options.dryRun ? 'All' : undefined };
+}
+
+function deleteBody({ uid, resourceVersion, propagation, gracePeriodSeconds }: DeleteOptions) {
+  return {
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    preconditions: uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion },
+    propagationPolicy: propagation,
+    gracePeriodSeconds,
+  };
+}
+
+function accessReview({ user, groups, uid, extra, ...resourceAttributes }: AccessQuestion) {
+  return {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { user, groups, uid, extra, resourceAttributes },
+  };
+}
+
+function status(answer: unknown): Record<string, unknown> {
+  const found = typeof answer === 'object' && answer !== null && 'status' in answer ? answer.status : undefined;
+  return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : {};
+}

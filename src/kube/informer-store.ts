@@ -1,0 +1,221 @@
+import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
+import type { Clock } from '../kit/clock.ts';
+import { CodedError, describe } from '../kit/errors.ts';
+import type { KubeLog } from './log.ts';
+import type { ReflectorSink } from './reflector.ts';
+import { compareResourceVersions, isOlder } from './resource-version.ts';
+import type { Projected, Store, StoreEvent, StoreSpec } from './store.ts';
+import { StoreIndexes } from './store-indexes.ts';
+
+/** Deletions remembered, so that an older event that arrives late does not bring the object back. */
+const MAX_TOMBSTONES = 1024;
+
+/** The content of one list-watch. A reflector writes it; everybody else reads. */
+export class InformerStore<T extends Projected> implements Store<T>, ReflectorSink {
+  readonly resource: Resource;
+  readonly #project: (object: KubeObject) => T | undefined;
+  readonly #clock: Clock;
+  readonly #log: KubeLog;
+  readonly #indexes = new StoreIndexes<T>();
+  readonly #listeners = new Set<(event: StoreEvent<T>) => void>();
+  readonly #tombstones = new Map<string, string>();
+  readonly #closed = new AbortController();
+  readonly #firstSync = new Latch();
+  #objects = new Map<string, T>();
+  #synced = false;
+  #aliveAtMs: number | undefined;
+
+  constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
+    this.resource = spec.resource;
+    this.#project = spec.project;
+    this.#clock = clock;
+    this.#log = log;
+    this.#indexes.add(spec.indexes ?? {}, []);
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  list(): Iterable<T> {
+    return this.#objects.values();
+  }
+
+  byIndex(index: string, value: string): readonly T[] {
+    return this.#indexes.get(index, value);
+  }
+
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  get ageMs(): number {
+    return this.#aliveAtMs === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - this.#aliveAtMs;
+  }
+
+  subscribe(listener: (event: StoreEvent<T>) => void): () => void {
+    for (const now of [...this.#objects.values()]) this.#tell(listener, { type: 'added', key: now.key, now });
+    // A function of its own, so that subscribing one listener twice gives two subscriptions.
+    const own = (event: StoreEvent<T>): void => listener(event);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  whenSynced(signal?: AbortSignal): Promise<void> {
+    if (signal === undefined || this.#synced) return this.#firstSync.promise;
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => reject(signal.reason);
+      if (signal.aborted) return onAbort();
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#firstSync.promise
+        .then(resolve, reject)
+        .finally(() => signal.removeEventListener('abort', onAbort))
+        .catch(() => undefined);
+    });
+  }
+
+  /** Adds the indexes of another reader; false when a name is taken by a different function. */
+  addIndexes(indexes: StoreSpec<T>['indexes'] = {}): boolean {
+    if (!this.#indexes.accepts(indexes)) return false;
+    this.#indexes.add(indexes, this.#objects.values());
+    return true;
+  }
+
+  /** Ends the store: its signal aborts, listeners hear nothing more. */
+  close(): void {
+    if (this.#closed.signal.aborted) return;
+    const reason = new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`);
+    this.#listeners.clear();
+    this.#closed.abort(reason);
+    this.#firstSync.reject(reason);
+  }
+
+  /** Aborts when the store is closed. */
+  get signal(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  alive(): void {
+    this.#aliveAtMs = this.#clock.monotonic();
+  }
+
+  beginList() {
+    const fresh = new Map<string, T>();
+    return {
+      add: (items: readonly KubeObject[]): void => {
+        for (const item of items) {
+          const object = this.#projected(item);
+          if (object) fresh.set(keyOf(item.metadata), object);
+        }
+      },
+      restart: (): void => fresh.clear(),
+      commit: (): void => this.#replaceAll(fresh),
+    };
+  }
+
+  apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubeObject, resourceVersion: string): void {
+    if (this.signal.aborted) return;
+    const key = keyOf(object.metadata);
+    const before = this.#objects.get(key);
+    if (this.#isPast(type, key, before, resourceVersion)) return;
+    if (type === 'DELETED') this.#bury(key, resourceVersion);
+    else this.#tombstones.delete(key);
+    this.#set(key, before, type === 'DELETED' ? undefined : this.#projected(object));
+  }
+
+  absent(): void {
+    this.#replaceAll(new Map());
+  }
+
+  #replaceAll(fresh: Map<string, T>): void {
+    if (this.signal.aborted) return;
+    for (const [key, before] of [...this.#objects]) if (!fresh.has(key)) this.#set(key, before, undefined);
+    for (const [key, now] of fresh) {
+      const before = this.#objects.get(key);
+      if (before?.resourceVersion !== now.resourceVersion || before.uid !== now.uid) this.#set(key, before, now);
+    }
+    this.#tombstones.clear();
+    this.#synced = true;
+    this.#firstSync.resolve();
+  }
+
+  /** Events may come twice or out of order; versions of one object only ever grow. */
+  #isPast(type: string, key: string, before: T | undefined, resourceVersion: string): boolean {
+    const held = before?.resourceVersion ?? this.#tombstones.get(key);
+    if (held === undefined) return false;
+    if (type === 'DELETED') return isOlder(resourceVersion, held);
+    const order = compareResourceVersions(resourceVersion, held);
+    return order !== undefined && order <= 0;
+  }
+
+  #bury(key: string, resourceVersion: string): void {
+    this.#tombstones.delete(key);
+    this.#tombstones.set(key, resourceVersion);
+    if (this.#tombstones.size <= MAX_TOMBSTONES) return;
+    for (const oldest of this.#tombstones.keys()) {
+      this.#tombstones.delete(oldest);
+      return;
+    }
+  }
+
+  #set(key: string, before: T | undefined, now: T | undefined): void {
+    if (!before && !now) return;
+    if (before && now && before.uid !== now.uid) {
+      // Deleted and created again while nobody looked: two different objects that share a name.
+      this.#set(key, before, undefined);
+      this.#set(key, undefined, now);
+      return;
+    }
+    if (now) this.#objects.set(key, now);
+    else this.#objects.delete(key);
+    this.#indexes.replace(before, now);
+    const event = eventOf(key, before, now);
+    if (event) for (const listener of [...this.#listeners]) this.#tell(listener, event);
+  }
+
+  #projected(object: KubeObject): T | undefined {
+    try {
+      return this.#project(object);
+    } catch (error) {
+      this.#log.error('the projection of an object threw; the object is left out', {
+        resource: this.resource.plural,
+        key: keyOf(object.metadata),
+        error: describe(error),
+      });
+      return undefined;
+    }
+  }
+
+  #tell(listener: (event: StoreEvent<T>) => void, event: StoreEvent<T>): void {
+    try {
+      listener(event);
+    } catch (error) {
+      this.#log.error('a listener of a store threw; the others and the watch go on', {
+        resource: this.resource.plural,
+        key: event.key,
+        error: describe(error),
+      });
+    }
+  }
+}
+
+function eventOf<T>(key: string, before: T | undefined, now: T | undefined): StoreEvent<T> | undefined {
+  if (before && now) return { type: 'updated', key, before, now };
+  if (now) return { type: 'added', key, now };
+  return before ? { type: 'deleted', key, before } : undefined;
+}
+
+/** A promise settled from outside, once. */
+class Latch {
+  resolve: () => void = () => {};
+  reject: (reason: unknown) => void = () => {};
+  readonly promise = new Promise<void>((resolve, reject) => {
+    this.resolve = resolve;
+    this.reject = reject;
+  });
+
+  constructor() {
+    // Nobody has to wait for it.
+    this.promise.catch(() => undefined);
+  }
+}

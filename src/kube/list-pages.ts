@@ -1,0 +1,95 @@
+import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
+import { resourcePath } from './api-paths.ts';
+import type { ListOptions } from './client.ts';
+import { isGone, TransportError } from './errors.ts';
+import type { Transport } from './transport.ts';
+
+export interface Page {
+  readonly items: KubeObject[];
+  /** Of the whole list. */
+  readonly resourceVersion: string;
+  /** True when the list began anew with this page: what earlier pages gave is void. */
+  readonly restarted: boolean;
+}
+
+const PAGE_SIZE = 500;
+
+/** The pages of a list. When the list expires between two pages it begins anew, once. */
+export async function* listPages(
+  transport: Transport,
+  resource: Resource,
+  options: ListOptions & { readonly retry?: 'never' } = {},
+): AsyncGenerator<Page> {
+  let token: string | undefined;
+  let restartsLeft = 1;
+  let restarted = false;
+  do {
+    const answer = await nextPage(transport, resource, options, token).catch((error: unknown) => {
+      if (token === undefined || restartsLeft-- === 0 || !isGone(error)) throw error;
+      return undefined;
+    });
+    if (!answer) {
+      token = undefined;
+      restarted = true;
+      continue;
+    }
+    token = answer.continue;
+    yield { items: answer.items, resourceVersion: answer.resourceVersion, restarted };
+    restarted = false;
+  } while (token !== undefined || restarted);
+}
+
+async function nextPage(
+  transport: Transport,
+  resource: Resource,
+  options: ListOptions & { readonly retry?: 'never' },
+  token: string | undefined,
+) {
+  const answer = await transport.request({
+    method: 'GET',
+    path: resourcePath(resource, { namespace: options.namespace }),
+    query: {
+      limit: options.limit ?? PAGE_SIZE,
+      labelSelector: options.labelSelector,
+      fieldSelector: options.fieldSelector,
+      // A continue token already fixes the version.
+      resourceVersion: token === undefined ? options.resourceVersion : undefined,
+      continue: token,
+    },
+    signal: options.signal,
+    ...(options.retry ? { retry: options.retry } : {}),
+  });
+  return parsePage(answer, resource);
+}
+
+function parsePage(answer: unknown, resource: Resource) {
+  const list = record(answer);
+  const metadata = record(list?.['metadata']);
+  const items = list?.['items'] ?? [];
+  const resourceVersion = metadata?.['resourceVersion'];
+  if (!Array.isArray(items) || typeof resourceVersion !== 'string') {
+    throw new TransportError(`list of ${resource.plural}: the answer is not a Kubernetes list`, undefined, false);
+  }
+  const token = metadata?.['continue'];
+  return {
+    items: items.filter(isKubeObject).map((item) => withType(item, resource)),
+    resourceVersion,
+    continue: typeof token === 'string' && token !== '' ? token : undefined,
+  };
+}
+
+/** True for a value with a name in its metadata: all that is taken for granted of an object of the API. */
+export function isKubeObject(value: unknown): value is KubeObject {
+  return typeof record(record(value)?.['metadata'])?.['name'] === 'string';
+}
+
+/** Items of a list come without kind and apiVersion. */
+function withType(item: KubeObject, resource: Resource): KubeObject {
+  item.apiVersion ??= apiVersionOf(resource);
+  item.kind ??= resource.kind;
+  return item;
+}
+
+function record(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+}

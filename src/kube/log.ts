@@ -1,0 +1,11 @@
+/** Where kube/ tells what it rode out. Fields are plain values; credentials and object bodies never are among them. */
+export interface KubeLog {
+  debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+const nothing = (): void => {};
+
+export const silentLog: KubeLog = { debug: nothing, info: nothing, warn: nothing, error: nothing };

@@ -1,0 +1,95 @@
+import type { Clock } from '../kit/clock.ts';
+import { CodedError } from '../kit/errors.ts';
+import { InformerStore } from './informer-store.ts';
+import type { KubeLog } from './log.ts';
+import { reflect } from './reflector.ts';
+import type { Projected, StoreHandle, StoreSpec } from './store.ts';
+import type { Transport } from './transport.ts';
+
+export interface SharedStoresOptions {
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly log: KubeLog;
+  readonly random: () => number;
+}
+
+interface Entry {
+  readonly store: InformerStore<Projected>;
+  readonly ended: Promise<void>;
+  references: number;
+}
+
+/** The running stores of one cluster, shared by what they watch and how they project it. */
+export class SharedStores {
+  readonly #options: SharedStoresOptions;
+  readonly #entries = new Map<string, Entry[]>();
+  readonly #projections = new WeakMap<object, number>();
+  #projectionCount = 0;
+  #closed = false;
+
+  constructor(options: SharedStoresOptions) {
+    this.#options = options;
+  }
+
+  open<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> {
+    if (this.#closed)
+      throw new CodedError('ClusterClosed', `cannot watch ${spec.resource.plural}: the cluster was closed`);
+    const key = this.#keyOf(spec);
+    const entries = this.#entries.get(key) ?? [];
+    this.#entries.set(key, entries);
+    // The key holds the identity of the projection, so what lies under it has its type.
+    const shared = entries.find((entry) => (entry.store as unknown as InformerStore<T>).addIndexes(spec.indexes));
+    const entry = shared ?? this.#start(spec);
+    if (!shared) entries.push(entry);
+    entry.references++;
+    let released = false;
+    return {
+      store: entry.store as unknown as InformerStore<T>,
+      release: () => {
+        if (released) return;
+        released = true;
+        if (--entry.references === 0) this.#drop(key, entry);
+      },
+    };
+  }
+
+  /** Closes every store and resolves when their watches have ended. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const entries = [...this.#entries.values()].flat();
+    this.#entries.clear();
+    for (const { store } of entries) store.close();
+    await Promise.all(entries.map(({ ended }) => ended));
+  }
+
+  #start<T extends Projected>(spec: StoreSpec<T>): Entry {
+    const store = new InformerStore(spec, this.#options.clock, this.#options.log);
+    const ended = reflect(spec, store, { ...this.#options, signal: store.signal });
+    return { store: store as unknown as InformerStore<Projected>, ended, references: 0 };
+  }
+
+  #drop(key: string, entry: Entry): void {
+    entry.store.close();
+    const left = (this.#entries.get(key) ?? []).filter((other) => other !== entry);
+    if (left.length > 0) this.#entries.set(key, left);
+    else this.#entries.delete(key);
+  }
+
+  #keyOf<T extends Projected>({ resource, project, ...spec }: StoreSpec<T>): string {
+    let projection = this.#projections.get(project);
+    if (projection === undefined) {
+      projection = this.#projectionCount++;
+      this.#projections.set(project, projection);
+    }
+    return JSON.stringify([
+      resource.group,
+      resource.version,
+      resource.plural,
+      spec.namespace ?? '',
+      spec.labelSelector ?? '',
+      spec.fieldSelector ?? '',
+      spec.optional ?? false,
+      projection,
+    ]);
+  }
+}

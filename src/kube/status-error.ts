@@ -1,0 +1,46 @@
+import { ApiError } from './errors.ts';
+
+const MAX_MESSAGE = 1000;
+
+/** The ApiError of an answer that is not 2xx: from its Status object when there is one, else from the raw text. */
+export function toApiError(code: number, retryAfter: string | undefined, body: string): ApiError {
+  const status = parseStatus(body);
+  const message = text(status, 'message') ?? (body.trim() || 'no message');
+  return new ApiError(
+    code,
+    text(status, 'reason') ?? '',
+    `${code}: ${message.slice(0, MAX_MESSAGE)}`,
+    retryAfterMs(retryAfter, own(status, 'details')),
+  );
+}
+
+/** The ApiError of a Status object that came inside a watch stream. */
+export function statusToApiError(status: unknown): ApiError {
+  const code = own(status, 'code');
+  return toApiError(typeof code === 'number' ? code : 500, undefined, JSON.stringify(status) ?? '');
+}
+
+function parseStatus(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+function retryAfterMs(header: string | undefined, details: unknown): number | undefined {
+  // The date form of Retry-After is never sent by an apiserver and would need trust in its clock.
+  if (header !== undefined && /^\d{1,6}$/.test(header)) return Number(header) * 1000;
+  const seconds = own(details, 'retryAfterSeconds');
+  return typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined;
+}
+
+function own(value: unknown, field: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, field)) return undefined;
+  return (value as Record<string, unknown>)[field];
+}
+
+function text(value: unknown, field: string): string | undefined {
+  const found = own(value, field);
+  return typeof found === 'string' && found !== '' ? found : undefined;
+}

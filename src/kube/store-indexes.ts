@@ -1,0 +1,58 @@
+type IndexFunction<T> = (object: T) => readonly string[];
+
+/** The named indexes of a store: name, value, then the objects by key. */
+export class StoreIndexes<T extends { readonly key: string }> {
+  readonly #functions = new Map<string, IndexFunction<T>>();
+  readonly #entries = new Map<string, Map<string, Map<string, T>>>();
+
+  /** True when `functions` can live here: each name is free or means the same function. */
+  accepts(functions: Readonly<Record<string, IndexFunction<T>>>): boolean {
+    return Object.entries(functions).every(([name, of]) => (this.#functions.get(name) ?? of) === of);
+  }
+
+  add(functions: Readonly<Record<string, IndexFunction<T>>>, present: Iterable<T>): void {
+    for (const [name, of] of Object.entries(functions)) {
+      if (this.#functions.has(name)) continue;
+      this.#functions.set(name, of);
+      const values = new Map<string, Map<string, T>>();
+      this.#entries.set(name, values);
+      for (const object of present) put(values, of(object), object);
+    }
+  }
+
+  replace(before: T | undefined, now: T | undefined): void {
+    for (const [name, of] of this.#functions) {
+      const values = this.#entries.get(name);
+      if (!values) continue;
+      if (before) drop(values, of(before), before.key);
+      if (now) put(values, of(now), now);
+    }
+  }
+
+  /** Throws RangeError on a name that no index has. */
+  get(name: string, value: string): readonly T[] {
+    const values = this.#entries.get(name);
+    if (!values)
+      throw new RangeError(`the store has no index "${name}"; it has: ${[...this.#entries.keys()].join(', ')}`);
+    return [...(values.get(value)?.values() ?? [])];
+  }
+}
+
+function put<T extends { readonly key: string }>(
+  values: Map<string, Map<string, T>>,
+  under: readonly string[],
+  object: T,
+): void {
+  for (const value of under) {
+    const objects = values.get(value) ?? new Map<string, T>();
+    values.set(value, objects.set(object.key, object));
+  }
+}
+
+function drop<T>(values: Map<string, Map<string, T>>, under: readonly string[], key: string): void {
+  for (const value of under) {
+    const objects = values.get(value);
+    objects?.delete(key);
+    if (objects?.size === 0) values.delete(value);
+  }
+}

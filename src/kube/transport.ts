@@ -1,0 +1,275 @@
+import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
+import { CodedError, describe } from '../kit/errors.ts';
+import type { Credentials, Material } from './credentials.ts';
+import { ApiError, TransportError } from './errors.ts';
+import { isConnectError, openPools, type Pools, sameTls } from './pools.ts';
+import { retryDelayMs } from './retry.ts';
+import { toApiError } from './status-error.ts';
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface CallSpec {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Below the server URL, escaped, with a leading slash. */
+  readonly path: string;
+  readonly query?: Query;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default `application/json`. */
+  readonly contentType?: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for the whole call, tries and waits included. Default 30 000. */
+  readonly timeoutMs?: number;
+  /** `idempotent`: GET and reviews. `write`: again only where the server did not act. `never`: the caller retries. Default by method. */
+  readonly retry?: 'idempotent' | 'write' | 'never';
+}
+
+export interface StreamSpec {
+  readonly path: string;
+  readonly query?: Query;
+  readonly signal: AbortSignal;
+  /** Milliseconds until the answer's head must be there; the body may take for ever. */
+  readonly headTimeoutMs: number;
+}
+
+export interface TransportOptions {
+  readonly clock: Clock;
+  readonly random?: () => number;
+  /** Upper bound of connections for calls; watches come on top, one each. Default 10. */
+  readonly connections?: number;
+}
+
+const CALL_TIMEOUT_MS = 30_000;
+/** How long certificates and headers are used before the credentials are asked again. */
+const MATERIAL_MS = 10_000;
+/** What is still running on old connections after a change of credentials is cut off after this long. */
+const RETIRE_MS = 4_000;
+const USER_AGENT = 'drawbridge';
+
+/**
+ * HTTP to one cluster over kept connections. Rejects with ApiError, with TransportError, or with the reason of the caller's signal.
+ * New certificates and tokens are picked up by themselves.
+ */
+export class Transport {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #connections: number;
+  readonly #origin: string;
+  readonly #prefix: string;
+  readonly #retiring = new Set<Promise<void>>();
+  #credentials: Credentials;
+  #pools: Pools | undefined;
+  #material: { readonly value: Promise<Material>; readonly sinceMs: number } | undefined;
+  #closed = false;
+
+  constructor(credentials: Credentials, options: TransportOptions) {
+    const url = new URL(credentials.server);
+    this.#origin = url.origin;
+    this.#prefix = url.pathname.replace(/\/+$/, '');
+    this.#credentials = credentials;
+    this.#clock = options.clock;
+    this.#random = options.random ?? Math.random;
+    this.#connections = options.connections ?? 10;
+  }
+
+  /** The parsed JSON of a 2xx answer; undefined when it had no body. */
+  async request(spec: CallSpec): Promise<unknown> {
+    const retry = spec.retry ?? (spec.method === 'GET' ? 'idempotent' : 'write');
+    const deadlineMs = this.#clock.monotonic() + (spec.timeoutMs ?? CALL_TIMEOUT_MS);
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#call(spec, deadlineMs - this.#clock.monotonic());
+      } catch (error) {
+        if (retry === 'never' || spec.signal?.aborted || this.#closed) throw error;
+        const idempotent = retry === 'idempotent';
+        const delayMs = retryDelayMs({ error, idempotent, attempt, random: this.#random });
+        if (delayMs === undefined || this.#clock.monotonic() + delayMs >= deadlineMs) throw error;
+        await sleep(this.#clock, delayMs, spec.signal);
+      }
+    }
+  }
+
+  /** The body of a 2xx answer, chunk by chunk, on a connection of its own; ends by `signal`. */
+  async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
+    const limit = this.#limit(spec.signal, spec.headTimeoutMs);
+    try {
+      const { pools, headers } = await this.#ready(limit);
+      const answer = await pools.watches.request({
+        origin: this.#origin,
+        path: this.#url(spec.path, spec.query),
+        method: 'GET',
+        headers: { ...headers, accept: 'application/json' },
+        signal: limit.signal,
+      });
+      if (answer.statusCode === 200) {
+        limit.disarm();
+        return this.#chunks(answer.body, spec.signal, limit);
+      }
+      throw this.#failure(answer.statusCode, answer.headers['retry-after'], await answer.body.text());
+    } catch (error) {
+      limit.release();
+      throw this.#explain(error, spec.path, spec.signal, limit);
+    }
+  }
+
+  /** Uses other credentials for the same server from now on; what still runs on the old connections is cut off within 5 s. */
+  update(credentials: Credentials): void {
+    if (credentials.server !== this.#credentials.server) {
+      throw new CodedError(
+        'ServerChanged',
+        `new credentials name ${credentials.server}, this connection is for ${this.#credentials.server}; open another one`,
+      );
+    }
+    this.#credentials = credentials;
+    this.#material = undefined;
+    this.#retire();
+  }
+
+  /** Waits up to 4 s for calls in flight; later calls are refused. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#retire();
+    await Promise.all(this.#retiring);
+  }
+
+  async #call(spec: CallSpec, timeoutMs: number): Promise<unknown> {
+    const limit = this.#limit(spec.signal, timeoutMs);
+    try {
+      const { pools, headers } = await this.#ready(limit);
+      const body = spec.body === undefined ? null : JSON.stringify(spec.body);
+      const answer = await pools.calls.request({
+        origin: this.#origin,
+        path: this.#url(spec.path, spec.query),
+        method: spec.method,
+        headers: {
+          ...headers,
+          accept: 'application/json',
+          ...(body === null ? {} : { 'content-type': spec.contentType ?? 'application/json' }),
+        },
+        body,
+        signal: limit.signal,
+      });
+      const text = await answer.body.text();
+      if (answer.statusCode < 200 || answer.statusCode > 299) {
+        throw this.#failure(answer.statusCode, answer.headers['retry-after'], text);
+      }
+      return text === '' ? undefined : JSON.parse(text);
+    } catch (error) {
+      throw this.#explain(error, `${spec.method} ${spec.path}`, spec.signal, limit);
+    } finally {
+      limit.release();
+    }
+  }
+
+  async *#chunks(body: AsyncIterable<Uint8Array>, signal: AbortSignal, limit: Limit): AsyncIterable<Uint8Array> {
+    try {
+      yield* body;
+    } catch (error) {
+      throw this.#explain(error, 'watch', signal, limit);
+    } finally {
+      limit.release();
+    }
+  }
+
+  #failure(code: number, retryAfter: string | string[] | undefined, text: string): ApiError {
+    // The next try asks the credentials again: a token may have been replaced before its time.
+    if (code === 401) this.#material = undefined;
+    return toApiError(code, typeof retryAfter === 'string' ? retryAfter : undefined, text);
+  }
+
+  #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
+    if (error instanceof ApiError || error instanceof TransportError) return error;
+    if (limit.timedOut) return new TransportError(`${what}: no answer from ${this.#origin} in time`, error, false);
+    if (signal?.aborted) return signal.reason;
+    return new TransportError(`${what}: ${describe(error)}`, error, isConnectError(error));
+  }
+
+  async #ready(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {
+    if (this.#closed) throw new TransportError(`the connection to ${this.#origin} is closed`, undefined, true);
+    const { tls, headers } = await limit.race(this.#present());
+    if (this.#pools && !sameTls(this.#pools.tls, tls)) this.#retire();
+    this.#pools ??= openPools(tls, this.#connections);
+    return { pools: this.#pools, headers: { 'user-agent': USER_AGENT, ...headers } };
+  }
+
+  #present(): Promise<Material> {
+    const nowMs = this.#clock.monotonic();
+    if (this.#material && nowMs - this.#material.sinceMs < MATERIAL_MS) return this.#material.value;
+    const value = this.#credentials.material().catch((error: unknown) => {
+      this.#material = undefined;
+      throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
+    });
+    this.#material = { value, sinceMs: nowMs };
+    return value;
+  }
+
+  #retire(): void {
+    const pools = this.#pools;
+    if (!pools) return;
+    this.#pools = undefined;
+    const cut = this.#clock.schedule(RETIRE_MS, () => void pools.calls.destroy());
+    const gone = Promise.all([pools.calls.close(), pools.watches.destroy()])
+      .then(() => undefined)
+      .catch(() => undefined)
+      .finally(() => {
+        cut();
+        this.#retiring.delete(gone);
+      });
+    this.#retiring.add(gone);
+  }
+
+  #url(path: string, query: Query = {}): string {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+    const text = search.toString();
+    return `${this.#prefix}${path}${text ? `?${text}` : ''}`;
+  }
+
+  #limit(signal: AbortSignal | undefined, timeoutMs: number): Limit {
+    return new Limit(this.#clock, signal, timeoutMs);
+  }
+}
+
+/** One signal out of the caller's and a time limit, without leaving listeners behind on the caller's. */
+class Limit {
+  readonly #abort = new AbortController();
+  readonly #source: AbortSignal | undefined;
+  readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
+  readonly disarm: Cancel;
+  timedOut = false;
+
+  constructor(clock: Clock, source: AbortSignal | undefined, timeoutMs: number) {
+    this.#source = source;
+    if (source?.aborted) this.#onAbort();
+    source?.addEventListener('abort', this.#onAbort, { once: true });
+    this.disarm = clock.schedule(timeoutMs, () => {
+      this.timedOut = true;
+      this.#abort.abort();
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** `work`, unless the limit is reached first. */
+  async race<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this;
+    signal.throwIfAborted();
+    let onAbort = (): void => {};
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = (): void => reject(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+    try {
+      return await Promise.race([work, aborted]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  release(): void {
+    this.disarm();
+    this.#source?.removeEventListener('abort', this.#onAbort);
+  }
+}

@@ -1,0 +1,61 @@
+import { LineDecoder } from './line-decoder.ts';
+import type { Query, Transport } from './transport.ts';
+import { parseWatchEvent, type WatchEvent } from './watch-event.ts';
+
+export interface WatchStreamHandlers {
+  /** The server has accepted the watch. */
+  answered(): void;
+  /** Bytes came, whatever is in them. */
+  alive(): void;
+  event(event: WatchEvent): void;
+  /** The last call: without an error when the server closed the stream in the ordinary way. */
+  ended(error?: unknown): void;
+}
+
+export interface WatchStreamSpec {
+  readonly path: string;
+  readonly query: Query;
+  /** Milliseconds until the server must have accepted. */
+  readonly headTimeoutMs: number;
+}
+
+/** A line that is no event: what came after the last good one has to be asked for again. */
+export class MalformedStreamError extends Error {
+  override readonly name = 'MalformedStreamError';
+}
+
+/** Opens one watch; the returned function drops it, and no handler is called after that. */
+export function openWatchStream(
+  transport: Transport,
+  spec: WatchStreamSpec,
+  handlers: WatchStreamHandlers,
+): () => void {
+  const abort = new AbortController();
+  const { signal } = abort;
+
+  async function pump(): Promise<void> {
+    const chunks = await transport.stream({ ...spec, signal });
+    if (signal.aborted) return;
+    handlers.answered();
+    const decoder = new LineDecoder();
+    for await (const chunk of chunks) {
+      if (signal.aborted) return;
+      handlers.alive();
+      for (const line of decoder.push(chunk)) {
+        const event = parseWatchEvent(line);
+        if (!event) throw new MalformedStreamError(`a watch line of ${line.length} characters is not an event`);
+        handlers.event(event);
+        if (signal.aborted) return;
+      }
+    }
+  }
+
+  function end(error?: unknown): void {
+    if (signal.aborted) return;
+    abort.abort();
+    handlers.ended(error);
+  }
+
+  pump().then(() => end(), end);
+  return () => abort.abort();
+}

@@ -1,0 +1,24 @@
+import type { SimulatedClock } from './simulated-clock.ts';
+
+/** Lets loopback traffic that is under way arrive and be handled: it needs turns of the event loop, not time. */
+export async function settleIo(turns = 25): Promise<void> {
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Moves `clock` by `ms` in small steps, with the network caught up after each. */
+export async function advanceIo(clock: SimulatedClock, ms: number, stepMs = 250): Promise<void> {
+  await settleIo();
+  for (let leftMs = ms; leftMs > 0; leftMs -= stepMs) {
+    await clock.advance(Math.min(stepMs, leftMs));
+    await settleIo();
+  }
+}
+
+/** Waits, without simulated time, until `condition` holds; fails after 5 s of real time. */
+export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
+  const endMs = performance.now() + 5_000;
+  while (!condition()) {
+    if (performance.now() > endMs) throw new Error(`${what} did not come true within 5 s`);
+    await settleIo(5);
+  }
+}
