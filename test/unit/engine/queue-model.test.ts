@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { KeyedQueue } from '../../../src/engine/queue.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const LANES = 3;
+
+interface Wanted {
+  lane: number;
+  dueAt: number;
+  wallAt: number;
+  /** When the model saw it become due. */
+  readySince: number | undefined;
+}
+
+/** The queue as a list that is searched: slow, and simple enough to be believed. */
+class Model {
+  readonly wanted = new Map<string, Wanted>();
+  readonly running = new Set<string>();
+  readonly closedKeys = new Set<string>();
+  readonly clock: SimulatedClock;
+
+  constructor(clock: SimulatedClock) {
+    this.clock = clock;
+  }
+
+  add(key: string, lane: number, delayMs: number): void {
+    const before = this.wanted.get(key);
+    const dueAt = this.clock.monotonic() + delayMs;
+    const wallAt = delayMs > 0 ? this.clock.now() + delayMs : Number.POSITIVE_INFINITY;
+    this.wanted.set(key, {
+      lane: Math.min(lane, before?.lane ?? lane),
+      dueAt: Math.min(dueAt, before?.dueAt ?? dueAt),
+      wallAt: Math.min(wallAt, before?.wallAt ?? wallAt),
+      readySince: before?.readySince,
+    });
+  }
+
+  /** Due for certain; between the jump of a wall clock and the next look (at most a second) the queue may not know yet. */
+  isDue({ dueAt }: Wanted): boolean {
+    return dueAt <= this.clock.monotonic();
+  }
+
+  mayBeDue(wanted: Wanted): boolean {
+    return this.isDue(wanted) || wanted.wallAt <= this.clock.now();
+  }
+}
+
+const key = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+const command = fc.oneof(
+  fc.record({
+    kind: fc.constant('add' as const),
+    key,
+    lane: fc.nat(LANES - 1),
+    delayMs: fc.oneof(fc.constant(0), fc.nat(5000)),
+  }),
+  fc.record({ kind: fc.constant('take' as const) }),
+  fc.record({ kind: fc.constant('take' as const) }),
+  fc.record({ kind: fc.constant('done' as const), key }),
+  fc.record({ kind: fc.constant('advance' as const), ms: fc.nat(3000) }),
+  fc.record({ kind: fc.constant('toggle' as const), key }),
+);
+const jump = fc.record({ kind: fc.constant('jump' as const), ms: fc.integer({ min: -100_000, max: 100_000 }) });
+type Command = typeof command extends fc.Arbitrary<infer T> ? T | { kind: 'jump'; ms: number } : never;
+
+async function check(commands: readonly Command[], exactOrder: boolean): Promise<void> {
+  const clock = new SimulatedClock();
+  const model = new Model(clock);
+  const queue = new KeyedQueue(clock, () => {}, { lanes: LANES, admit: (key) => !model.closedKeys.has(key) });
+
+  const take = (): string | undefined => {
+    const candidates = [...model.wanted].filter(([key]) => !model.running.has(key) && !model.closedKeys.has(key));
+    const work = queue.take();
+    if (!work) {
+      const lost = candidates.filter(([, wanted]) => model.isDue(wanted)).map(([key]) => key);
+      assert.deepEqual(lost, [], 'a key that is due was not handed out');
+      return undefined;
+    }
+    const wanted = model.wanted.get(work.key);
+    assert.ok(wanted, `${work.key} was handed out and nobody wants it`);
+    assert.ok(!model.running.has(work.key), `${work.key} was handed out twice at a time`);
+    assert.ok(model.mayBeDue(wanted), `${work.key} was handed out before its time`);
+    assert.equal(work.lane, wanted.lane);
+    if (exactOrder) {
+      for (const [key, other] of candidates.filter(([, other]) => model.isDue(other))) {
+        const isEarlier = other.lane < wanted.lane || (other.lane === wanted.lane && other.dueAt < wanted.dueAt);
+        assert.ok(!isEarlier, `${work.key} was handed out before ${key}`);
+      }
+    }
+    model.wanted.delete(work.key);
+    model.running.add(work.key);
+    return work.key;
+  };
+
+  for (const step of commands) {
+    switch (step.kind) {
+      case 'add':
+        queue.add(step.key, 'r', {
+          lane: step.lane,
+          ...(step.delayMs > 0 ? { atMs: clock.now() + step.delayMs } : {}),
+        });
+        model.add(step.key, step.lane, step.delayMs);
+        break;
+      case 'take':
+        take();
+        break;
+      case 'done':
+        queue.done(step.key);
+        model.running.delete(step.key);
+        break;
+      case 'advance':
+        await clock.advance(step.ms);
+        break;
+      case 'toggle':
+        if (!model.closedKeys.delete(step.key)) model.closedKeys.add(step.key);
+        queue.poke();
+        break;
+      case 'jump':
+        clock.setWall(clock.now() + step.ms);
+        break;
+    }
+    const due = [...model.wanted.values()].filter((wanted) => model.isDue(wanted)).length;
+    assert.ok(queue.depth >= due);
+    assert.equal(queue.depth + queue.delayed, model.wanted.size);
+  }
+
+  // Whatever happened: everything that is wanted comes, once.
+  model.closedKeys.clear();
+  queue.poke();
+  for (let round = 0; round < 3; round++) {
+    for (const key of model.running) queue.done(key);
+    model.running.clear();
+    while (take());
+    await clock.advance(105_000);
+  }
+  assert.deepEqual([...model.wanted.keys()], []);
+  assert.equal(queue.depth + queue.delayed, 0);
+}
+
+describe('KeyedQueue against a model', () => {
+  it('loses no key, runs none twice at a time, and goes by lane and then by due time', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(command, { maxLength: 60 }), (commands) => check(commands, true)),
+      { seed: 20261121, numRuns: 400 },
+    );
+  });
+
+  it('is never late when the wall clock jumps about', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.oneof(command, jump), { maxLength: 60 }), (commands) => check(commands, false)),
+      { seed: 20261122, numRuns: 400 },
+    );
+  });
+});
