@@ -1,0 +1,112 @@
+import type { Journal } from '../audit/journal.ts';
+import { Controller } from '../engine/controller.ts';
+import { type Emission, fromSubscription } from '../engine/sources/from-subscription.ts';
+import { Applier } from '../grants/applier.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Client } from '../kube/client.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import type { Store, StoreEvent } from '../kube/store.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import type { AccessKind } from './access-kind.ts';
+import { Decider } from './decider.ts';
+import { execAccess } from './exec-access.ts';
+import { Granter } from './granter.ts';
+import { podAccess } from './pod-access.ts';
+import { normalLane, RequestReconciler } from './request-reconciler.ts';
+import { Revoker } from './revoker.ts';
+import { StatusWriter } from './status-writer.ts';
+import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores.ts';
+import { type TargetedSpec, targetKey } from './target.ts';
+import { TemplateReconciler } from './template-reconciler.ts';
+import { Trail } from './trail.ts';
+import type { TemplateView } from './views.ts';
+
+export interface AccessDeps {
+  readonly client: Client;
+  readonly stores: AccessStores;
+  readonly journal: Journal;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** The loops of the access half, templates before the requests that wait for them. */
+export function accessControllers(deps: AccessDeps): Controller[] {
+  const kinds = [podAccess(deps.stores), execAccess(deps.stores)] as const;
+  return [
+    ...kinds.map((kind) => templateController(kind, deps)),
+    ...kinds.map((kind) => requestController(kind, deps)),
+  ];
+}
+
+function templateController<Spec extends TargetedSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
+  const { client, clock, stores } = deps;
+  const templates: Store<TemplateView<TargetedSpec>> = kind.templates;
+  return controller(kind.templateKind, deps, {
+    sources: [
+      fromSubscription('template', templates, keyOfEvent),
+      ...stores.workloads.map((workloads) =>
+        fromSubscription(workloads.resource.plural, workloads, (event) => {
+          const { kind: targetKind, name, namespace } = 'now' in event ? event.now : event.before;
+          const found =
+            event.type === 'updated'
+              ? []
+              : templates.byIndex(byTarget, targetKey({ kind: targetKind, name }, namespace));
+          return found.map((template) => template.key);
+        }),
+      ),
+    ],
+    reconciler: new TemplateReconciler({
+      resource: kind.templateResource,
+      templates,
+      workload: (key) => stores.workload(key),
+      client,
+      clock,
+    }),
+    workers: 4,
+  });
+}
+
+function requestController<Spec extends TargetedSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
+  const { client, clock, stores } = deps;
+  const { pods } = stores;
+  const trail = new Trail({ ...deps, requestResource: kind.requestResource });
+  const status = new StatusWriter(client, kind);
+  const applier = new Applier(client);
+  const revoker = new Revoker({ kind, pods, client, applier, trail });
+  const granter = new Granter({ kind, pods, applier, revoker, status, trail, clock });
+  const decider = new Decider({ kind, client, clock, status, trail });
+  const normal = (key: string): Emission => ({ key, lane: normalLane });
+  return controller(kind.requestKind, deps, {
+    sources: [
+      fromSubscription('request', kind.requests, (event) => keyOfEvent(event).map(normal)),
+      fromSubscription('template', kind.templates, ({ key }) =>
+        kind.requests.byIndex(byTemplate, key).map((request) => normal(request.key)),
+      ),
+      fromSubscription('pod', pods, (event) =>
+        requestsOfPod(kind.requests, 'now' in event ? event.now : event.before).map(normal),
+      ),
+      // Builders read the workloads, so nothing may be decided before they are known; what changes later is no concern of a grant.
+      ...stores.workloads.map((workloads) => fromSubscription(workloads.resource.plural, workloads, () => [])),
+    ],
+    reconciler: new RequestReconciler({ kind, decider, granter, revoker, clock }),
+    lanes: 2,
+    workers: 32,
+    reservedForTopLane: 4,
+  });
+}
+
+function controller(
+  kind: string,
+  { clock, log, metrics }: AccessDeps,
+  options: Omit<ConstructorParameters<typeof Controller>[0], 'name' | 'clock' | 'log' | 'metrics'>,
+): Controller {
+  const name = kind.toLowerCase();
+  return new Controller({ name, clock, log, metrics: metrics.controller(name), ...options });
+}
+
+const keyOfEvent = <T extends { readonly key: string; readonly uid: string; readonly resourceVersion: string }>(
+  event: StoreEvent<T>,
+): string[] => [event.key];

@@ -1,0 +1,23 @@
+import { podAccessRequests } from '../api/access/pod-access-request.ts';
+import { type PodAccessTemplateSpec, podAccessTemplates } from '../api/access/pod-access-template.ts';
+import type { AccessKind } from './access-kind.ts';
+import { childNameOf } from './child-names.ts';
+import { planPodAccess } from './pod-access-builder.ts';
+import type { AccessStores } from './stores.ts';
+import { targetKey } from './target.ts';
+
+/** Access to a pod of one's own, made after a workload or written out in the template. */
+export const podAccess = (stores: AccessStores): AccessKind<PodAccessTemplateSpec> => ({
+  requestKind: 'PodAccessRequest',
+  templateKind: 'PodAccessTemplate',
+  requestResource: podAccessRequests,
+  templateResource: podAccessTemplates,
+  createsPod: true,
+  requests: stores.podRequests,
+  templates: stores.podTemplates,
+  childName: childNameOf,
+  plan(request, { spec, namespace }, { subjects, durationMs }) {
+    const workload = spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace));
+    return planPodAccess({ request, templateSpec: spec, workload, subjects, durationMs });
+  },
+});

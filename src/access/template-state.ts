@@ -1,0 +1,20 @@
+import type { TemplateState } from './policy/request-policy.ts';
+import type { TemplateView } from './views.ts';
+
+/** What the rule books need to know of a template that was found. */
+export function templateState<Spec>(
+  template: TemplateView<Spec>,
+): Extract<TemplateState, { found: true }> & { spec: Spec } {
+  const failing = template.conditions.find((condition) => condition.status === 'False');
+  const observed = template.conditions.map((condition) => condition.observedGeneration ?? 0);
+  return {
+    found: true,
+    uid: template.uid,
+    generation: template.generation,
+    spec: template.spec,
+    ready: template.ready,
+    // Every condition speaks of its own generation; the template is observed as far as the oldest.
+    observedGeneration: observed.length > 0 ? Math.min(...observed) : undefined,
+    ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
+  } as Extract<TemplateState, { found: true }> & { spec: Spec };
+}

@@ -1,0 +1,191 @@
+import { parseArgs } from 'node:util';
+
+/** Everything that can be set from outside, read once at start and frozen. */
+export interface Config {
+  /** File to read; absent: in-cluster credentials, then `$KUBECONFIG`, then `~/.kube/config`. */
+  readonly kubeconfig: string | undefined;
+  /** Port of the admission webhooks (HTTPS). 0 takes a free one. */
+  readonly port: number;
+  readonly bindAddress: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Port of `/healthz` and `/readyz` (HTTP). */
+  readonly healthPort: number;
+  /** Port of `/metrics` (HTTP). */
+  readonly metricsPort: number;
+  /** File that audit lines are appended to; `-` is standard output. */
+  readonly auditLog: string;
+  readonly leaderElect: boolean;
+  /** Namespace of the leader lease. */
+  readonly leaseNamespace: string;
+  /** Name of this replica in leases and audit lines. */
+  readonly identity: string;
+  readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
+}
+
+export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
+export type LogFormat = 'json' | 'text';
+
+/** A wrong flag or value: one line for the person who typed it; the process ends with exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+interface Flag {
+  readonly env: string;
+  readonly fallback: string | undefined;
+  readonly value: string;
+  readonly help: string;
+}
+
+const flags = {
+  kubeconfig: {
+    env: 'KUBECONFIG',
+    fallback: undefined,
+    value: 'FILE',
+    help: 'credentials of the cluster; default: in-cluster, then ~/.kube/config',
+  },
+  port: {
+    env: 'DRAWBRIDGE_PORT',
+    fallback: '9443',
+    value: 'PORT',
+    help: 'admission webhooks (HTTPS); 0 takes a free one',
+  },
+  'bind-address': {
+    env: 'DRAWBRIDGE_BIND_ADDRESS',
+    fallback: '0.0.0.0',
+    value: 'ADDRESS',
+    help: 'address of every port',
+  },
+  'cert-file': {
+    env: 'DRAWBRIDGE_CERT_FILE',
+    fallback: '/etc/drawbridge/tls/tls.crt',
+    value: 'FILE',
+    help: 'serving certificate chain, PEM; reloaded when it changes',
+  },
+  'key-file': {
+    env: 'DRAWBRIDGE_KEY_FILE',
+    fallback: '/etc/drawbridge/tls/tls.key',
+    value: 'FILE',
+    help: 'its private key, PEM',
+  },
+  'health-port': {
+    env: 'DRAWBRIDGE_HEALTH_PORT',
+    fallback: '8081',
+    value: 'PORT',
+    help: '/healthz and /readyz (HTTP)',
+  },
+  'metrics-port': { env: 'DRAWBRIDGE_METRICS_PORT', fallback: '8080', value: 'PORT', help: '/metrics (HTTP)' },
+  'audit-log': {
+    env: 'DRAWBRIDGE_AUDIT_LOG',
+    fallback: '-',
+    value: 'FILE|-',
+    help: 'one JSON line a decision; - is standard output',
+  },
+  'leader-elect': {
+    env: 'DRAWBRIDGE_LEADER_ELECT',
+    fallback: 'true',
+    value: 'true|false',
+    help: 'let one replica at a time write; false only for a single replica',
+  },
+  'lease-namespace': {
+    env: 'DRAWBRIDGE_LEASE_NAMESPACE',
+    fallback: 'drawbridge-system',
+    value: 'NAME',
+    help: 'namespace of the leader lease',
+  },
+  identity: {
+    env: 'DRAWBRIDGE_IDENTITY',
+    fallback: undefined,
+    value: 'NAME',
+    help: 'name of this replica; default: $HOSTNAME and the process id',
+  },
+  'log-level': {
+    env: 'DRAWBRIDGE_LOG_LEVEL',
+    fallback: 'info',
+    value: 'error|warn|info|debug',
+    help: 'operational log, on standard error',
+  },
+  'log-format': { env: 'DRAWBRIDGE_LOG_FORMAT', fallback: 'json', value: 'json|text', help: 'its form' },
+} as const satisfies Record<string, Flag>;
+
+type FlagName = keyof typeof flags;
+
+/** The text of `drawbridge --help`. */
+export function usage(): string {
+  const rows = Object.entries(flags).map(([name, flag]: [string, Flag]) => {
+    const head = `  --${name} ${flag.value}`;
+    const fallback = flag.fallback === undefined ? '' : ` (default ${flag.fallback})`;
+    return `${head.padEnd(40)}${flag.help}${fallback} [$${flag.env}]`;
+  });
+  return [
+    'Usage: drawbridge serve [flags]',
+    '',
+    'Opens access to Kubernetes workloads for a while and closes it on time.',
+    '',
+    'Flags (each may also come from the environment variable in brackets; the flag wins):',
+    ...rows,
+    '  --help, --version',
+    '',
+  ].join('\n');
+}
+
+/**
+ * Reads flags and environment.
+ * @throws UsageError naming the flag, what was found and what is allowed.
+ */
+export function readConfig(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Config {
+  const given = parseFlags(args);
+  const read = (name: FlagName): string | undefined => given[name] ?? env[flags[name].env] ?? flags[name].fallback;
+  const text = (name: FlagName): string => {
+    const value = read(name);
+    if (value === undefined || value === '') throw new UsageError(`--${name} must not be empty`);
+    return value;
+  };
+  const port = (name: FlagName): number => {
+    const value = text(name);
+    if (!/^\d{1,5}$/.test(value) || Number(value) > 65535) {
+      throw new UsageError(`--${name} is "${value}"; it must be a port number from 0 to 65535`);
+    }
+    return Number(value);
+  };
+  const oneOf = <T extends string>(name: FlagName, allowed: readonly T[]): T => {
+    const value = text(name);
+    const found = allowed.find((candidate) => candidate === value);
+    if (found === undefined) throw new UsageError(`--${name} is "${value}"; it must be one of ${allowed.join(', ')}`);
+    return found;
+  };
+  return Object.freeze({
+    kubeconfig: read('kubeconfig') || undefined,
+    port: port('port'),
+    bindAddress: text('bind-address'),
+    certFile: text('cert-file'),
+    keyFile: text('key-file'),
+    healthPort: port('health-port'),
+    metricsPort: port('metrics-port'),
+    auditLog: text('audit-log'),
+    leaderElect: oneOf('leader-elect', ['true', 'false']) === 'true',
+    leaseNamespace: text('lease-namespace'),
+    identity: read('identity') || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
+    logLevel: oneOf('log-level', ['error', 'warn', 'info', 'debug']),
+    logFormat: oneOf('log-format', ['json', 'text']),
+  });
+}
+
+/** `--leader-elect` alone means true, as Kubernetes' own programs take it. */
+function parseFlags(args: readonly string[]): Partial<Record<FlagName, string>> {
+  const options = Object.fromEntries(Object.keys(flags).map((name) => [name, { type: 'string' as const }]));
+  const expanded = args.map((arg) => (arg === '--leader-elect' ? '--leader-elect=true' : arg));
+  try {
+    return parseArgs({ args: expanded, options, strict: true, allowPositionals: false }).values as Partial<
+      Record<FlagName, string>
+    >;
+  } catch (error) {
+    const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+    throw new UsageError(`${reason.replace(/\. To specify.*$/, '')}; see drawbridge --help`);
+  }
+}

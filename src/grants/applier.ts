@@ -1,0 +1,96 @@
+import { planHashAnnotation } from '../api/access/names.ts';
+import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
+import type { Client } from '../kube/client.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
+
+/** Proves that an object under one of our names is one that we made: the owner's uid and the hash of the plan it came from. */
+export interface Provenance {
+  readonly ownerUid: string;
+  readonly planHash: string;
+}
+
+export type Created =
+  | { readonly kind: 'created'; readonly object: KubeObject }
+  /** It was there already and it is ours: an earlier run got this far. */
+  | { readonly kind: 'adopted'; readonly object: KubeObject }
+  /** Somebody else's object holds the name; it was left as it is. */
+  | { readonly kind: 'collision'; readonly message: string }
+  /** The apiserver will never take this object (invalid, forbidden, too large). */
+  | { readonly kind: 'refused'; readonly message: string };
+
+const refusals = new Set([400, 403, 404, 405, 413, 422]);
+
+/** The only code that turns grants into objects and back: creates and never adopts a stranger's, deletes only what it can prove is ours. */
+export class Applier {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** Creates `object`. Rejects on faults that may pass; everything final is a value. */
+  async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
+    try {
+      return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
+    } catch (error) {
+      if (isAlreadyExists(error)) return this.#inspect(resource, object, provenance, signal);
+      if (error instanceof ApiError && refusals.has(error.code)) return { kind: 'refused', message: error.message };
+      throw error;
+    }
+  }
+
+  async #inspect(
+    resource: Resource,
+    wanted: KubeObject,
+    provenance: Provenance,
+    signal: AbortSignal,
+  ): Promise<Created> {
+    const found = await this.#client.get(resource, wanted.metadata, { signal });
+    const ours =
+      isOwnedBy(found, provenance.ownerUid) && found.metadata.annotations?.[planHashAnnotation] === provenance.planHash;
+    if (ours) return { kind: 'adopted', object: found };
+    return {
+      kind: 'collision',
+      message: `${resource.kind} ${keyOf(wanted.metadata)} exists and was not made for this request; delete it or make a new request`,
+    };
+  }
+
+  /**
+   * Deletes the object if it is ours; afterwards nothing of ours is left under the name, or it is on its way out.
+   * With a known `uid` that is one call; without, the object is read first and must carry `ownerUid` as its controller.
+   */
+  async delete(
+    resource: Resource,
+    name: ObjectName,
+    owner: { readonly uid?: string; readonly ownerUid: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const uid = owner.uid ?? (await this.#uidIfOwned(resource, name, owner.ownerUid, signal));
+    if (uid === undefined) return;
+    try {
+      await this.#client.delete(resource, name, { uid, gracePeriodSeconds: 0, propagation: 'Background', signal });
+    } catch (error) {
+      // Another object took the name since: ours is gone.
+      if (!isConflict(error)) throw error;
+    }
+  }
+
+  async #uidIfOwned(
+    resource: Resource,
+    name: ObjectName,
+    ownerUid: string,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    try {
+      const found = await this.#client.get(resource, name, { signal });
+      return isOwnedBy(found, ownerUid) ? found.metadata.uid : undefined;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+}
+
+function isOwnedBy(object: KubeObject, ownerUid: string): boolean {
+  return (object.metadata.ownerReferences ?? []).some((owner) => owner.controller === true && owner.uid === ownerUid);
+}
