@@ -1,26 +1,182 @@
-/** The object that an Event is about. */
-export interface ObjectReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly namespace?: string;
-  readonly name: string;
-  readonly uid?: string;
-}
+import type { ObjectName } from '../api/object.ts';
+import { events } from '../api/resources.ts';
+import { type Cancel, type Clock, formatMicroTime, sleep } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import type { Client } from './client.ts';
+import { isNotFound } from './errors.ts';
+import { type EventSource, eventObject, seriesKey } from './event-object.ts';
+import { type KubeLog, silentLog } from './log.ts';
+import type { RecordedEvent } from './recorded-event.ts';
 
-export interface RecordedEvent {
-  readonly regarding: ObjectReference;
-  readonly type: 'Normal' | 'Warning';
-  /** UpperCamelCase, at most 128 characters. */
-  readonly reason: string;
-  /** What was done or tried, UpperCamelCase, at most 128 characters. */
-  readonly action: string;
-  /** For people; cut at 1024 characters. */
-  readonly note: string;
-}
+export type { ObjectReference, RecordedEvent } from './recorded-event.ts';
 
 /** Tells people what happened, as events.k8s.io/v1 Events. Best effort: it never blocks, throws or fails what it reports on. */
 export interface EventRecorder {
   record(event: RecordedEvent): void;
   /** Writes what is pending, for at most 2 s, and ends the recorder. */
   close(): Promise<void>;
+}
+
+export interface EventRecorderOptions extends EventSource {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly log?: KubeLog;
+}
+
+/** Repetitions within this time of the last one count as one series. */
+const SERIES_MS = 6 * 60_000;
+/** Repetitions are gathered for so long before the series is written. */
+const GATHER_MS = 10_000;
+const MAX_SERIES = 1_000;
+const MAX_PENDING = 200;
+/** New Events about one object: this many at once, then one every five minutes. */
+const BURST = 25;
+const REFILL_MS = 5 * 60_000;
+const CLOSE_MS = 2_000;
+
+export function eventRecorder(options: EventRecorderOptions): EventRecorder {
+  return new Recorder(options);
+}
+
+interface Series {
+  readonly event: RecordedEvent;
+  name: ObjectName | undefined;
+  count: number;
+  writtenCount: number;
+  lastMs: number;
+  cancelGather: Cancel | undefined;
+}
+
+class Recorder implements EventRecorder {
+  readonly #options: EventRecorderOptions;
+  readonly #log: KubeLog;
+  readonly #series = new Map<string, Series>();
+  readonly #budgets = new Map<string, { tokens: number; sinceMs: number }>();
+  readonly #stop = new AbortController();
+  #writes: Promise<void> = Promise.resolve();
+  #pending = 0;
+  #closed = false;
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options;
+    this.#log = options.log ?? silentLog;
+  }
+
+  record(event: RecordedEvent): void {
+    if (this.#closed) return;
+    const nowMs = this.#options.clock.monotonic();
+    const key = seriesKey(event);
+    const running = this.#series.get(key);
+    if (running && nowMs - running.lastMs < SERIES_MS) return this.#repeat(running, nowMs);
+    running?.cancelGather?.();
+    if (!this.#allowed(event, nowMs)) return;
+    const series: Series = {
+      event,
+      name: undefined,
+      count: 1,
+      writtenCount: 0,
+      lastMs: nowMs,
+      cancelGather: undefined,
+    };
+    this.#series.delete(key);
+    this.#series.set(key, series);
+    this.#trim();
+    this.#write(series);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const series of this.#series.values()) {
+      if (!series.cancelGather) continue;
+      series.cancelGather();
+      this.#write(series);
+    }
+    const waited = new AbortController();
+    const limit = sleep(this.#options.clock, CLOSE_MS, waited.signal).catch(() => undefined);
+    await Promise.race([this.#writes, limit]);
+    waited.abort();
+    this.#stop.abort();
+    this.#series.clear();
+  }
+
+  #repeat(series: Series, nowMs: number): void {
+    series.count++;
+    series.lastMs = nowMs;
+    series.cancelGather ??= this.#options.clock.schedule(GATHER_MS, () => {
+      series.cancelGather = undefined;
+      this.#write(series);
+    });
+  }
+
+  /** Writes go out one after another: Events must not compete with what they report on. */
+  #write(series: Series): void {
+    if (this.#pending >= MAX_PENDING) return;
+    this.#pending++;
+    const time = formatMicroTime(this.#options.clock.now());
+    this.#writes = this.#writes
+      .then(() => this.#send(series, time))
+      .catch((error: unknown) => {
+        this.#log.debug('an Event could not be written', { reason: series.event.reason, error: describe(error) });
+      })
+      .finally(() => {
+        this.#pending--;
+      });
+  }
+
+  async #send(series: Series, lastObservedTime: string): Promise<void> {
+    const { client, clock } = this.#options;
+    const { signal } = this.#stop;
+    const { count, name } = series;
+    if (signal.aborted || count === series.writtenCount) return;
+    if (name) {
+      try {
+        await client.mergePatch(events, name, { series: { count, lastObservedTime } }, { signal });
+        series.writtenCount = count;
+        return;
+      } catch (error) {
+        // Events are short-lived: the first one of the series may be gone.
+        if (!isNotFound(error)) throw error;
+      }
+    }
+    const object = eventObject(series.event, this.#options, clock.now());
+    const created = await client.create(
+      events,
+      count > 1 ? { ...object, series: { count, lastObservedTime } } : object,
+      {
+        signal,
+      },
+    );
+    const { namespace } = created.metadata;
+    series.name = { name: created.metadata.name, ...(namespace === undefined ? {} : { namespace }) };
+    series.writtenCount = count;
+  }
+
+  #allowed({ regarding }: RecordedEvent, nowMs: number): boolean {
+    const key = JSON.stringify([regarding.kind, regarding.namespace, regarding.name, regarding.uid]);
+    const budget = this.#budgets.get(key) ?? { tokens: BURST, sinceMs: nowMs };
+    const earned = Math.floor((nowMs - budget.sinceMs) / REFILL_MS);
+    budget.tokens = Math.min(BURST, budget.tokens + earned);
+    budget.sinceMs += earned * REFILL_MS;
+    this.#budgets.delete(key);
+    this.#budgets.set(key, budget);
+    if (budget.tokens < 1) return false;
+    budget.tokens--;
+    return true;
+  }
+
+  #trim(): void {
+    dropOldest(this.#budgets, MAX_SERIES);
+    for (const [key, series] of this.#series) {
+      if (this.#series.size <= MAX_SERIES) return;
+      series.cancelGather?.();
+      this.#series.delete(key);
+    }
+  }
+}
+
+function dropOldest(map: Map<string, unknown>, keep: number): void {
+  for (const key of map.keys()) {
+    if (map.size <= keep) return;
+    map.delete(key);
+  }
 }

@@ -2,6 +2,7 @@ import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
 import { resourcePath } from './api-paths.ts';
 import type { ListOptions } from './client.ts';
 import { isGone, TransportError } from './errors.ts';
+import { array, field, text } from './fields.ts';
 import type { Transport } from './transport.ts';
 
 export interface Page {
@@ -63,24 +64,23 @@ async function nextPage(
 }
 
 function parsePage(answer: unknown, resource: Resource) {
-  const list = record(answer);
-  const metadata = record(list?.['metadata']);
-  const items = list?.['items'] ?? [];
-  const resourceVersion = metadata?.['resourceVersion'];
-  if (!Array.isArray(items) || typeof resourceVersion !== 'string') {
+  const metadata = field(answer, 'metadata');
+  const resourceVersion = text(metadata, 'resourceVersion');
+  if (resourceVersion === undefined) {
     throw new TransportError(`list of ${resource.plural}: the answer is not a Kubernetes list`, undefined, false);
   }
-  const token = metadata?.['continue'];
   return {
-    items: items.filter(isKubeObject).map((item) => withType(item, resource)),
+    items: array(answer, 'items')
+      .filter(isKubeObject)
+      .map((item) => withType(item, resource)),
     resourceVersion,
-    continue: typeof token === 'string' && token !== '' ? token : undefined,
+    continue: text(metadata, 'continue'),
   };
 }
 
 /** True for a value with a name in its metadata: all that is taken for granted of an object of the API. */
 export function isKubeObject(value: unknown): value is KubeObject {
-  return typeof record(record(value)?.['metadata'])?.['name'] === 'string';
+  return text(field(value, 'metadata'), 'name') !== undefined;
 }
 
 /** Items of a list come without kind and apiVersion. */
@@ -88,8 +88,4 @@ function withType(item: KubeObject, resource: Resource): KubeObject {
   item.apiVersion ??= apiVersionOf(resource);
   item.kind ??= resource.kind;
   return item;
-}
-
-function record(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
 }

@@ -1,4 +1,5 @@
 import { ApiError } from './errors.ts';
+import { field, number, text } from './fields.ts';
 
 const MAX_MESSAGE = 1000;
 
@@ -10,14 +11,13 @@ export function toApiError(code: number, retryAfter: string | undefined, body: s
     code,
     text(status, 'reason') ?? '',
     `${code}: ${message.slice(0, MAX_MESSAGE)}`,
-    retryAfterMs(retryAfter, own(status, 'details')),
+    retryAfterMs(retryAfter, field(status, 'details')),
   );
 }
 
 /** The ApiError of a Status object that came inside a watch stream. */
 export function statusToApiError(status: unknown): ApiError {
-  const code = own(status, 'code');
-  return toApiError(typeof code === 'number' ? code : 500, undefined, JSON.stringify(status) ?? '');
+  return toApiError(number(status, 'code') ?? 500, undefined, JSON.stringify(status) ?? '');
 }
 
 function parseStatus(body: string): unknown {
@@ -31,16 +31,6 @@ function parseStatus(body: string): unknown {
 function retryAfterMs(header: string | undefined, details: unknown): number | undefined {
   // The date form of Retry-After is never sent by an apiserver and would need trust in its clock.
   if (header !== undefined && /^\d{1,6}$/.test(header)) return Number(header) * 1000;
-  const seconds = own(details, 'retryAfterSeconds');
-  return typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined;
-}
-
-function own(value: unknown, field: string): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, field)) return undefined;
-  return (value as Record<string, unknown>)[field];
-}
-
-function text(value: unknown, field: string): string | undefined {
-  const found = own(value, field);
-  return typeof found === 'string' && found !== '' ? found : undefined;
+  const seconds = number(details, 'retryAfterSeconds') ?? 0;
+  return seconds > 0 ? seconds * 1000 : undefined;
 }

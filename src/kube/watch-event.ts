@@ -1,5 +1,6 @@
 import type { KubeObject } from '../api/object.ts';
 import type { ApiError } from './errors.ts';
+import { field, text } from './fields.ts';
 import { isKubeObject } from './list-pages.ts';
 import { statusToApiError } from './status-error.ts';
 
@@ -16,20 +17,12 @@ export function parseWatchEvent(line: string): WatchEvent | undefined {
   } catch {
     return undefined;
   }
-  if (typeof event !== 'object' || event === null || !('type' in event) || !('object' in event)) return undefined;
-  const { type, object } = event;
+  const type = field(event, 'type');
+  const object = field(event, 'object');
   if (type === 'ERROR') return { type, error: statusToApiError(object) };
-  const resourceVersion = versionOf(object);
+  const resourceVersion = text(field(object, 'metadata'), 'resourceVersion');
   if (resourceVersion === undefined) return undefined;
   if (type === 'BOOKMARK') return { type, resourceVersion };
   if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') return undefined;
   return isKubeObject(object) ? { type, object, resourceVersion } : undefined;
-}
-
-function versionOf(object: unknown): string | undefined {
-  if (typeof object !== 'object' || object === null || !('metadata' in object)) return undefined;
-  const { metadata } = object;
-  if (typeof metadata !== 'object' || metadata === null || !('resourceVersion' in metadata)) return undefined;
-  const { resourceVersion } = metadata;
-  return typeof resourceVersion === 'string' && resourceVersion !== '' ? resourceVersion : undefined;
 }

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import { apiVersionOf, type KubeObject } from '../api/object.ts';
+import { events } from '../api/resources.ts';
+import { formatMicroTime } from '../kit/clock.ts';
+import type { RecordedEvent } from './recorded-event.ts';
+
+const MAX_NOTE_BYTES = 1024;
+const MAX_REASON = 128;
+const MAX_NAME = 200;
+
+export interface EventSource {
+  /** Qualified name of the program, for example `drawbridge.example.org/access`. */
+  readonly controller: string;
+  /** This process: its Pod name. At most 128 characters. */
+  readonly instance: string;
+}
+
+/** The events.k8s.io/v1 Event of the first occurrence. */
+export function eventObject(event: RecordedEvent, source: EventSource, atMs: number): KubeObject {
+  const { regarding } = event;
+  return {
+    apiVersion: apiVersionOf(events),
+    kind: events.kind,
+    // Events about cluster-scoped objects live in "default".
+    metadata: { namespace: regarding.namespace ?? 'default', name: eventName(regarding.name) },
+    eventTime: formatMicroTime(atMs),
+    reportingController: source.controller,
+    reportingInstance: source.instance.slice(0, MAX_REASON),
+    action: event.action.slice(0, MAX_REASON),
+    reason: event.reason.slice(0, MAX_REASON),
+    regarding,
+    note: cutBytes(event.note, MAX_NOTE_BYTES),
+    type: event.type,
+  };
+}
+
+/** Equal for occurrences that belong into one series. */
+export function seriesKey({ regarding, type, reason, action, note }: RecordedEvent): string {
+  const { apiVersion, kind, namespace, name, uid } = regarding;
+  return JSON.stringify([apiVersion, kind, namespace, name, uid, type, reason, action, note]);
+}
+
+/** Names of some kinds may hold what the name of an Event may not. */
+function eventName(name: string): string {
+  const stem = name
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]/g, '-')
+    .replace(/^[.-]+|[.-]+$/g, '')
+    .slice(0, MAX_NAME);
+  return `${(stem || 'object').replace(/[.-]+$/, '').replace(/([.-])[.-]+/g, '$1')}.${randomUUID().slice(0, 13)}`;
+}
+
+function cutBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxBytes) return text;
+  const ellipsis = '…';
+  // A character cut in half decodes to U+FFFD.
+  return `${bytes
+    .subarray(0, maxBytes - Buffer.byteLength(ellipsis))
+    .toString()
+    .replace(/\uFFFD$/, '')}${ellipsis}`;
+}

@@ -1,0 +1,142 @@
+import { CodedError, quote } from '../kit/errors.ts';
+import { type ClusterTls, type Credentials, staticCredentials } from './credentials.ts';
+import { array, field } from './fields.ts';
+
+/** Credentials out of a kubeconfig text. */
+export interface InlineCredentials extends Credentials {
+  readonly context: string;
+}
+
+const MAX_BYTES = 1024 * 1024;
+
+/** What would make this process read files, run programs, trust anybody or act as somebody else on the word of whoever wrote the text. */
+const forbiddenInCluster = ['certificate-authority', 'proxy-url', 'insecure-skip-tls-verify'];
+const forbiddenInUser = [
+  'exec',
+  'auth-provider',
+  'tokenFile',
+  'token-file',
+  'client-certificate',
+  'client-key',
+  'username',
+  'password',
+  'as',
+  'as-uid',
+  'as-groups',
+  'as-user-extra',
+];
+
+/**
+ * The credentials of the current context of a kubeconfig that somebody else wrote: an https server, inline CA, inline token or inline
+ * client certificate, tls-server-name, namespace. Rejects with CodedError `KubeconfigInvalid`, `KubeconfigContextNotFound`,
+ * `KubeconfigForbidden` (names the field) or `InvalidTlsData`. Messages never hold credentials.
+ */
+export async function inlineCredentials(text: string): Promise<InlineCredentials> {
+  const document = await parse(text);
+  const context = string(document, 'current-context') ?? '';
+  const entry = named(document, 'contexts', context, 'context');
+  if (!entry) throw new CodedError('KubeconfigContextNotFound', `current context ${quote(context)} not found`);
+  const cluster = required(document, 'clusters', entry, 'cluster');
+  const user = required(document, 'users', entry, 'user');
+  refuse(cluster, forbiddenInCluster, 'cluster');
+  refuse(user, forbiddenInUser, 'user');
+  const token = string(user, 'token');
+  const namespace = string(entry, 'namespace');
+  const credentials = staticCredentials({
+    server: serverOf(cluster),
+    tls: tlsOf(cluster, user),
+    ...(namespace ? { namespace } : {}),
+    ...(token ? { token: headerSafe(token) } : {}),
+  });
+  return { ...credentials, context };
+}
+
+async function parse(text: string): Promise<object> {
+  if (text.length > MAX_BYTES) throw invalid(`it is larger than ${MAX_BYTES} bytes`);
+  const { loadYaml } = await import('@kubernetes/client-node');
+  let document: unknown;
+  try {
+    document = loadYaml(text);
+  } catch {
+    // Without the parser's message: it quotes the text around the fault, which may be a token.
+    throw invalid('it is not YAML');
+  }
+  if (!isRecord(document)) throw invalid('it is not a YAML mapping');
+  return document;
+}
+
+function serverOf(cluster: object): string {
+  const server = string(cluster, 'server') ?? '';
+  const url = URL.canParse(server) ? new URL(server) : undefined;
+  if (!url) throw invalid('server is not a URL');
+  if (url.protocol !== 'https:') throw forbidden('cluster', 'server', 'it must begin with https://');
+  if (url.username || url.password || url.search || url.hash) {
+    throw forbidden('cluster', 'server', 'it may hold no user, query or fragment');
+  }
+  return server;
+}
+
+function tlsOf(cluster: object, user: object): ClusterTls {
+  const ca = pem(cluster, 'certificate-authority-data');
+  const cert = pem(user, 'client-certificate-data');
+  const key = pem(user, 'client-key-data');
+  const servername = string(cluster, 'tls-server-name');
+  if ((cert === undefined) !== (key === undefined)) {
+    throw invalid('client-certificate-data and client-key-data come together or not at all');
+  }
+  return {
+    ...(ca ? { ca } : {}),
+    ...(cert ? { cert } : {}),
+    ...(key ? { key } : {}),
+    ...(servername ? { servername } : {}),
+  };
+}
+
+function pem(from: object, name: string): string | undefined {
+  const data = string(from, name);
+  if (!data) return undefined;
+  const decoded = Buffer.from(data, 'base64').toString('latin1');
+  if (!decoded.includes('-----BEGIN ')) throw invalid(`${name} is not base64 of a PEM text`);
+  return decoded;
+}
+
+function headerSafe(token: string): string {
+  if (/^[\x21-\x7e]+$/.test(token.trim())) return token.trim();
+  throw invalid('token holds characters that no header may carry');
+}
+
+function refuse(from: object, fields: readonly string[], what: string): void {
+  for (const name of fields) {
+    const value = field(from, name);
+    // What client-go writes for "not set" stays allowed.
+    if (value === undefined || value === null || value === '' || value === false) continue;
+    throw forbidden(what, name, 'only inline credentials are accepted');
+  }
+}
+
+function required(document: object, list: string, context: object, kind: 'cluster' | 'user'): object {
+  const name = string(context, kind) ?? '';
+  const found = named(document, list, name, kind);
+  if (!found) throw invalid(`${kind} ${quote(name)} of the current context is not in ${list}`);
+  return found;
+}
+
+function named(document: object, list: string, name: string, kind: string): object | undefined {
+  const entry = array(document, list).find((candidate) => field(candidate, 'name') === name);
+  const value = field(entry, kind);
+  return isRecord(value) ? value : undefined;
+}
+
+function string(from: object, name: string): string | undefined {
+  const value = field(from, name);
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string') return value;
+  throw invalid(`${name} is not a string`);
+}
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const invalid = (why: string): CodedError => new CodedError('KubeconfigInvalid', `invalid kubeconfig: ${why}`);
+const forbidden = (what: string, name: string, why: string): CodedError =>
+  new CodedError('KubeconfigForbidden', `kubeconfig: ${name} of the ${what} is not allowed here: ${why}`);

@@ -1,0 +1,158 @@
+import { access, readFile } from 'node:fs/promises';
+import type { RequestOptions } from 'node:https';
+import { homedir } from 'node:os';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import type { KubeConfig } from '@kubernetes/client-node';
+import { CodedError, describe, quote } from '../kit/errors.ts';
+import type { ClusterTls, Credentials, Material } from './credentials.ts';
+
+export interface AmbientOptions {
+  /** `--kubeconfig`: this file and nothing else. */
+  readonly file?: string;
+  /** The value of $KUBECONFIG: files, of which the first one that names something wins. */
+  readonly paths?: string;
+  /** Default: the current context. */
+  readonly context?: string;
+}
+
+const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+
+/**
+ * The credentials this process was given: by `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`.
+ * Rejects with CodedError `KubeconfigMissing`, `KubeconfigInvalid` or `KubeconfigContextNotFound`.
+ */
+export async function ambientCredentials({ file, paths, context }: AmbientOptions = {}): Promise<Credentials> {
+  if (file) return credentialsOf(await loadFiles([file]), context);
+  const named = (paths ?? '').split(delimiter).filter((path) => path !== '');
+  if (named.length > 0) return credentialsOf(await loadFiles(await existing(named)), context);
+  if (await exists(inClusterToken)) return credentialsOf(await loadInCluster(), undefined);
+  return credentialsOf(await loadFiles(await existing([join(homedir(), '.kube', 'config')])), context);
+}
+
+/** The credentials in one kubeconfig file of the operator: everything a kubeconfig may hold is honoured, exec plugins included. */
+export function fileCredentials(path: string, context?: string): Promise<Credentials> {
+  return ambientCredentials({ file: path, ...(context === undefined ? {} : { context }) });
+}
+
+// Imported where it is needed: it takes half a second, and most of what imports this file never loads a kubeconfig.
+const clientNode = () => import('@kubernetes/client-node');
+
+async function loadInCluster(): Promise<KubeConfig> {
+  const config = new (await clientNode()).KubeConfig();
+  config.loadFromCluster();
+  if (!URL.canParse(config.getCurrentCluster()?.server ?? '')) {
+    throw new CodedError(
+      'KubeconfigInvalid',
+      'there is a ServiceAccount token but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set',
+    );
+  }
+  return config;
+}
+
+async function loadFiles(paths: readonly string[]): Promise<KubeConfig> {
+  const { KubeConfig } = await clientNode();
+  const merged = new KubeConfig();
+  for (const path of paths) {
+    const one = await loadFile(path);
+    merged.currentContext ||= one.currentContext;
+    for (const cluster of one.clusters) if (!merged.getCluster(cluster.name)) merged.addCluster(cluster);
+    for (const user of one.users) if (!merged.getUser(user.name)) merged.addUser(user);
+    for (const entry of one.contexts) if (!merged.getContextObject(entry.name)) merged.addContext(entry);
+  }
+  return merged;
+}
+
+async function loadFile(path: string): Promise<KubeConfig> {
+  const { KubeConfig, loadYaml } = await clientNode();
+  const config = new KubeConfig();
+  try {
+    const text = await readFile(path, 'utf8');
+    config.loadFromString(text);
+    config.makePathsAbsolute(dirname(resolve(path)));
+    addTokenFiles(config, loadYaml(text), dirname(resolve(path)));
+  } catch (cause) {
+    throw new CodedError('KubeconfigInvalid', `kubeconfig ${quote(path, 256)} cannot be used: ${describe(cause)}`, {
+      cause,
+    });
+  }
+  return config;
+}
+
+/** The library overlooks `tokenFile`; its provider for files, which reads them again every minute, does what is meant. */
+function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): void {
+  const users = (parsed as { users?: { name?: unknown; user?: { tokenFile?: unknown } }[] } | undefined)?.users ?? [];
+  for (const [i, user] of config.users.entries()) {
+    const tokenFile = users.find(({ name }) => name === user.name)?.user?.tokenFile;
+    if (typeof tokenFile !== 'string' || tokenFile === '') continue;
+    const { token: _, ...rest } = user;
+    config.users[i] = {
+      ...rest,
+      authProvider: { name: 'tokenFile', config: { tokenFile: resolve(directory, tokenFile) } },
+    };
+  }
+}
+
+function credentialsOf(config: KubeConfig, context: string | undefined): Credentials {
+  const wanted = context ?? config.currentContext;
+  const entry = config.getContextObject(wanted ?? '');
+  const cluster = entry && config.getCluster(entry.cluster);
+  if (!entry || !cluster) {
+    const known = config.contexts.map(({ name }) => quote(name)).join(', ') || 'none';
+    throw new CodedError(
+      'KubeconfigContextNotFound',
+      `kubeconfig: context ${quote(wanted ?? '')} is not there or has no cluster; there are: ${known}`,
+    );
+  }
+  if (cluster.proxyUrl) {
+    throw new CodedError(
+      'KubeconfigInvalid',
+      `kubeconfig: cluster ${quote(cluster.name)} has a proxy-url, which is not supported`,
+    );
+  }
+  config.setCurrentContext(wanted);
+  return {
+    server: cluster.server.replace(/\/+$/, ''),
+    ...(entry.namespace ? { namespace: entry.namespace } : {}),
+    material: () => materialOf(config),
+  };
+}
+
+async function materialOf(config: KubeConfig): Promise<Material> {
+  const options: RequestOptions = {};
+  await config.applyToHTTPSOptions(options);
+  const headers: Record<string, string> = {};
+  // A token file may end in a newline, which no header may hold.
+  for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value).trim();
+  if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+  return { tls: tlsOf(options), headers };
+}
+
+function tlsOf({ ca, cert, key, servername, rejectUnauthorized }: RequestOptions): ClusterTls {
+  return {
+    ...(isPem(ca) ? { ca } : {}),
+    ...(isPem(cert) ? { cert } : {}),
+    ...(isPem(key) ? { key } : {}),
+    ...(servername ? { servername } : {}),
+    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+  };
+}
+
+const isPem = (value: unknown): value is string | Buffer => typeof value === 'string' || Buffer.isBuffer(value);
+
+async function existing(paths: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const path of paths) if (await exists(path)) found.push(path);
+  if (found.length > 0) return found;
+  throw new CodedError(
+    'KubeconfigMissing',
+    `no cluster to connect to: ${paths.map((path) => quote(path, 256)).join(', ')} does not exist; ` +
+      'give --kubeconfig, set KUBECONFIG or run inside a cluster',
+  );
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,273 @@
+import type { KubeObject, ObjectName } from '../api/object.ts';
+import { leases } from '../api/resources.ts';
+import type { LeaderGate } from '../engine/leader-gate.ts';
+import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
+import { CodedError, describe } from '../kit/errors.ts';
+import type { Client } from './client.ts';
+import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import { fencedClient } from './fenced-client.ts';
+import { claimLease, readLease, releaseLease, sameVersion } from './lease-record.ts';
+import { type KubeLog, silentLog } from './log.ts';
+
+export interface LeaseGateOptions {
+  readonly client: Client;
+  readonly name: string;
+  readonly namespace: string;
+  /** Of this process, unlike that of any other: Pod name and a random part. */
+  readonly identity: string;
+  readonly clock: Clock;
+  /** Milliseconds without renewal after which another process may take over. Default 15 000. */
+  readonly leaseDurationMs?: number;
+  /** Milliseconds without proof of renewal after which this process stops leading. Default 10 000. */
+  readonly renewDeadlineMs?: number;
+  /** Milliseconds between two tries. Default 2 000. */
+  readonly retryPeriodMs?: number;
+  readonly log?: KubeLog;
+  readonly random?: () => number;
+}
+
+export interface LeaseGate extends LeaderGate {
+  /** True while leadership is proved, by the monotonic clock at this very moment. */
+  readonly leading: boolean;
+  /**
+   * `client`, whose writes reject with CodedError `NotLeading` whenever `leading` is false. A process that was frozen may run other
+   * callbacks before the timer that aborts its lead: this check does not depend on timers. What it cannot hold back is a request
+   * already handed to a connection before the freeze; resource versions and uids in the request have to catch that one.
+   */
+  guard(client: Client): Client;
+}
+
+/** A gate behind a coordination.k8s.io/v1 Lease, compatible with the leader election of client-go. */
+export function leaseGate(options: LeaseGateOptions): LeaseGate {
+  return new LeaseCampaign(options);
+}
+
+class LeaseCampaign implements LeaseGate {
+  readonly name: string;
+  readonly #client: Client;
+  readonly #lease: ObjectName;
+  readonly #identity: string;
+  readonly #clock: Clock;
+  readonly #durationMs: number;
+  readonly #deadlineMs: number;
+  readonly #retryMs: number;
+  readonly #log: KubeLog;
+  readonly #random: () => number;
+  /** The Lease as last seen, and when by our own clock: the clocks of others are never compared with ours. */
+  #seen: KubeObject | undefined;
+  #seenAtMs = 0;
+  #provedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: LeaseGateOptions) {
+    this.name = options.name;
+    this.#client = options.client;
+    this.#lease = { namespace: options.namespace, name: options.name };
+    this.#identity = options.identity;
+    this.#clock = options.clock;
+    this.#durationMs = options.leaseDurationMs ?? 15_000;
+    this.#deadlineMs = options.renewDeadlineMs ?? 10_000;
+    this.#retryMs = options.retryPeriodMs ?? 2_000;
+    this.#log = options.log ?? silentLog;
+    this.#random = options.random ?? Math.random;
+    if (!(this.#retryMs * 1.2 < this.#deadlineMs && this.#deadlineMs < this.#durationMs)) {
+      throw new CodedError(
+        'InvalidLeaseTimes',
+        `lease ${this.name}: needs 1.2 × retry period < renew deadline < lease duration, ` +
+          `got ${this.#retryMs}, ${this.#deadlineMs} and ${this.#durationMs} ms`,
+      );
+    }
+  }
+
+  get leading(): boolean {
+    return this.#clock.monotonic() < this.#provedUntilMs;
+  }
+
+  guard(client: Client): Client {
+    return fencedClient(client, () => {
+      if (!this.leading) throw notLeading(this.name);
+    });
+  }
+
+  async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+    while (await this.#acquire(signal)) {
+      this.#log.info('leading', { lease: this.name, identity: this.#identity });
+      if ((await this.#reign(lead, signal)) === 'done') return;
+      this.#log.warn('no longer leading', { lease: this.name, identity: this.#identity });
+    }
+  }
+
+  /** Resolves to true once the lease is ours, to false when `signal` aborts. */
+  async #acquire(signal: AbortSignal): Promise<boolean> {
+    while (!signal.aborted) {
+      if (await this.#try(signal)) return true;
+      await sleep(this.#clock, this.#nextTryMs(), signal).catch(() => undefined);
+    }
+    return false;
+  }
+
+  /** Runs `lead` and renews beside it until it has settled; `lost` when the lease went away first. */
+  async #reign(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<'done' | 'lost'> {
+    const reign = new AbortController();
+    const settled = new AbortController();
+    const onStop = (): void => reign.abort(signal.reason);
+    signal.addEventListener('abort', onStop, { once: true });
+    if (signal.aborted) onStop();
+    const renewing = this.#renew(settled.signal, () => reign.abort(notLeading(this.name)));
+    try {
+      // Also when it throws before its first await.
+      await (async () => lead(reign.signal))();
+    } catch (error) {
+      if (!reign.signal.aborted) throw error;
+      this.#log.debug('what ran under the lease ended with its abort', { lease: this.name, error: describe(error) });
+    } finally {
+      settled.abort();
+      signal.removeEventListener('abort', onStop);
+      if ((await renewing) === 'held') await this.#release();
+    }
+    return (await renewing) === 'held' ? 'done' : 'lost';
+  }
+
+  /** Renews until `settled` aborts (`held`) or the proof has run out (`lost`; `onLost` is called at that moment). */
+  async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
+    const over = new AbortController();
+    let outcome: 'held' | 'lost' = 'held';
+    let cancelExpiry: Cancel = () => {};
+    const lose = (): void => {
+      if (over.signal.aborted) return;
+      outcome = 'lost';
+      onLost();
+      over.abort();
+    };
+    const watchExpiry = (): void => {
+      cancelExpiry();
+      cancelExpiry = this.#clock.schedule(this.#provedUntilMs - this.#clock.monotonic(), lose);
+    };
+    const onSettled = (): void => over.abort();
+    settled.addEventListener('abort', onSettled, { once: true });
+    if (settled.aborted) onSettled();
+    watchExpiry();
+    while (!over.signal.aborted) {
+      await sleep(this.#clock, this.#jittered(), over.signal).catch(() => undefined);
+      if (over.signal.aborted) break;
+      if (!this.leading) lose();
+      else if (await this.#try(over.signal)) watchExpiry();
+      else if (this.#heldByOther()) lose();
+    }
+    cancelExpiry();
+    settled.removeEventListener('abort', onSettled);
+    if (!this.leading) outcome = 'lost';
+    if (outcome === 'lost') this.#provedUntilMs = Number.NEGATIVE_INFINITY;
+    return outcome;
+  }
+
+  /** One attempt to take or renew the lease. The proof counts from before the request, so it ends before anybody else may begin. */
+  async #try(signal: AbortSignal): Promise<boolean> {
+    const attempt = this.#attempt(signal);
+    try {
+      return await this.#claim(attempt.signal);
+    } catch (error) {
+      if (!signal.aborted) {
+        // Somebody wrote in between; the next try begins by looking.
+        if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#seen = undefined;
+        else this.#log.warn('lease request failed', { lease: this.name, error: describe(error) });
+      }
+      return false;
+    } finally {
+      attempt.end();
+    }
+  }
+
+  async #claim(signal: AbortSignal): Promise<boolean> {
+    // A leader writes over what it wrote last; everybody else looks first.
+    if (!this.leading || !this.#seen) await this.#look(signal);
+    if (this.#heldByOther()) return false;
+    const sentAtMs = this.#clock.monotonic();
+    const before = this.#seen;
+    const claim = claimLease({
+      name: this.#lease,
+      holder: this.#identity,
+      durationMs: this.#durationMs,
+      nowMs: this.#clock.now(),
+      before,
+    });
+    const written = await (before
+      ? this.#client.replace(leases, claim, { signal })
+      : this.#client.create(leases, claim, { signal }));
+    this.#seen = written;
+    this.#seenAtMs = sentAtMs;
+    this.#provedUntilMs = sentAtMs + this.#deadlineMs;
+    return true;
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    try {
+      const lease = await this.#client.get(leases, this.#lease, { signal });
+      if (!sameVersion(this.#seen, lease)) this.#seenAtMs = this.#clock.monotonic();
+      this.#seen = lease;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      this.#seen = undefined;
+    }
+  }
+
+  #heldByOther(): boolean {
+    if (!this.#seen) return false;
+    const { holder } = readLease(this.#seen);
+    return holder !== '' && holder !== this.#identity && this.#clock.monotonic() < this.#freeAtMs();
+  }
+
+  #freeAtMs(): number {
+    const seconds = this.#seen && readLease(this.#seen).durationSeconds;
+    return this.#seenAtMs + (seconds === undefined ? this.#durationMs : seconds * 1000);
+  }
+
+  async #release(): Promise<void> {
+    const seen = this.#seen;
+    this.#provedUntilMs = Number.NEGATIVE_INFINITY;
+    this.#seen = undefined;
+    if (!seen) return;
+    const attempt = this.#attempt(undefined);
+    try {
+      const released = releaseLease(this.#lease, seen, this.#clock.now());
+      await this.#client.replace(leases, released, { signal: attempt.signal });
+    } catch (error) {
+      this.#log.warn('the lease could not be released; a successor waits for its end', {
+        lease: this.name,
+        error: describe(error),
+      });
+    } finally {
+      attempt.end();
+    }
+  }
+
+  /** A signal for one request: half the renew deadline at most, so that there is time for a second try. */
+  #attempt(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
+    const abort = new AbortController();
+    const onAbort = (): void => abort.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted) onAbort();
+    const cancel = this.#clock.schedule(this.#deadlineMs / 2, () =>
+      abort.abort(new CodedError('LeaseTimeout', `no answer within ${this.#deadlineMs / 2} ms`)),
+    );
+    return {
+      signal: abort.signal,
+      end: () => {
+        cancel();
+        signal?.removeEventListener('abort', onAbort);
+      },
+    };
+  }
+
+  /** A standby looks again at the latest when the lease it saw runs out. */
+  #nextTryMs(): number {
+    if (!this.#heldByOther()) return this.#jittered();
+    return Math.min(this.#jittered(), Math.max(50, this.#freeAtMs() - this.#clock.monotonic()));
+  }
+
+  #jittered(): number {
+    return this.#retryMs * (1 + 0.2 * this.#random());
+  }
+}
+
+const notLeading = (name: string): CodedError =>
+  new CodedError('NotLeading', `this process does not hold the lease ${name} (any more); another one may`);

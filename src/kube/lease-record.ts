@@ -1,0 +1,70 @@
+import { apiVersionOf, type KubeObject, type ObjectName } from '../api/object.ts';
+import { leases } from '../api/resources.ts';
+import { formatMicroTime } from '../kit/clock.ts';
+import { field, number, text } from './fields.ts';
+
+/** The spec of a coordination.k8s.io/v1 Lease. */
+export interface LeaseRecord {
+  /** Empty when nobody holds it. */
+  readonly holder: string;
+  readonly durationSeconds: number | undefined;
+  readonly acquireTime: string | undefined;
+  readonly renewTime: string | undefined;
+  readonly transitions: number;
+}
+
+export function readLease({ spec }: KubeObject): LeaseRecord {
+  return {
+    holder: text(spec, 'holderIdentity') ?? '',
+    durationSeconds: number(spec, 'leaseDurationSeconds'),
+    acquireTime: text(spec, 'acquireTime'),
+    renewTime: text(spec, 'renewTime'),
+    transitions: number(spec, 'leaseTransitions') ?? 0,
+  };
+}
+
+export interface LeaseClaim {
+  readonly name: ObjectName;
+  readonly holder: string;
+  readonly durationMs: number;
+  /** Wall clock, for people only: nobody decides by it. */
+  readonly nowMs: number;
+  readonly before: KubeObject | undefined;
+}
+
+/** The Lease as the holder wants to write it over `before`: it fails when anybody else wrote in between. */
+export function claimLease({ name, holder, durationMs, nowMs, before }: LeaseClaim): KubeObject {
+  const old = before && readLease(before);
+  const now = formatMicroTime(nowMs);
+  const same = old?.holder === holder;
+  return leaseObject(name, before, {
+    holderIdentity: holder,
+    leaseDurationSeconds: Math.ceil(durationMs / 1000),
+    acquireTime: (same ? old?.acquireTime : undefined) ?? now,
+    renewTime: now,
+    leaseTransitions: old ? old.transitions + (same ? 0 : 1) : 0,
+  });
+}
+
+/** The Lease as its holder leaves it, so that the next one need not wait. */
+export function releaseLease(name: ObjectName, before: KubeObject, nowMs: number): KubeObject {
+  const now = formatMicroTime(nowMs);
+  return leaseObject(name, before, {
+    holderIdentity: '',
+    leaseDurationSeconds: 1,
+    acquireTime: now,
+    renewTime: now,
+    leaseTransitions: readLease(before).transitions,
+  });
+}
+
+function leaseObject({ name, namespace }: ObjectName, before: KubeObject | undefined, spec: object): KubeObject {
+  const metadata = before ? before.metadata : { name, ...(namespace === undefined ? {} : { namespace }) };
+  return { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata, spec };
+}
+
+/** Equal when nobody has written the Lease in between. */
+export function sameVersion(a: KubeObject | undefined, b: KubeObject): boolean {
+  const version = field(a?.metadata, 'resourceVersion');
+  return version !== undefined && version === b.metadata.resourceVersion && a?.metadata.uid === b.metadata.uid;
+}
