@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { Controller, type ControllerOptions } from '../../../src/engine/controller.ts';
+import {
+  at,
+  after as comeBackAfter,
+  done,
+  notReady,
+  type Result,
+  retry,
+  terminal,
+} from '../../../src/engine/result.ts';
+import type { Emit, Source } from '../../../src/engine/source.ts';
+import { type Deferred, deferred } from '../../../src/kit/promises.ts';
+import { noControllerMetrics } from '../../../src/observe/controller-metrics.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+interface Call {
+  readonly key: string;
+  readonly atMs: number;
+  readonly signal: AbortSignal;
+  readonly answer: Deferred<Result>;
+}
+
+/** A controller with one source that the test emits from, and a reconciler that answers by `answers` or when the test says so. */
+function setUp(
+  answer: ((key: string, turn: number) => Result | undefined) | undefined,
+  options: Partial<ControllerOptions> = {},
+) {
+  const clock = new SimulatedClock();
+  const synced = deferred();
+  const calls: Call[] = [];
+  const metrics: string[] = [];
+  let emit: Emit = () => assert.fail('the source was not started');
+  const source: Source = {
+    name: 'test',
+    start: (given, signal) => {
+      emit = given;
+      signal.addEventListener('abort', () => synced.reject(new Error('stopped')));
+      return synced.promise;
+    },
+  };
+  const controller = new Controller({
+    name: 'test',
+    sources: [source],
+    clock,
+    log: noLog,
+    random: () => 0.5,
+    metrics: {
+      ...noControllerMetrics,
+      reconciled: (outcome) => metrics.push(outcome),
+      threw: () => metrics.push('threw'),
+      terminal: () => metrics.push('terminal'),
+    },
+    reconciler: {
+      reconcile: (key, signal) => {
+        const call = { key, atMs: clock.monotonic(), signal, answer: deferred<Result>() };
+        calls.push(call);
+        const result = answer?.(key, calls.length);
+        if (result) call.answer.resolve(result);
+        return call.answer.promise;
+      },
+    },
+    ...options,
+  });
+  const stop = new AbortController();
+  let isSynced = false;
+  const run = controller.run(stop.signal, () => {
+    isSynced = true;
+  });
+  return {
+    clock,
+    controller,
+    calls,
+    metrics,
+    stop,
+    run,
+    synced,
+    isSynced: () => isSynced,
+    emit: (...args: Parameters<Emit>) => emit(...args),
+    keys: () => calls.map(({ key }) => key),
+  };
+}
+
+describe('Controller', () => {
+  it('reconciles nothing before every source has synced, then the most urgent keys first', async () => {
+    const t = setUp(() => done, { lanes: 2 });
+    t.emit('a', 'listed');
+    t.emit('b', 'listed', { lane: 0 });
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), []);
+    assert.equal(t.isSynced(), false);
+    t.synced.resolve();
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['b', 'a']);
+    assert.equal(t.isSynced(), true);
+    t.stop.abort();
+    await t.run;
+  });
+
+  const outcomes: { title: string; first: () => Result; turns: number[]; metrics: string[] }[] = [
+    { title: 'done', first: () => done, turns: [0], metrics: ['success'] },
+    { title: 'notReady', first: () => notReady('pod'), turns: [0], metrics: ['success'] },
+    { title: 'terminal', first: () => terminal('Bad', 'is bad'), turns: [0], metrics: ['terminal', 'error'] },
+    { title: 'after', first: () => comeBackAfter(1500), turns: [0, 1500], metrics: ['requeue_after', 'success'] },
+    { title: 'retry', first: () => retry(new Error('x')), turns: [0, 50], metrics: ['error', 'success'] },
+    {
+      title: 'retry with Retry-After',
+      first: () => retry(Object.assign(new Error('slow down'), { retryAfterMs: 4000 })),
+      turns: [0, 4000],
+      metrics: ['error', 'success'],
+    },
+    {
+      title: 'an error that was thrown',
+      first: () => {
+        throw new Error('thrown');
+      },
+      turns: [0, 50],
+      metrics: ['threw', 'error', 'success'],
+    },
+    { title: 'at an instant that is none', first: () => at(Number.NaN), turns: [0, 50], metrics: ['error', 'success'] },
+  ];
+  for (const { title, first, turns, metrics } of outcomes) {
+    it(`brings the key back as ${title} says`, async () => {
+      const t = setUp((_, turn) => (turn === 1 ? first() : done));
+      t.synced.resolve();
+      t.emit('a', 'event');
+      await t.clock.advance(60_000);
+      assert.deepEqual(
+        t.calls.map(({ atMs }) => atMs),
+        turns,
+      );
+      assert.deepEqual(t.metrics, metrics);
+      t.stop.abort();
+      await t.run;
+    });
+  }
+
+  it('brings the key back at the wall-clock instant and in the lane it asked for', async () => {
+    const t = setUp((key, turn) => (turn === 1 ? at(t.clock.now() + 1000, 0) : key === 'a' ? done : done), {
+      lanes: 2,
+    });
+    t.synced.resolve();
+    t.emit('a', 'event');
+    await t.clock.advance(500);
+    t.emit('b', 'event', { atMs: t.clock.now() + 500 });
+    await t.clock.advance(500);
+    assert.deepEqual(t.keys(), ['a', 'a', 'b']);
+    t.stop.abort();
+    await t.run;
+  });
+
+  it('never runs one key twice at a time, and gives it one more turn for what came meanwhile', async () => {
+    const t = setUp(undefined);
+    t.synced.resolve();
+    t.emit('a', 'event');
+    await t.clock.settle();
+    t.emit('a', 'event');
+    t.emit('a', 'event');
+    await t.clock.settle();
+    assert.equal(t.calls.length, 1);
+    t.calls[0]?.answer.resolve(done);
+    await t.clock.settle();
+    assert.equal(t.calls.length, 2);
+    t.calls[1]?.answer.resolve(done);
+    await t.clock.settle();
+    assert.equal(t.calls.length, 2);
+    t.stop.abort();
+    await t.run;
+  });
+
+  it('runs no more keys at a time than it has workers, and keeps the reserved ones for lane 0', async () => {
+    const t = setUp(undefined, { workers: 3, reservedForTopLane: 1, lanes: 2 });
+    t.synced.resolve();
+    for (const key of ['a', 'b', 'c']) t.emit(key, 'event');
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a', 'b']);
+    for (const key of ['x', 'y']) t.emit(key, 'expiry', { lane: 0 });
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a', 'b', 'x']);
+    t.calls[2]?.answer.resolve(done);
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a', 'b', 'x', 'y']);
+    t.calls[0]?.answer.resolve(done);
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a', 'b', 'x', 'y', 'c']);
+    t.stop.abort();
+    for (const call of t.calls) call.answer.resolve(done);
+    await t.run;
+  });
+
+  it('asks admit again when poked', async () => {
+    let open = false;
+    const t = setUp(() => done, { admit: () => open });
+    t.synced.resolve();
+    t.emit('a', 'event');
+    await t.clock.settle();
+    open = true;
+    await t.clock.advance(60_000);
+    assert.deepEqual(t.keys(), []);
+    t.controller.poke();
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a']);
+    t.stop.abort();
+    await t.run;
+  });
+
+  it('aborts the reconciles in flight when it stops, waits for them and starts none', async () => {
+    const t = setUp(undefined, { workers: 1 });
+    t.synced.resolve();
+    t.emit('a', 'event');
+    t.emit('b', 'event');
+    await t.clock.settle();
+    t.stop.abort();
+    assert.equal(t.calls[0]?.signal.aborted, true);
+    let stopped = false;
+    void t.run.then(() => {
+      stopped = true;
+    });
+    await t.clock.settle();
+    assert.equal(stopped, false);
+    t.calls[0]?.answer.reject(new Error('aborted'));
+    await t.run;
+    await t.clock.advance(60_000);
+    assert.deepEqual(t.keys(), ['a']);
+    assert.deepEqual(t.metrics, []);
+    assert.equal(t.clock.pendingTimers, 0);
+  });
+
+  it('resolves when it is stopped while its sources still sync', async () => {
+    const t = setUp(() => done);
+    t.stop.abort();
+    await t.run;
+    assert.equal(t.isSynced(), false);
+  });
+
+  it('rejects when a source cannot start, and stops the others', async () => {
+    let stopped = false;
+    const t = setUp(() => done, {
+      sources: [
+        { name: 'broken', start: () => Promise.reject(new Error('no such kind')) },
+        {
+          name: 'fine',
+          start: async (_, signal) => {
+            signal.addEventListener('abort', () => {
+              stopped = true;
+            });
+          },
+        },
+      ],
+    });
+    await assert.rejects(t.run, /no such kind/);
+    assert.equal(stopped, true);
+  });
+
+  it('starts from an empty queue when it is run again', async () => {
+    const t = setUp((_, turn) => (turn === 1 ? comeBackAfter(1000) : done));
+    t.synced.resolve();
+    t.emit('a', 'event');
+    await t.clock.settle();
+    t.stop.abort();
+    await t.run;
+    const again = new AbortController();
+    const run = t.controller.run(again.signal);
+    await t.clock.advance(5000);
+    assert.deepEqual(t.keys(), ['a']);
+    t.emit('b', 'event');
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a', 'b']);
+    again.abort();
+    await run;
+  });
+});

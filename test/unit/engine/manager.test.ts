@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import type { LeaderGate } from '../../../src/engine/leader-gate.ts';
+import { Manager } from '../../../src/engine/manager.ts';
+import type { Runnable } from '../../../src/engine/member.ts';
+import { deferred } from '../../../src/kit/promises.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+interface Scripted extends Runnable {
+  sync(): void;
+  fail(error: unknown): void;
+  /** Lets a run that was told to stop settle. */
+  letGo(): void;
+}
+
+function setUp() {
+  const clock = new SimulatedClock();
+  const events: string[] = [];
+  const manager = new Manager({ clock, log: noLog, drainMs: 5000, random: () => 0.5 });
+  const controller = (name: string, { syncs = true, drains = true } = {}): Scripted => {
+    let current = { sync: () => {}, end: deferred() };
+    return {
+      name,
+      async run(signal, onSynced) {
+        events.push(`${name} starts`);
+        const end = deferred();
+        current = { sync: onSynced, end };
+        signal.addEventListener('abort', () => {
+          events.push(`${name} stops`);
+          if (drains) end.resolve();
+        });
+        if (syncs) onSynced();
+        await end.promise;
+        events.push(`${name} ended`);
+      },
+      sync: () => current.sync(),
+      fail: (error) => current.end.reject(error),
+      letGo: () => current.end.resolve(),
+    };
+  };
+  const gate = (name: string) => {
+    let lead: ((signal: AbortSignal) => Promise<void>) | undefined;
+    let term: AbortController | undefined;
+    const released = deferred();
+    const it: LeaderGate = {
+      name,
+      async run(given, signal) {
+        lead = given;
+        signal.addEventListener('abort', () => released.resolve());
+        await released.promise;
+        term?.abort();
+        await running;
+        events.push(`${name} released`);
+      },
+    };
+    let running: Promise<void> = Promise.resolve();
+    return {
+      gate: it,
+      win: () => {
+        term = new AbortController();
+        running = lead?.(term.signal) ?? Promise.resolve();
+      },
+      lose: () => {
+        term?.abort();
+        return running;
+      },
+    };
+  };
+  const states = () => Object.fromEntries(manager.status().map(({ name, state }) => [name, state]));
+  const stop = new AbortController();
+  return { clock, events, manager, controller, gate, states, stop };
+}
+
+describe('Manager', () => {
+  it('starts controllers in the order of adding, each when the one before it has synced', async () => {
+    const t = setUp();
+    const [a, b] = [t.controller('a', { syncs: false }), t.controller('b')];
+    t.manager.add(a);
+    t.manager.add(b);
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    assert.deepEqual(t.states(), { a: 'syncing', b: 'waiting' });
+    a.sync();
+    await t.clock.settle();
+    assert.deepEqual(t.states(), { a: 'running', b: 'running' });
+    t.stop.abort();
+    await run;
+    assert.deepEqual(t.states(), { a: 'stopped', b: 'stopped' });
+  });
+
+  it('stops them in reverse order, each after the one before it has settled', async () => {
+    const t = setUp();
+    for (const name of ['a', 'b', 'c']) t.manager.add(t.controller(name));
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    t.events.length = 0;
+    t.stop.abort();
+    await run;
+    assert.deepEqual(t.events, ['c stops', 'c ended', 'b stops', 'b ended', 'a stops', 'a ended']);
+  });
+
+  it('runs what is behind a gate only while leading, and leaves the rest alone', async () => {
+    const t = setUp();
+    const lease = t.gate('lease');
+    t.manager.add(t.controller('everywhere'));
+    t.manager.add(t.controller('leader'), lease.gate);
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    assert.deepEqual(t.states(), { everywhere: 'running', leader: 'waiting' });
+    lease.win();
+    await t.clock.settle();
+    assert.deepEqual(t.states(), { everywhere: 'running', leader: 'running' });
+    await lease.lose();
+    assert.deepEqual(t.states(), { everywhere: 'running', leader: 'waiting' });
+    lease.win();
+    await t.clock.settle();
+    assert.deepEqual(t.states(), { everywhere: 'running', leader: 'running' });
+    t.stop.abort();
+    await run;
+  });
+
+  it('aborts all work behind a gate in the very moment it is lost, and keeps the gate until all has settled', async () => {
+    const t = setUp();
+    const lease = t.gate('lease');
+    const [a, b] = [t.controller('a', { drains: false }), t.controller('b', { drains: false })];
+    t.manager.add(a, lease.gate);
+    t.manager.add(b, lease.gate);
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    lease.win();
+    await t.clock.settle();
+    let settled = false;
+    const lost = lease.lose().then(() => {
+      settled = true;
+    });
+    assert.deepEqual(t.events.slice(-2), ['a stops', 'b stops']);
+    a.letGo();
+    await t.clock.settle();
+    assert.equal(settled, false);
+    b.letGo();
+    await lost;
+    t.stop.abort();
+    await run;
+  });
+
+  it('drains before it releases the gate', async () => {
+    const t = setUp();
+    const lease = t.gate('lease');
+    t.manager.add(t.controller('a'), lease.gate);
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    lease.win();
+    await t.clock.settle();
+    t.stop.abort();
+    await run;
+    assert.deepEqual(t.events.slice(-3), ['a stops', 'a ended', 'lease released']);
+  });
+
+  it('restarts a controller that failed, with backoff, and says why meanwhile', async () => {
+    const t = setUp();
+    const a = t.controller('a');
+    t.manager.add(a);
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    a.fail(new Error('watch is forbidden'));
+    await t.clock.settle();
+    assert.deepEqual(t.manager.status(), [{ name: 'a', state: 'restarting', error: 'watch is forbidden' }]);
+    await t.clock.advance(499);
+    assert.equal(t.states()['a'], 'restarting');
+    await t.clock.advance(1);
+    await t.clock.settle();
+    assert.deepEqual(t.manager.status(), [{ name: 'a', state: 'running' }]);
+    a.letGo();
+    await t.clock.settle();
+    assert.match(t.manager.status()[0]?.error ?? '', /without being told/);
+    t.stop.abort();
+    await run;
+  });
+
+  it('adds and removes controllers while it runs; a late one neither waits nor holds up', async () => {
+    const t = setUp();
+    const stuck = t.controller('stuck', { syncs: false });
+    t.manager.add(stuck);
+    t.manager.add(t.controller('next'));
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    const late = t.controller('late', { syncs: false });
+    const later = t.controller('later');
+    t.manager.add(late);
+    t.manager.add(later);
+    assert.throws(() => t.manager.add(later), { code: 'AlreadyAdded' });
+    await t.clock.settle();
+    assert.deepEqual(t.states(), { stuck: 'syncing', next: 'waiting', late: 'syncing', later: 'running' });
+    await t.manager.remove(later);
+    await t.manager.remove(stuck);
+    await t.clock.settle();
+    assert.deepEqual(t.states(), { next: 'running', late: 'syncing' });
+    assert.ok(t.events.includes('later ended'));
+    t.stop.abort();
+    await run;
+  });
+
+  it('campaigns for a gate that arrives while it runs', async () => {
+    const t = setUp();
+    const run = t.manager.run(t.stop.signal);
+    const lease = t.gate('late lease');
+    t.manager.add(t.controller('a'), lease.gate);
+    lease.win();
+    await t.clock.settle();
+    assert.deepEqual(t.manager.status(), [{ name: 'a', gate: 'late lease', state: 'running' }]);
+    t.stop.abort();
+    await run;
+  });
+
+  it('tries a gate that fails again', async () => {
+    const t = setUp();
+    let tries = 0;
+    t.manager.add(t.controller('a'), {
+      name: 'lease',
+      run: (lead, signal) => {
+        tries += 1;
+        return tries === 1 ? Promise.reject(new Error('forbidden')) : lead(signal);
+      },
+    });
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.advance(1000);
+    assert.equal(t.states()['a'], 'running');
+    t.stop.abort();
+    await run;
+  });
+
+  it('gives up draining at its deadline and names what did not stop', async () => {
+    const t = setUp();
+    t.manager.add(t.controller('good'));
+    t.manager.add(t.controller('hanging', { drains: false }));
+    const run = t.manager.run(t.stop.signal);
+    await t.clock.settle();
+    t.stop.abort();
+    const rejected = assert.rejects(run, { code: 'DrainDeadlineExceeded', message: /hanging/ });
+    await t.clock.advance(5000);
+    await rejected;
+    assert.ok(t.events.includes('good stops'), 'the others are told to stop all the same');
+  });
+});

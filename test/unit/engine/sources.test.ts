@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import type { Emit } from '../../../src/engine/source.ts';
+import { fromSubscription } from '../../../src/engine/sources/from-subscription.ts';
+import { hintSource } from '../../../src/engine/sources/hint.ts';
+import { interval } from '../../../src/engine/sources/interval.ts';
+import { deferred } from '../../../src/kit/promises.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+function recorder() {
+  const seen: unknown[] = [];
+  const emit: Emit = (key, reason, options) => {
+    seen.push([key, reason, ...(options?.lane === undefined ? [] : [options.lane])]);
+  };
+  return { seen, emit };
+}
+
+describe('interval', () => {
+  it('emits at the start and then every interval, later by the jitter, until it is stopped', async () => {
+    const clock = new SimulatedClock();
+    const rounds: number[] = [];
+    const stop = new AbortController();
+    const source = interval({
+      name: 'resync',
+      clock,
+      everyMs: 1000,
+      jitter: 0.2,
+      random: () => 0.5,
+      keys: () => {
+        rounds.push(clock.monotonic());
+        return ['all'];
+      },
+    });
+    const { seen, emit } = recorder();
+    await source.start(emit, stop.signal);
+    await clock.advance(3500);
+    stop.abort();
+    await clock.advance(10_000);
+    assert.deepEqual(rounds, [0, 1100, 2200, 3300]);
+    assert.deepEqual(seen[0], ['all', 'resync']);
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe('hintSource', () => {
+  it('passes hints on while a controller listens and says so when none does', async () => {
+    const source = hintSource('callback');
+    const { seen, emit } = recorder();
+    assert.equal(source.hint('a'), false);
+    const stop = new AbortController();
+    await source.start(emit, stop.signal);
+    assert.equal(source.hint('b'), true);
+    assert.equal(source.hint('c', 'finished', { lane: 0 }), true);
+    stop.abort();
+    assert.equal(source.hint('d'), false);
+    assert.deepEqual(seen, [
+      ['b', 'callback'],
+      ['c', 'finished', 0],
+    ]);
+  });
+
+  it('serves the controller that started last', async () => {
+    const source = hintSource('callback');
+    const [first, second] = [recorder(), recorder()];
+    const stopFirst = new AbortController();
+    await source.start(first.emit, stopFirst.signal);
+    await source.start(second.emit, new AbortController().signal);
+    stopFirst.abort();
+    assert.equal(source.hint('a'), true);
+    assert.deepEqual([first.seen.length, second.seen.length], [0, 1]);
+  });
+});
+
+describe('fromSubscription', () => {
+  it('maps events to keys, resolves when synced, and unsubscribes when stopped', async () => {
+    const synced = deferred();
+    const listeners = new Set<(event: number) => void>();
+    const source = fromSubscription(
+      'pods',
+      {
+        subscribe(listener: (event: number) => void) {
+          listeners.add(listener);
+          listener(1);
+          return () => listeners.delete(listener);
+        },
+        whenSynced: () => synced.promise,
+      },
+      (event) => (event % 2 ? [`k${event}`] : [{ key: `k${event}`, reason: 'even', lane: 0 }]),
+    );
+    const { seen, emit } = recorder();
+    const stop = new AbortController();
+    const started = source.start(emit, stop.signal);
+    synced.resolve();
+    await started;
+    for (const listener of listeners) listener(2);
+    stop.abort();
+    assert.equal(listeners.size, 0);
+    assert.deepEqual(seen, [
+      ['k1', 'pods'],
+      ['k2', 'even', 0],
+    ]);
+  });
+
+  it('does not subscribe when it is stopped before it starts', async () => {
+    const stop = new AbortController();
+    stop.abort();
+    const source = fromSubscription(
+      'pods',
+      { subscribe: () => assert.fail('subscribed'), whenSynced: () => Promise.resolve() },
+      () => [],
+    );
+    await assert.rejects(source.start(() => {}, stop.signal));
+  });
+});

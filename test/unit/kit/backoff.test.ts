@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { backoffMs } from '../../../src/kit/backoff.ts';
+
+describe('backoffMs', () => {
+  it('doubles its upper bound up to the cap, however many attempts there were', () => {
+    const bounds = [0, 1, 2, 3, 4, 5000].map((attempt) =>
+      backoffMs({ baseMs: 100, capMs: 1000, attempt, random: () => 1 }),
+    );
+    assert.deepEqual(bounds, [100, 200, 400, 800, 1000, 1000]);
+  });
+
+  it('spreads over the whole range below the bound', () => {
+    const delays = [0, 0.25, 0.999].map((random) =>
+      backoffMs({ baseMs: 100, capMs: 1000, attempt: 1, random: () => random }),
+    );
+    assert.deepEqual(delays, [0, 50, 199.8]);
+  });
+});

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { formatGoDuration, parseGoDuration, toMilliseconds } from '../../../src/kit/go-duration.ts';
+
+const S = 1_000_000_000n;
+const MAX = (1n << 63n) - 1n;
+
+describe('parseGoDuration', () => {
+  const accepted: [string, bigint][] = [
+    ['0', 0n],
+    ['-0', 0n],
+    ['+0', 0n],
+    ['0s', 0n],
+    ['5s', 5n * S],
+    ['30s', 30n * S],
+    ['1478s', 1478n * S],
+    ['-5s', -5n * S],
+    ['+5s', 5n * S],
+    ['5.0s', 5n * S],
+    ['5.6s', 5_600_000_000n],
+    ['5.s', 5n * S],
+    ['.5s', 500_000_000n],
+    ['1.004s', 1_004_000_000n],
+    ['100.00100s', 100_001_000_000n],
+    ['10ns', 10n],
+    ['11us', 11_000n],
+    ['12µs', 12_000n],
+    ['12μs', 12_000n],
+    ['13ms', 13_000_000n],
+    ['15m', 900n * S],
+    ['16h', 57_600n * S],
+    ['3h30m', 12_600n * S],
+    ['10.5s4m', 250_500_000_000n],
+    ['-2m3.4s', -123_400_000_000n],
+    ['1h2m3s4ms5us6ns', 3_723_004_005_006n],
+    ['39h9m14.425s', 140_954_425_000_000n],
+    ['52763797000ns', 52_763_797_000n],
+    ['0.3333333333333333333h', 1200n * S],
+    ['9007199254740993ns', 9_007_199_254_740_993n],
+    ['9223372036854775807ns', MAX],
+    ['9223372036854775.807us', MAX],
+    ['9223372036s854ms775us807ns', MAX],
+    ['-9223372036854775808ns', -MAX - 1n],
+    ['0.100000000000000000000h', 360n * S],
+    ['0.830103483285477580700h', 2_988_372_539_827n],
+    ['000000000000000000000000000001s', S],
+  ];
+  for (const [text, ns] of accepted) {
+    it(`reads ${text}`, () => assert.deepEqual(parseGoDuration(text), { ns }));
+  }
+
+  const refused: [string, RegExp][] = [
+    ['', /not a duration/],
+    ['-', /not a duration/],
+    ['+', /not a duration/],
+    ['s', /not a duration/],
+    ['.', /not a duration/],
+    ['-.', /not a duration/],
+    ['.s', /not a duration/],
+    ['+.s', /not a duration/],
+    ['--1s', /not a duration/],
+    ['3', /without a unit/],
+    ['1h30', /without a unit/],
+    ['1d', /unknown unit "d"/],
+    ['1hour', /unknown unit "hour"/],
+    ['1h 30m', /unknown unit "h "/],
+    ['1e3s', /unknown unit "e"/],
+    ['1 s', /unknown unit " s"/],
+    ['1S', /unknown unit "S"/],
+    ['1s\n', /unknown unit "s\\n"/],
+    ['1s-1s', /unknown unit "s-"/],
+    ['１s', /not a duration/],
+    ['9223372036854775808ns', /out of range/],
+    ['9223372036854775.808us', /out of range/],
+    ['-9223372036854775809ns', /out of range/],
+    ['3000000h', /out of range/],
+    ['99999999999999999999999s', /out of range/],
+    ['2562047h47m16.854775808s', /out of range/],
+    [`${'1'.repeat(300)}s`, /longer than 256/],
+  ];
+  for (const [text, error] of refused) {
+    it(`refuses ${JSON.stringify(text.slice(0, 30))}`, () => {
+      const parsed = parseGoDuration(text);
+      assert.match('error' in parsed ? parsed.error : 'accepted', error);
+    });
+  }
+
+  it('says what is allowed', () => {
+    const parsed = parseGoDuration('1d');
+    assert.match('error' in parsed ? parsed.error : '', /ns, us, µs, ms, s, m or h.*"1h30m"/);
+  });
+
+  it('is total', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const parsed = parseGoDuration(text);
+        assert.ok('ns' in parsed !== 'error' in parsed);
+      }),
+      { seed: 1 },
+    );
+  });
+});
+
+describe('formatGoDuration', () => {
+  const printed: [bigint, string][] = [
+    [0n, '0s'],
+    [1n, '1ns'],
+    [1100n, '1.1µs'],
+    [2_200_000n, '2.2ms'],
+    [3_300_000_000n, '3.3s'],
+    [60n * S, '1m0s'],
+    [245n * S, '4m5s'],
+    [245_001_000_000n, '4m5.001s'],
+    [18_367_001_000_000n, '5h6m7.001s'],
+    [3600n * S, '1h0m0s'],
+    [480_000_000_001n, '8m0.000000001s'],
+    [MAX, '2562047h47m16.854775807s'],
+    [-MAX - 1n, '-2562047h47m16.854775808s'],
+  ];
+  for (const [ns, text] of printed) it(`prints ${text}`, () => assert.equal(formatGoDuration(ns), text));
+
+  it('prints every duration so that it reads back as the same', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -MAX - 1n, max: MAX }), (ns) => {
+        assert.deepEqual(parseGoDuration(formatGoDuration(ns)), { ns });
+      }),
+      { seed: 20261121, numRuns: 2000 },
+    );
+  });
+});
+
+describe('toMilliseconds', () => {
+  it('rounds towards zero', () => {
+    assert.deepEqual([1_999_999n, -1_999_999n, 5_400n * S].map(toMilliseconds), [1, -1, 5_400_000]);
+  });
+});

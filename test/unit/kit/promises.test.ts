@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { aborted, deferred, withDeadline } from '../../../src/kit/promises.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+describe('withDeadline', () => {
+  it('settles as the promise does and leaves no timer behind', async () => {
+    const clock = new SimulatedClock();
+    assert.equal(await withDeadline(clock, 100, Promise.resolve(7)), 7);
+    await assert.rejects(withDeadline(clock, 100, Promise.reject(new Error('x'))), /x/);
+    await clock.settle();
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it('rejects at the deadline', async () => {
+    const clock = new SimulatedClock();
+    const rejected = assert.rejects(withDeadline(clock, 100, deferred().promise), { code: 'DeadlineExceeded' });
+    await clock.advance(100);
+    await rejected;
+  });
+});
+
+describe('aborted', () => {
+  it('resolves on abort, also when that was before', async () => {
+    const controller = new AbortController();
+    const waiting = aborted(controller.signal);
+    controller.abort();
+    await waiting;
+    await aborted(controller.signal);
+  });
+});

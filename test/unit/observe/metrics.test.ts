@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+
+describe('createMetrics', () => {
+  it("reports loops under controller-runtime's names and labels", async () => {
+    const metrics = createMetrics();
+    const loop = metrics.controller('expiry');
+    loop.added();
+    loop.depth(4);
+    loop.waited(0.2);
+    loop.retried();
+    loop.active(2);
+    loop.reconciled('error', 0.3);
+    loop.reconciled('success', 0.1);
+    loop.threw();
+    loop.terminal();
+    const lines = (await metrics.expose()).split('\n');
+    for (const line of [
+      'controller_runtime_reconcile_total{controller="expiry",result="error"} 1',
+      'controller_runtime_reconcile_total{controller="expiry",result="success"} 1',
+      'controller_runtime_reconcile_total{controller="expiry",result="requeue_after"} 0',
+      'controller_runtime_reconcile_errors_total{controller="expiry"} 1',
+      'controller_runtime_terminal_reconcile_errors_total{controller="expiry"} 1',
+      'controller_runtime_reconcile_panics_total{controller="expiry"} 1',
+      'controller_runtime_reconcile_time_seconds_count{controller="expiry"} 2',
+      'controller_runtime_active_workers{controller="expiry"} 2',
+      'workqueue_depth{name="expiry",controller="expiry"} 4',
+      'workqueue_adds_total{name="expiry",controller="expiry"} 1',
+      'workqueue_retries_total{name="expiry",controller="expiry"} 1',
+      'workqueue_queue_duration_seconds_sum{name="expiry",controller="expiry"} 0.2',
+    ]) {
+      assert.ok(lines.includes(line), `missing: ${line}`);
+    }
+    assert.match(metrics.contentType, /^text\/plain/);
+  });
+
+  it('shows a controller before anything has happened to it', async () => {
+    const metrics = createMetrics();
+    metrics.controller('quiet');
+    assert.match(await metrics.expose(), /controller_runtime_reconcile_errors_total\{controller="quiet"\} 0/);
+  });
+
+  it('takes metrics of other parts', async () => {
+    const metrics = createMetrics();
+    metrics.counter({ name: 'audit_dropped_total', help: 'h' }).inc();
+    metrics.gauge({ name: 'cert_expiry_seconds', help: 'h', labels: ['name'] }).set({ name: 'serving' }, 60);
+    metrics
+      .histogram({ name: 'admission_seconds', help: 'h', labels: ['path'], buckets: [0.1, 1] })
+      .observe({ path: '/x' }, 0.5);
+    const text = await metrics.expose();
+    assert.match(text, /audit_dropped_total 1/);
+    assert.match(text, /cert_expiry_seconds\{name="serving"\} 60/);
+    assert.match(text, /admission_seconds_bucket\{le="1",path="\/x"\} 1/);
+  });
+
+  it('keeps two sets apart', async () => {
+    createMetrics().counter({ name: 'only_here_total', help: 'h' }).inc();
+    assert.doesNotMatch(await createMetrics().expose(), /only_here_total/);
+  });
+});
