@@ -1,4 +1,12 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto';
 import { isIP } from 'node:net';
 import { bits, explicit, implicit, integer, octets, oid, sequence, set, time, utf8, yes } from './der.ts';
 
@@ -33,7 +41,7 @@ export function createAuthority(commonName: string): Authority {
     // digitalSignature, keyCertSign, cRLSign
     extension('2.5.29.15', bits(Buffer.from([0x86]), 1), true),
   ];
-  const certificate = certify({ commonName }, publicKey, commonName, privateKey, extensions);
+  const certificate = certify({ commonName }, publicKey, { commonName, key: privateKey }, extensions);
   return { commonName, certificate, key: pemKey(privateKey) };
 }
 
@@ -47,8 +55,8 @@ export function issue(authority: Authority, subject: Subject): Identity {
     extension('2.5.29.37', sequence(oid(purpose))),
     ...(serves.length > 0 ? [extension('2.5.29.17', sequence(...serves.map(generalName)))] : []),
   ];
-  const signer = createPrivateKey(authority.key);
-  const certificate = certify(subject, publicKey, authority.commonName, signer, extensions);
+  const issuer = { commonName: authority.commonName, key: createPrivateKey(authority.key) };
+  const certificate = certify(subject, publicKey, issuer, extensions);
   return { certificate, key: pemKey(privateKey) };
 }
 
@@ -59,7 +67,12 @@ export function createSigningKey(): { readonly key: string; readonly publicKey: 
   return { key: pemKey(privateKey), publicKey };
 }
 
-function certify(subject: Subject, key: KeyObject, issuer: string, signer: KeyObject, extensions: Buffer[]): string {
+interface Issuer {
+  readonly commonName: string;
+  readonly key: KeyObject;
+}
+
+function certify(subject: Subject, key: KeyObject, issuer: Issuer, extensions: readonly Buffer[]): string {
   const now = Date.now();
   const end = now + (subject.days ?? 30) * dayMs;
   const body = sequence(
@@ -67,13 +80,29 @@ function certify(subject: Subject, key: KeyObject, issuer: string, signer: KeyOb
     // Positive and without leading zeros, as DER wants integers.
     integer([0x40, ...randomBytes(15)]),
     ecdsaWithSha256,
-    name(issuer),
+    name(issuer.commonName),
     sequence(time(Math.min(now, end) - dayMs), time(end)),
     name(subject.commonName, subject.groups),
-    key.export({ type: 'spki', format: 'der' }),
-    explicit(3, sequence(...extensions)),
+    spki(key),
+    explicit(
+      3,
+      sequence(
+        ...extensions,
+        extension('2.5.29.14', octets(keyIdentifier(key))),
+        extension('2.5.29.35', sequence(implicit(0, keyIdentifier(createPublicKey(issuer.key))))),
+      ),
+    ),
   );
-  return pem('CERTIFICATE', sequence(body, ecdsaWithSha256, bits(sign('sha256', body, signer))));
+  return pem('CERTIFICATE', sequence(body, ecdsaWithSha256, bits(sign('sha256', body, issuer.key))));
+}
+
+function spki(key: KeyObject): Buffer {
+  return key.export({ type: 'spki', format: 'der' });
+}
+
+// Any value will do that is the same on both sides; strict verifiers only insist that there is one.
+function keyIdentifier(key: KeyObject): Buffer {
+  return createHash('sha256').update(spki(key)).digest().subarray(0, 20);
 }
 
 function name(commonName: string, organizations: readonly string[] = []): Buffer {

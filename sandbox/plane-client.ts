@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { type ApiAnswer, callApi } from './api-call.ts';
 import { AuditLog } from './audit-log.ts';
 import { type RunResult, run } from './build/run.ts';
+import { FaultProxy } from './fault-proxy.ts';
+import type { HttpScript } from './http-script.ts';
 import { kubeconfig } from './kubeconfig.ts';
-import type { PlaneRecord } from './layout.ts';
+import { type PlaneRecord, readIdentity } from './layout.ts';
 import { type Authority, type Identity, issue } from './pki.ts';
 
 export interface KubectlOptions {
@@ -36,6 +38,7 @@ export class PlaneClient {
   readonly authority: Authority;
   readonly #admin: Identity;
   readonly #probe: Identity;
+  readonly #proxies = new Set<FaultProxy>();
 
   constructor(directory: string, authority: Authority, record: PlaneRecord) {
     this.server = record.server;
@@ -109,6 +112,25 @@ export class PlaneClient {
       throw new Error(`kubectl ${args.join(' ')} ended with ${result.code}:\n${result.stderr}${result.stdout}`);
     }
     return result;
+  }
+
+  /**
+   * Opens a proxy in front of the apiserver; give its `server` to `kubeconfigFor`. With a script it ends TLS itself
+   * and lets the script see and change calls. It closes with the plane at the latest.
+   */
+  async proxy(script?: HttpScript): Promise<FaultProxy> {
+    const proxy = await FaultProxy.open({
+      apiserver: Number(new URL(this.server).port),
+      authority: this.authority,
+      frontProxy: await readIdentity(this.directory, 'front-proxy-client'),
+      ...(script === undefined ? {} : { script }),
+    });
+    this.#proxies.add(proxy);
+    return proxy;
+  }
+
+  protected async closeProxies(): Promise<void> {
+    await Promise.all([...this.#proxies].map((proxy) => proxy.close()));
   }
 
   #target(identity: Identity): { server: string; authority: string; identity: Identity } {

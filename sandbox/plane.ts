@@ -30,7 +30,7 @@ export interface PlaneOptions {
 export interface Plane extends PlaneClient {
   /** A component of this plane; throws for one that it does not run, and on a plane of another process. */
   component(name: ComponentName): Component;
-  /** Ends everything and removes the folder; on a plane of another process does nothing. Safe to call again. */
+  /** Ends everything and removes the folder; on a plane of another process, only its proxies. Safe to call again. */
   stop(): Promise<void>;
 }
 
@@ -72,13 +72,15 @@ class AttachedPlane extends PlaneClient implements Plane {
     throw new Error(`${name} belongs to another process: a test that breaks a plane must start its own`);
   }
 
-  async stop(): Promise<void> {}
+  async stop(): Promise<void> {
+    await this.closeProxies();
+  }
 }
 
 class OwnedPlane extends PlaneClient implements Plane {
   readonly #components = new Map<ComponentName, Component>();
   readonly #watchdog: Watchdog;
-  #stopped = false;
+  #stopping: Promise<void> | undefined;
 
   private constructor(directory: string, authority: PlaneClient['authority'], record: PlaneRecord, watchdog: Watchdog) {
     super(directory, authority, record);
@@ -128,17 +130,21 @@ class OwnedPlane extends PlaneClient implements Plane {
     return component;
   }
 
-  async stop(): Promise<void> {
-    if (this.#stopped) return;
-    this.#stopped = true;
-    // Nothing of it is kept, so nothing needs to end in good order.
-    await Promise.all([...this.#components.values()].map((component) => component.kill()));
-    await rm(this.directory, { recursive: true, force: true, maxRetries: 3 });
-    this.#watchdog.done();
+  stop(): Promise<void> {
+    this.#stopping ??= this.#end();
+    return this.#stopping;
   }
 
   logTails(): string {
     return [...this.#components.values()].map((one) => `--- ${one.name}\n${one.logTail()}`).join('\n');
+  }
+
+  async #end(): Promise<void> {
+    await this.closeProxies();
+    // Nothing of it is kept, so nothing needs to end in good order.
+    await Promise.all([...this.#components.values()].map((component) => component.kill()));
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 3 });
+    await this.#watchdog.done();
   }
 
   async #bringUpNode(): Promise<void> {

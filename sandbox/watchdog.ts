@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 
 // Reads orders from its standard input. When that ends without `done`, our process is gone, however it went:
 // then what it started is killed and its folder removed. `sh` alone, so that it runs anywhere and costs nothing.
@@ -45,9 +46,17 @@ export class Watchdog {
     this.#child.stdin?.write(`forget ${pid}\n`);
   }
 
-  /** Dismisses the watchdog without it touching anything. */
-  done(): void {
+  /** Dismisses the watchdog without it touching anything; resolves once it is gone. */
+  async done(): Promise<void> {
+    this.#child.ref();
+    const exit = once(this.#child, 'exit');
     this.#child.stdin?.end('done\n');
+    await exit;
+  }
+
+  /** Leaves it as the end of this process would: it kills and removes. */
+  abandon(): void {
+    this.#child.stdin?.end();
   }
 }
 

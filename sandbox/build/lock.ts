@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface LockOptions {
@@ -17,34 +17,34 @@ interface Holder {
   readonly started: string;
 }
 
+const released = 'released';
+
 /**
- * Runs `work` while holding the lock file at `path`; at most one process at a time does so.
+ * Runs `work` while holding the lock named `path`; at most one process at a time does so.
  * The lock of a process that is gone is taken over.
+ *
+ * Holding it means owning the file `path.N` with the highest number. Numbers only ever rise, so that of several
+ * processes that find the same dead holder one gets the next number and nobody can remove a living one's file.
  */
 export async function withLock<T>(path: string, work: () => Promise<T>, options: LockOptions = {}): Promise<T> {
   await mkdir(dirname(path), { recursive: true });
   const ticket = `${path}.${randomUUID()}`;
   await writeFile(ticket, JSON.stringify(describe(process.pid)));
-  try {
-    await acquire(path, ticket, options);
-  } finally {
-    await rm(ticket, { force: true });
-  }
+  const held = await acquire(path, ticket, options).finally(() => rm(ticket, { force: true }));
   try {
     return await work();
   } finally {
-    await rm(path, { force: true });
+    await writeFile(held, released);
   }
 }
 
-async function acquire(path: string, ticket: string, options: LockOptions): Promise<void> {
+async function acquire(path: string, ticket: string, options: LockOptions): Promise<string> {
   let told = false;
-  while (!(await linked(ticket, path))) {
-    const text = await readFile(path, 'utf8').catch(() => undefined);
-    if (text === undefined) continue;
-    const holder = parse(text);
-    if (holder === undefined || !alive(holder)) {
-      await takeAway(path, text);
+  for (;;) {
+    const top = Math.max(0, ...(await numbers(path)));
+    const holder = top === 0 ? undefined : await livingHolder(`${path}.${top}`);
+    if (holder === undefined) {
+      if (await claim(path, ticket, top + 1)) return `${path}.${top + 1}`;
       continue;
     }
     if (!told) options.onWait?.(holder.pid);
@@ -53,27 +53,36 @@ async function acquire(path: string, ticket: string, options: LockOptions): Prom
   }
 }
 
-// Linking is atomic and never overwrites, and the file has its content from the first moment.
-async function linked(ticket: string, path: string): Promise<boolean> {
+async function claim(path: string, ticket: string, number: number): Promise<boolean> {
+  const mine = `${path}.${number}`;
   try {
-    await link(ticket, path);
-    return true;
+    // Atomic, never overwrites, and the file has its content from the first moment.
+    await link(ticket, mine);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
   }
+  const others = (await numbers(path)).filter((other) => other !== number);
+  if (others.some((other) => other > number)) {
+    // Our look at the folder was too old: others have held and left the lock since.
+    await rm(mine, { force: true });
+    return false;
+  }
+  await Promise.all(others.map((other) => rm(`${path}.${other}`, { force: true })));
+  return true;
 }
 
-async function takeAway(path: string, dead: string): Promise<void> {
-  const aside = `${path}.${randomUUID()}`;
-  try {
-    await rename(path, aside);
-  } catch {
-    return;
-  }
-  // Another waiter may have taken the dead lock away just before: then this one is alive and goes back.
-  if ((await readFile(aside, 'utf8')) !== dead) await linked(aside, path);
-  await rm(aside, { force: true });
+async function numbers(path: string): Promise<number[]> {
+  const prefix = `${basename(path)}.`;
+  const names = await readdir(dirname(path));
+  const ends = names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  return ends.filter((end) => /^\d{1,15}$/.test(end)).map(Number);
+}
+
+async function livingHolder(file: string): Promise<Holder | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  const holder = text === undefined ? undefined : parse(text);
+  return holder !== undefined && alive(holder) ? holder : undefined;
 }
 
 function alive(holder: Holder): boolean {

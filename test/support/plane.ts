@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { attachPlane, type Plane, startPlane } from '../../sandbox/plane.ts';
+import { until } from '../../sandbox/wait.ts';
 
 let shared: Promise<Plane> | undefined;
 
@@ -20,7 +21,7 @@ export async function stopSharedPlane(): Promise<void> {
   await plane?.stop();
 }
 
-/** Makes a namespace that no other test uses and returns its name. */
+/** Makes a namespace that no other test uses, waits until Pods can be created in it, and returns its name. */
 export async function testNamespace(prefix: string): Promise<string> {
   const plane = await sharedPlane();
   const name = `${prefix}-${randomBytes(4).toString('hex')}`;
@@ -30,5 +31,10 @@ export async function testNamespace(prefix: string): Promise<string> {
     metadata: { name },
   });
   if (status !== 201) throw new Error(`creating namespace ${name} failed: ${status} ${JSON.stringify(body)}`);
+  const account = `/api/v1/namespaces/${name}/serviceaccounts/default`;
+  await until(`the ServiceAccount of ${name}`, async () => (await plane.probe(account)).status === 200, {
+    timeoutMs: 10_000,
+    everyMs: 10,
+  });
   return name;
 }

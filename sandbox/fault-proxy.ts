@@ -1,0 +1,105 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { type HttpScript, ScriptedServer, type ScriptedServerInputs } from './http-script.ts';
+import { portOf } from './ports.ts';
+import { type Conditions, Wire } from './wire.ts';
+
+export interface FaultProxyInputs extends Omit<ScriptedServerInputs, 'script'> {
+  readonly script?: HttpScript;
+}
+
+/** A network that fails on demand, between a client and the apiserver. It starts out passing everything. */
+export class FaultProxy {
+  readonly port: number;
+  readonly #target: number;
+  readonly #scripted: ScriptedServer | undefined;
+  readonly #conditions: Conditions = { latencyMs: 0, stalled: false };
+  readonly #sockets = new Set<Socket>();
+  readonly #wires = new Set<Wire>();
+  #listener: Server | undefined;
+
+  private constructor(listener: Server, target: number, scripted: ScriptedServer | undefined) {
+    this.port = portOf(listener);
+    this.#target = target;
+    this.#scripted = scripted;
+    this.#serve(listener);
+  }
+
+  static async open(inputs: FaultProxyInputs): Promise<FaultProxy> {
+    const { script, ...rest } = inputs;
+    const scripted = script === undefined ? undefined : await ScriptedServer.open({ ...rest, script });
+    return new FaultProxy(await listen(0), scripted?.port ?? inputs.apiserver, scripted);
+  }
+
+  /** The URL to use instead of the apiserver's; its certificate holds for this one too. */
+  get server(): string {
+    return `https://127.0.0.1:${this.port}`;
+  }
+
+  /** How many clients are connected. */
+  get connections(): number {
+    return [...this.#sockets].filter((socket) => !socket.destroyed).length;
+  }
+
+  /** Delays every byte by `ms` in each direction. */
+  latency(ms: number): void {
+    this.#conditions.latencyMs = ms;
+  }
+
+  /** Refuses new connections; open ones go on. */
+  refuse(): void {
+    this.#listener?.close();
+    this.#listener = undefined;
+  }
+
+  /** Resets every open connection (TCP RST). */
+  resetAll(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  /** Goes silent without closing anything: connections are accepted and stay open, and no byte gets through. */
+  stall(): void {
+    this.#conditions.stalled = true;
+  }
+
+  /** Ends every fault. Bytes held back by `stall` arrive now. */
+  async pass(): Promise<void> {
+    this.#conditions.latencyMs = 0;
+    this.#conditions.stalled = false;
+    for (const wire of this.#wires) wire.deliver();
+    if (this.#listener === undefined) this.#serve(await listen(this.port));
+  }
+
+  async close(): Promise<void> {
+    this.refuse();
+    for (const socket of this.#sockets) socket.destroy();
+    await this.#scripted?.close();
+  }
+
+  #serve(listener: Server): void {
+    this.#listener = listener;
+    listener.on('connection', (client) => this.#accept(client));
+  }
+
+  #accept(client: Socket): void {
+    // Half-open sockets are kept, so that the end of one direction travels like everything else.
+    const upstream = connect({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true });
+    const wires = [new Wire(client, upstream, this.#conditions), new Wire(upstream, client, this.#conditions)];
+    for (const wire of wires) this.#wires.add(wire);
+    this.#sockets.add(client);
+    client.on('error', () => undefined);
+    upstream.on('error', () => undefined);
+    client.on('close', () => {
+      upstream.destroy();
+      this.#sockets.delete(client);
+      for (const wire of wires) this.#wires.delete(wire);
+    });
+  }
+}
+
+function listen(port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer({ allowHalfOpen: true });
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
+}

@@ -1,0 +1,89 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments, stringify } from 'yaml';
+import { issue } from './pki.ts';
+import type { PlaneClient } from './plane-client.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+const namespace = 'drawbridge-system';
+const service = 'drawbridge-webhook';
+const serverUser = `system:serviceaccount:${namespace}:drawbridge`;
+
+/** drawbridge as a plane knows it: its rights, its webhooks, and the files that the server is started with. */
+export interface Installation {
+  readonly namespace: string;
+  /** The user that the server's calls come from, as the audit log names it. */
+  readonly serverUser: string;
+  readonly kubeconfig: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Where the apiserver will call the webhooks. */
+  readonly port: number;
+}
+
+/**
+ * Applies the shipped manifests. Two things are filled in, as an installer would: the authority of the serving certificate, and the
+ * port, because the Service leads to this machine (ExternalName), where nobody may listen on 443. May be repeated with another port.
+ */
+export async function install(plane: PlaneClient, port: number): Promise<Installation> {
+  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/crds')]);
+  await plane.kubectl(['apply', '-f', '-'], { input: stringify(systemNamespace) });
+  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/templates/rbac.yaml'), '-f', '-'], {
+    input: stringify(serviceTo(port)),
+  });
+  await plane.kubectl(['apply', '-f', '-'], { input: await webhookManifests(plane, port) });
+  return {
+    namespace,
+    serverUser,
+    port,
+    kubeconfig: await plane.kubeconfigFor(serverUser, [
+      'system:serviceaccounts',
+      `system:serviceaccounts:${namespace}`,
+      'system:authenticated',
+    ]),
+    ...(await servingCertificate(plane)),
+  };
+}
+
+const systemNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
+
+const serviceTo = (port: number): unknown => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: service, namespace },
+  spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ name: 'webhook', port }] },
+});
+
+async function webhookManifests(plane: PlaneClient, port: number): Promise<string> {
+  const caBundle = Buffer.from(plane.authority.certificate).toString('base64');
+  const folder = join(root, 'webhooks');
+  const documents: unknown[] = [];
+  for (const file of (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort()) {
+    for (const document of parseAllDocuments(await readFile(join(folder, file), 'utf8'))) {
+      const configuration = document.toJS() as {
+        webhooks: { clientConfig: { caBundle?: string; service: { port?: number } } }[];
+      };
+      for (const { clientConfig } of configuration.webhooks) {
+        clientConfig.caBundle = caBundle;
+        clientConfig.service.port = port;
+      }
+      documents.push(configuration);
+    }
+  }
+  return documents.map((document) => stringify(document)).join('---\n');
+}
+
+async function servingCertificate(plane: PlaneClient): Promise<{ certFile: string; keyFile: string }> {
+  const folder = join(plane.directory, 'serving');
+  await mkdir(folder, { recursive: true });
+  const { certificate, key } = issue(plane.authority, {
+    commonName: service,
+    serves: [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`, 'localhost', '127.0.0.1'],
+  });
+  const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+  await writeFile(files.certFile, certificate);
+  await writeFile(files.keyFile, key, { mode: 0o600 });
+  return files;
+}

@@ -1,0 +1,44 @@
+import type { AuditLine } from './server-process.ts';
+
+const colours = process.stdout.isTTY && !process.env['NO_COLOR'];
+const paint = (code: number) => (text: string) => (colours ? `\u001b[${code}m${text}\u001b[0m` : text);
+const bold = paint(1);
+const dim = paint(2);
+const green = paint(32);
+
+/** Tells a story in steps on standard output: what happens, then the evidence for it. */
+export class Narrator {
+  readonly #startedAt = performance.now();
+  #step = 0;
+
+  title(text: string): void {
+    console.log(`\n${bold(text)}\n`);
+  }
+
+  step(text: string): void {
+    this.#step += 1;
+    const seconds = ((performance.now() - this.#startedAt) / 1000).toFixed(1);
+    console.log(`${bold(`${this.#step}. ${text}`)} ${dim(`(${seconds} s)`)}`);
+  }
+
+  /** A command as a person would type it. */
+  command(text: string): void {
+    console.log(`   ${green('$')} ${text}`);
+  }
+
+  /** Output, objects: indented under the step. */
+  evidence(text: string): void {
+    for (const line of text.trimEnd().split('\n')) console.log(`     ${line}`);
+  }
+
+  audit(line: AuditLine | undefined): void {
+    if (!line) throw new Error('the audit trail has no line for this step');
+    const { who, what, seq, time, replica, ...rest } = line;
+    const shown = { seq, time, ...rest, who, what };
+    console.log(`     ${dim(`audit ${JSON.stringify(shown)}`)}`);
+  }
+
+  end(text: string): void {
+    console.log(`\n${bold(text)}`);
+  }
+}
