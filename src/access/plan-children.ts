@@ -64,7 +64,7 @@ export function planChildren(input: {
   });
   return {
     target,
-    subjects: input.subjects,
+    subjects: [...input.subjects],
     ...(pod ? { pod: marked(pod) } : {}),
     role: marked(role),
     roleBinding: marked(roleBinding),

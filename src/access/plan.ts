@@ -7,7 +7,7 @@ export interface Plan {
   /** The pod that the grant opens; `uid` is set when it exists already (ExecAccess: pinned). */
   readonly target: { readonly name: string; readonly uid?: string };
   /** Who is let in; never empty. */
-  readonly subjects: readonly GrantSubject[];
+  readonly subjects: GrantSubject[];
   /** PodAccess only: the Pod to create. */
   readonly pod?: KubeObject;
   readonly role: KubeObject;

@@ -33,7 +33,7 @@ export const ALLOWED_PLACEHOLDERS = [
 const MAX_LENGTH = 4096;
 const FIELD = 'spec.accessConfig.accessCommand';
 const PLACEHOLDER =
-  /\{\{[ \t]*(?:\.Metadata\.(Name|Namespace)|index[ \t]+\.Metadata\.(Labels|Annotations)[ \t]+"([^"\\{}]{1,317})")[ \t]*\}\}/y;
+  /\{\{ *(?:\.Metadata\.(Name|Namespace)|index +\.Metadata\.(Labels|Annotations) +"([^"\\{}]{1,317})") *\}\}/y;
 /** Controls, invisible format characters (bidi overrides among them), line separators, lone surrogates: they rewrite what a terminal shows. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
@@ -96,7 +96,7 @@ export function renderAccessCommand(
     const quoted = quoteForShell(value, segment.context);
     if (quoted === undefined) {
       return refuse(
-        `names ${what} inside quotes or a substitution or behind a backslash, and its value on pod ${pod.name} has ` +
+        `names ${what} inside quotes or a substitution or behind a backslash or dollar sign, and its value on pod ${pod.name} has ` +
           'characters that mean something to a shell there; let the placeholder stand by itself',
       );
     }

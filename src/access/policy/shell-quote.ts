@@ -4,7 +4,7 @@
  */
 export interface QuoteContext {
   readonly quote: 'none' | 'single' | 'double';
-  /** The last character was an unquoted backslash or `$`, which changes the meaning of a quote that follows. */
+  /** The last character was an unquoted backslash or `$`, which changes the meaning of what follows. */
   readonly armed: 'backslash' | 'dollar' | undefined;
   /** A substitution or an ANSI-C string came before: quotes nest in there, and counting them is guessing. */
   readonly unclear: boolean;
@@ -37,7 +37,8 @@ const PLAIN = /^[A-Za-z0-9_@%+=:./-]+$/;
 
 /** The value as one shell word (part), or undefined when quoting cannot make it safe in this context. */
 export function quoteForShell(value: string, context: QuoteContext): string | undefined {
+  if (context.armed) return undefined;
   if (PLAIN.test(value)) return value;
-  if (context.quote !== 'none' || context.armed || context.unclear) return undefined;
+  if (context.quote !== 'none' || context.unclear) return undefined;
   return `'${value.replaceAll("'", "'\\''")}'`;
 }

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fc from 'fast-check';
+import {
+  type CommandSubject,
+  parseAccessCommand,
+  renderAccessCommand,
+} from '../../../../src/access/policy/access-command.ts';
+
+const pod: CommandSubject = {
+  namespace: 'payments',
+  name: 'web-1',
+  labels: { app: 'web', 'team.example.com/name': 'money' },
+  annotations: {
+    note: 'it\'s $(id); `id` "x" \\',
+    plain: 'a.b-c',
+    option: '--as=root',
+    escape: 'a\u001b[2Jb',
+    rtl: 'a\u202eb',
+  },
+};
+
+function render(source: string, subject: CommandSubject = pod): string {
+  const parsed = parseAccessCommand(source);
+  if ('refusal' in parsed) return `refused: ${parsed.refusal.code} ${parsed.refusal.message}`;
+  const rendered = renderAccessCommand(parsed.command, subject);
+  return 'refusal' in rendered ? `refused: ${rendered.refusal.message}` : rendered.text;
+}
+
+describe('access command', () => {
+  for (const [source, text] of [
+    [
+      'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+      'kubectl exec -ti -n payments web-1 -- /bin/sh',
+    ],
+    ['{{.Metadata.Name}}{{  .Metadata.Namespace }}', 'web-1payments'],
+    ['x {{ index .Metadata.Labels "team.example.com/name" }}', 'x money'],
+    ['x {{index  .Metadata.Annotations  "note"}} y', `x 'it'\\''s $(id); \`id\` "x" \\' y`],
+    ['x "{{ index .Metadata.Annotations "plain" }}"', 'x "a.b-c"'],
+    ['  plain text }}\n', 'plain text }}'],
+  ] as const) {
+    it(`renders ${JSON.stringify(source)}`, () => assert.equal(render(source), text));
+  }
+
+  for (const source of [
+    '{{ .Metadata.UID }}',
+    '{{ .metadata.name }}',
+    '{{- .Metadata.Name }}',
+    '{{ .Metadata.Name | printf "%s" }}',
+    '{{ .Metadata.Labels.app }}',
+    '{{ index .Metadata.Labels app }}',
+    '{{ index .Metadata.Labels "a" "b" }}',
+    '{{ index .Metadata.Labels "a\\"b" }}',
+    '{{ index .Metadata.Finalizers "a" }}',
+    '{{ if true }}x{{ end }}',
+    '{{/* note */}}',
+    '{{ .Metadata.Name',
+    'x {{',
+    '{{{ .Metadata.Name }}',
+  ]) {
+    it(`refuses ${JSON.stringify(source)} and lists what is allowed`, () => {
+      const text = render(source);
+      assert.match(
+        text,
+        /^refused: InvalidAccessCommand .*only these placeholders are allowed: \{\{ \.Metadata\.Name \}\}, /,
+      );
+    });
+  }
+
+  for (const [title, source, expected] of [
+    ['an empty command', ' ', /is empty/],
+    ['a line break', 'a\nb', /U\+000A/],
+    ['an escape character', 'a\u001b[31m', /U\+001B/],
+    ['a bidi override', 'a\u202e', /U\+202E/],
+    ['a command that is too long', 'x'.repeat(4097), /4097 characters/],
+    [
+      'a label that the pod lacks',
+      '{{ index .Metadata.Labels "nope" }}',
+      /label "nope", which pod web-1 does not have/,
+    ],
+    ['an inherited property', '{{ index .Metadata.Labels "constructor" }}', /does not have/],
+    ['a value that would be an option', '{{ index .Metadata.Annotations "option" }}', /begins with "-"/],
+    ['control characters in a value', '{{ index .Metadata.Annotations "escape" }}', /U\+001B/],
+    ['bidi overrides in a value', '{{ index .Metadata.Annotations "rtl" }}', /U\+202E/],
+  ] as const) {
+    it(`refuses ${title}`, () => assert.match(render(source), new RegExp(`^refused: .*${expected.source}`)));
+  }
+
+  for (const before of ['"', "'", '\\', '$', '`', "$'a\\' ", '"$(echo "', '${x:-"', 'a "b" "']) {
+    it(`refuses a value that needs quotes behind ${before}`, () => {
+      assert.match(
+        render(`x ${before}{{ index .Metadata.Annotations "note" }}`),
+        /let the placeholder stand by itself/,
+      );
+    });
+  }
+
+  it('refuses a command that becomes too long', () => {
+    const long = { ...pod, annotations: { note: 'x'.repeat(5000) } };
+    assert.match(render('{{ index .Metadata.Annotations "note" }}', long), /becomes longer than 4096/);
+  });
+
+  it('takes any text without throwing', () => {
+    const piece = fc.oneof(
+      fc.string(),
+      fc.constantFrom('{{', '}}', '.Metadata.Name', 'index', '"', "'", '$', '`', '\\', ' '),
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => void render(pieces.join(''))),
+      { seed: 7, numRuns: 2000 },
+    );
+  });
+
+  it('means the same to a real shell as a harmless value in its place', () => {
+    const literal = fc
+      .array(fc.constantFrom('a', ' ', '"', "'", '\\', '$', '`', '(', ')', '{', '}', '#'), { maxLength: 5 })
+      .map((parts) => parts.join(''));
+    const hostile = ['a', ' ', '"', "'", '\\', '$', '`', '(', ')', '*', ';', '&', '|', '!', '~', 'é', '$(echo pwned)'];
+    const value = fc.array(fc.constantFrom(...hostile), { minLength: 1, maxLength: 6 }).map((parts) => parts.join(''));
+    const samples = fc.sample(fc.tuple(literal, value), { seed: 11, numRuns: 600 }).flatMap(([before, note]) => {
+      const source = `printf '%s\\0' ${before}{{ index .Metadata.Annotations "note" }}`;
+      const command = render(source, { ...pod, annotations: { note } });
+      if (command.startsWith('refused: ')) return [];
+      return [{ note, command, harmless: render(source, { ...pod, annotations: { note: MARKER } }) }];
+    });
+    assert.ok(samples.length > 100, `${samples.length} commands to run`);
+    const outputs = runAll(samples.flatMap(({ command, harmless }) => [command, harmless]));
+    let seen = 0;
+    for (const [index, { note, command }] of samples.entries()) {
+      const [actual = '', reference = ''] = outputs.slice(2 * index);
+      assert.equal(
+        actual,
+        reference.replaceAll(MARKER, () => note),
+        command,
+      );
+      if (reference.includes(MARKER)) seen += 1;
+    }
+    assert.ok(seen > 50, `${seen} values printed`);
+  }).timeout(60_000);
+});
+
+const MARKER = 'MARKER';
+const END = '\u0001\u0001';
+
+/** What each command prints, each in a shell of its own (a literal may be broken shell); standard error is dropped. */
+function runAll(commands: readonly string[]): string[] {
+  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+  const script = commands
+    .map((command) => `sh -c ${quoted(command)} </dev/null 2>/dev/null; printf '${END}'`)
+    .join('\n');
+  const run = spawnSync('sh', [], { input: script, encoding: 'utf8', timeout: 50_000, cwd: '/' });
+  assert.equal(run.status, 0);
+  return run.stdout.split(END);
+}
