@@ -1,0 +1,162 @@
+import { CodedError, quote } from '../kit/errors.ts';
+import { isRecord, own } from '../kit/safe-json.ts';
+import type { JsonPatchOp } from './json-patch.ts';
+
+const API_VERSION = 'admission.k8s.io/v1';
+const KIND = 'AdmissionReview';
+
+export const operations = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
+export type Operation = (typeof operations)[number];
+
+/** The caller as the apiserver authenticated them. `username` may be empty: handlers decide what that means. */
+export interface UserInfo {
+  readonly username: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+/** `request` of an AdmissionReview. Objects stay as they came: hostile, to be read by own properties only. */
+export interface Review {
+  readonly uid: string;
+  readonly operation: Operation;
+  readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
+  readonly resource: { readonly group: string; readonly version: string; readonly resource: string };
+  /** Empty for the object itself. */
+  readonly subResource: string;
+  /** Empty on a CREATE with generateName. */
+  readonly name: string;
+  readonly namespace: string;
+  readonly user: UserInfo;
+  /** Undefined where there is none: the object of a DELETE, the old one of a CREATE. */
+  readonly object: unknown;
+  readonly oldObject: unknown;
+  readonly dryRun: boolean;
+}
+
+/** What goes back to the apiserver. */
+export interface Answer {
+  readonly allowed: boolean;
+  readonly status?: { readonly code: number; readonly reason: string; readonly message: string };
+  readonly patch?: readonly JsonPatchOp[];
+  readonly warnings?: readonly string[];
+  readonly auditAnnotations?: Readonly<Record<string, string>>;
+}
+
+/** Reads a parsed AdmissionReview. @throws CodedError `InvalidReview` that names what was found and what is allowed. */
+export function decodeReview(body: unknown): Review {
+  expectText(body, 'apiVersion', API_VERSION);
+  expectText(body, 'kind', KIND);
+  const request = objectField(body, 'request', '');
+  const uid = textField(request, 'uid', 'request.');
+  if (uid === '') throw invalid('request.uid is missing: without it no answer can be told apart');
+  return {
+    uid,
+    operation: operationOf(request),
+    kind: groupVersion(request, 'kind'),
+    resource: groupVersion(request, 'resource'),
+    subResource: textField(request, 'subResource', 'request.'),
+    name: textField(request, 'name', 'request.'),
+    namespace: textField(request, 'namespace', 'request.'),
+    user: userOf(request),
+    object: own(request, 'object') ?? undefined,
+    oldObject: own(request, 'oldObject') ?? undefined,
+    dryRun: booleanField(request, 'dryRun'),
+  };
+}
+
+/** The AdmissionReview that answers `uid`, ready for JSON. */
+export function encodeAnswer(uid: string, answer: Answer): unknown {
+  const { allowed, status, patch, warnings, auditAnnotations } = answer;
+  const patched = patch !== undefined && patch.length > 0;
+  return {
+    apiVersion: API_VERSION,
+    kind: KIND,
+    response: {
+      uid,
+      allowed,
+      status,
+      patchType: patched ? 'JSONPatch' : undefined,
+      patch: patched ? Buffer.from(JSON.stringify(patch)).toString('base64') : undefined,
+      warnings: warnings && warnings.length > 0 ? warnings : undefined,
+      auditAnnotations,
+    },
+  };
+}
+
+function operationOf(request: unknown): Operation {
+  const found = own(request, 'operation');
+  const operation = operations.find((known) => known === found);
+  if (!operation) throw invalid(`request.operation must be one of ${operations.join(', ')}; found ${shown(found)}`);
+  return operation;
+}
+
+function groupVersion<K extends 'kind' | 'resource'>(
+  request: unknown,
+  field: K,
+): { group: string; version: string } & Record<K, string> {
+  const found = objectField(request, field, 'request.');
+  const at = `request.${field}.`;
+  const last = { [field]: textField(found, field, at) } as Record<K, string>;
+  return { group: textField(found, 'group', at), version: textField(found, 'version', at), ...last };
+}
+
+function userOf(request: unknown): UserInfo {
+  const found = objectField(request, 'userInfo', 'request.');
+  const at = 'request.userInfo.';
+  return {
+    username: textField(found, 'username', at),
+    uid: textField(found, 'uid', at),
+    groups: textsField(found, 'groups', at),
+    extra: extraOf(found),
+  };
+}
+
+function extraOf(user: unknown): Record<string, readonly string[]> {
+  const found = own(user, 'extra') ?? undefined;
+  if (found === undefined) return {};
+  const extra = objectField(user, 'extra', 'request.userInfo.');
+  return Object.fromEntries(Object.keys(extra).map((key) => [key, textsField(extra, key, 'request.userInfo.extra.')]));
+}
+
+function objectField(parent: unknown, field: string, at: string): object {
+  const found = own(parent, field);
+  if (isRecord(found)) return found;
+  throw invalid(`${at}${field} must be an object; found ${shown(found)}`);
+}
+
+/** Absent and null count as empty, as they do for Go. */
+function textField(parent: unknown, field: string, at: string): string {
+  const found = own(parent, field) ?? '';
+  if (typeof found === 'string') return found;
+  throw invalid(`${at}${field} must be a string; found ${shown(found)}`);
+}
+
+function textsField(parent: unknown, field: string, at: string): readonly string[] {
+  const found = own(parent, field) ?? [];
+  if (Array.isArray(found) && found.every((item) => typeof item === 'string')) return found;
+  throw invalid(`${at}${field} must be a list of strings; found ${shown(found)}`);
+}
+
+function booleanField(parent: unknown, field: string): boolean {
+  const found = own(parent, field) ?? false;
+  if (typeof found === 'boolean') return found;
+  throw invalid(`request.${field} must be true or false; found ${shown(found)}`);
+}
+
+function expectText(body: unknown, field: string, wanted: string): void {
+  const found = own(body, field);
+  if (found !== wanted) throw invalid(`${field} must be ${quote(wanted)}; found ${shown(found)}`);
+}
+
+function shown(found: unknown): string {
+  if (found === undefined) return 'nothing';
+  if (found === null) return 'null';
+  if (Array.isArray(found)) return 'a list';
+  if (typeof found === 'string') return quote(found);
+  return typeof found === 'object' ? 'an object' : String(found);
+}
+
+function invalid(message: string): CodedError {
+  return new CodedError('InvalidReview', message);
+}

@@ -1,0 +1,144 @@
+import type { AuditRecord } from '../audit/record.ts';
+import { CodedError, describe, quote } from '../kit/errors.ts';
+import { withDeadline } from '../kit/promises.ts';
+import { own } from '../kit/safe-json.ts';
+import { decodeReview, encodeAnswer, type Review } from './codec.ts';
+import { answerOf, type Decision, type Handler, type Refusal } from './decision.ts';
+import type { AdmissionPorts } from './ports.ts';
+import type { Route } from './routes.ts';
+
+type Ports = Pick<AdmissionPorts, 'journal' | 'clock' | 'log' | 'answered'>;
+
+/**
+ * One review from its parsed body to the AdmissionReview that answers it: decide, write the audit line, answer; in this order.
+ * Rejects with CodedError `InvalidReview` when there is nothing that could be answered; everything else becomes an answer.
+ */
+export async function handleReview(
+  route: Route,
+  handler: Handler,
+  body: unknown,
+  timeoutMs: number,
+  ports: Ports,
+): Promise<unknown> {
+  const review = decodeReview(body);
+  expectRoute(route, review);
+  const start = ports.clock.monotonic();
+  const decided = await decide(route, handler, review, timeoutMs, ports);
+  const latencyMs = ports.clock.monotonic() - start;
+  const decision = await recorded(route, review, decided, latencyMs, ports);
+  const { refusal } = decision;
+  ports.answered({
+    webhook: route.name,
+    operation: review.operation,
+    allowed: refusal === undefined,
+    code: refusal?.code ?? '',
+    seconds: (ports.clock.monotonic() - start) / 1000,
+  });
+  return encodeAnswer(review.uid, answerOf(decision));
+}
+
+/** Whatever goes wrong refuses, except where the webhook only watches. */
+async function decide(
+  route: Route,
+  handler: Handler,
+  review: Review,
+  timeoutMs: number,
+  { clock, log }: Ports,
+): Promise<Decision> {
+  const aborter = new AbortController();
+  try {
+    const deciding = Promise.resolve().then(() => handler.decide(review, aborter.signal));
+    return await withDeadline(clock, timeoutMs, deciding);
+  } catch (error) {
+    aborter.abort(error);
+    log.error('webhook could not decide', {
+      webhook: route.name,
+      operation: review.operation,
+      namespace: review.namespace,
+      name: review.name,
+      reviewUid: review.uid,
+      error: describe(error),
+    });
+    return watches(route) ? {} : { refusal: faultOf(error, timeoutMs) };
+  }
+}
+
+function faultOf(error: unknown, timeoutMs: number): Refusal {
+  if (error instanceof CodedError && error.code === 'DeadlineExceeded') {
+    return { code: 'DeadlineExceeded', message: `no decision within ${timeoutMs} ms; try again`, status: 504 };
+  }
+  // The cause may quote what the caller is not allowed to see: it is in the log, under the review's uid.
+  return { code: 'InternalError', message: 'the webhook could not decide; try again, or ask an operator', status: 500 };
+}
+
+/** Validating decisions are all recorded, mutating ones when they refuse. What opens access waits for its line, or is refused. */
+async function recorded(
+  route: Route,
+  review: Review,
+  decision: Decision,
+  latencyMs: number,
+  { journal, log }: Ports,
+): Promise<Decision> {
+  if (route.type === 'mutating' && !decision.refusal) return decision;
+  try {
+    await journal.append(recordOf(route, review, decision, latencyMs));
+    return decision;
+  } catch (error) {
+    log.error('audit line lost', { webhook: route.name, reviewUid: review.uid, error: describe(error) });
+    if (decision.refusal || !decision.opensAccess) return decision;
+    const message = 'no access is granted while the audit journal cannot be written; try again later';
+    return { refusal: { code: 'AuditUnavailable', message, status: 503 } };
+  }
+}
+
+function recordOf(route: Route, review: Review, decision: Decision, latencyMs: number): AuditRecord {
+  const { refusal, details } = decision;
+  const watching = watches(route);
+  const event = !watching ? 'admission' : review.subResource === 'attach' ? 'attach' : 'exec';
+  const verdict = refusal ? 'denied' : watching ? 'observed' : 'allowed';
+  const { resource } = route;
+  const uid = uidOf(review);
+  return {
+    event,
+    verdict,
+    who: { user: review.user.username, uid: review.user.uid, groups: review.user.groups },
+    what: {
+      operation: review.operation,
+      apiVersion: resource.group === '' ? resource.version : `${resource.group}/${resource.version}`,
+      kind: resource.kind,
+      namespace: review.namespace,
+      name: review.name,
+      ...(uid === undefined ? {} : { uid }),
+    },
+    ...details,
+    ...(refusal ? { code: refusal.code, message: refusal.message } : {}),
+    latencyMs: Math.round(latencyMs * 1000) / 1000,
+    dryRun: review.dryRun,
+    reviewUid: review.uid,
+  };
+}
+
+function uidOf({ object, oldObject }: Review): string | undefined {
+  for (const candidate of [object, oldObject]) {
+    const uid = own(own(candidate, 'metadata'), 'uid');
+    if (typeof uid === 'string' && uid !== '') return uid;
+  }
+  return undefined;
+}
+
+const watches = (route: Route): boolean => route.does === 'watchPod';
+
+/** A configuration that sends other objects here would have them judged by the wrong rules. */
+function expectRoute({ path, resource, subresources = [''], operations }: Route, review: Review): void {
+  const { group, version, resource: plural } = review.resource;
+  const found = `${review.operation} of ${quote([plural, group, version, review.subResource].join(' ').trim())}`;
+  const right =
+    group === resource.group &&
+    version === resource.version &&
+    plural === resource.plural &&
+    subresources.includes(review.subResource) &&
+    operations.includes(review.operation);
+  if (right) return;
+  const allowed = `${operations.join(', ')} of ${resource.plural}${subresources.map((name) => name && `/${name}`).join(', ')}`;
+  throw new CodedError('InvalidReview', `${path} takes ${allowed}; found ${found}`);
+}

@@ -1,0 +1,91 @@
+import { randomInt } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { revokeFinalizer } from '../../api/access/names.ts';
+import type { Requester } from '../../api/access/requester.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
+import { isRecord, own } from '../../kit/safe-json.ts';
+import type { Review, UserInfo } from '../codec.ts';
+import { allow, type Decision, type Handler, refuse } from '../decision.ts';
+import { PatchBuilder } from '../json-patch.ts';
+
+/** What Kubernetes draws generated suffixes from: no vowels, nothing that looks like something else. */
+const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+/** Twice as long as Kubernetes' own, because the apiserver does not try again when a name that we settled is taken. */
+const SUFFIX_LENGTH = 10;
+const MAX_NAME = 63;
+
+/** Mutating webhook of the requests: says who asks, and leaves nothing in the object that could keep it from being revoked. */
+export function stampRequest(clock: Clock): Handler {
+  return {
+    decide(review) {
+      const { object } = review;
+      if (!isRecord(object)) return unusable('the review carries no object');
+      if (!isAbsentOrRecord(own(object, 'metadata'))) return unusable('metadata must be an object', 'metadata');
+      if (!isRecord(own(object, 'spec'))) return unusable('spec must be an object with a templateName', 'spec');
+      return review.operation === 'CREATE' ? stampNew(review, clock) : keepStamp(review);
+    },
+  };
+}
+
+function stampNew({ object, user }: Review, clock: Clock): Decision {
+  if (user.username === '') {
+    return refuse({
+      code: 'MissingIdentity',
+      message: 'access is granted to a person, and this request has no authenticated user; log in and create it again',
+      status: 403,
+    });
+  }
+  const patch = new PatchBuilder(object);
+  const metadata = own(object, 'metadata');
+  const name = settledName(metadata);
+  if (name !== undefined) patch.set(['metadata', 'name'], name);
+  // Only these two decide whether a delete goes through: somebody else's would keep the request, and with it the access, alive.
+  if (!isDeepStrictEqual(own(metadata, 'finalizers'), [revokeFinalizer])) {
+    patch.set(['metadata', 'finalizers'], [revokeFinalizer]);
+  }
+  patch.remove(['metadata', 'ownerReferences']);
+  patch.set(['spec', 'requester'], requesterOf(user, clock));
+  return { patch: patch.ops };
+}
+
+function keepStamp({ object, oldObject }: Review): Decision {
+  const patch = new PatchBuilder(object);
+  const before = own(own(oldObject, 'spec'), 'requester') ?? undefined;
+  // A client that replaces the object from its own manifest does not know the field; changing it is for validation to refuse.
+  if (before !== undefined && (own(own(object, 'spec'), 'requester') ?? undefined) === undefined) {
+    patch.set(['spec', 'requester'], before);
+  }
+  const metadata = own(object, 'metadata');
+  if (!isSet(own(metadata, 'deletionTimestamp'))) {
+    const finalizers = textsOf(own(metadata, 'finalizers'));
+    const had = textsOf(own(own(oldObject, 'metadata'), 'finalizers')).includes(revokeFinalizer);
+    if (had && !finalizers.includes(revokeFinalizer)) {
+      patch.set(['metadata', 'finalizers'], [...finalizers, revokeFinalizer]);
+    }
+  }
+  return patch.ops.length > 0 ? { patch: patch.ops } : allow;
+}
+
+/** A name where only generateName was sent: the stamp has to speak of one object, and the apiserver names it too late for that. */
+function settledName(metadata: unknown): string | undefined {
+  if (isSet(own(metadata, 'name'))) return undefined;
+  const base = own(metadata, 'generateName');
+  if (typeof base !== 'string' || base === '') return undefined;
+  let suffix = '';
+  for (let i = 0; i < SUFFIX_LENGTH; i++) suffix += SUFFIX_ALPHABET[randomInt(SUFFIX_ALPHABET.length)];
+  return base.slice(0, MAX_NAME - SUFFIX_LENGTH) + suffix;
+}
+
+function requesterOf(user: UserInfo, clock: Clock): Requester {
+  return { username: user.username, uid: user.uid, groups: [...user.groups], time: formatTime(clock.now()) };
+}
+
+function textsOf(list: unknown): string[] {
+  return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
+}
+
+const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
+const isAbsentOrRecord = (value: unknown): boolean => value === undefined || value === null || isRecord(value);
+
+const unusable = (message: string, field?: string): Decision =>
+  refuse({ code: 'InvalidObject', message, status: 422, ...(field === undefined ? {} : { field }) });

@@ -1,0 +1,122 @@
+import { isDeepStrictEqual } from 'node:util';
+import { chooseDuration } from '../../access/policy/duration-choice.ts';
+import { firstViolation } from '../../access/policy/policy.ts';
+import {
+  createRequestPolicy,
+  isEligibleByGroup,
+  type RequestInput,
+  type TemplateState,
+  updateRequestPolicy,
+} from '../../access/policy/request-policy.ts';
+import { type ExecAccessRequestSpec, execAccessRequestKind } from '../../api/access/exec-access-request.ts';
+import { type PodAccessRequestSpec, podAccessRequestKind } from '../../api/access/pod-access-request.ts';
+import { type Read, readBySchema } from '../../api/schema/read.ts';
+import { own } from '../../kit/safe-json.ts';
+import type { Review } from '../codec.ts';
+import { allow, type Decision, type Handler, refuse } from '../decision.ts';
+import { invalidSpec } from '../invalid-spec.ts';
+import type { AdmissionPorts, RequestKind, TemplateKind } from '../ports.ts';
+
+type RequestSpec = PodAccessRequestSpec | ExecAccessRequestSpec;
+
+const structural = {
+  PodAccessRequest: podAccessRequestKind.structural.spec,
+  ExecAccessRequest: execAccessRequestKind.structural.spec,
+} as const;
+
+const templateKinds: Readonly<Record<RequestKind, TemplateKind>> = {
+  PodAccessRequest: 'PodAccessTemplate',
+  ExecAccessRequest: 'ExecAccessTemplate',
+};
+
+type Ports = Pick<AdmissionPorts, 'templateState' | 'alreadyHolds'>;
+
+/** Validating webhook of the requests: the rule book, early and with an explanation. The controller asks it again before it grants. */
+export function validateRequest(kind: RequestKind, ports: Ports): Handler {
+  return {
+    decide(review, signal) {
+      switch (review.operation) {
+        case 'CREATE':
+          return validateNew(kind, review, ports, signal);
+        case 'UPDATE':
+          return validateChange(kind, review);
+        default:
+          // Giving access back is everybody's right who may delete the object.
+          return { details: templateOf(own(review.oldObject, 'spec')) };
+      }
+    },
+  };
+}
+
+async function validateNew(kind: RequestKind, review: Review, ports: Ports, signal: AbortSignal): Promise<Decision> {
+  const read = readSpec(kind, review.object);
+  if (!read.ok) return invalidSpec(read.errors);
+  const spec = read.value;
+  const { namespace, user } = review;
+  const template = await ports.templateState(templateKinds[kind], namespace, spec.templateName, signal);
+  const byGroup = template.found && isEligibleByGroup(user, template.spec.accessConfig.allowedGroups);
+  // One call to the apiserver, and only for those whom no group lets in.
+  const alreadyHolds =
+    template.found && !byGroup && user.username !== '' && (await ports.alreadyHolds(user, namespace, signal));
+  const violation = firstViolation(
+    createRequestPolicy,
+    inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds }),
+  );
+  const details = { template: spec.templateName };
+  if (violation) return refuse(violation, details);
+  return {
+    details: { ...details, message: `eligible ${alreadyHolds ? 'by rights held already' : 'by group'}` },
+    warnings: durationWarnings(spec, template),
+    opensAccess: true,
+  };
+}
+
+function validateChange(kind: RequestKind, review: Review): Decision {
+  // Metadata may change freely, even around a spec that nobody can read: the finalizer has to come off at the end.
+  if (isDeepStrictEqual(own(review.object, 'spec'), own(review.oldObject, 'spec'))) {
+    return { details: templateOf(own(review.object, 'spec')) };
+  }
+  const now = readSpec(kind, review.object);
+  if (!now.ok) return invalidSpec(now.errors);
+  const before = readSpec(kind, review.oldObject);
+  if (!before.ok) {
+    return refuse({
+      code: 'SpecImmutable',
+      message: 'a request keeps what it asked for; delete it and create another',
+      field: 'spec',
+      status: 422,
+    });
+  }
+  const input = inputOf(kind, 'UPDATE', review, now.value, { template: { found: false }, alreadyHolds: false });
+  const violation = firstViolation(updateRequestPolicy, { ...input, oldSpec: before.value });
+  const details = { template: now.value.templateName };
+  return violation ? refuse(violation, details) : { ...allow, details };
+}
+
+function inputOf(
+  kind: RequestKind,
+  operation: RequestInput['operation'],
+  review: Review,
+  spec: RequestSpec,
+  world: Pick<RequestInput, 'template' | 'alreadyHolds'>,
+): RequestInput {
+  const { namespace, name, user } = review;
+  const caller = { username: user.username, uid: user.uid, groups: user.groups };
+  return { operation, kind, namespace, name, templateName: spec.templateName, caller, spec, ...world };
+}
+
+function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {
+  return readBySchema<RequestSpec>(structural[kind], own(object, 'spec'), 'spec');
+}
+
+/** Whoever asks for more than the template gives learns it now, not when the shell closes. */
+function durationWarnings(spec: RequestSpec, template: TemplateState): string[] {
+  if (!template.found) return [];
+  const chosen = chooseDuration(spec.duration, template.spec.accessConfig);
+  return 'clamped' in chosen && chosen.clamped ? [`spec.duration: ${chosen.message}`] : [];
+}
+
+function templateOf(spec: unknown): { template?: string } {
+  const name = own(spec, 'templateName');
+  return typeof name === 'string' ? { template: name } : {};
+}

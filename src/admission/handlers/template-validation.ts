@@ -1,0 +1,32 @@
+import { isDeepStrictEqual } from 'node:util';
+import { firstViolation } from '../../access/policy/policy.ts';
+import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
+import { execAccessTemplateKind } from '../../api/access/exec-access-template.ts';
+import { podAccessTemplateKind } from '../../api/access/pod-access-template.ts';
+import { readBySchema } from '../../api/schema/read.ts';
+import { own } from '../../kit/safe-json.ts';
+import { type Handler, refuse } from '../decision.ts';
+import { invalidSpec } from '../invalid-spec.ts';
+import type { TemplateKind } from '../ports.ts';
+
+const structural = {
+  PodAccessTemplate: podAccessTemplateKind.structural.spec,
+  ExecAccessTemplate: execAccessTemplateKind.structural.spec,
+} as const;
+
+/** Validating webhook of the templates: what could never be granted is refused while its author is looking. */
+export function validateTemplate(kind: TemplateKind): Handler {
+  return {
+    decide({ operation, namespace, name, object, oldObject }) {
+      const details = { template: name };
+      const raw = own(object, 'spec');
+      // Templates that were stored before a rule existed can still be labelled, annotated and let go of.
+      if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return { details };
+      const read = readBySchema<TemplateInput['spec']>(structural[kind], raw, 'spec');
+      if (!read.ok) return invalidSpec(read.errors);
+      const input: TemplateInput = { kind, namespace, name, spec: read.value };
+      const violation = firstViolation(templatePolicy, input);
+      return violation ? refuse(violation, details) : { details, warnings: templateWarnings(input) };
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import { execAccessRequests } from '../api/access/exec-access-request.ts';
+import { execAccessTemplates } from '../api/access/exec-access-template.ts';
+import { podAccessRequests } from '../api/access/pod-access-request.ts';
+import { podAccessTemplates } from '../api/access/pod-access-template.ts';
+import type { Resource } from '../api/object.ts';
+import { pods } from '../api/resources.ts';
+import type { Operation } from './codec.ts';
+
+/** One webhook, as it is registered and as it is served. */
+export interface Route {
+  readonly path: string;
+  readonly name: string;
+  readonly type: 'mutating' | 'validating';
+  readonly does: 'stampRequest' | 'validateRequest' | 'validateTemplate' | 'watchPod';
+  readonly resource: Resource;
+  /** Instead of the object itself. */
+  readonly subresources?: readonly string[];
+  readonly operations: readonly Operation[];
+  readonly failurePolicy: 'Fail' | 'Ignore';
+  /** `NoneOnDryRun` where an audit line, marked as dry run, or an Event is written. */
+  readonly sideEffects: 'None' | 'NoneOnDryRun';
+  /** The apiserver waits this long. */
+  readonly timeoutSeconds: number;
+  /** Mutating only. */
+  readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
+}
+
+const TIMEOUT_SECONDS = 3;
+
+const groupPath = (resource: Resource): string => `${resource.group.replaceAll('.', '-')}-${resource.version}`;
+const objectName = (resource: Resource): string => resource.kind.toLowerCase();
+
+const stamp = (resource: Resource): Route => ({
+  path: `/mutate-${groupPath(resource)}-${objectName(resource)}`,
+  name: `m${objectName(resource)}.kb.io`,
+  type: 'mutating',
+  does: 'stampRequest',
+  resource,
+  operations: ['CREATE', 'UPDATE'],
+  failurePolicy: 'Fail',
+  sideEffects: 'None',
+  timeoutSeconds: TIMEOUT_SECONDS,
+  // Another webhook may undo the stamp or add finalizers after us; doing it again changes nothing that is already right.
+  reinvocationPolicy: 'IfNeeded',
+});
+
+const validate = (
+  resource: Resource,
+  does: 'validateRequest' | 'validateTemplate',
+  operations: readonly Operation[],
+): Route => ({
+  path: `/validate-${groupPath(resource)}-${objectName(resource)}`,
+  name: `v${objectName(resource)}.kb.io`,
+  type: 'validating',
+  does,
+  resource,
+  operations,
+  failurePolicy: 'Fail',
+  sideEffects: 'NoneOnDryRun',
+  timeoutSeconds: TIMEOUT_SECONDS,
+});
+
+/** All webhooks. The server serves this table and `webhooks/` is generated from it. */
+export const routes: readonly Route[] = [
+  stamp(podAccessRequests),
+  validate(podAccessRequests, 'validateRequest', ['CREATE', 'UPDATE', 'DELETE']),
+  stamp(execAccessRequests),
+  validate(execAccessRequests, 'validateRequest', ['CREATE', 'UPDATE', 'DELETE']),
+  validate(podAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
+  validate(execAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
+  {
+    path: '/watch-v1-pod',
+    name: 'vpod.kb.io',
+    type: 'validating',
+    does: 'watchPod',
+    resource: pods,
+    subresources: ['exec', 'attach'],
+    operations: ['CONNECT'],
+    // It only watches: a broken webhook must never keep people out of pods.
+    failurePolicy: 'Ignore',
+    sideEffects: 'NoneOnDryRun',
+    timeoutSeconds: TIMEOUT_SECONDS,
+  },
+];
