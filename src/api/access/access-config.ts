@@ -2,10 +2,20 @@ import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
 
 /** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
-export const DURATION_PATTERN = '^(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$';
+const goDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
 
+/** The grammar is a CEL rule, not a pattern: readers must be able to report durations that were stored before it. */
 const duration = (options: TSchemaOptions & { default: string }) =>
-  Type.String({ maxLength: 64, pattern: DURATION_PATTERN, ...options });
+  Type.String({
+    maxLength: 64,
+    'x-kubernetes-validations': [
+      {
+        rule: `self.${goDuration} && duration(self) > duration('0s')`,
+        message: 'must be a Go duration above zero, such as 30m or 1h30m',
+      },
+    ],
+    ...options,
+  });
 
 /** Who may ask through a template, for how long, and what they are told when access is open. */
 export const accessConfig = Type.Object(
@@ -37,18 +47,8 @@ export const accessConfig = Type.Object(
     description: 'Who may ask for access, and for how long.',
     'x-kubernetes-validations': [
       {
-        rule: "duration(self.defaultDuration) > duration('0s')",
-        message: 'must be longer than nothing, for example 30m',
-        fieldPath: '.defaultDuration',
-      },
-      {
-        rule: "duration(self.maxDuration) > duration('0s')",
-        message: 'must be longer than nothing, for example 24h',
-        fieldPath: '.maxDuration',
-      },
-      {
-        rule: 'duration(self.defaultDuration) <= duration(self.maxDuration)',
-        message: 'defaultDuration must not be longer than maxDuration: lower the one or raise the other',
+        rule: `!self.defaultDuration.${goDuration} || !self.maxDuration.${goDuration} || duration(self.defaultDuration) <= duration(self.maxDuration)`,
+        message: 'must not be longer than maxDuration: lower the one or raise the other',
         fieldPath: '.defaultDuration',
       },
     ],
