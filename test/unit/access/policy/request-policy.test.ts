@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { firstViolation, type Violation } from '../../../../src/access/policy/policy.ts';
+import {
+  createRequestPolicy,
+  grantPolicy,
+  isEligibleByGroup,
+  type RequestInput,
+  type TemplateState,
+  updateRequestPolicy,
+} from '../../../../src/access/policy/request-policy.ts';
+
+const accessConfig = {
+  allowedGroups: ['devs', 'sre'],
+  defaultDuration: '1h',
+  maxDuration: '2h',
+  accessCommand: 'x',
+  grantTo: 'Requester' as const,
+};
+const ref = { apiVersion: 'apps/v1' as const, kind: 'Deployment' as const, name: 'payments' };
+const template: TemplateState & { found: true } = {
+  found: true,
+  uid: 't1',
+  generation: 3,
+  spec: { accessConfig, controllerTargetRef: ref },
+  ready: true,
+  observedGeneration: 3,
+};
+const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+const input: RequestInput = {
+  operation: 'CREATE',
+  kind: 'PodAccessRequest',
+  namespace: 'payments',
+  name: 'req-1',
+  templateName: 'payments-shell',
+  caller: { username: 'alice', uid: '', groups: ['devs', 'system:authenticated'] },
+  spec: { templateName: 'payments-shell', requester },
+  template,
+  alreadyHolds: false,
+};
+const create = (over: Partial<RequestInput>): Violation | undefined =>
+  firstViolation(createRequestPolicy, { ...input, ...over });
+const withSpec = (over: object): Partial<RequestInput> => ({ spec: { ...input.spec, ...over } });
+const notReady = { type: 'TargetRefExists', reason: 'NotFound', message: 'Deployment payments is gone' };
+
+describe('request policy on create', () => {
+  for (const [title, over] of [
+    ['a member of an allowed group', {}],
+    ['somebody who holds the access anyway', { caller: { ...input.caller, groups: [] }, alreadyHolds: true }],
+    ['a duration within bounds', withSpec({ duration: '1h30m' })],
+    ['a duration beyond the maximum, which is cut later', withSpec({ duration: '100h' })],
+    [
+      'a template that nobody has looked at',
+      { template: { ...template, ready: undefined, observedGeneration: undefined } },
+    ],
+    [
+      'a template whose failure is of an older generation',
+      { template: { ...template, ready: false, observedGeneration: 2 } },
+    ],
+    ['a target pod', { kind: 'ExecAccessRequest' as const, ...withSpec({ targetPod: 'web-0' }) }],
+  ] as const) {
+    it(`admits ${title}`, () => assert.equal(create(over), undefined));
+  }
+
+  for (const [title, over, code, status, message] of [
+    [
+      'no user',
+      { caller: { username: '', uid: '', groups: [] }, ...withSpec({ requester: { ...requester, username: '' } }) },
+      'MissingIdentity',
+      403,
+      /no authenticated user/,
+    ],
+    [
+      'the anonymous user',
+      {
+        caller: { username: 'system:anonymous', uid: '', groups: ['devs'] },
+        ...withSpec({ requester: { ...requester, username: 'system:anonymous' } }),
+      },
+      'MissingIdentity',
+      403,
+      /log in/,
+    ],
+    ['a request without stamp', withSpec({ requester: undefined }), 'MissingIdentity', 403, /names nobody/],
+    [
+      'the stamp of somebody else',
+      withSpec({ requester: { ...requester, username: 'root' } }),
+      'MissingIdentity',
+      403,
+      /"alice".*"root"/,
+    ],
+    [
+      'a template that does not exist',
+      { template: { found: false } as const },
+      'TemplateNotFound',
+      404,
+      /PodAccessTemplate "payments-shell" does not exist in namespace "payments"/,
+    ],
+    [
+      'a template known to fail',
+      { template: { ...template, ready: false, failing: notReady } },
+      'TemplateNotReady',
+      403,
+      /TargetRefExists is not True: Deployment payments is gone/,
+    ],
+    [
+      'somebody of other groups',
+      {
+        caller: { username: 'bob', uid: '', groups: ['qa'] },
+        ...withSpec({ requester: { ...requester, username: 'bob' } }),
+      },
+      'NotEligible',
+      403,
+      /^user bob is in \[qa\]; template payments-shell allows \[devs, sre\]$/,
+    ],
+    ['a word as duration', withSpec({ duration: 'long' }), 'InvalidDuration', 422, /spec\.duration .*"30m"/],
+    ['no time', withSpec({ duration: '0' }), 'InvalidDuration', 422, /longer than nothing.*30m/],
+    ['negative time', withSpec({ duration: '-5m' }), 'InvalidDuration', 422, /longer than nothing/],
+    ['less than a second', withSpec({ duration: '10ms' }), 'InvalidDuration', 422, /at least 1s/],
+    [
+      'a template with broken durations',
+      { template: { ...template, spec: { ...template.spec, accessConfig: { ...accessConfig, maxDuration: 'x' } } } },
+      'InvalidDuration',
+      422,
+      /maxDuration/,
+    ],
+    [
+      'a path as target pod',
+      { kind: 'ExecAccessRequest' as const, ...withSpec({ targetPod: '../x' }) },
+      'InvalidTargetPod',
+      422,
+      /"\.\.\/x"/,
+    ],
+  ] as const) {
+    it(`refuses ${title}`, () => {
+      const violation = create(over);
+      assert.equal(violation?.code, code);
+      assert.equal(violation?.status, status);
+      assert.match(violation?.message ?? '', message);
+      assert.ok(violation?.field?.startsWith('spec.'));
+    });
+  }
+
+  it('does not let a group name break out of the message', () => {
+    const groups = ['a\nb', ...Array.from({ length: 40 }, (_, i) => `g${i}`)];
+    const message = create({ caller: { ...input.caller, groups } })?.message ?? '';
+    assert.match(message, /\["a\\nb", g0, .*, and 21 more\]/);
+  });
+
+  it('is, without the stamp, what the grant is checked by', () => {
+    assert.deepEqual(createRequestPolicy.slice(1), grantPolicy);
+  });
+});
+
+describe('request policy on update', () => {
+  const update = (spec: object, oldSpec: object): Violation | undefined =>
+    firstViolation(updateRequestPolicy, {
+      ...input,
+      operation: 'UPDATE',
+      spec: { ...input.spec, ...spec },
+      oldSpec: { ...input.spec, ...oldSpec },
+      // None of these matters once the request exists.
+      caller: { username: 'kube-controller', uid: '', groups: [] },
+      template: { found: false },
+    });
+
+  for (const [title, spec, oldSpec] of [
+    ['an unchanged spec', {}, {}],
+    [
+      'fields in another order',
+      { requester: { time: requester.time, groups: ['devs'], uid: '', username: 'alice' } },
+      {},
+    ],
+    ['a request that never had a requester', { requester: undefined }, { requester: undefined }],
+  ] as const) {
+    it(`admits ${title}`, () => assert.equal(update(spec, oldSpec), undefined));
+  }
+
+  for (const [title, spec, oldSpec, code, message] of [
+    [
+      'another template',
+      { templateName: 'other' },
+      {},
+      'SpecImmutable',
+      /spec\.templateName was "payments-shell" and cannot become "other"/,
+    ],
+    [
+      'a longer duration',
+      { duration: '9h' },
+      { duration: '1h' },
+      'SpecImmutable',
+      /spec\.duration was "1h" and cannot become "9h"/,
+    ],
+    ['a duration set later', { duration: '9h' }, {}, 'SpecImmutable', /was unset and cannot become "9h"/],
+    ['a duration taken away', {}, { duration: '1h' }, 'SpecImmutable', /was "1h" and cannot become unset/],
+    ['a target pod set later', { targetPod: 'web-0' }, {}, 'SpecImmutable', /spec\.targetPod/],
+    ['another requester', { requester: { ...requester, username: 'bob' } }, {}, 'RequesterImmutable', /requester/],
+    ['more groups', { requester: { ...requester, groups: ['devs', 'sre'] } }, {}, 'RequesterImmutable', /requester/],
+    ['a requester set later', {}, { requester: undefined }, 'RequesterImmutable', /requester/],
+    ['a requester taken away', { requester: undefined }, {}, 'RequesterImmutable', /requester/],
+  ] as const) {
+    it(`refuses ${title}`, () => {
+      const violation = update(spec, oldSpec);
+      assert.equal(violation?.code, code);
+      assert.match(violation?.message ?? '', message);
+    });
+  }
+});
+
+describe('eligibility by group', () => {
+  for (const [groups, allowed, eligible] of [
+    [['a', 'b'], ['b'], true],
+    [['a'], ['b'], false],
+    [[], ['b'], false],
+    [['a'], [], false],
+    [['a'], ['A'], false],
+  ] as const) {
+    it(`is ${eligible} for [${groups}] where [${allowed}] are allowed`, () => {
+      assert.equal(isEligibleByGroup({ username: 'x', uid: '', groups }, allowed), eligible);
+    });
+  }
+});

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { firstViolation } from '../../../../src/access/policy/policy.ts';
+import { type TemplateInput, templatePolicy, templateWarnings } from '../../../../src/access/policy/template-policy.ts';
+
+const accessConfig = {
+  allowedGroups: ['devs'],
+  defaultDuration: '1h',
+  maxDuration: '24h',
+  accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+  grantTo: 'Requester' as const,
+};
+const controllerTargetRef = { apiVersion: 'apps/v1' as const, kind: 'Deployment' as const, name: 'payments' };
+const podSpec = { containers: [{ name: 'app', image: 'a:1' }] };
+
+function template(spec: object, config: object = {}, kind: TemplateInput['kind'] = 'PodAccessTemplate'): TemplateInput {
+  return {
+    kind,
+    namespace: 'payments',
+    name: 'shell',
+    spec: { accessConfig: { ...accessConfig, ...config }, ...spec },
+  };
+}
+const mutation = (controllerTargetMutationConfig: object): TemplateInput =>
+  template({ controllerTargetRef, controllerTargetMutationConfig });
+const op = (operation: object): TemplateInput =>
+  mutation({ patchSpecOperations: [{ op: 'test', path: '/spec/x', value: null }, operation] });
+
+describe('template policy', () => {
+  for (const [title, input] of [
+    ['a reference to a workload', template({ controllerTargetRef })],
+    ['a podSpec alone', template({ podSpec })],
+    ['both', template({ controllerTargetRef, podSpec })],
+    ['an ExecAccessTemplate', template({ controllerTargetRef }, {}, 'ExecAccessTemplate')],
+    [
+      'a patch with values of any kind',
+      op({ op: 'add', path: '/spec/containers/0/env/-', value: { name: 'A', value: 'b' } }),
+    ],
+    ['a patch of metadata', op({ op: 'move', from: '/metadata/labels/a', path: '/metadata/labels/b' })],
+    ['quantities', { ...template({ controllerTargetRef, maxCpu: 2, maxMemory: '2Gi', maxStorage: '10G' }) }],
+    ['resources', mutation({ resources: { requests: { cpu: '0' }, limits: { memory: '1Gi' } } })],
+  ] as const) {
+    it(`accepts ${title}`, () => assert.equal(firstViolation(templatePolicy, input), undefined));
+  }
+
+  for (const [title, input, code, field, message] of [
+    ['nothing to give access to', template({}), 'MissingTarget', 'spec', /controllerTargetRef or podSpec/],
+    [
+      'an ExecAccessTemplate with a podSpec alone',
+      template({ podSpec }, {}, 'ExecAccessTemplate'),
+      'MissingTarget',
+      'spec',
+      /set controllerTargetRef/,
+    ],
+    [
+      'a default beyond the maximum',
+      template({ podSpec }, { defaultDuration: '48h' }),
+      'InvalidDuration',
+      'spec.accessConfig.defaultDuration',
+      /longer than maxDuration/,
+    ],
+    [
+      'an unreadable maximum',
+      template({ podSpec }, { maxDuration: '1d' }),
+      'InvalidDuration',
+      'spec.accessConfig.maxDuration',
+      /"1d"/,
+    ],
+    [
+      'an unknown placeholder',
+      template({ podSpec }, { accessCommand: 'x {{ .Spec.NodeName }}' }),
+      'InvalidAccessCommand',
+      'spec.accessConfig.accessCommand',
+      /\{\{ \.Metadata\.Name \}\}, \{\{ \.Metadata\.Namespace \}\}, \{\{ index/,
+    ],
+    [
+      'a podSpec without containers',
+      template({ podSpec: {} }),
+      'InvalidPodSpec',
+      'spec.podSpec.containers',
+      /at least one container/,
+    ],
+    [
+      'a podSpec of odd containers',
+      template({ podSpec: { containers: [null] } }),
+      'InvalidPodSpec',
+      'spec.podSpec.containers',
+      /at least one/,
+    ],
+    [
+      'a path outside the pod template',
+      op({ op: 'add', path: '/status', value: 1 }),
+      'InvalidPatch',
+      'spec.controllerTargetMutationConfig.patchSpecOperations[1].path',
+      /begin with \/spec or \/metadata/,
+    ],
+    [
+      'a source outside the pod template',
+      op({ op: 'copy', from: '/kind', path: '/spec/x' }),
+      'InvalidPatch',
+      'spec.controllerTargetMutationConfig.patchSpecOperations[1].from',
+      /from must begin/,
+    ],
+    [
+      'a path for the whole template',
+      op({ op: 'replace', path: '', value: {} }),
+      'InvalidPatch',
+      'spec.controllerTargetMutationConfig.patchSpecOperations[1].path',
+      /begin with/,
+    ],
+    [
+      'an operation without value',
+      op({ op: 'add', path: '/spec/x' }),
+      'InvalidPatch',
+      'spec.controllerTargetMutationConfig.patchSpecOperations[1].value',
+      /needs a value/,
+    ],
+    ['a cap that is no quantity', template({ podSpec, maxCpu: 'two' }), 'InvalidQuantity', 'spec.maxCpu', /"two"/],
+    ['a cap of nothing', template({ podSpec, maxMemory: 0 }), 'InvalidQuantity', 'spec.maxMemory', /more than nothing/],
+    [
+      'resources that are no quantity',
+      mutation({ resources: { limits: { cpu: '1x' } } }),
+      'InvalidQuantity',
+      'spec.controllerTargetMutationConfig.resources.limits.cpu',
+      /"1x"/,
+    ],
+  ] as const) {
+    it(`refuses ${title}`, () => {
+      const violation = firstViolation(templatePolicy, input);
+      assert.equal(violation?.code, code);
+      assert.equal(violation?.field, field);
+      assert.match(violation?.message ?? '', message);
+    });
+  }
+
+  for (const [title, input, message] of [
+    ['no groups', template({ podSpec }, { allowedGroups: [] }), /allowedGroups is empty/],
+    ['everybody', template({ podSpec }, { allowedGroups: ['devs', 'system:authenticated'] }), /almost everybody/],
+    ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only who asked/],
+    ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
+    ['a mutation of nothing', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
+  ] as const) {
+    it(`warns of ${title}`, () => {
+      const warnings = templateWarnings(input);
+      assert.equal(warnings.length, 1);
+      assert.match(warnings[0] ?? '', message);
+    });
+  }
+
+  it('has nothing to say about an ordinary template', () => {
+    assert.deepEqual(templateWarnings(template({ controllerTargetRef })), []);
+  });
+});
