@@ -1,0 +1,117 @@
+import type { RequestListener } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { type Clock, sleep } from '../kit/clock.ts';
+import type { Log } from '../observe/log.ts';
+import type { Certificate, KeyPair } from './certificate.ts';
+
+export interface ServerOptions {
+  readonly app: RequestListener;
+  readonly certificate: Certificate;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface AdmissionServer {
+  readonly port: number;
+  /** Takes no new connections, delivers the answers in the making, and is done after 5 s at the latest. */
+  close(): Promise<void>;
+}
+
+/** The apiserver keeps idle connections for 90 s; whoever closes first loses requests that are already on the way. */
+const KEEP_ALIVE_MS = 120_000;
+const HEADERS_MS = 5_000;
+const REQUEST_MS = 10_000;
+const HANDSHAKE_MS = 5_000;
+const MAX_CONNECTIONS = 2048;
+const DRAIN_MS = 5_000;
+const SWEEP_MS = 50;
+
+/** Serves `app` over HTTPS. Rejects when the port cannot be had. */
+export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
+  const { certificate, clock, log } = options;
+  let draining = false;
+  const server = createServer(
+    {
+      ...tlsOptions(certificate.current),
+      // The apiserver speaks HTTP/1.1 to webhooks, on purpose.
+      ALPNProtocols: ['http/1.1'],
+      handshakeTimeout: HANDSHAKE_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: REQUEST_MS,
+      // How often the two timeouts above are looked at.
+      connectionsCheckingInterval: 1_000,
+    },
+    (request, response) => {
+      if (draining) response.setHeader('connection', 'close');
+      options.app(request, response);
+    },
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on('clientError', refuseClient);
+  server.on('error', (error) => log.error('webhook server', { error: error.message }));
+  await listen(server, options.host, options.port);
+  certificate.start((pair) => {
+    server.setSecureContext(tlsOptions(pair));
+    // Connections in use keep the old certificate until they end; idle ones need not.
+    server.closeIdleConnections();
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close() {
+      draining = true;
+      certificate.close();
+      return drain(server, clock);
+    },
+  };
+}
+
+function tlsOptions({ cert, key }: KeyPair) {
+  return { cert, key, minVersion: 'TLSv1.2' } as const;
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.removeListener('error', reject);
+      resolve();
+    });
+  });
+}
+
+async function drain(server: Server, clock: Clock): Promise<void> {
+  let ended = false;
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => {
+      ended = true;
+      resolve();
+    });
+  });
+  // A connection becomes idle when its last answer is out; nobody tells.
+  for (let waitedMs = 0; waitedMs < DRAIN_MS && !ended; waitedMs += SWEEP_MS) {
+    server.closeIdleConnections();
+    await Promise.race([closed, sleep(clock, SWEEP_MS)]);
+  }
+  server.closeAllConnections();
+  await closed;
+}
+
+/** Not HTTP, too slow, or gone: one line where that still makes sense, and the socket is closed. */
+function refuseClient(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status = statuses[error.code ?? ''] ?? '400 Bad Request';
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+const statuses: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+};

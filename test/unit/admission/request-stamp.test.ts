@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { applyPatch, type Operation } from 'fast-json-patch';
+import { own } from '../../../src/kit/safe-json.ts';
+import { accessRequest, alice, patchOf, paths, type ReviewResponse, requester, reviewOf, World } from './support.ts';
+
+const FINALIZER = 'access.drawbridge.dev/revoke';
+
+function patched(object: unknown, response: ReviewResponse): unknown {
+  return applyPatch(structuredClone(object), patchOf(response) as Operation[], true).newDocument;
+}
+
+describe('stamping of requests', () => {
+  const world = new World();
+  const create = async (object: Record<string, unknown>, fields: Record<string, unknown> = {}) => {
+    const response = await world.review(paths.stampPod, reviewOf('podaccessrequests', 'CREATE', { object, ...fields }));
+    return { response, result: patched(object, response) };
+  };
+  const update = async (object: unknown, oldObject: unknown) => {
+    const response = await world.review(
+      paths.stampPod,
+      reviewOf('podaccessrequests', 'UPDATE', { object, oldObject, userInfo: { username: 'mallory', groups: [] } }),
+    );
+    return { response, result: patched(object, response) };
+  };
+
+  it('names the caller as the requester and adds our finalizer', async () => {
+    const { response, result } = await create(accessRequest());
+    assert.equal(response.allowed, true);
+    assert.equal(response.patchType, 'JSONPatch');
+    assert.deepEqual(own(result, 'spec'), { templateName: 'payments-shell', requester });
+    assert.deepEqual(own(own(result, 'metadata'), 'finalizers'), [FINALIZER]);
+  });
+
+  it('overwrites whatever requester the client sent', async () => {
+    for (const forged of [{ username: 'root', uid: '', groups: ['system:masters'], time: 'x' }, null, 'root', [1]]) {
+      const { result } = await create(accessRequest({ requester: forged }));
+      assert.deepEqual(own(own(result, 'spec'), 'requester'), requester);
+    }
+  });
+
+  it('drops foreign finalizers and all owner references', async () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'b', blockOwnerDeletion: true };
+    const metadata = { finalizers: ['example.com/stay', FINALIZER], ownerReferences: [owner] };
+    const { result } = await create(accessRequest({}, metadata));
+    assert.deepEqual(own(result, 'metadata'), { name: 'req', namespace: 'payments', finalizers: [FINALIZER] });
+  });
+
+  it('settles the name when only generateName was sent', async () => {
+    const { result } = await create(accessRequest({}, { name: undefined, generateName: 'debug-' }));
+    assert.match(String(own(own(result, 'metadata'), 'name')), /^debug-[bcdfghjklmnpqrstvwxz2456789]{10}$/);
+    assert.equal(own(own(result, 'metadata'), 'generateName'), 'debug-');
+  });
+
+  it('cuts a long generateName so that the name fits', async () => {
+    const { result } = await create(accessRequest({}, { name: '', generateName: 'g'.repeat(80) }));
+    assert.match(String(own(own(result, 'metadata'), 'name')), /^g{53}[a-z0-9]{10}$/);
+  });
+
+  it('keeps a name that was sent, and changes nothing more on a second call', async () => {
+    const { result } = await create(accessRequest({}, { generateName: 'debug-' }));
+    assert.equal(own(own(result, 'metadata'), 'name'), 'req');
+    const again = await create(result as Record<string, unknown>);
+    assert.deepEqual(again.result, result);
+  });
+
+  it('refuses a caller without a name, with one audit line', async () => {
+    const before = world.lines.length;
+    const { response } = await create(accessRequest(), { userInfo: { ...alice, username: '' } });
+    assert.equal(response.allowed, false);
+    assert.equal(response.status?.code, 403);
+    assert.match(response.status?.message ?? '', /^MissingIdentity: /);
+    assert.equal(response.patch, undefined);
+    assert.equal(world.lines.length, before + 1);
+    assert.equal(world.lines.at(-1)?.verdict, 'denied');
+  });
+
+  it('writes no audit line when it only stamps', async () => {
+    const before = world.lines.length;
+    await create(accessRequest());
+    assert.equal(world.lines.length, before);
+  });
+
+  it('refuses objects that it cannot stamp', async () => {
+    for (const object of [null, [], 'text', 7, {}, { spec: [] }, { spec: {}, metadata: 'x' }, { spec: null }]) {
+      const response = await world.review(paths.stampPod, reviewOf('podaccessrequests', 'CREATE', { object }));
+      assert.equal(response.allowed, false, JSON.stringify(object));
+      assert.match(response.status?.message ?? '', /^InvalidObject: /);
+    }
+  });
+
+  it('restores the requester on UPDATE when the client left it out', async () => {
+    const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
+    const { result } = await update(accessRequest({}, { finalizers: [FINALIZER] }), stored);
+    assert.deepEqual(result, stored);
+  });
+
+  it('does not stamp again on UPDATE, not even over a changed requester', async () => {
+    const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
+    const changed = accessRequest({ requester: { ...requester, username: 'mallory' } }, { finalizers: [FINALIZER] });
+    assert.deepEqual(patchOf((await update(changed, stored)).response), []);
+  });
+
+  it('puts our finalizer back on UPDATE, beside those of others', async () => {
+    const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
+    const { result } = await update(accessRequest({ requester }, { finalizers: ['example.com/x'] }), stored);
+    assert.deepEqual(own(own(result, 'metadata'), 'finalizers'), ['example.com/x', FINALIZER]);
+  });
+
+  it('lets the finalizer go from an object that is being deleted', async () => {
+    const deleting = { deletionTimestamp: '2026-11-21T09:00:00Z' };
+    const stored = accessRequest({ requester }, { ...deleting, finalizers: [FINALIZER] });
+    const { response } = await update(accessRequest({ requester }, { ...deleting, finalizers: [] }), stored);
+    assert.equal(response.allowed, true);
+    assert.deepEqual(patchOf(response), []);
+  });
+
+  it('does the same for exec access requests', async () => {
+    const object = accessRequest({ targetPod: 'web-0' }, {}, 'ExecAccessRequest');
+    const response = await world.review(paths.stampExec, reviewOf('execaccessrequests', 'CREATE', { object }));
+    const spec = own(patched(object, response), 'spec');
+    assert.deepEqual(spec, { templateName: 'payments-shell', targetPod: 'web-0', requester });
+  });
+});

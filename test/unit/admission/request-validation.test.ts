@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { accessRequest, alice, paths, readyTemplate, requester, reviewOf, World } from './support.ts';
+
+describe('validation of requests', () => {
+  let world: World;
+  beforeEach(() => {
+    world = new World();
+  });
+  const stamped = (spec: Record<string, unknown> = {}) => accessRequest({ requester, ...spec });
+  const create = (object: unknown, fields: Record<string, unknown> = {}) =>
+    world.review(paths.validatePod, reviewOf('podaccessrequests', 'CREATE', { object, ...fields }));
+  const update = (object: unknown, oldObject: unknown) =>
+    world.review(paths.validatePod, reviewOf('podaccessrequests', 'UPDATE', { object, oldObject }));
+
+  it('allows a member of an allowed group, after one audit line and without asking the apiserver', async () => {
+    const response = await create(stamped());
+    assert.equal(response.allowed, true, response.status?.message);
+    assert.equal(response.uid, '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11');
+    assert.deepEqual(response.auditAnnotations, { template: 'payments-shell' });
+    assert.deepEqual(world.asked, ['PodAccessTemplate payments/payments-shell']);
+    assert.deepEqual(world.lines, [
+      {
+        event: 'admission',
+        verdict: 'allowed',
+        who: { user: 'alice', uid: 'u-1', groups: alice.groups },
+        what: {
+          operation: 'CREATE',
+          apiVersion: 'crds.wizardofoz.co/v1alpha1',
+          kind: 'PodAccessRequest',
+          namespace: 'payments',
+          name: 'req',
+        },
+        template: 'payments-shell',
+        message: 'eligible by group',
+        latencyMs: 0,
+        dryRun: false,
+        reviewUid: response.uid,
+      },
+    ]);
+  });
+
+  it('refuses an outsider with a reason that names the template and its groups', async () => {
+    const eve = { username: 'eve', uid: '', groups: ['guests'] };
+    const response = await create(stamped({ requester: { ...requester, ...eve } }), { userInfo: eve });
+    assert.equal(response.allowed, false);
+    assert.deepEqual(response.status, {
+      code: 403,
+      reason: 'Forbidden',
+      message: 'NotEligible: spec.templateName: user eve is in [guests]; template payments-shell allows [devs]',
+    });
+    assert.equal(response.auditAnnotations?.['code'], 'NotEligible');
+    assert.equal(world.lines[0]?.verdict, 'denied');
+    assert.equal(world.lines[0]?.code, 'NotEligible');
+  });
+
+  it('allows an outsider who holds the rights already', async () => {
+    world.holds = true;
+    const root = { username: 'root', uid: '', groups: ['system:masters'] };
+    const response = await create(stamped({ requester: { ...requester, ...root } }), { userInfo: root });
+    assert.equal(response.allowed, true);
+    assert.deepEqual(world.asked, ['PodAccessTemplate payments/payments-shell', 'holds root payments']);
+    assert.equal(world.lines[0]?.message, 'eligible by rights held already');
+  });
+
+  const refusals: [string, () => Promise<unknown>, number, string][] = [
+    ['a template that does not exist', () => create(stamped()), 404, 'TemplateNotFound'],
+    ['a request that nobody stamped', () => create(accessRequest()), 403, 'MissingIdentity'],
+    [
+      'a stamp of somebody else',
+      () => create(stamped({ requester: { ...requester, username: 'bob' } })),
+      403,
+      'MissingIdentity',
+    ],
+    ['a duration that is none', () => create(stamped({ duration: '1 day' })), 422, 'InvalidDuration'],
+    ['a spec that is none', () => create(stamped({ templateName: 7 })), 422, 'InvalidSpec'],
+    ['no object at all', () => create(null), 422, 'InvalidSpec'],
+  ];
+  for (const [title, ask, status, code] of refusals) {
+    it(`refuses ${title} with ${code}`, async () => {
+      if (code === 'TemplateNotFound') world.template = () => Promise.resolve({ found: false });
+      const response = (await ask()) as { allowed: boolean; status: { code: number; message: string } };
+      assert.equal(response.allowed, false);
+      assert.equal(response.status.code, status);
+      assert.ok(response.status.message.startsWith(`${code}: `), response.status.message);
+    });
+  }
+
+  it('refuses a template that is known to fail, with its condition', async () => {
+    const failing = { type: 'TargetRefExists', reason: 'NotFound', message: 'Deployment payments does not exist' };
+    world.template = () => Promise.resolve(readyTemplate({ ready: false, failing }));
+    const response = await create(stamped());
+    assert.match(response.status?.message ?? '', /^TemplateNotReady: .*Deployment payments does not exist/);
+  });
+
+  it('warns when the duration will be cut', async () => {
+    const response = await create(stamped({ duration: '9h' }));
+    assert.deepEqual(response.warnings, ["spec.duration: requested 9h0m0s, granted the template's maximum of 2h0m0s"]);
+  });
+
+  it('refuses new requests while the journal cannot be written, and only these', async () => {
+    world.journalWorks = false;
+    const response = await create(stamped());
+    assert.equal(response.allowed, false);
+    assert.equal(response.status?.code, 503);
+    assert.match(response.status?.message ?? '', /^AuditUnavailable: /);
+    const stored = stamped();
+    const gone = await world.review(paths.validatePod, reviewOf('podaccessrequests', 'DELETE', { oldObject: stored }));
+    assert.equal(gone.allowed, true);
+    assert.equal((await update(stored, stored)).allowed, true);
+    const bad = await create(accessRequest());
+    assert.match(bad.status?.message ?? '', /^MissingIdentity: /);
+  });
+
+  it('marks the audit line of a dry run', async () => {
+    await create(stamped(), { dryRun: true });
+    assert.equal(world.lines[0]?.dryRun, true);
+  });
+
+  it('records who deletes a request and which', async () => {
+    const oldObject = accessRequest({ requester }, { uid: 'o-1' });
+    await world.review(paths.validatePod, reviewOf('podaccessrequests', 'DELETE', { oldObject }));
+    assert.equal(world.lines[0]?.what.operation, 'DELETE');
+    assert.equal(world.lines[0]?.what.uid, 'o-1');
+    assert.equal(world.lines[0]?.template, 'payments-shell');
+  });
+
+  it('lets metadata change around a spec that stays, even one that cannot be read', async () => {
+    for (const spec of [{ requester }, { templateName: 7 }]) {
+      const response = await update(accessRequest(spec, { finalizers: [] }), accessRequest(spec));
+      assert.equal(response.allowed, true);
+    }
+    assert.deepEqual(world.asked, []);
+  });
+
+  it('refuses changes of the spec and of the requester', async () => {
+    const longer = await update(stamped({ duration: '2h' }), stamped({ duration: '1h' }));
+    assert.match(longer.status?.message ?? '', /^SpecImmutable: /);
+    const taken = await update(stamped({ requester: { ...requester, username: 'eve' } }), stamped());
+    assert.match(taken.status?.message ?? '', /^RequesterImmutable: /);
+    const repaired = await update(stamped(), accessRequest({ templateName: 7 }));
+    assert.match(repaired.status?.message ?? '', /^SpecImmutable: /);
+  });
+
+  it('refuses, and says no more than that, when the template cannot be looked up', async () => {
+    world.template = () => Promise.reject(new Error('dial tcp 10.0.0.1: secret'));
+    const response = await create(stamped());
+    assert.equal(response.status?.code, 500);
+    assert.match(response.status?.message ?? '', /^InternalError: /);
+    assert.doesNotMatch(response.status?.message ?? '', /secret/);
+    assert.equal(world.lines[0]?.code, 'InternalError');
+  });
+
+  it('answers before the apiserver gives up, and refuses', async () => {
+    world.template = () => new Promise(() => {});
+    const answer = create(stamped());
+    const deadline = performance.now() + 5_000;
+    while (world.asked.length === 0 && performance.now() < deadline) await world.clock.settle();
+    await world.clock.advance(3_000);
+    const response = await answer;
+    assert.equal(response.status?.code, 504);
+    assert.match(response.status?.message ?? '', /^DeadlineExceeded: no decision within 2800 ms/);
+    assert.equal(world.lines.length, 1);
+  });
+
+  it('tells each outcome to the metrics without identities', async () => {
+    await create(stamped());
+    await create(accessRequest());
+    assert.deepEqual(
+      world.outcomes.map(({ webhook, operation, allowed, code }) => [webhook, operation, allowed, code]),
+      [
+        ['vpodaccessrequest.kb.io', 'CREATE', true, ''],
+        ['vpodaccessrequest.kb.io', 'CREATE', false, 'MissingIdentity'],
+      ],
+    );
+  });
+
+  it('asks for exec access templates on behalf of exec access requests', async () => {
+    const object = accessRequest({ requester, targetPod: 'web-0' }, {}, 'ExecAccessRequest');
+    const response = await world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
+    assert.equal(response.allowed, true);
+    assert.deepEqual(world.asked, ['ExecAccessTemplate payments/payments-shell']);
+  });
+});

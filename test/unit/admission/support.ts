@@ -1,0 +1,174 @@
+import type { Application } from 'express';
+import supertest from 'supertest';
+import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
+import { createAdmissionApp } from '../../../src/admission/app.ts';
+import type { AdmissionPorts, Outcome, PodEntry } from '../../../src/admission/ports.ts';
+import type { AuditRecord } from '../../../src/audit/record.ts';
+import { CodedError } from '../../../src/kit/errors.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+export const paths = {
+  stampPod: '/mutate-crds-wizardofoz-co-v1alpha1-podaccessrequest',
+  validatePod: '/validate-crds-wizardofoz-co-v1alpha1-podaccessrequest',
+  stampExec: '/mutate-crds-wizardofoz-co-v1alpha1-execaccessrequest',
+  validateExec: '/validate-crds-wizardofoz-co-v1alpha1-execaccessrequest',
+  podTemplate: '/validate-crds-wizardofoz-co-v1alpha1-podaccesstemplate',
+  execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
+  watchPod: '/watch-v1-pod',
+} as const;
+
+export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] };
+export const requester = { ...alice, time: '2026-11-21T09:00:00Z' };
+
+/** Ports that keep what they were told, and a journal that can be switched off. */
+export class World {
+  readonly clock = new SimulatedClock();
+  readonly lines: AuditRecord[] = [];
+  readonly entries: PodEntry[] = [];
+  readonly outcomes: Outcome[] = [];
+  readonly asked: string[] = [];
+  journalWorks = true;
+  holds = false;
+  template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
+
+  readonly ports: AdmissionPorts = {
+    templateState: (kind, namespace, name) => {
+      this.asked.push(`${kind} ${namespace}/${name}`);
+      return this.template();
+    },
+    alreadyHolds: (caller, namespace) => {
+      this.asked.push(`holds ${caller.username} ${namespace}`);
+      return Promise.resolve(this.holds);
+    },
+    podEntered: (entry) => this.entries.push(entry),
+    answered: (outcome) => this.outcomes.push(outcome),
+    journal: {
+      available: true,
+      append: (record) => {
+        if (!this.journalWorks) return Promise.reject(new CodedError('AuditUnavailable', 'disk full'));
+        this.lines.push(record);
+        return Promise.resolve();
+      },
+    },
+    clock: this.clock,
+    log: noLog,
+  };
+
+  readonly app: Application = createAdmissionApp(this.ports);
+
+  /** Posts a review and gives back `response` of the answer. */
+  async review(path: string, request: Record<string, unknown>): Promise<ReviewResponse> {
+    const body = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request };
+    const answer = await supertest(this.app).post(path).send(body).expect(200);
+    return answer.body.response;
+  }
+}
+
+export interface ReviewResponse {
+  uid: string;
+  allowed: boolean;
+  status?: { code: number; reason: string; message: string };
+  patchType?: string;
+  patch?: string;
+  warnings?: string[];
+  auditAnnotations?: Record<string, string>;
+}
+
+export function readyTemplate(changes: Partial<Extract<TemplateState, { found: true }>> = {}): TemplateState {
+  return {
+    found: true,
+    uid: 't-1',
+    generation: 1,
+    ready: true,
+    observedGeneration: 1,
+    spec: {
+      accessConfig: {
+        allowedGroups: ['devs'],
+        defaultDuration: '1h',
+        maxDuration: '2h',
+        accessCommand: 'kubectl exec -ti {{ .Metadata.Name }} -- /bin/sh',
+        grantTo: 'Requester',
+      },
+      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    },
+    ...changes,
+  };
+}
+
+export function accessRequest(
+  spec: Record<string, unknown> = {},
+  metadata: Record<string, unknown> = {},
+  kind = 'PodAccessRequest',
+): Record<string, unknown> {
+  return {
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind,
+    metadata: { name: 'req', namespace: 'payments', ...metadata },
+    spec: { templateName: 'payments-shell', ...spec },
+  };
+}
+
+/** `request` of a review, as kube-apiserver fills it in. */
+export function reviewOf(
+  plural: string,
+  operation: string,
+  fields: Record<string, unknown> = {},
+): Record<string, unknown> {
+  const gvr = { group: 'crds.wizardofoz.co', version: 'v1alpha1', resource: plural };
+  const kind = { group: gvr.group, version: gvr.version, kind: kinds[plural] ?? plural };
+  return {
+    uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11',
+    kind,
+    resource: gvr,
+    requestKind: kind,
+    requestResource: gvr,
+    name: 'req',
+    namespace: 'payments',
+    operation,
+    userInfo: alice,
+    object: null,
+    oldObject: null,
+    dryRun: false,
+    options: { kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1' },
+    ...fields,
+  };
+}
+
+const kinds: Record<string, string> = {
+  podaccessrequests: 'PodAccessRequest',
+  execaccessrequests: 'ExecAccessRequest',
+  podaccesstemplates: 'PodAccessTemplate',
+  execaccesstemplates: 'ExecAccessTemplate',
+};
+
+/** What `kubectl exec` or `attach` makes the apiserver ask. */
+export function connectReview(subResource: 'exec' | 'attach', fields: Record<string, unknown> = {}) {
+  const gvr = { group: '', version: 'v1', resource: 'pods' };
+  const kind = { group: '', version: 'v1', kind: subResource === 'exec' ? 'PodExecOptions' : 'PodAttachOptions' };
+  return {
+    ...reviewOf('pods', 'CONNECT'),
+    kind,
+    resource: gvr,
+    requestKind: kind,
+    requestResource: gvr,
+    subResource,
+    requestSubResource: subResource,
+    name: 'web-0',
+    object: {
+      kind: kind.kind,
+      apiVersion: 'v1',
+      stdin: true,
+      stdout: true,
+      tty: true,
+      container: 'app',
+      command: ['sh', '-c', 'echo hunter2'],
+    },
+    ...fields,
+  };
+}
+
+/** The patch of an answer, decoded. */
+export function patchOf(response: ReviewResponse): { op: string; path: string; value?: unknown }[] {
+  return response.patch === undefined ? [] : JSON.parse(Buffer.from(response.patch, 'base64').toString());
+}
