@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { controllerTargetRef } from '../../../../src/api/access/controller-target-ref.ts';
+import { execAccessRequestKind } from '../../../../src/api/access/exec-access-request.ts';
+import { execAccessTemplateKind } from '../../../../src/api/access/exec-access-template.ts';
+import { podAccessTemplateKind } from '../../../../src/api/access/pod-access-template.ts';
+import { grantIsFinal } from '../../../../src/api/access/status.ts';
+import { toStructural } from '../../../../src/api/schema/to-structural.ts';
+import { execTemplateManifest, grantOf } from '../../../support/access-objects.ts';
+import { celRefusals } from '../../../support/cel-rules.ts';
+
+const badDuration = 'must be a Go duration above zero, such as 30m or 1h30m';
+const tooLong = 'must not be longer than maxDuration: lower the one or raise the other';
+
+describe('the rules over durations', () => {
+  const refusals = (defaultDuration: string, maxDuration: string): string[] => {
+    const accessConfig = { allowedGroups: ['devs'], defaultDuration, maxDuration };
+    return celRefusals(execAccessTemplateKind.structural.spec, execTemplateManifest({ accessConfig }).spec);
+  };
+
+  for (const duration of ['1h', '30m', '1h30m', '1.5h', '.5h', '90s', '1ms', '1us', '1ns', '8760h']) {
+    it(`accept ${duration}`, () => assert.deepEqual(refusals(duration, duration), []));
+  }
+
+  for (const duration of ['', '1d', '1 h', '1h 30m', '5', '0', '0s', '-1h', '+1h', 'h', '1e3s', '1hour', '1H']) {
+    it(`refuse ${JSON.stringify(duration)}, once a field`, () =>
+      assert.deepEqual(refusals(duration, duration), [badDuration, badDuration]));
+  }
+
+  it('compare lengths, not spellings', () => {
+    assert.deepEqual(refusals('90m', '1h30m'), []);
+    assert.deepEqual(refusals('61m', '1h'), [tooLong]);
+    assert.deepEqual(refusals('9h', '10h'), []);
+  });
+
+  it('do not compare with what is no duration', () => assert.deepEqual(refusals('2h', '1d'), [badDuration]));
+});
+
+describe('the rules over templates', () => {
+  const { spec: schema } = podAccessTemplateKind.structural;
+  const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'x' };
+
+  const specs: [string, object, boolean][] = [
+    ['a target', { controllerTargetRef: target }, true],
+    ['a podSpec', { podSpec: { containers: [] } }, true],
+    ['both', { controllerTargetRef: target, podSpec: {} }, true],
+    ['neither', {}, false],
+  ];
+  for (const [title, spec, accepted] of specs) {
+    it(`${accepted ? 'accept' : 'refuse'} ${title}`, () =>
+      assert.equal(celRefusals(schema, spec).length, accepted ? 0 : 1));
+  }
+
+  const pairs: [string, string, boolean][] = [
+    ['apps/v1', 'Deployment', true],
+    ['apps/v1', 'Rollout', false],
+    ['argoproj.io/v1alpha1', 'Rollout', true],
+    ['argoproj.io/v1alpha1', 'StatefulSet', false],
+  ];
+  for (const [apiVersion, kind, accepted] of pairs) {
+    it(`${accepted ? 'accept' : 'refuse'} a ${kind} of ${apiVersion}`, () => {
+      const refusals = celRefusals(toStructural(controllerTargetRef), { apiVersion, kind, name: 'x' });
+      assert.equal(refusals.length, accepted ? 0 : 1);
+    });
+  }
+
+  it('want to know where a patch moves or copies from', () => {
+    const spec = (operation: object): object => ({
+      controllerTargetRef: target,
+      controllerTargetMutationConfig: { patchSpecOperations: [operation] },
+    });
+    assert.equal(celRefusals(schema, spec({ op: 'copy', path: '/spec/a' })).length, 1);
+    assert.equal(celRefusals(schema, spec({ op: 'move', path: '/spec/a' })).length, 1);
+    assert.deepEqual(celRefusals(schema, spec({ op: 'move', path: '/spec/a', from: '/spec/b' })), []);
+    assert.deepEqual(celRefusals(schema, spec({ op: 'remove', path: '/spec/a' })), []);
+  });
+});
+
+describe('the rule that a request is final', () => {
+  const { spec: schema } = execAccessRequestKind.structural;
+  const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+  const stored = { templateName: 'payments-exec', duration: '10m', requester };
+
+  const changes: [string, object, boolean][] = [
+    ['no change', structuredClone(stored), true],
+    ['another template', { ...stored, templateName: 'other' }, false],
+    ['a longer duration', { ...stored, duration: '20m' }, false],
+    ['a duration taken away', { templateName: 'payments-exec', requester }, false],
+    ['a target pod where there was none', { ...stored, targetPod: 'payments-0' }, false],
+    ['another requester', { ...stored, requester: { ...requester, username: 'mallory' } }, false],
+    ['a requester in one group more', { ...stored, requester: { ...requester, groups: ['devs', 'sre'] } }, false],
+    ['a requester taken away', { templateName: 'payments-exec', duration: '10m' }, false],
+  ];
+  for (const [title, changed, accepted] of changes) {
+    it(`${accepted ? 'accepts' : 'refuses'} ${title}`, () =>
+      assert.equal(celRefusals(schema, changed, stored).length, accepted ? 0 : 1));
+  }
+
+  it('says nothing about a new request', () => assert.deepEqual(celRefusals(schema, stored), []));
+});
+
+describe('the rule that a grant is final', () => {
+  const schema = { 'x-kubernetes-validations': [grantIsFinal] };
+  const granted = { status: { ready: false, grant: grantOf() } };
+
+  const changes: [string, object, object, boolean][] = [
+    ['the first grant', {}, granted, true],
+    ['the first grant beside a status', { status: { ready: false } }, granted, true],
+    ['a status around the same grant', granted, { status: { ready: true, grant: grantOf() } }, true],
+    ['a later deadline', granted, { status: { grant: grantOf({ expiresAt: '2027-01-01T00:00:00Z' }) } }, false],
+    ['another subject', granted, { status: { grant: grantOf({ subjects: [{ kind: 'Group', name: 'x' }] }) } }, false],
+    [
+      'a pod uid where there was none',
+      granted,
+      { status: { grant: grantOf({ pod: { name: 'debug-1a2b3c4d-access', uid: 'x' } }) } },
+      false,
+    ],
+    ['a grant taken away', granted, { status: { ready: false } }, false],
+    ['a whole status taken away', granted, {}, false],
+  ];
+  for (const [title, old, changed, accepted] of changes) {
+    it(`${accepted ? 'accepts' : 'refuses'} ${title}`, () =>
+      assert.equal(celRefusals(schema, changed, old).length, accepted ? 0 : 1));
+  }
+});

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { readExecAccessRequest } from '../../../../src/api/access/exec-access-request.ts';
+import { readExecAccessTemplate } from '../../../../src/api/access/exec-access-template.ts';
+import { readGrant } from '../../../../src/api/access/grant.ts';
+import { accessKinds } from '../../../../src/api/access/kinds.ts';
+import { readPodAccessRequest } from '../../../../src/api/access/pod-access-request.ts';
+import { readPodAccessTemplate } from '../../../../src/api/access/pod-access-template.ts';
+import type { Read } from '../../../../src/api/schema/read.ts';
+import {
+  execRequestManifest,
+  execTemplateManifest,
+  grantOf,
+  podRequestManifest,
+  podTemplateManifest,
+} from '../../../support/access-objects.ts';
+
+const readers = [readPodAccessTemplate, readExecAccessTemplate, readPodAccessRequest, readExecAccessRequest] as const;
+
+function accepted<T>(result: Read<T>): T {
+  assert.ok(result.ok, JSON.stringify(result));
+  return result.value;
+}
+
+function refusals(result: Read<unknown>): string[] {
+  return result.ok ? [] : result.errors.map(({ field, message }) => `${field} ${message}`);
+}
+
+describe('the readers of the access kinds', () => {
+  it('fill in the defaults of accessConfig', () => {
+    assert.deepEqual(accepted(readExecAccessTemplate(execTemplateManifest())).spec.accessConfig, {
+      allowedGroups: ['devs'],
+      defaultDuration: '1h',
+      maxDuration: '24h',
+      accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+      grantTo: 'Requester',
+    });
+  });
+
+  it('fill in the switches of controllerTargetMutationConfig', () => {
+    const { spec } = accepted(readPodAccessTemplate(podTemplateManifest({ controllerTargetMutationConfig: {} })));
+    assert.deepEqual(spec.controllerTargetMutationConfig, {
+      purgeAnnotations: false,
+      keepTerminationGracePeriod: false,
+      keepLivenessProbe: false,
+      keepReadinessProbe: false,
+      keepStartupProbe: false,
+      keepTopologySpreadConstraints: false,
+    });
+  });
+
+  it('fill in what an authenticator leaves out of the requester', () => {
+    const requester = { username: 'alice', time: '2026-11-21T09:00:00Z' };
+    const { spec } = accepted(readPodAccessRequest(podRequestManifest({ requester })));
+    assert.deepEqual(spec.requester, { ...requester, uid: '', groups: [] });
+  });
+
+  it('hand on a podSpec and the values of a JSON patch as they are', () => {
+    const podSpec = { containers: [{ name: 'a', image: 'b', future: { field: [null] } }] };
+    const patchSpecOperations = [null, 1, 'x', [1], { a: null }].map((value) => ({
+      op: 'add',
+      path: '/spec/x',
+      value,
+    }));
+    const { spec } = accepted(
+      readPodAccessTemplate(podTemplateManifest({ podSpec, controllerTargetMutationConfig: { patchSpecOperations } })),
+    );
+    assert.deepEqual(spec.podSpec, podSpec);
+    assert.deepEqual(spec.controllerTargetMutationConfig?.patchSpecOperations, patchSpecOperations);
+  });
+
+  it('read a duration that CEL would refuse, so that it can be reported', () => {
+    const accessConfig = { allowedGroups: ['devs'], maxDuration: '1 day' };
+    const { spec } = accepted(readPodAccessTemplate(podTemplateManifest({ accessConfig })));
+    assert.equal(spec.accessConfig.maxDuration, '1 day');
+    assert.equal(accepted(readPodAccessRequest(podRequestManifest({ duration: 'soon' }))).spec.duration, 'soon');
+  });
+
+  it('leave managedFields out and take an unsettled name as empty', () => {
+    const metadata = { generateName: 'debug-', namespace: 'payments', managedFields: [{}], labels: { a: 'b' } };
+    const request = accepted(readPodAccessRequest({ ...podRequestManifest(), metadata }));
+    assert.deepEqual(request.metadata, { name: '', generateName: 'debug-', namespace: 'payments', labels: { a: 'b' } });
+  });
+
+  const refused: [string, Read<unknown>, string[]][] = [
+    [
+      'another kind',
+      readPodAccessRequest(execRequestManifest()),
+      ['kind must be "PodAccessRequest"; found "ExecAccessRequest"'],
+    ],
+    [
+      'another version',
+      readPodAccessRequest({ ...podRequestManifest(), apiVersion: 'v1' }),
+      ['apiVersion must be "crds.wizardofoz.co/v1alpha1"; found "v1"'],
+    ],
+    ['a missing spec', readPodAccessRequest({ ...podRequestManifest(), spec: null }), ['spec is required']],
+    [
+      'an empty template name',
+      readPodAccessRequest(podRequestManifest({ templateName: '' })),
+      ['spec.templateName may not be empty'],
+    ],
+    [
+      'a template without groups',
+      readExecAccessTemplate(execTemplateManifest({ accessConfig: {} })),
+      ['spec.accessConfig.allowedGroups is required'],
+    ],
+    [
+      'a target of another kind',
+      readExecAccessTemplate(
+        execTemplateManifest({ controllerTargetRef: { apiVersion: 'apps/v1', kind: 'CronJob', name: 'x' } }),
+      ),
+      [
+        'spec.controllerTargetRef.kind must be one of "Deployment", "DaemonSet", "StatefulSet", "Rollout"; found "CronJob"',
+      ],
+    ],
+    [
+      'a negative quantity',
+      readPodAccessTemplate(podTemplateManifest({ maxCpu: '-1' })),
+      ['spec.maxCpu must match ^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$; found "-1"'],
+    ],
+    [
+      'an unknown patch operation',
+      readPodAccessTemplate(
+        podTemplateManifest({
+          controllerTargetMutationConfig: { patchSpecOperations: [{ op: 'merge', path: '/spec' }] },
+        }),
+      ),
+      [
+        'spec.controllerTargetMutationConfig.patchSpecOperations[0].op must be one of "add", "remove", "replace", "move", "copy", "test"; found "merge"',
+      ],
+    ],
+  ];
+  for (const [title, result, expected] of refused) {
+    it(`refuse ${title}`, () => assert.deepEqual(refusals(result), expected));
+  }
+
+  it('say no, and never throw, whatever they are given', () => {
+    fc.assert(
+      fc.property(fc.anything(), (object) => readers.every((reader) => !reader(object).ok)),
+      { seed: 20261121, numRuns: 300 },
+    );
+  });
+
+  it('survive any value in any field of a valid object', () => {
+    const paths = fc.constantFrom('templateName', 'duration', 'requester', 'targetPod');
+    fc.assert(
+      fc.property(paths, fc.anything(), (field, value) => {
+        const result = readExecAccessRequest(execRequestManifest({ [field]: value }));
+        if (!result.ok) assert.ok(result.errors.every((error) => error.field.startsWith(`spec.${field}`)));
+      }),
+      { seed: 20261121, numRuns: 500 },
+    );
+  });
+});
+
+describe('readGrant', () => {
+  it('reads the grant of a request that is broken everywhere else', () => {
+    const request = { metadata: 7, spec: [], status: { conditions: 'none', grant: grantOf() } };
+    assert.deepEqual(accepted(readGrant(request)), grantOf());
+  });
+
+  it('keeps the uid of a pinned pod', () => {
+    const pod = { name: 'payments-0', uid: 'p-1' };
+    assert.deepEqual(accepted(readGrant({ status: { grant: grantOf({ pod }) } })).pod, pod);
+  });
+
+  const refused: [string, unknown, string][] = [
+    ['no grant', { status: {} }, 'status.grant is required'],
+    ['no status', {}, 'status.grant is required'],
+    [
+      'an unreadable deadline',
+      { status: { grant: grantOf({ expiresAt: 'never' }) } },
+      'status.grant.expiresAt must be an RFC 3339 time such as 2026-11-21T09:30:00Z; found "never"',
+    ],
+    [
+      'nobody',
+      { status: { grant: grantOf({ subjects: [] }) } },
+      'status.grant.subjects has 0 items, at least 1 needed',
+    ],
+    [
+      'a ServiceAccount',
+      { status: { grant: grantOf({ subjects: [{ kind: 'ServiceAccount', name: 'x' }] }) } },
+      'status.grant.subjects[0].kind must be one of "User", "Group"; found "ServiceAccount"',
+    ],
+  ];
+  for (const [title, request, message] of refused) {
+    it(`refuses ${title}`, () => assert.deepEqual(refusals(readGrant(request)), [message]));
+  }
+});
+
+describe('the access kinds', () => {
+  it('are the four of the API group, namespaced and at v1alpha1', () => {
+    assert.deepEqual(
+      accessKinds.map(({ resource }) => `${resource.group}/${resource.version} ${resource.plural} ${resource.kind}`),
+      [
+        'crds.wizardofoz.co/v1alpha1 podaccesstemplates PodAccessTemplate',
+        'crds.wizardofoz.co/v1alpha1 podaccessrequests PodAccessRequest',
+        'crds.wizardofoz.co/v1alpha1 execaccesstemplates ExecAccessTemplate',
+        'crds.wizardofoz.co/v1alpha1 execaccessrequests ExecAccessRequest',
+      ],
+    );
+    assert.ok(accessKinds.every(({ resource }) => resource.namespaced));
+  });
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { crdFiles } from '../../../../charts/crd-files.ts';
+import { accessKinds } from '../../../../src/api/access/kinds.ts';
+import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
+import { readBySchema } from '../../../../src/api/schema/read.ts';
+import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';
+
+/** Client-side apply keeps the whole object in an annotation, and annotations are limited to this many bytes. */
+const ANNOTATION_LIMIT = 262_144;
+
+const folder = new URL('../../../../charts/drawbridge/crds/', import.meta.url);
+
+interface Crd {
+  spec: {
+    names: object;
+    scope: string;
+    versions: { schema: { openAPIV3Schema: StructuralSchema }; additionalPrinterColumns: { name: string }[] }[];
+  };
+}
+
+describe('the generated CRDs', () => {
+  it('are what the schemas say: run `npx tsx charts/generate-crds.ts` when this fails', () => {
+    const files = crdFiles();
+    assert.deepEqual(readdirSync(folder).sort(), [...files.keys()].sort());
+    for (const [name, content] of files) assert.equal(readFileSync(new URL(name, folder), 'utf8'), content);
+  });
+
+  for (const kind of accessKinds) {
+    const crd = customResourceDefinition(kind);
+    const { spec } = crd as unknown as Crd;
+    const root = spec.versions[0]?.schema.openAPIV3Schema ?? {};
+
+    describe(kind.resource.kind, () => {
+      it('fits client-side apply with room to spare', () => {
+        assert.ok(JSON.stringify(crd).length < ANNOTATION_LIMIT / 4);
+      });
+
+      it('has no short names and no categories', () => {
+        assert.deepEqual(Object.keys(spec.names).sort(), ['kind', 'listKind', 'plural', 'singular']);
+      });
+
+      it('explains every field', () => {
+        const { apiVersion, kind: kindField, spec: specField, status } = root.properties ?? {};
+        const silent = Object.entries({ apiVersion, kind: kindField, spec: specField, status }).flatMap(
+          ([name, field]) => (field ? unexplained(field, name) : [name]),
+        );
+        assert.deepEqual(silent, []);
+      });
+
+      it('has defaults that its own schema accepts', () => {
+        for (const [path, field] of fieldsOf(root, kind.resource.kind)) {
+          if (field.default === undefined) continue;
+          const { default: value, ...withoutDefault } = field;
+          assert.deepEqual(readBySchema(withoutDefault, value, path), { ok: true, value });
+        }
+      });
+    });
+  }
+
+  it('show the columns that people know', () => {
+    const columns = accessKinds.map(({ printerColumns }) => printerColumns.map(({ name }) => name).join(' '));
+    assert.deepEqual(columns, ['Ready', 'Template Pod Ready', 'Ready', 'Template Pod Ready']);
+  });
+});
+
+/** Every field below `schema` with its path; items and map values stand for themselves. */
+function* fieldsOf(schema: StructuralSchema, path: string): Generator<[string, StructuralSchema]> {
+  yield [path, schema];
+  for (const [name, property] of Object.entries(schema.properties ?? {})) yield* fieldsOf(property, `${path}.${name}`);
+  if (schema.items) yield* fieldsOf(schema.items, `${path}[]`);
+  if (schema.additionalProperties) yield* fieldsOf(schema.additionalProperties, `${path}.*`);
+}
+
+/** `kubectl explain` speaks of named fields only. */
+function unexplained(schema: StructuralSchema, path: string): string[] {
+  return [...fieldsOf(schema, path)]
+    .filter(([name, field]) => !name.endsWith('[]') && !name.endsWith('.*') && !field.description)
+    .map(([name]) => name);
+}
