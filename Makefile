@@ -1,16 +1,68 @@
 # Every target does its own set-up; `make help` lists them.
 .DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+MAKEFLAGS += --no-print-directory
+
+sources := $(shell find src -name '*.ts') package.json
+tsx := node --import tsx
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: run
+run: dist/drawbridge.js ## the main job, told step by step on a real control plane (ONCE=1 ends with it; DURATION=15s)
+	@$(tsx) sandbox/run.ts
+
+.PHONY: sandbox
+sandbox: node_modules ## a real control plane to play with, until Ctrl-C
+	@$(tsx) sandbox/main.ts
+
+.PHONY: test
+test: node_modules ## everything: lint, types, unit tests, generated files, integration tests on a real control plane
+	@$(MAKE) --jobs=2 --output-sync=target sandbox-binaries check verify
+	@$(MAKE) integration
+
+.PHONY: check
+check: node_modules ## types, lint and unit tests: the inner loop
+	npx --no-install tsc --noEmit
+	npm run --silent lint
+	npm run --silent test:unit
+
+.PHONY: integration
+integration: dist/drawbridge.js ## the integration tests; FILE=test/integration/x.test.ts for one (DRAWBRIDGE_SANDBOX=folder reuses a plane)
+	npm run --silent test:integration -- $(or $(FILE),'test/integration/**/*.test.ts')
+
+.PHONY: bench
+bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200
+	@$(tsx) test/bench/$(BENCH).ts
+
+.PHONY: manifests
+manifests: node_modules ## writes what is generated from the sources: CRDs and webhook configurations
+	@$(tsx) charts/generate-crds.ts
+	@$(tsx) webhooks/generate.ts
+
+.PHONY: verify
+verify: node_modules ## fails when a generated file is not what the sources say
+	@before=$$(cat charts/drawbridge/crds/* webhooks/*.yaml | sha256sum); $(MAKE) manifests >/dev/null; \
+	  after=$$(cat charts/drawbridge/crds/* webhooks/*.yaml | sha256sum); \
+	  [ "$$before" = "$$after" ] || { echo 'generated files were out of date; make manifests has written them, commit them' >&2; exit 1; }
+
+.PHONY: build
+build: dist/drawbridge.js ## one file that runs with plain node: dist/drawbridge.js
+
+.PHONY: clean
+clean: ## removes what was built here (the sandbox's programs stay in the cache)
+	rm -rf dist coverage node_modules
 
 node_modules: package.json package-lock.json
 	npm ci --ignore-scripts
 	@touch node_modules
 
-.PHONY: help
-help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+dist/drawbridge.js: node_modules $(sources)
+	npm run --silent build
 
-.PHONY: check
-check: node_modules ## types, lint and unit tests: the inner loop
-	npx tsc --noEmit
-	npx biome check .
-	npm run --silent test:unit
+.PHONY: sandbox-binaries
+sandbox-binaries: node_modules
+	@$(tsx) sandbox/build/main.ts

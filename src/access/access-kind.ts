@@ -1,8 +1,8 @@
-import type { AccessConfig } from '../api/access/access-config.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Resource } from '../api/object.ts';
 import type { Store } from '../kube/store.ts';
 import type { Planned } from './plan.ts';
+import type { TemplateSpec } from './template-state.ts';
 import type { RequestView, TemplateView } from './views.ts';
 
 /** What a builder needs beyond the request and its template. */
@@ -27,9 +27,4 @@ export interface AccessKind<Spec extends TemplateSpec = TemplateSpec> {
   childName(request: RequestView): string;
   /** Describes the grant; `waiting` when a store does not hold yet what the template points to. */
   plan(request: RequestView, template: TemplateView<Spec>, granting: Granting): Planned | { readonly waiting: string };
-}
-
-/** The part of a template's spec that every kind shares. */
-export interface TemplateSpec {
-  readonly accessConfig: AccessConfig;
 }

@@ -19,6 +19,7 @@ import { StatusWriter } from './status-writer.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores.ts';
 import { type TargetedSpec, targetKey } from './target.ts';
 import { TemplateReconciler } from './template-reconciler.ts';
+import type { TemplateSpec } from './template-state.ts';
 import { Trail } from './trail.ts';
 import type { TemplateView } from './views.ts';
 
@@ -34,14 +35,16 @@ export interface AccessDeps {
 
 /** The loops of the access half, templates before the requests that wait for them. */
 export function accessControllers(deps: AccessDeps): Controller[] {
-  const kinds = [podAccess(deps.stores), execAccess(deps.stores)] as const;
+  const [pod, exec] = [podAccess(deps.stores), execAccess(deps.stores)];
   return [
-    ...kinds.map((kind) => templateController(kind, deps)),
-    ...kinds.map((kind) => requestController(kind, deps)),
+    templateController(pod, deps),
+    templateController(exec, deps),
+    requestController(pod, deps),
+    requestController(exec, deps),
   ];
 }
 
-function templateController<Spec extends TargetedSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
+function templateController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
   const { client, clock, stores } = deps;
   const templates: Store<TemplateView<TargetedSpec>> = kind.templates;
   return controller(kind.templateKind, deps, {
@@ -69,7 +72,7 @@ function templateController<Spec extends TargetedSpec>(kind: AccessKind<Spec>, d
   });
 }
 
-function requestController<Spec extends TargetedSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
+function requestController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
   const { client, clock, stores } = deps;
   const { pods } = stores;
   const trail = new Trail({ ...deps, requestResource: kind.requestResource });

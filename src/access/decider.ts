@@ -7,13 +7,14 @@ import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import type { Client } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { AccessKind } from './access-kind.ts';
+import { alreadyHolds } from './admission-reads.ts';
 import type { Plan } from './plan.ts';
 import { chooseDuration } from './policy/duration-choice.ts';
 import { firstViolation, type Violation } from './policy/policy.ts';
 import { grantPolicy, isEligibleByGroup } from './policy/request-policy.ts';
 import { deniedStatus, grantedStatus } from './request-status.ts';
 import type { StatusWriter } from './status-writer.ts';
-import { templateState } from './template-state.ts';
+import { type TemplateSpec, templateState } from './template-state.ts';
 import type { Trail } from './trail.ts';
 import type { RequestView, TemplateView } from './views.ts';
 
@@ -75,7 +76,7 @@ export class Decider {
 
   async #refusal(
     request: RequestView,
-    template: TemplateView<{ accessConfig: { allowedGroups: string[] } }>,
+    template: TemplateView<TemplateSpec>,
     signal: AbortSignal,
   ): Promise<Violation | undefined> {
     const caller = request.spec.requester ?? nobody;
@@ -89,21 +90,9 @@ export class Decider {
       caller,
       spec: request.spec,
       template: templateState(template),
-      alreadyHolds: !byGroup && caller.username !== '' && (await this.#alreadyHolds(request.namespace, caller, signal)),
+      alreadyHolds:
+        !byGroup && caller.username !== '' && (await alreadyHolds(this.#client, caller, request.namespace, signal)),
     });
-  }
-
-  /** May the caller already do what the grant would let them do? Then the template's groups do not matter. */
-  #alreadyHolds(
-    namespace: string,
-    caller: { username: string; uid: string; groups: readonly string[] },
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { username: user, uid, groups } = caller;
-    return this.#client.isAllowed(
-      { user, uid, groups, verb: 'create', group: '', resource: 'pods', subresource: 'exec', namespace },
-      { signal },
-    );
   }
 
   /** The store may lag behind a template made a moment ago, so only a live read may say that there is none. */

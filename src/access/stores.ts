@@ -44,13 +44,16 @@ export const byTarget = 'target';
 /** Index of the pod store. */
 export const byNamespace = 'namespace';
 
+export const projectPodTemplate = viewTemplate<PodAccessTemplateSpec>(readPodAccessTemplate);
+export const projectExecTemplate = viewTemplate<ExecAccessTemplateSpec>(readExecAccessTemplate);
+
 export function openAccessStores(cluster: Cluster): AccessStores {
   const open = <T extends Projected>(spec: StoreSpec<T>): Store<T> => cluster.watch(spec).store;
   const workloads = [deployments, statefulSets, daemonSets, rollouts].map((resource) =>
     open({ resource, project: viewWorkload(apiVersionOf(resource), resource.kind), optional: resource === rollouts }),
   );
   const stores = {
-    podTemplates: open(templateSpec(podAccessTemplates, viewTemplate<PodAccessTemplateSpec>(readPodAccessTemplate))),
+    podTemplates: open(templateSpec(podAccessTemplates, projectPodTemplate)),
     execTemplates: open(
       templateSpec(execAccessTemplates, viewTemplate<ExecAccessTemplateSpec>(readExecAccessTemplate)),
     ),

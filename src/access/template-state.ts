@@ -1,10 +1,11 @@
 import type { TemplateState } from './policy/request-policy.ts';
 import type { TemplateView } from './views.ts';
 
+type Found = Extract<TemplateState, { found: true }>;
+export type TemplateSpec = Found['spec'];
+
 /** What the rule books need to know of a template that was found. */
-export function templateState<Spec>(
-  template: TemplateView<Spec>,
-): Extract<TemplateState, { found: true }> & { spec: Spec } {
+export function templateState(template: TemplateView<TemplateSpec>): Found {
   const failing = template.conditions.find((condition) => condition.status === 'False');
   const observed = template.conditions.map((condition) => condition.observedGeneration ?? 0);
   return {
@@ -16,5 +17,5 @@ export function templateState<Spec>(
     // Every condition speaks of its own generation; the template is observed as far as the oldest.
     observedGeneration: observed.length > 0 ? Math.min(...observed) : undefined,
     ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
-  } as Extract<TemplateState, { found: true }> & { spec: Spec };
+  };
 }

@@ -1,0 +1,57 @@
+import { type KubeObject, keyOf } from '../api/object.ts';
+import type { Client } from '../kube/client.ts';
+import { isNotFound } from '../kube/errors.ts';
+import type { Store } from '../kube/store.ts';
+import type { Caller, TemplateState } from './policy/request-policy.ts';
+import { type AccessStores, projectExecTemplate, projectPodTemplate } from './stores.ts';
+import { type TemplateSpec, templateState } from './template-state.ts';
+import type { TemplateView } from './views.ts';
+
+/** What the webhooks ask before they judge a request; fits the ports of admission. */
+export function admissionReads(stores: AccessStores, client: Client) {
+  const readers = {
+    PodAccessTemplate: templateReader(stores.podTemplates, projectPodTemplate, client),
+    ExecAccessTemplate: templateReader(stores.execTemplates, projectExecTemplate, client),
+  };
+  return {
+    templateState: (kind: keyof typeof readers, namespace: string, name: string, signal: AbortSignal) =>
+      readers[kind](namespace, name, signal),
+    alreadyHolds: (caller: Caller & Extra, namespace: string, signal: AbortSignal) =>
+      alreadyHolds(client, caller, namespace, signal),
+  };
+}
+
+/** From the store; one live read when it is not there, because the store may lag behind the caller's own write. */
+function templateReader<Spec extends TemplateSpec>(
+  store: Store<TemplateView<Spec>>,
+  project: (object: KubeObject) => TemplateView<Spec> | undefined,
+  client: Client,
+) {
+  return async (namespace: string, name: string, signal: AbortSignal): Promise<TemplateState> => {
+    const known = store.get(keyOf({ namespace, name }));
+    if (known) return templateState(known);
+    try {
+      const read = project(await client.get(store.resource, { namespace, name }, { signal }));
+      return read ? templateState(read) : { found: false };
+    } catch (error) {
+      if (isNotFound(error)) return { found: false };
+      throw error;
+    }
+  };
+}
+
+interface Extra {
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** May the caller exec into the namespace's pods anyway? Then a template gives nothing new, and its groups do not matter. */
+export function alreadyHolds(
+  client: Client,
+  caller: Caller & Extra,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { username: user, uid, groups, extra } = caller;
+  const question = { user, uid, groups, verb: 'create', group: '', resource: 'pods', subresource: 'exec', namespace };
+  return client.isAllowed(extra ? { ...question, extra } : question, { signal });
+}

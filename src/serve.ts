@@ -1,0 +1,164 @@
+import { admissionReads } from './access/admission-reads.ts';
+import { type AccessStores, openAccessStores } from './access/stores.ts';
+import { createAdmissionApp } from './admission/app.ts';
+import { Certificate } from './admission/certificate.ts';
+import type { AdmissionPorts } from './admission/ports.ts';
+import { startAdmissionServer } from './admission/server.ts';
+import { destinationOf } from './audit/fd-writer.ts';
+import { type OpenJournal, openJournal } from './audit/journal.ts';
+import type { Config } from './config.ts';
+import { controllers } from './controllers.ts';
+import { Manager } from './engine/manager.ts';
+import { systemClock } from './kit/clock.ts';
+import { describe } from './kit/errors.ts';
+import type { Client } from './kube/client.ts';
+import { type EventRecorder, eventRecorder } from './kube/event-recorder.ts';
+import { ambientCredentials } from './kube/kubeconfig.ts';
+import { leaseGate } from './kube/lease-gate.ts';
+import { openCluster } from './kube/open-cluster.ts';
+import { Health } from './observe/health.ts';
+import { startMetricsServer, startProbeServer } from './observe/http.ts';
+import { createLog, type Log } from './observe/log.ts';
+import { createMetrics, type Metrics } from './observe/metrics.ts';
+
+const clock = systemClock;
+
+/**
+ * The composition root: opens everything, wires it together, serves until `signal` aborts, and closes it in reverse order.
+ * Rejects with a CodedError when a file, credential or port cannot be had.
+ */
+export async function serve(config: Config, signal: AbortSignal): Promise<void> {
+  const log = createLog({ level: config.logLevel, format: config.logFormat, clock });
+  const metrics = createMetrics();
+  const health = new Health();
+  countUnhandledRejections(log, metrics);
+
+  const certificate = new Certificate({ certFile: config.certFile, keyFile: config.keyFile, clock, log });
+  const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
+  const reopen = (): void => reopenJournal(journal, log);
+  process.on('SIGHUP', reopen);
+
+  const credentials = await ambientCredentials(config.kubeconfig ? { paths: config.kubeconfig } : {});
+  const cluster = openCluster(credentials, { clock, log });
+  const stores = openAccessStores(cluster);
+  const events = eventRecorder({
+    client: cluster.client,
+    clock,
+    log,
+    controller: 'drawbridge.dev/access',
+    instance: config.identity,
+  });
+
+  const probes = await startProbeServer({ host: config.bindAddress, port: config.healthPort, health });
+  const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
+  const ports = admissionPorts({ stores, client: cluster.client, events, journal, metrics, log });
+  const webhooks = await startAdmissionServer({
+    app: createAdmissionApp(ports),
+    certificate,
+    host: config.bindAddress,
+    port: config.port,
+    clock,
+    log,
+  });
+
+  health.ready('certificate', () => certificate.problem());
+  health.ready('audit', () => (journal.available ? undefined : 'the audit journal cannot be written'));
+  health.ready('stores', () => unsynced(stores));
+  health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
+  log.info('serving', {
+    webhooks: webhooks.port,
+    health: probes.port,
+    metrics: metricsServer.port,
+    server: credentials.server,
+  });
+
+  const manager = new Manager({ clock, log });
+  const gate = config.leaderElect
+    ? leaseGate({
+        client: cluster.client,
+        name: 'drawbridge-access',
+        namespace: config.leaseNamespace,
+        identity: config.identity,
+        clock,
+        log,
+      })
+    : undefined;
+  const client: Client = gate ? gate.guard(cluster.client) : cluster.client;
+  const loops = controllers({ access: { client, stores, journal, events, clock, log, metrics } });
+  for (const controller of loops.access) manager.add(controller, gate);
+
+  try {
+    await manager.run(signal);
+  } finally {
+    await webhooks.close();
+    certificate.close();
+    await events.close();
+    await cluster.close();
+    await metricsServer.close();
+    await probes.close();
+    process.off('SIGHUP', reopen);
+    journal.close();
+    log.info('stopped');
+  }
+}
+
+interface AdmissionDeps {
+  readonly stores: AccessStores;
+  readonly client: Client;
+  readonly events: EventRecorder;
+  readonly journal: OpenJournal;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+function admissionPorts({ stores, client, events, journal, metrics, log }: AdmissionDeps): AdmissionPorts {
+  const reviews = metrics.histogram({
+    name: 'drawbridge_admission_review_duration_seconds',
+    help: 'Time to decide one admission review and to write its audit line.',
+    labels: ['webhook', 'operation', 'allowed', 'code'],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
+  });
+  return {
+    ...admissionReads(stores, client),
+    podEntered: ({ namespace, pod, reason, note }) =>
+      events.record({
+        regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name: pod },
+        type: 'Normal',
+        reason,
+        action: 'Connect',
+        note,
+      }),
+    answered: ({ webhook, operation, allowed, code, seconds }) =>
+      reviews.observe({ webhook, operation, allowed: String(allowed), code }, seconds),
+    journal,
+    clock,
+    log,
+  };
+}
+
+/** Names what has not been listed yet; an optional kind that is not installed counts as listed. */
+function unsynced(stores: AccessStores): string | undefined {
+  const waiting = stores.all.filter((store) => !store.synced).map((store) => store.resource.plural);
+  return waiting.length > 0 ? `not listed yet: ${waiting.join(', ')}` : undefined;
+}
+
+function reopenJournal(journal: OpenJournal, log: Log): void {
+  try {
+    journal.reopen();
+    log.info('audit journal reopened');
+  } catch (error) {
+    log.error('audit journal not reopened; the old file stays in use', { error: describe(error) });
+  }
+}
+
+/** A rejection that nobody handled is a bug of ours, never a reason to stop revoking access. */
+function countUnhandledRejections(log: Log, metrics: Metrics): void {
+  const counter = metrics.counter({
+    name: 'drawbridge_unhandled_rejections_total',
+    help: 'Bugs: promises that failed and that nobody looked at.',
+  });
+  process.on('unhandledRejection', (error) => {
+    counter.inc();
+    log.error('unhandled rejection', { error: describe(error) });
+  });
+}
