@@ -67,7 +67,10 @@ class Recorder implements EventRecorder {
     const nowMs = this.#options.clock.monotonic();
     const key = seriesKey(event);
     const running = this.#series.get(key);
-    if (running && nowMs - running.lastMs < SERIES_MS) return this.#repeat(running, nowMs);
+    if (running && nowMs - running.lastMs < SERIES_MS) {
+      this.#repeat(running, nowMs);
+      return;
+    }
     running?.cancelGather?.();
     if (!this.#allowed(event, nowMs)) return;
     const series: Series = {

@@ -1,4 +1,5 @@
 import { Agent, buildConnector } from 'undici';
+import type { Clock } from '../kit/clock.ts';
 import type { ClusterTls } from './credentials.ts';
 
 const KEEP_ALIVE_MS = 30_000;
@@ -15,21 +16,50 @@ export function isConnectError(error: unknown): boolean {
 }
 
 /** The connections of one cluster under one set of certificates. Watches have their own: they must not use up those of the calls. */
-export interface Pools {
+export class Pools {
   readonly tls: ClusterTls;
-  readonly calls: Agent;
-  readonly watches: Agent;
-}
+  readonly #calls: Agent;
+  readonly #watches: Agent;
+  #running = 0;
+  #onIdle = (): void => {};
 
-export function openPools(tls: ClusterTls, connections: number): Pools {
-  const connect = taggingConnector(tls);
-  // Time limits are the caller's, by its Clock.
-  const common = { connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS };
-  return {
-    tls,
-    calls: new Agent({ ...common, connections, maxResponseSize: MAX_RESPONSE_BYTES }),
-    watches: new Agent(common),
-  };
+  constructor(tls: ClusterTls, connections: number) {
+    const connect = taggingConnector(tls);
+    // Time limits are the caller's, by its Clock.
+    const common = { connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS };
+    this.tls = tls;
+    this.#calls = new Agent({ ...common, connections, maxResponseSize: MAX_RESPONSE_BYTES });
+    this.#watches = new Agent(common);
+  }
+
+  /** Runs one call to its end, body included. */
+  async call<T>(work: (agent: Agent) => Promise<T>): Promise<T> {
+    this.#running++;
+    try {
+      return await work(this.#calls);
+    } finally {
+      if (--this.#running === 0) this.#onIdle();
+    }
+  }
+
+  get watches(): Agent {
+    return this.#watches;
+  }
+
+  /** Ends watches at once and calls when they are done, or after `graceMs`; then closes every connection. */
+  async retire(clock: Clock, graceMs: number): Promise<void> {
+    const idle = new Promise<void>((resolve) => {
+      const cut = clock.schedule(graceMs, resolve);
+      this.#onIdle = () => {
+        cut();
+        resolve();
+      };
+      if (this.#running === 0) this.#onIdle();
+    });
+    await this.#watches.destroy();
+    await idle;
+    await this.#calls.destroy();
+  }
 }
 
 export function sameTls(a: ClusterTls, b: ClusterTls): boolean {

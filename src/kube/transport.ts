@@ -1,8 +1,9 @@
+import { setMaxListeners } from 'node:events';
 import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Credentials, Material } from './credentials.ts';
 import { ApiError, TransportError } from './errors.ts';
-import { isConnectError, openPools, type Pools, sameTls } from './pools.ts';
+import { isConnectError, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
 import { toApiError } from './status-error.ts';
 
@@ -137,19 +138,21 @@ export class Transport {
     try {
       const { pools, headers } = await this.#ready(limit);
       const body = spec.body === undefined ? null : JSON.stringify(spec.body);
-      const answer = await pools.calls.request({
-        origin: this.#origin,
-        path: this.#url(spec.path, spec.query),
-        method: spec.method,
-        headers: {
-          ...headers,
-          accept: 'application/json',
-          ...(body === null ? {} : { 'content-type': spec.contentType ?? 'application/json' }),
-        },
-        body,
-        signal: limit.signal,
+      const { answer, text } = await pools.call(async (agent) => {
+        const answer = await agent.request({
+          origin: this.#origin,
+          path: this.#url(spec.path, spec.query),
+          method: spec.method,
+          headers: {
+            ...headers,
+            accept: 'application/json',
+            ...(body === null ? {} : { 'content-type': spec.contentType ?? 'application/json' }),
+          },
+          body,
+          signal: limit.signal,
+        });
+        return { answer, text: await answer.body.text() };
       });
-      const text = await answer.body.text();
       if (answer.statusCode < 200 || answer.statusCode > 299) {
         throw this.#failure(answer.statusCode, answer.headers['retry-after'], text);
       }
@@ -188,7 +191,7 @@ export class Transport {
     if (this.#closed) throw new TransportError(`the connection to ${this.#origin} is closed`, undefined, true);
     const { tls, headers } = await limit.race(this.#present());
     if (this.#pools && !sameTls(this.#pools.tls, tls)) this.#retire();
-    this.#pools ??= openPools(tls, this.#connections);
+    this.#pools ??= new Pools(tls, this.#connections);
     return { pools: this.#pools, headers: { 'user-agent': USER_AGENT, ...headers } };
   }
 
@@ -207,14 +210,10 @@ export class Transport {
     const pools = this.#pools;
     if (!pools) return;
     this.#pools = undefined;
-    const cut = this.#clock.schedule(RETIRE_MS, () => void pools.calls.destroy());
-    const gone = Promise.all([pools.calls.close(), pools.watches.destroy()])
-      .then(() => undefined)
+    const gone = pools
+      .retire(this.#clock, RETIRE_MS)
       .catch(() => undefined)
-      .finally(() => {
-        cut();
-        this.#retiring.delete(gone);
-      });
+      .finally(() => this.#retiring.delete(gone));
     this.#retiring.add(gone);
   }
 
@@ -241,7 +240,11 @@ class Limit {
   constructor(clock: Clock, source: AbortSignal | undefined, timeoutMs: number) {
     this.#source = source;
     if (source?.aborted) this.#onAbort();
-    source?.addEventListener('abort', this.#onAbort, { once: true });
+    if (source) {
+      // One signal may stand over any number of calls.
+      setMaxListeners(0, source);
+      source.addEventListener('abort', this.#onAbort, { once: true });
+    }
     this.disarm = clock.schedule(timeoutMs, () => {
       this.timedOut = true;
       this.#abort.abort();

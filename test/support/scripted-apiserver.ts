@@ -16,6 +16,8 @@ export interface ScriptedRequest {
 /** What the script may do with one request. */
 export interface Answer {
   json(code: number, body: unknown, headers?: Record<string, string>): void;
+  /** Any text as the body. */
+  raw(code: number, body: string): void;
   status(code: number, reason?: string, headers?: Record<string, string>): void;
   /** A list of `items` at `resourceVersion`. */
   list(resourceVersion: string, items: readonly unknown[], token?: string): void;
@@ -25,8 +27,8 @@ export interface Answer {
   bookmark(resourceVersion: string): void;
   /** Raw bytes into an open watch. */
   write(bytes: string | Uint8Array): void;
-  /** Ends the answer in the ordinary way. */
-  end(): void;
+  /** Ends the answer in the ordinary way, after `bytes`. */
+  end(bytes?: string): void;
   /** Resets the connection. */
   reset(): void;
   readonly closed: boolean;
@@ -122,6 +124,7 @@ function answerOf(response: ServerResponse): Answer {
   const event: Answer['event'] = (type, object) => write(`${JSON.stringify({ type, object })}\n`);
   return {
     json,
+    raw: (code, body) => void response.writeHead(code).end(body),
     status: (code, reason = '', headers) =>
       json(
         code,
@@ -137,7 +140,7 @@ function answerOf(response: ServerResponse): Answer {
     event,
     bookmark: (resourceVersion) => event('BOOKMARK', { kind: 'Pod', apiVersion: 'v1', metadata: { resourceVersion } }),
     write,
-    end: () => void response.end(),
+    end: (bytes) => void response.end(bytes),
     reset: () => void response.socket?.resetAndDestroy(),
     get closed() {
       return response.destroyed || response.writableEnded || (response.socket?.destroyed ?? true);

@@ -4,9 +4,9 @@ import { keyOf } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
-import type { Projected, Store, StoreEvent, StoreSpec } from '../../../src/kube/store.ts';
-import { until } from '../../support/io.ts';
-import { pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
+import type { Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../../src/kube/store.ts';
+import { advanceIo, until } from '../../support/io.ts';
+import { type Answer, pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 interface PodView extends Projected {
@@ -24,12 +24,14 @@ describe('list-watch', () => {
   let clock: SimulatedClock;
   let server: ScriptedApiserver;
   let cluster: OpenCluster;
+  let handle: StoreHandle<PodView> | undefined;
 
   async function start(script: Script, spec: Partial<StoreSpec<PodView>> = {}): Promise<Watched> {
     clock = new SimulatedClock();
     server = await ScriptedApiserver.start(script);
     cluster = openCluster(staticCredentials({ server: server.url }), { clock, random: () => 0.5 });
-    const { store } = cluster.watch({ resource: pods, project: view, ...spec });
+    handle = cluster.watch({ resource: pods, project: view, ...spec });
+    const { store } = handle;
     const events: StoreEvent<PodView>[] = [];
     store.subscribe((event) => events.push(event));
     return { store, events, told: () => events.map(tell) };
@@ -58,6 +60,405 @@ describe('list-watch', () => {
     assert.equal(watch?.query.get('resourceVersion'), '10');
     assert.equal(watch?.query.get('allowWatchBookmarks'), 'true');
     assert.equal(watch?.query.get('timeoutSeconds'), '300');
+  });
+
+  it('pages through long lists', async () => {
+    const { store } = await start((request, answer) => {
+      if (request.watch) return answer.open();
+      assert.equal(request.query.get('limit'), '500');
+      if (request.query.get('continue') === 'more') return answer.list('10', [pod('b', '6')]);
+      answer.list('10', [pod('a', '5')], 'more');
+    });
+    await store.whenSynced();
+    assert.deepEqual(
+      [...store.list()].map(({ key }) => key),
+      ['default/a', 'default/b'],
+    );
+  });
+
+  it('starts a list over when it expires between two pages', async () => {
+    let lists = 0;
+    const { store, told } = await start((request, answer) => {
+      if (request.watch) return answer.open();
+      lists++;
+      if (lists === 1) return answer.list('10', [pod('a', '5')], 'old');
+      if (lists === 2) return answer.status(410, 'Expired');
+      answer.list('20', [pod('b', '15')]);
+    });
+    await store.whenSynced();
+    assert.deepEqual(told(), ['added b 15']);
+    assert.equal(server.watches[0]?.query.get('resourceVersion') ?? '20', '20');
+  });
+
+  it('keeps asking when the list fails, without hammering', async () => {
+    let fail = true;
+    const { store } = await start((request, answer) => {
+      if (request.watch) return answer.open();
+      if (fail) return answer.status(500, 'InternalError');
+      answer.list('10', [pod('a', '5')]);
+    });
+    await advanceIo(clock, 5_000);
+    assert.equal(store.synced, false);
+    assert.ok(server.lists.length >= 3 && server.lists.length <= 7, `${server.lists.length} lists in 5 s`);
+    fail = false;
+    await advanceIo(clock, 10_000);
+    await store.whenSynced();
+  });
+
+  it('retries a kind whose storage is still starting, no sooner than the server asked', async () => {
+    let refusals = 1;
+    const { store } = await start((request, answer) => {
+      if (request.watch) return answer.open();
+      if (refusals-- > 0) return answer.status(429, 'TooManyRequests', { 'retry-after': '7' });
+      answer.list('10', []);
+    });
+    await advanceIo(clock, 6_500);
+    assert.equal(server.lists.length, 1);
+    await advanceIo(clock, 1_500);
+    await store.whenSynced();
+    assert.equal(server.lists.length, 2);
+  });
+
+  const interruptions: [name: string, interrupt: (answer: Answer) => void][] = [
+    ['the connection is reset', (answer) => answer.reset()],
+    ['the server ends the watch', (answer) => answer.end()],
+    ['a line is cut short', (answer) => answer.end('{"type":"MODIFIED","object":{"kind":"P')],
+    ['a line is no JSON', (answer) => answer.write('{"type":"MODIFIED","obj\n')],
+    ['a line is no event', (answer) => answer.write('{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}\n')],
+    ['the server reports 500 inside the stream', (answer) => answer.event('ERROR', { kind: 'Status', code: 500 })],
+  ];
+  for (const [name, interrupt] of interruptions) {
+    it(`resumes where it was when ${name}`, async () => {
+      const { store, told } = await start((request, answer) => {
+        if (!request.watch) return answer.list('10', [pod('a', '5')]);
+        answer.open();
+        if (server.watches.length > 1) return answer.event('MODIFIED', pod('a', '12'));
+        answer.event('MODIFIED', pod('a', '11'));
+        setImmediate(() => interrupt(answer));
+      });
+      await store.whenSynced();
+      await advanceIo(clock, 2_000);
+      assert.deepEqual(told(), ['added a 5', 'updated a 5>11', 'updated a 11>12']);
+      assert.equal(server.lists.length, 1, 'no second list');
+      assert.equal(server.watches[1]?.query.get('resourceVersion'), '11');
+    });
+  }
+
+  for (const code of [429, 503, 500]) {
+    it(`opens the watch again after ${code}`, async () => {
+      const { store, told } = await start((request, answer) => {
+        if (!request.watch) return answer.list('10', [pod('a', '5')]);
+        if (server.watches.length === 1) return answer.status(code);
+        answer.open();
+        answer.event('DELETED', pod('a', '11'));
+      });
+      await store.whenSynced();
+      await advanceIo(clock, 3_000);
+      assert.deepEqual(told(), ['added a 5', 'deleted a']);
+      assert.equal(server.lists.length, 1);
+    });
+  }
+
+  it('does not hammer a server that closes every watch at once', async () => {
+    await start((request, answer) => {
+      if (!request.watch) return answer.list('10', []);
+      answer.open();
+      answer.end();
+    });
+    await advanceIo(clock, 5_000);
+    assert.ok(server.watches.length >= 2 && server.watches.length <= 6, `${server.watches.length} watches in 5 s`);
+    assert.equal(server.lists.length, 1);
+  });
+
+  it('does not hammer a server that lists but finds every version too old', async () => {
+    await start((request, answer) => (request.watch ? answer.status(410, 'Expired') : answer.list('10', [])));
+    await advanceIo(clock, 5_000);
+    assert.ok(server.lists.length <= 6, `${server.lists.length} lists in 5 s`);
+  });
+
+  const expirations: [name: string, expire: (answer: Answer) => void][] = [
+    ['answers 410', (answer) => answer.status(410, 'Expired')],
+    ['says 410 inside the stream', (answer) => answer.event('ERROR', { kind: 'Status', code: 410 })],
+  ];
+  for (const [name, expire] of expirations) {
+    it(`lists anew and tells the differences when the server ${name}`, async () => {
+      const { store, told } = await start((request, answer) => {
+        if (!request.watch && server.lists.length === 1) {
+          return answer.list('10', [pod('kept', '1'), pod('changed', '2'), pod('gone', '3'), pod('reborn', '4')]);
+        }
+        if (!request.watch) {
+          return answer.list('30', [
+            pod('kept', '1'),
+            pod('changed', '21'),
+            pod('reborn', '22', 'other'),
+            pod('new', '23'),
+          ]);
+        }
+        if (server.watches.length === 1) return expire(answer);
+        answer.open();
+      });
+      await store.whenSynced();
+      await advanceIo(clock, 2_000);
+      assert.deepEqual(told().slice(4), [
+        'deleted gone',
+        'updated changed 2>21',
+        'deleted reborn',
+        'added reborn 22',
+        'added new 23',
+      ]);
+      assert.equal(server.watches[1]?.query.get('resourceVersion'), '30');
+    });
+  }
+
+  it('relists when the stream is broken at the same place again and again', async () => {
+    const { store } = await start((request, answer) => {
+      if (!request.watch) return answer.list(server.lists.length === 1 ? '10' : '20', []);
+      answer.open();
+      if (request.query.get('resourceVersion') === '10') answer.write('nonsense\n');
+    });
+    await store.whenSynced();
+    await advanceIo(clock, 10_000);
+    assert.equal(server.lists.length, 2);
+    assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '20');
+  });
+
+  it('resumes from the last bookmark', async () => {
+    const { store } = await start((request, answer) => {
+      if (!request.watch) return answer.list('10', []);
+      answer.open();
+      if (server.watches.length > 1) return;
+      answer.bookmark('77');
+      setImmediate(() => answer.reset());
+    });
+    await store.whenSynced();
+    await advanceIo(clock, 2_000);
+    assert.equal(server.watches[1]?.query.get('resourceVersion'), '77');
+  });
+
+  it('takes lines in any cut: split characters, many in one chunk, empty ones, a megabyte', async () => {
+    const big = pod('big', '12', 'uid-big', { phase: 'é'.repeat(500_000) });
+    const { store, told } = await start((request, answer) => {
+      if (!request.watch) return answer.list('10', []);
+      answer.open();
+      const bytes = Buffer.from(
+        `\n${JSON.stringify({ type: 'ADDED', object: pod('ü€😀', '11') })}\n\r\n${JSON.stringify({ type: 'ADDED', object: big })}\n`,
+      );
+      for (let at = 0; at < 200; at++) answer.write(bytes.subarray(at, at + 1));
+      answer.write(bytes.subarray(200));
+    });
+    await until(() => told().length === 2);
+    assert.deepEqual(told(), ['added ü€😀 11', 'added big 12']);
+    assert.equal(store.get('default/big')?.phase.length, 500_000);
+  });
+
+  it('never goes back in an object, whatever the order of events', async () => {
+    const { told } = await start((request, answer) => {
+      if (!request.watch) return answer.list('10', [pod('a', '9')]);
+      answer.open();
+      answer.event('MODIFIED', pod('a', '13'));
+      answer.event('MODIFIED', pod('a', '12'));
+      answer.event('MODIFIED', pod('a', '13'));
+      answer.event('ADDED', pod('b', '11'));
+      answer.event('DELETED', pod('b', '14'));
+      answer.event('ADDED', pod('b', '11'));
+      answer.event('DELETED', pod('a', '12'));
+      answer.event('ADDED', pod('end', '15'));
+    });
+    await until(() => told().includes('added end 15'));
+    assert.deepEqual(told(), ['added a 9', 'updated a 9>13', 'added b 11', 'deleted b', 'added end 15']);
+  });
+
+  it('tells deleted and added when an object was replaced by another of its name', async () => {
+    const { events, told } = await start((request, answer) => {
+      if (!request.watch) return answer.list('10', [pod('a', '9', 'first')]);
+      answer.open();
+      answer.event('MODIFIED', pod('a', '12', 'second'));
+    });
+    await until(() => told().length === 3);
+    assert.deepEqual(told(), ['added a 9', 'deleted a', 'added a 12']);
+    assert.deepEqual(
+      events.map((event) => ('now' in event ? event.now.uid : event.before.uid)),
+      ['first', 'first', 'second'],
+    );
+  });
+
+  it('refuses lists from the past until they have lasted', async () => {
+    const { store, told } = await start((request, answer) => {
+      if (!request.watch) {
+        return server.lists.length === 1
+          ? answer.list('100', [pod('a', '90')])
+          : answer.list('50', [pod('revoked', '40')]);
+      }
+      answer.status(410, 'Expired');
+    });
+    await store.whenSynced();
+    await advanceIo(clock, 20_000);
+    assert.deepEqual(told(), ['added a 90']);
+    await advanceIo(clock, 25_000);
+    assert.deepEqual(told(), ['added a 90', 'deleted a', 'added revoked 40']);
+  });
+
+  it('goes on, without loss, when a listener throws', async () => {
+    const { store, told } = await start((request, answer) => {
+      if (!request.watch) return answer.list('10', [pod('a', '5')]);
+      answer.open();
+      answer.event('ADDED', pod('b', '11'));
+      answer.event('ADDED', pod('c', '12'));
+    });
+    const seen: string[] = [];
+    store.subscribe((event) => {
+      seen.push(tell(event));
+      throw new Error('listener');
+    });
+    await until(() => told().length === 3);
+    assert.deepEqual(seen, ['added a 5', 'added b 11', 'added c 12']);
+  });
+
+  it('leaves out what the projection leaves out or fails on', async () => {
+    const { store } = await start(
+      (request, answer) => {
+        if (!request.watch) return answer.list('10', [pod('a', '5'), pod('skip', '6'), pod('throw', '7')]);
+        answer.open();
+      },
+      {
+        project: (object) => {
+          if (object.metadata.name === 'throw') throw new Error('projection');
+          return object.metadata.name === 'skip' ? undefined : view(object);
+        },
+      },
+    );
+    await store.whenSynced();
+    assert.deepEqual(
+      [...store.list()].map(({ key }) => key),
+      ['default/a'],
+    );
+  });
+
+  it('notices a dead connection within 30 s', async () => {
+    let dead = false;
+    const { store, told } = await start((request, answer) => {
+      if (!request.watch) return answer.list('10', []);
+      if (!dead) answer.open();
+    });
+    await store.whenSynced();
+    await until(() => server.watches.length === 1);
+    dead = true;
+    await advanceIo(clock, 28_250);
+    assert.equal(server.watches.length, 2, 'a successor was tried');
+    assert.ok(server.answers.filter(({ closed }) => closed).length >= 2, 'and both were given up');
+    server.follow((_request, answer) => {
+      answer.open();
+      answer.event('ADDED', pod('missed', '11'));
+    });
+    await advanceIo(clock, 1_500);
+    assert.deepEqual(told(), ['added missed 11']);
+    assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '10');
+  });
+
+  it('keeps a quiet healthy watch going without a new list', async () => {
+    const { store } = await start((request, answer) =>
+      request.watch ? answer.open() : answer.list('10', [pod('a', '5')]),
+    );
+    await store.whenSynced();
+    for (let i = 0; i < 20; i++) {
+      await advanceIo(clock, 5_000, 1_000);
+      assert.ok(store.ageMs <= 21_000, `age ${store.ageMs} ms`);
+    }
+    assert.equal(server.lists.length, 1);
+    assert.ok(server.watches.length <= 6, `${server.watches.length} watches in 100 s`);
+    assert.equal(server.answers.filter(({ closed }) => !closed).length, 1, 'the old connections are dropped');
+  });
+
+  it('opens no successor while bytes keep coming', async () => {
+    const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
+    await store.whenSynced();
+    await until(() => server.watches.length === 1);
+    for (let i = 0; i < 6; i++) {
+      server.answers.at(-1)?.bookmark(String(11 + i));
+      await advanceIo(clock, 15_000, 1_000);
+    }
+    assert.equal(server.watches.length, 1);
+  });
+
+  it('keeps the watch it has when a busy server refuses the successor', async () => {
+    const { store, told } = await start((request, answer) => {
+      if (!request.watch) return answer.list('10', []);
+      if (server.watches.length === 1) return answer.open();
+      answer.status(429, 'TooManyRequests', { 'retry-after': '3' });
+    });
+    await store.whenSynced();
+    await until(() => server.watches.length === 1);
+    await advanceIo(clock, 22_000);
+    server.answers[1]?.event('ADDED', pod('a', '11'));
+    await until(() => told().length === 1);
+    assert.equal(server.watches.length, 2);
+    assert.equal(server.answers[1]?.closed, false);
+  });
+
+  it('counts an optional kind that is absent as synced and finds it when it appears', async () => {
+    let installed = false;
+    const { store, told } = await start(
+      (request, answer) => {
+        if (!installed) return answer.status(404, 'NotFound');
+        if (request.watch) return answer.open();
+        answer.list('10', [pod('a', '5')]);
+      },
+      { optional: true },
+    );
+    await store.whenSynced();
+    assert.deepEqual([...store.list()], []);
+    await advanceIo(clock, 300_000, 1_000);
+    assert.ok(server.lists.length <= 25, `${server.lists.length} looks in 300 s`);
+    assert.equal(store.synced, true);
+    assert.ok(store.ageMs <= 30_000);
+    installed = true;
+    await advanceIo(clock, 30_000, 1_000);
+    assert.deepEqual(told(), ['added a 5']);
+  });
+
+  it('empties an optional kind that was removed', async () => {
+    const { store, told } = await start(
+      (request, answer) => {
+        if (request.watch && server.watches.length === 1) answer.open();
+        else if (server.requests.length === 1) answer.list('10', [pod('a', '5')]);
+        else answer.status(404, 'NotFound');
+      },
+      { optional: true },
+    );
+    await store.whenSynced();
+    await until(() => server.watches.length === 1);
+    server.answers.at(-1)?.end();
+    await advanceIo(clock, 3_000);
+    assert.deepEqual(told(), ['added a 5', 'deleted a']);
+  });
+
+  it('ends the watch when the last handle is released', async () => {
+    const { store } = await start((request, answer) => (request.watch ? answer.open() : answer.list('10', [])));
+    const first = cluster.watch({ resource: pods, project: view });
+    const second = cluster.watch({ resource: pods, project: view, indexes: { phase: ({ phase }) => [phase] } });
+    assert.equal(first.store, store);
+    assert.equal(second.store, store, 'a new index does not need a second watch');
+    await store.whenSynced();
+    assert.deepEqual(second.store.byIndex('phase', 'none'), []);
+    first.release();
+    first.release();
+    second.release();
+    await until(() => server.watches.length === 1);
+    assert.equal(server.answers.at(-1)?.closed, false);
+    handle?.release();
+    await until(() => server.answers.at(-1)?.closed === true);
+    await advanceIo(clock, 60_000, 5_000);
+    assert.equal(server.watches.length, 1);
+  });
+
+  it('rejects those who wait for a sync that will not come', async () => {
+    const { store } = await start((_request, answer) => answer.status(403, 'Forbidden'));
+    const abort = new AbortController();
+    const waits = [store.whenSynced(), store.whenSynced(abort.signal)];
+    abort.abort(new Error('given up'));
+    await assert.rejects(waits[1] ?? Promise.resolve(), /given up/);
+    handle?.release();
+    await assert.rejects(waits[0] ?? Promise.resolve(), { code: 'StoreClosed' });
   });
 });
 
