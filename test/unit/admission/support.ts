@@ -32,7 +32,7 @@ export class World {
   holds = false;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
-  readonly ports: AdmissionPorts = {
+  readonly ports: { -readonly [P in keyof AdmissionPorts]: AdmissionPorts[P] } = {
     templateState: (kind, namespace, name) => {
       this.asked.push(`${kind} ${namespace}/${name}`);
       return this.template();

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { applyPatch, type Operation } from 'fast-json-patch';
+import { type FieldPath, PatchBuilder, pointer } from '../../../src/admission/json-patch.ts';
+
+const apply = (document: unknown, patch: PatchBuilder): unknown =>
+  applyPatch(structuredClone(document), structuredClone(patch.ops) as Operation[], true).newDocument;
+
+describe('the patch builder', () => {
+  it('creates parents that are not there, each once', () => {
+    const patch = new PatchBuilder({}).set(['a', 'b', 'c'], 1).set(['a', 'b', 'd'], 2);
+    assert.deepEqual(patch.ops, [
+      { op: 'add', path: '/a', value: {} },
+      { op: 'add', path: '/a/b', value: {} },
+      { op: 'add', path: '/a/b/c', value: 1 },
+      { op: 'add', path: '/a/b/d', value: 2 },
+    ]);
+  });
+
+  it('takes null for a parent that is not there, as Kubernetes does', () => {
+    assert.deepEqual(apply({ metadata: null }, new PatchBuilder({ metadata: null }).set(['metadata', 'name'], 'x')), {
+      metadata: { name: 'x' },
+    });
+  });
+
+  it('escapes tokens', () => {
+    assert.equal(pointer(['metadata', 'annotations', 'a/b~c']), '/metadata/annotations/a~1b~0c');
+  });
+
+  it('removes only what is there', () => {
+    assert.deepEqual(new PatchBuilder({ a: {} }).remove(['a', 'b']).ops, []);
+    assert.deepEqual(new PatchBuilder({ a: { b: 1 } }).remove(['a', 'b']).ops, [{ op: 'remove', path: '/a/b' }]);
+  });
+
+  for (const token of ['__proto__', 'constructor', 'prototype']) {
+    it(`refuses ${token} in a path`, () => {
+      assert.throws(() => new PatchBuilder({}).set(['metadata', token], 1), { code: 'UnpatchablePath' });
+      assert.throws(() => new PatchBuilder({}).remove([token]), { code: 'UnpatchablePath' });
+    });
+  }
+
+  it('refuses a path through a scalar or a list', () => {
+    for (const metadata of ['text', 7, true, []]) {
+      assert.throws(() => new PatchBuilder({ metadata }).set(['metadata', 'name'], 1), { code: 'UnpatchablePath' });
+    }
+  });
+
+  it('yields a patch that puts exactly the value there and leaves the rest', () => {
+    const token = fc
+      .oneof(fc.constantFrom('a', 'b', 'a/b', '~', '~1', ''), fc.string({ maxLength: 3 }))
+      .filter((text) => !['__proto__', 'constructor', 'prototype'].includes(text));
+    const document = fc.letrec((tie) => ({
+      node: fc.dictionary(token, fc.oneof({ maxDepth: 3 }, fc.constant(null), tie('node')), {
+        maxKeys: 3,
+        noNullPrototype: true,
+      }),
+    })).node;
+    const path = fc.array(token, { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(document, path, fc.jsonValue(), (before, tokens, value) => {
+        const after = apply(before, new PatchBuilder(before).set(tokens as unknown as FieldPath, value));
+        let found: unknown = after;
+        for (const step of tokens) found = (found as Record<string, unknown>)[step];
+        assert.deepEqual(found, JSON.parse(JSON.stringify(value)));
+      }),
+      { seed: 11, numRuns: 300 },
+    );
+  });
+});
