@@ -1,0 +1,21 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { run } from '../../sandbox/build/run.ts';
+import type { Plane } from '../../sandbox/plane.ts';
+
+const module = 'github.com/cert-manager/cert-manager@v1.21.2';
+
+/** Installs cert-manager's own CRDs from its Go module, whose checksum Go verifies; its programs do not run. */
+export async function installCertManagerCrds(plane: Plane): Promise<void> {
+  // Outside our own modules, so that no go.mod gets an opinion.
+  const { stdout, stderr, code } = await run('go', ['mod', 'download', '-json', module], { cwd: tmpdir() });
+  if (code !== 0) throw new Error(`go mod download ${module} ended with ${code}:\n${stderr}${stdout}`);
+  const { Dir: directory } = JSON.parse(stdout) as { Dir: string };
+  const files = ['issuers', 'certificates'].flatMap((name) => [
+    '-f',
+    join(directory, 'deploy', 'crds', `cert-manager.io_${name}.yaml`),
+  ]);
+  // Server-side, because the schema of issuers does not fit the annotation of a client-side apply.
+  await plane.kubectl(['apply', '--server-side', ...files]);
+  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...files]);
+}
