@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import supertest from 'supertest';
+import { accessRequest, paths, requester, reviewOf, World } from './support.ts';
+
+const json = 'application/json';
+const review = (request: unknown): string =>
+  JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
+const create = reviewOf('podaccessrequests', 'CREATE', { object: accessRequest({ requester }) });
+
+describe('the webhook endpoint', () => {
+  const world = new World();
+  const post = (body: string | Buffer, type = json, path: string = paths.validatePod) =>
+    supertest(world.app)
+      .post(path)
+      .set('content-type', type)
+      .serialize((sent) => sent as string)
+      .send(body as string);
+
+  const refused: [string, string, number, RegExp][] = [
+    ['an empty body', '', 400, /^InvalidJson/],
+    ['text that is not JSON', '{"a":', 400, /^InvalidJson/],
+    ['a key that is there twice', '{"kind":"AdmissionReview","kind":"AdmissionReview"}', 400, /^DuplicateKey/],
+    ['__proto__ as a key', '{"__proto__":{"uid":"x"}}', 400, /^ForbiddenKey/],
+    ['__proto__ written with escapes', '{"\\u005f_proto__":{}}', 400, /^ForbiddenKey/],
+    ['deep nesting', '['.repeat(10_000) + ']'.repeat(10_000), 400, /^TooDeep/],
+    [
+      'too many keys',
+      JSON.stringify(Object.fromEntries(Array.from({ length: 20_001 }, (_, i) => [i, 0]))),
+      400,
+      /^TooManyKeys/,
+    ],
+    ['half a surrogate pair', '"\\ud800"', 400, /^LoneSurrogate/],
+    ['no request', review(null), 400, /^InvalidReview: request must be an object; found null/],
+    [
+      'another kind of object',
+      review({ ...create, resource: { group: '', version: 'v1', resource: 'pods' } }),
+      400,
+      /takes CREATE, UPDATE, DELETE of podaccessrequests; found CREATE of "pods {2}v1"/,
+    ],
+    ['a subresource', review({ ...create, subResource: 'status' }), 400, /found CREATE of .*status/],
+    ['an operation that it is not registered for', review({ ...create, operation: 'CONNECT' }), 400, /found CONNECT/],
+  ];
+  for (const [title, body, status, message] of refused) {
+    it(`answers ${status} to ${title}`, async () => {
+      const before = world.lines.length;
+      const answer = await post(body);
+      assert.equal(answer.status, status);
+      assert.match(answer.text, message);
+      assert.equal(world.lines.length, before);
+    });
+  }
+
+  it('answers 400 to invalid UTF-8', async () => {
+    const answer = await supertest(world.app)
+      .post(paths.validatePod)
+      .set('content-type', json)
+      .serialize((sent) => sent)
+      .send(Buffer.from([0x22, 0xff, 0x22]) as unknown as string);
+    assert.equal(answer.status, 400);
+    assert.match(answer.text, /^InvalidUtf8/);
+  });
+
+  it('takes application/json only, with parameters, and nothing compressed', async () => {
+    for (const type of ['text/plain', 'application/jsonp', 'application/vnd.kubernetes.protobuf']) {
+      assert.equal((await post(review(create), type)).status, 415, type);
+    }
+    assert.equal((await post(review(create), 'Application/JSON; charset=utf-8')).status, 200);
+    const gzip = await post('\u001f\u008b').set('content-encoding', 'gzip');
+    assert.equal(gzip.status, 415);
+  });
+
+  it('answers 413 to a body beyond the limit', async () => {
+    const answer = await post(`"${'x'.repeat(4 * 1024 * 1024)}"`).catch((error: NodeJS.ErrnoException) => error);
+    if (answer instanceof Error) assert.ok(['EPIPE', 'ECONNRESET'].includes(answer.code ?? ''), answer.message);
+    else assert.equal(answer.status, 413);
+  });
+
+  it('answers 404 elsewhere and 405 to other methods, without naming its framework', async () => {
+    const elsewhere = await supertest(world.app).post('/').send({});
+    assert.equal(elsewhere.status, 404);
+    assert.equal(elsewhere.headers['x-powered-by'], undefined);
+    const get = await supertest(world.app).get(paths.validatePod);
+    assert.equal(get.status, 405);
+    assert.equal(get.headers['allow'], 'POST');
+    assert.equal((await supertest(world.app).post(paths.validatePod.toUpperCase()).send({})).status, 404);
+  });
+
+  it('takes odd timeouts for its own', async () => {
+    for (const timeout of ['', 'x', '-1s', '1s&timeout=2s', '0s', '9999h']) {
+      assert.equal((await post(review(create), json, `${paths.validatePod}?timeout=${timeout}`)).status, 200, timeout);
+    }
+  });
+
+  it('decides by own properties: constructor and its like are ordinary label names', async () => {
+    const labels = { constructor: 'a', prototype: 'b', toString: 'c', hasOwnProperty: 'd' };
+    const object = accessRequest({ requester }, { labels });
+    const answer = await post(review({ ...create, object }));
+    assert.equal(answer.body.response.allowed, true);
+  });
+
+  it('answers a large review at once', async () => {
+    const finalizers = Array.from({ length: 5_000 }, (_, index) => `example.com/${index}`);
+    const groups = Array.from({ length: 1_000 }, (_, index) => `group-${index}`);
+    const object = accessRequest({ requester, note: 'x'.repeat(1_400_000) }, { finalizers });
+    const answer = await post(review({ ...create, object, userInfo: { username: 'alice', uid: 'u-1', groups } }));
+    assert.equal(answer.body.response.allowed, false);
+    assert.match(answer.body.response.status.message, /^NotEligible: .*and 980 more/);
+  });
+});

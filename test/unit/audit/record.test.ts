@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { type AuditRecord, formatRecord } from '../../../src/audit/record.ts';
+
+const stamp = { seq: 1, time: '2026-11-21T09:00:00.000000Z', replica: 'drawbridge-0' };
+const record: AuditRecord = {
+  event: 'admission',
+  verdict: 'denied',
+  who: { user: 'alice', uid: 'u-1', groups: ['devs'] },
+  what: { operation: 'CREATE', apiVersion: 'v1', kind: 'Pod', namespace: 'payments', name: 'web' },
+};
+
+describe('audit lines', () => {
+  it('have only the fields that are named, also when an object brings more', () => {
+    const smuggled = {
+      ...record,
+      object: { data: 'hunter2' },
+      who: { ...record.who, token: 'hunter2' },
+      what: { ...record.what, spec: 'hunter2' },
+    };
+    assert.deepEqual(JSON.parse(formatRecord(stamp, smuggled)), { ...stamp, ...record });
+  });
+
+  it('keep the first 32 groups and tell how many there were', () => {
+    const groups = Array.from({ length: 1000 }, (_, index) => `group-${index}`);
+    const { who } = JSON.parse(formatRecord(stamp, { ...record, who: { user: 'alice', groups } }));
+    assert.deepEqual(who, { user: 'alice', groups: groups.slice(0, 32), groupCount: 1000 });
+  });
+
+  it('stay bounded, whatever the texts', () => {
+    const long = 'x'.repeat(1024 * 1024);
+    const line = formatRecord(stamp, {
+      ...record,
+      message: long,
+      who: { user: long, uid: long, groups: Array.from({ length: 100 }, () => long) },
+    });
+    assert.ok(line.length < 64 * 1024, String(line.length));
+    assert.match(JSON.parse(line).message, /^x{1024}… \(1048576 characters\)$/);
+  });
+
+  it('are one printable line each that reads back as it was written', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (text) => {
+        const line = formatRecord(stamp, { ...record, message: text, who: { user: text, groups: [text] } });
+        assert.doesNotMatch(line, /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u);
+        const parsed = JSON.parse(line);
+        assert.equal(parsed.message, text);
+        assert.deepEqual(parsed.who, { user: text, groups: [text] });
+      }),
+      { seed: 3, numRuns: 200 },
+    );
+  });
+
+  it('carry half surrogates, line separators and escape codes without breaking', () => {
+    const user = '\ud800 \u2028\u2029 \u001b[31m \u0000 \u009b \u202e \r\n';
+    const line = formatRecord(stamp, { ...record, who: { user } });
+    assert.match(line, /^[\x20-\x7e]+$/);
+    assert.equal(JSON.parse(line).who.user, user);
+  });
+});
