@@ -1,5 +1,5 @@
 import { admissionReads } from './access/admission-reads.ts';
-import { type AccessStores, openAccessStores } from './access/stores.ts';
+import { type AccessStores, openAccessStores } from './access/stores/access-stores.ts';
 import { createAdmissionApp } from './admission/app.ts';
 import { Certificate } from './admission/certificate.ts';
 import type { AdmissionPorts } from './admission/ports.ts';

@@ -1,9 +1,9 @@
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Resource } from '../api/object.ts';
 import type { Store } from '../kube/store.ts';
-import type { Planned } from './plan.ts';
-import type { TemplateSpec } from './template-state.ts';
-import type { RequestView, TemplateView } from './views.ts';
+import type { Planned } from './builders/plan.ts';
+import type { RequestView, TemplateView } from './stores/views.ts';
+import type { TemplateSpec } from './template/template-state.ts';
 
 /** What a builder needs beyond the request and its template. */
 export interface Granting {

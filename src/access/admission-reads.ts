@@ -3,9 +3,9 @@ import type { Client } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
-import { type AccessStores, projectExecTemplate, projectPodTemplate } from './stores.ts';
-import { type TemplateSpec, templateState } from './template-state.ts';
-import type { TemplateView } from './views.ts';
+import { type AccessStores, projectExecTemplate, projectPodTemplate } from './stores/access-stores.ts';
+import type { TemplateView } from './stores/views.ts';
+import { type TemplateSpec, templateState } from './template/template-state.ts';
 
 /** What the webhooks ask before they judge a request; fits the ports of admission. */
 export function admissionReads(stores: AccessStores, client: Client) {

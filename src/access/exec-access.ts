@@ -1,10 +1,10 @@
 import { execAccessRequests } from '../api/access/exec-access-request.ts';
 import { type ExecAccessTemplateSpec, execAccessTemplates } from '../api/access/exec-access-template.ts';
 import type { AccessKind } from './access-kind.ts';
-import { childNameOf } from './child-names.ts';
-import { chooseExecPod, planExecAccess } from './exec-access-builder.ts';
-import { type AccessStores, byNamespace } from './stores.ts';
-import { targetKey } from './target.ts';
+import { childNameOf } from './builders/child-names.ts';
+import { chooseExecPod, planExecAccess } from './builders/exec-access-builder.ts';
+import { type AccessStores, byNamespace } from './stores/access-stores.ts';
+import { targetKey } from './template/target.ts';
 
 /** Access to a running pod of a workload; the pod is chosen once and pinned by uid. */
 export const execAccess = (stores: AccessStores): AccessKind<ExecAccessTemplateSpec> => ({

@@ -1,10 +1,10 @@
 import { podAccessRequests } from '../api/access/pod-access-request.ts';
 import { type PodAccessTemplateSpec, podAccessTemplates } from '../api/access/pod-access-template.ts';
 import type { AccessKind } from './access-kind.ts';
-import { childNameOf } from './child-names.ts';
-import { planPodAccess } from './pod-access-builder.ts';
-import type { AccessStores } from './stores.ts';
-import { targetKey } from './target.ts';
+import { childNameOf } from './builders/child-names.ts';
+import { planPodAccess } from './builders/pod-access-builder.ts';
+import type { AccessStores } from './stores/access-stores.ts';
+import { targetKey } from './template/target.ts';
 
 /** Access to a pod of one's own, made after a workload or written out in the template. */
 export const podAccess = (stores: AccessStores): AccessKind<PodAccessTemplateSpec> => ({

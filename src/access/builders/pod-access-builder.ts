@@ -1,0 +1,167 @@
+import type { GrantSubject } from '../../api/access/grant.ts';
+import { planHashAnnotation } from '../../api/access/names.ts';
+import { podAccessRequests } from '../../api/access/pod-access-request.ts';
+import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { pods } from '../../api/resources.ts';
+import { parseAccessCommand, renderAccessCommand } from '../policy/access-command.ts';
+import { isJsonObject, type JsonObject, ownValue } from '../policy/json-value.ts';
+import type { Violation } from '../policy/policy.ts';
+import type { WorkloadView } from '../stores/views.ts';
+import type { Planned } from './plan.ts';
+import { childMetadata, planChildren, type RequestIdentity } from './plan-children.ts';
+import { checkPodReach } from './pod-guard.ts';
+import { type MutatedTemplate, mutatePodTemplate, type PodTemplate } from './pod-template-mutation.ts';
+
+/** activeDeadlineSeconds is an int32. */
+const LONGEST_DEADLINE_S = 2 ** 31 - 1;
+
+export interface PodAccessInput {
+  readonly request: RequestIdentity;
+  readonly templateSpec: PodAccessTemplateSpec;
+  /** What `controllerTargetRef` names; not looked at when the template has none. */
+  readonly workload: WorkloadView | undefined;
+  readonly subjects: readonly GrantSubject[];
+  /** Granted time in milliseconds. */
+  readonly durationMs: number;
+}
+
+/**
+ * Plans a Pod of the requester's own, made after a workload or written out in the template, with the rights to exec into it.
+ * With both, the workload wins. Labels come only from the template's podLabels and patch; a ServiceAccount token is
+ * mounted only when the template's podSpec or patch asks for one, whatever the workload does.
+ */
+export function planPodAccess(input: PodAccessInput): Planned {
+  const { request, templateSpec, subjects } = input;
+  const source = sourceOf(input);
+  if ('refusal' in source) return source;
+  const mutated = mutate(source.podTemplate, templateSpec, source.fromWorkload);
+  if ('violation' in mutated) return { refusal: mutated.violation };
+  const { template } = mutated;
+  const original = source.fromWorkload ? ownValue(source.podTemplate, 'spec') : undefined;
+  const refusal = checkPodReach(template.spec, original) ?? checkMounts(template.spec) ?? checkMetadata(template);
+  if (refusal) return { refusal };
+  const pod = podOf(template, request, input.durationMs);
+  const unspeakable = checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
+  if (unspeakable) return { refusal: unspeakable };
+  const target = { name: pod.metadata.name };
+  return {
+    plan: planChildren({
+      request,
+      requestResource: podAccessRequests,
+      target,
+      subjects,
+      pod,
+      notes: mutated.lowered,
+    }),
+  };
+}
+
+type Source = { readonly podTemplate: unknown; readonly fromWorkload: boolean } | { readonly refusal: Violation };
+
+function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source {
+  const ref = templateSpec.controllerTargetRef;
+  if (!ref) {
+    if (templateSpec.podSpec) return { podTemplate: { spec: templateSpec.podSpec }, fromWorkload: false };
+    const message = 'the template has neither controllerTargetRef nor podSpec, so there is no pod to make; set one';
+    return { refusal: { code: 'MissingTarget', message, field: 'spec', status: 422 } };
+  }
+  if (workload) return { podTemplate: workload.podTemplate, fromWorkload: true };
+  const message = `${ref.kind} ${ref.name} does not exist in namespace ${request.namespace}; create it or correct the template`;
+  return { refusal: { code: 'TargetNotFound', message, field: 'spec.controllerTargetRef', status: 404 } };
+}
+
+function mutate(podTemplate: unknown, templateSpec: PodAccessTemplateSpec, fromWorkload: boolean): MutatedTemplate {
+  if (!fromWorkload) return mutatePodTemplate(podTemplate, undefined, templateSpec);
+  // Off before the patch runs, so that only the patch can switch it on.
+  const spec = ownValue(podTemplate, 'spec');
+  const tokenless =
+    isJsonObject(podTemplate) && isJsonObject(spec)
+      ? { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } }
+      : podTemplate;
+  return mutatePodTemplate(tokenless, templateSpec.controllerTargetMutationConfig, templateSpec);
+}
+
+function podOf({ metadata, spec }: PodTemplate, request: RequestIdentity, durationMs: number): KubeObject {
+  const ours = childMetadata(request, podAccessRequests);
+  const annotations = { ...stringsOf(metadata['annotations']) };
+  delete annotations[planHashAnnotation];
+  return {
+    apiVersion: apiVersionOf(pods),
+    kind: pods.kind,
+    metadata: {
+      ...ours,
+      labels: { ...stringsOf(metadata['labels']), ...ours.labels },
+      annotations,
+    },
+    spec: podSpecOf(spec, durationMs),
+  };
+}
+
+/** Ends by itself when we do not: the kubelet stops the pod once it has run for the granted time. */
+function podSpecOf(spec: JsonObject, durationMs: number): JsonObject {
+  const { nodeName: _, ephemeralContainers: __, ...kept } = spec;
+  const granted = Math.min(Math.max(1, Math.ceil(durationMs / 1000)), LONGEST_DEADLINE_S);
+  const own = kept['activeDeadlineSeconds'];
+  return {
+    ...kept,
+    automountServiceAccountToken: kept['automountServiceAccountToken'] === true,
+    activeDeadlineSeconds: typeof own === 'number' && own >= 1 ? Math.min(own, granted) : granted,
+  };
+}
+
+/** A StatefulSet's volumeClaimTemplates are no part of its pod template; said here, where the author can be told what to do. */
+function checkMounts(spec: PodTemplate['spec']): Violation | undefined {
+  const volumes = new Set(listOf(spec, 'volumes').map((volume) => ownValue(volume, 'name')));
+  for (const list of ['initContainers', 'containers']) {
+    for (const [index, container] of listOf(spec, list).entries()) {
+      for (const kind of ['volumeMounts', 'volumeDevices']) {
+        const mount = listOf(container, kind).find((each) => !volumes.has(ownValue(each, 'name')));
+        if (mount === undefined) continue;
+        const name = String(ownValue(mount, 'name')).slice(0, 63);
+        return {
+          code: 'InvalidPodTemplate',
+          message:
+            `spec.${list}[${index}].${kind} uses the volume ${JSON.stringify(name)}, which the pod template does not have ` +
+            '(volumeClaimTemplates are not copied); remove the mount or add a volume with patchSpecOperations',
+          field: 'spec.controllerTargetMutationConfig.patchSpecOperations',
+          status: 422,
+        };
+      }
+    }
+  }
+  return undefined;
+}
+
+function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
+  for (const field of ['labels', 'annotations']) {
+    const map = metadata[field];
+    if (map === undefined || map === null) continue;
+    if (isJsonObject(map) && Object.values(map).every((value) => typeof value === 'string')) continue;
+    const message = `metadata.${field} of the access pod must be a map of strings; correct the template's podLabels, podAnnotations or patch`;
+    return { code: 'InvalidPodTemplate', message, field: `metadata.${field}`, status: 422 };
+  }
+  return undefined;
+}
+
+/** A command that cannot be told is found now, not when the pod is running already. */
+function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject): Violation | undefined {
+  if (accessCommand === undefined) return undefined;
+  const parsed = parseAccessCommand(accessCommand);
+  if ('refusal' in parsed) return parsed.refusal;
+  const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
+  const rendered = renderAccessCommand(parsed.command, { name, namespace, labels, annotations });
+  return 'refusal' in rendered ? rendered.refusal : undefined;
+}
+
+function listOf(object: unknown, field: string): unknown[] {
+  const value = ownValue(object, field);
+  return Array.isArray(value) ? value : [];
+}
+
+function stringsOf(map: unknown): Record<string, string> {
+  if (!isJsonObject(map)) return {};
+  return Object.fromEntries(
+    Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}

@@ -1,0 +1,113 @@
+import { quote } from '../../kit/errors.ts';
+import { isJsonObject, type JsonObject, ownValue } from '../policy/json-value.ts';
+import type { Violation } from '../policy/policy.ts';
+
+/**
+ * Refuses an access pod that reaches further than the pods it is made after: privileged containers, added capabilities, host
+ * namespaces, ports and paths, another ServiceAccount, a node of choice. It looks at the result, not at the patch that led there.
+ * `source` is the workload's own pod spec; undefined for a template that writes its pod out, which then may have none of these.
+ */
+export function checkPodReach(podSpec: JsonObject, source: unknown): Violation | undefined {
+  for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
+    if (isSet(podSpec[field]) && !isSet(ownValue(source, field))) return refuse(`spec.${field}`, 'is set');
+  }
+  if (isSet(podSpec['nodeName']) && podSpec['nodeName'] !== ownValue(source, 'nodeName')) {
+    return refuse('spec.nodeName', 'picks a node past the scheduler; use nodeSelector');
+  }
+  const account = serviceAccountOf(podSpec);
+  if (account !== serviceAccountOf(source)) {
+    return refuse(
+      'spec.serviceAccountName',
+      `is ${shown(account)}, not ${shown(serviceAccountOf(source))} as in the source`,
+    );
+  }
+  return (
+    checkHostPaths(podSpec, source) ??
+    checkHostProcess(podSpec, source, 'spec.securityContext') ??
+    checkContainers(podSpec, source)
+  );
+}
+
+function checkHostPaths(podSpec: JsonObject, source: unknown): Violation | undefined {
+  const known = new Set(hostPathsOf(source).map(({ path }) => path));
+  const added = hostPathsOf(podSpec).find(({ path }) => !known.has(path));
+  return added && refuse(`spec.volumes[${added.index}].hostPath`, `mounts ${shown(added.path)} of the node`);
+}
+
+function hostPathsOf(podSpec: unknown): { index: number; path: unknown }[] {
+  return listOf(podSpec, 'volumes').flatMap((volume, index) => {
+    const hostPath = ownValue(volume, 'hostPath');
+    return hostPath === undefined || hostPath === null ? [] : [{ index, path: ownValue(hostPath, 'path') }];
+  });
+}
+
+function checkContainers(podSpec: JsonObject, source: unknown): Violation | undefined {
+  for (const list of ['initContainers', 'containers']) {
+    const originals = listOf(source, list);
+    for (const [index, container] of listOf(podSpec, list).entries()) {
+      const name = ownValue(container, 'name');
+      const original = originals.find((candidate) => ownValue(candidate, 'name') === name);
+      const violation = checkContainer(container, original, `spec.${list}[${index}]`);
+      if (violation) return violation;
+    }
+  }
+  return undefined;
+}
+
+function checkContainer(container: unknown, original: unknown, where: string): Violation | undefined {
+  const [context, before] = [ownValue(container, 'securityContext'), ownValue(original, 'securityContext')];
+  if (isSet(ownValue(context, 'privileged')) && !isSet(ownValue(before, 'privileged'))) {
+    return refuse(`${where}.securityContext.privileged`, 'is set');
+  }
+  const had = listOf(ownValue(before, 'capabilities'), 'add');
+  const added = listOf(ownValue(context, 'capabilities'), 'add').find((capability) => !had.includes(capability));
+  if (added !== undefined) return refuse(`${where}.securityContext.capabilities.add`, `adds ${shown(added)}`);
+  const hostPorts = hostPortsOf(original);
+  const port = hostPortsOf(container).find((candidate) => !hostPorts.includes(candidate));
+  if (port !== undefined) return refuse(`${where}.ports`, `takes port ${shown(port)} of the node`);
+  return checkHostProcess(container, original, `${where}.securityContext`);
+}
+
+/** The privileged of Windows. */
+function checkHostProcess(holder: unknown, original: unknown, where: string): Violation | undefined {
+  const hostProcessOf = (value: unknown): unknown =>
+    ownValue(ownValue(ownValue(value, 'securityContext'), 'windowsOptions'), 'hostProcess');
+  if (!isSet(hostProcessOf(holder)) || isSet(hostProcessOf(original))) return undefined;
+  return refuse(`${where}.windowsOptions.hostProcess`, 'is set');
+}
+
+const hostPortsOf = (container: unknown): unknown[] =>
+  listOf(container, 'ports')
+    .map((port) => ownValue(port, 'hostPort'))
+    .filter(isSet);
+
+/** The deprecated `serviceAccount` counts where `serviceAccountName` is absent, as in the API server. */
+function serviceAccountOf(podSpec: unknown): unknown {
+  const name = ownValue(podSpec, 'serviceAccountName');
+  if (isSet(name)) return name;
+  const alias = ownValue(podSpec, 'serviceAccount');
+  return isSet(alias) ? alias : 'default';
+}
+
+function listOf(object: unknown, field: string): unknown[] {
+  const value = ownValue(object, field);
+  return Array.isArray(value) ? value : [];
+}
+
+/** Neither absent nor the zero value. */
+const isSet = (value: unknown): boolean =>
+  value !== undefined && value !== null && value !== false && value !== '' && value !== 0;
+
+const shown = (value: unknown): string =>
+  typeof value === 'string' ? quote(value) : isJsonObject(value) ? 'an object' : String(value);
+
+function refuse(field: string, why: string): Violation {
+  return {
+    code: 'PodReachesTooFar',
+    message:
+      `${field} of the access pod ${why}; an access pod may not reach further than the pods of its workload ` +
+      '(a podSpec: than an ordinary pod with the default ServiceAccount)',
+    field,
+    status: 403,
+  };
+}

@@ -1,0 +1,143 @@
+import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
+import { quote } from '../../kit/errors.ts';
+import { copyJson, isJsonObject, type JsonObject, ownValue } from '../policy/json-value.ts';
+import type { Violation } from '../policy/policy.ts';
+import { applyJsonPatch } from './json-patch.ts';
+import { capResources, type ResourceCaps } from './resource-caps.ts';
+
+/** A PodTemplateSpec that has a metadata object and a spec with at least one container. */
+export interface PodTemplate extends JsonObject {
+  metadata: JsonObject;
+  spec: JsonObject & { containers: JsonObject[] };
+}
+
+export type MutatedTemplate =
+  | {
+      readonly template: PodTemplate /** What the caps lowered, one clause each. */;
+      readonly lowered: readonly string[];
+    }
+  | { readonly violation: Violation };
+
+const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
+const CONFIG = 'spec.controllerTargetMutationConfig';
+
+/**
+ * The pod template of an access pod: a copy of the workload's, changed in this order: what is not kept is removed, annotations,
+ * node selector, labels, command, args, resources, env, the JSON patch, and last the caps, which no patch gets around.
+ * The workload's labels are always removed, with and without a config, so that no Service finds the pod.
+ * Takes any value as the template and changes none of its inputs.
+ */
+export function mutatePodTemplate(
+  podTemplate: unknown,
+  config: ControllerTargetMutationConfig | undefined,
+  caps: ResourceCaps,
+): MutatedTemplate {
+  const copied = copyTemplate(podTemplate, 'the pod template');
+  if ('violation' in copied) return copied;
+  const violation = config ? applyConfig(copied.template, config) : withoutConfig(copied.template);
+  if (violation) return { violation };
+  const operations: unknown = config ? ownValue(config, 'patchSpecOperations') : undefined;
+  const patched = patch(copied.template, operations);
+  if ('violation' in patched) return patched;
+  const capped = capResources(patched.template.spec, caps);
+  return 'violation' in capped ? capped : { template: patched.template, lowered: capped.lowered };
+}
+
+function withoutConfig(template: PodTemplate): undefined {
+  delete template.metadata['labels'];
+  delete template.spec['terminationGracePeriodSeconds'];
+}
+
+function applyConfig(template: PodTemplate, config: ControllerTargetMutationConfig): Violation | undefined {
+  const copied = copyJson(config);
+  if ('problem' in copied) return invalid('InvalidMutationConfig', CONFIG, copied.problem);
+  const own = (field: keyof ControllerTargetMutationConfig): unknown => ownValue(copied.value, field);
+  const { metadata, spec } = template;
+
+  const resolved = defaultContainer(template, own('defaultContainerName'));
+  if ('violation' in resolved) return resolved.violation;
+  const found = resolved.container;
+  if (own('keepTerminationGracePeriod') !== true) delete spec['terminationGracePeriodSeconds'];
+  if (own('keepLivenessProbe') !== true) delete found['livenessProbe'];
+  if (own('keepReadinessProbe') !== true) delete found['readinessProbe'];
+  if (own('keepStartupProbe') !== true) delete found['startupProbe'];
+  if (own('keepTopologySpreadConstraints') !== true) delete spec['topologySpreadConstraints'];
+  if (own('purgeAnnotations') === true) delete metadata['annotations'];
+
+  merge(metadata, 'annotations', own('podAnnotations'));
+  merge(spec, 'nodeSelector', own('nodeSelector'));
+  delete metadata['labels'];
+  merge(metadata, 'labels', own('podLabels'));
+
+  const [command, args, env, resources] = [own('command'), own('args'), own('env'), own('resources')];
+  if (Array.isArray(command)) {
+    found['command'] = command;
+    found['args'] = [];
+  }
+  if (Array.isArray(args)) found['args'] = args;
+  if (isJsonObject(resources) && Object.keys(resources).length > 0) found['resources'] = resources;
+  if (Array.isArray(env) && env.length > 0) {
+    found['env'] = [...(Array.isArray(found['env']) ? found['env'] : []), ...env];
+  }
+  return undefined;
+}
+
+type ResolvedContainer = { readonly container: JsonObject } | { readonly violation: Violation };
+
+/** By the config, else by the annotation that kubectl reads too, else the first. A name that no container has is an error. */
+function defaultContainer(template: PodTemplate, configured: unknown): ResolvedContainer {
+  const { containers } = template.spec;
+  const annotated = ownValue(ownValue(template.metadata, 'annotations'), DEFAULT_CONTAINER);
+  const byConfig = typeof configured === 'string' && configured !== '';
+  const name = byConfig ? configured : annotated;
+  if (typeof name !== 'string' || name === '') return { container: containers[0] ?? {} };
+  const found = containers.find((container) => ownValue(container, 'name') === name);
+  if (found) return { container: found };
+  const names = containers.map((container) => String(ownValue(container, 'name'))).join(', ');
+  const source = byConfig ? `${CONFIG}.defaultContainerName` : `the annotation ${DEFAULT_CONTAINER} of the workload`;
+  const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}`;
+  return { violation: { code: 'ContainerNotFound', message, field: `${CONFIG}.defaultContainerName`, status: 422 } };
+}
+
+/** Adds entries to the map at `field`, which may be absent; anything that is no map is replaced. */
+function merge(object: JsonObject, field: string, entries: unknown): void {
+  if (!isJsonObject(entries) || Object.keys(entries).length === 0) return;
+  const map = isJsonObject(object[field]) ? object[field] : {};
+  for (const key of Object.keys(entries)) map[key] = entries[key];
+  object[field] = map;
+}
+
+function patch(template: PodTemplate, operations: unknown): CopiedTemplate {
+  if (!Array.isArray(operations) || operations.length === 0) return { template };
+  const patched = applyJsonPatch(template, operations);
+  return 'violation' in patched
+    ? patched
+    : copyTemplate(patched.document, 'after patchSpecOperations the pod template');
+}
+
+type CopiedTemplate = { readonly template: PodTemplate } | { readonly violation: Violation };
+
+/** A copy that shares nothing with `value`, checked as far as the rest relies on its shape. */
+function copyTemplate(value: unknown, what: string): CopiedTemplate {
+  const unusable = (why: string): { readonly violation: Violation } => ({
+    violation: { code: 'InvalidPodTemplate', message: `${what} ${why}`, status: 422 },
+  });
+  const copied = copyJson(value);
+  if ('problem' in copied) return unusable(copied.problem);
+  const spec = ownValue(copied.value, 'spec');
+  if (!isJsonObject(copied.value) || !isJsonObject(spec)) return unusable('has no spec');
+  const containers = ownValue(spec, 'containers');
+  if (!Array.isArray(containers) || containers.length === 0) return unusable('has no containers');
+  if (!containers.every(isJsonObject)) return unusable('has a container that is not an object');
+  const metadata = ownValue(copied.value, 'metadata');
+  return {
+    template: { ...copied.value, metadata: isJsonObject(metadata) ? metadata : {}, spec: { ...spec, containers } },
+  };
+}
+
+const invalid = (code: string, field: string, why: string): Violation => ({
+  code,
+  message: `${field} ${why}`,
+  field,
+  status: 422,
+});

@@ -1,0 +1,135 @@
+import type { Grant } from '../../api/access/grant.ts';
+import { keyOf } from '../../api/object.ts';
+import { subjectsOf } from '../../grants/subjects.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { formatTime, parseTime } from '../../kit/clock.ts';
+import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
+import type { Client } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { AccessKind } from '../access-kind.ts';
+import { alreadyHolds } from '../admission-reads.ts';
+import type { Plan } from '../builders/plan.ts';
+import { chooseDuration } from '../policy/duration-choice.ts';
+import { firstViolation, type Violation } from '../policy/policy.ts';
+import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
+import type { RequestView, TemplateView } from '../stores/views.ts';
+import { type TemplateSpec, templateState } from '../template/template-state.ts';
+import { deniedStatus, grantedStatus } from './request-status.ts';
+import type { StatusWriter } from './status-writer.ts';
+import type { Trail } from './trail.ts';
+
+export type Decision =
+  | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
+  | { readonly kind: 'denied' }
+  /** A template or target is not known yet; a watch will tell. */
+  | { readonly kind: 'waiting' };
+
+const hourMs = 3_600_000;
+
+/** Stands in for the stamp of a request that was made while the webhooks were away; no rule book lets it pass. */
+const nobody = { username: '', uid: '', groups: [] };
+
+/** Turns an undecided request into a grant or a terminal no. Either is one status write, fenced by the request's resourceVersion. */
+export class Decider {
+  readonly #kind: AccessKind;
+  readonly #client: Client;
+  readonly #clock: Clock;
+  readonly #status: StatusWriter;
+  readonly #trail: Trail;
+
+  constructor(deps: { kind: AccessKind; client: Client; clock: Clock; status: StatusWriter; trail: Trail }) {
+    this.#kind = deps.kind;
+    this.#client = deps.client;
+    this.#clock = deps.clock;
+    this.#status = deps.status;
+    this.#trail = deps.trail;
+  }
+
+  /** When the request ends, epoch ms: the grant's deadline; without a grant its creation plus what it asked for, 1 h when that cannot be read. */
+  endOf(request: RequestView): number {
+    const granted = request.grant && parseTime(request.grant.expiresAt);
+    if (granted !== undefined) return granted;
+    const asked = request.spec.duration === undefined ? undefined : parseGoDuration(request.spec.duration);
+    return request.createdAtMs + (asked && 'ns' in asked && asked.ns > 0n ? toMilliseconds(asked.ns) : hourMs);
+  }
+
+  async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
+    const template = this.#kind.templates.get(keyOf({ namespace: request.namespace, name: request.spec.templateName }));
+    if (!template) return this.#withoutTemplate(request, signal);
+    const state = templateState(template);
+    if (state.found && state.observedGeneration !== state.generation) return { kind: 'waiting' };
+
+    const violation = await this.#refusal(request, template, signal);
+    if (violation) return this.#deny(request, violation, signal);
+    const duration = chooseDuration(request.spec.duration, template.spec.accessConfig);
+    if ('code' in duration) return this.#deny(request, duration, signal);
+
+    const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? nobody);
+    const planned = this.#kind.plan(request, template, { subjects, durationMs: duration.grantedMs });
+    if ('waiting' in planned) return { kind: 'waiting' };
+    if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
+
+    const grant = this.#grant(request, template, planned.plan, duration.grantedMs);
+    const status = grantedStatus(request, grant, duration.message, this.#clock.now());
+    return { kind: 'granted', request: await this.#status.write(request, status, signal), plan: planned.plan };
+  }
+
+  async #refusal(
+    request: RequestView,
+    template: TemplateView<TemplateSpec>,
+    signal: AbortSignal,
+  ): Promise<Violation | undefined> {
+    const caller = request.spec.requester ?? nobody;
+    const byGroup = isEligibleByGroup(caller, template.spec.accessConfig.allowedGroups);
+    return firstViolation(grantPolicy, {
+      operation: 'CREATE',
+      kind: this.#kind.requestKind,
+      namespace: request.namespace,
+      name: request.name,
+      templateName: request.spec.templateName,
+      caller,
+      spec: request.spec,
+      template: templateState(template),
+      alreadyHolds:
+        !byGroup && caller.username !== '' && (await alreadyHolds(this.#client, caller, request.namespace, signal)),
+    });
+  }
+
+  /** The store may lag behind a template made a moment ago, so only a live read may say that there is none. */
+  async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
+    const name = { namespace: request.namespace, name: request.spec.templateName };
+    try {
+      await this.#client.get(this.#kind.templateResource, name, { signal });
+      return { kind: 'waiting' };
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      const message = `${this.#kind.templateKind} ${keyOf(name)} does not exist`;
+      return this.#deny(
+        request,
+        { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 },
+        signal,
+      );
+    }
+  }
+
+  async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<Decision> {
+    await this.#status.write(request, deniedStatus(request, violation, this.#clock.now()), signal);
+    this.#trail.denied(request, violation);
+    return { kind: 'denied' };
+  }
+
+  #grant(request: RequestView, template: TemplateView<unknown>, plan: Plan, grantedMs: number): Grant {
+    return {
+      template: {
+        kind: this.#kind.templateKind,
+        name: template.name,
+        uid: template.uid,
+        generation: template.generation,
+      },
+      subjects: plan.subjects,
+      pod: plan.target,
+      planHash: plan.hash,
+      expiresAt: formatTime(request.createdAtMs + grantedMs),
+    };
+  }
+}

@@ -1,0 +1,106 @@
+import type { Grant } from '../../api/access/grant.ts';
+import { type RequestCondition, requestConditions } from '../../api/access/names.ts';
+import type { RequestChild } from '../../api/access/status.ts';
+import type { Condition } from '../../api/object.ts';
+import { allTrue, type Finding, failure, mergeConditions, sameConditions, success } from '../conditions.ts';
+import type { Violation } from '../policy/policy.ts';
+import type { PodView, RequestView } from '../stores/views.ts';
+
+/** The whole status of a request as one merge patch writes it. */
+export interface RequestStatus {
+  readonly grant?: Grant;
+  readonly podName?: string;
+  readonly children?: readonly RequestChild[];
+  readonly conditions: readonly Condition[];
+  readonly ready: boolean;
+  readonly accessMessage?: string;
+}
+
+/** After the decision: the grant is fixed, nothing exists yet. */
+export function grantedStatus(
+  request: RequestView,
+  grant: Grant,
+  durationMessage: string,
+  nowMs: number,
+): RequestStatus {
+  return {
+    grant,
+    podName: grant.pod.name,
+    ...withConditions(request, nowMs, [
+      success(
+        'TargetTemplateExists',
+        `${grant.template.kind} ${grant.template.name}, generation ${grant.template.generation}`,
+      ),
+      success('AccessDurationsValid', durationMessage),
+      success('AccessStillValid', `until ${grant.expiresAt}`),
+    ]),
+  };
+}
+
+/** Which condition tells of a refusal; the rest are told by `AccessResourcesCreated`. */
+const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, string]>> = {
+  TemplateNotFound: ['TargetTemplateExists', 'NotFound'],
+  TemplateNotReady: ['TargetTemplateExists', 'TemplateNotReady'],
+  InvalidDuration: ['AccessDurationsValid', 'NotAcceptable'],
+};
+
+/** A terminal no, before or after the grant was fixed. */
+export function deniedStatus(request: RequestView, violation: Violation, nowMs: number): RequestStatus {
+  const [type, reason] = conditionOfCode[violation.code] ?? (['AccessResourcesCreated', violation.code] as const);
+  return withConditions(request, nowMs, [failure(type, reason, violation.message)]);
+}
+
+/** True once a terminal no is recorded; `AccessResourcesReady` alone may be False for a while. */
+export function isDenied(request: RequestView): boolean {
+  return request.conditions.some(
+    (condition) =>
+      condition.status === 'False' && condition.type !== 'AccessResourcesReady' && condition.type !== 'AccessMessage',
+  );
+}
+
+export interface Progress {
+  readonly children: readonly RequestChild[];
+  /** The pod as the store has it; undefined when it has not been seen yet. */
+  readonly pod: PodView | undefined;
+  /** The rendered access message, or why there is none. */
+  readonly accessMessage: { readonly text: string } | { readonly refusal: Violation };
+}
+
+/** While the grant lives: what exists, whether the pod can be used, and how. */
+export function progressStatus(request: RequestView, progress: Progress, nowMs: number): RequestStatus {
+  const usable = progress.pod?.ready === true;
+  const findings: Finding<RequestCondition>[] = [
+    success('AccessResourcesCreated', progress.children.map((child) => `${child.kind} ${child.name}`).join(', ')),
+    usable
+      ? success('AccessResourcesReady', `Pod ${progress.pod.name} is ready`)
+      : failure('AccessResourcesReady', 'NotYetReady', progress.pod?.waiting || 'the Pod has not been reported yet'),
+  ];
+  if (!usable) return { children: progress.children, ...withConditions(request, nowMs, findings) };
+  if ('refusal' in progress.accessMessage) {
+    findings.push(
+      failure('AccessMessage', progress.accessMessage.refusal.code, progress.accessMessage.refusal.message),
+    );
+    return { children: progress.children, ...withConditions(request, nowMs, findings) };
+  }
+  findings.push(success('AccessMessage', progress.accessMessage.text));
+  return {
+    children: progress.children,
+    accessMessage: progress.accessMessage.text,
+    ...withConditions(request, nowMs, findings),
+  };
+}
+
+/** True when writing `next` would change nothing that anybody reads. */
+export function isUnchanged(request: RequestView, next: RequestStatus): boolean {
+  const childrenKnown = next.children === undefined || next.children.length === request.children.length;
+  return childrenKnown && request.ready === next.ready && sameConditions(request.conditions, next.conditions);
+}
+
+function withConditions(
+  request: RequestView,
+  nowMs: number,
+  findings: readonly Finding<RequestCondition>[],
+): Pick<RequestStatus, 'conditions' | 'ready'> {
+  const conditions = mergeConditions(request, findings, nowMs);
+  return { conditions, ready: allTrue(conditions, Object.values(requestConditions)) };
+}

@@ -1,0 +1,120 @@
+import type { Grant } from '../../api/access/grant.ts';
+import { revokeFinalizer } from '../../api/access/names.ts';
+import type { RequestChild } from '../../api/access/status.ts';
+import { keyOf, type Resource } from '../../api/object.ts';
+import { pods, roleBindings, roles } from '../../api/resources.ts';
+import { done, type Result } from '../../engine/result.ts';
+import type { Applier } from '../../grants/applier.ts';
+import type { Client } from '../../kube/client.ts';
+import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
+import type { Store } from '../../kube/store.ts';
+import type { AccessKind } from '../access-kind.ts';
+import type { PodView, RequestView } from '../stores/views.ts';
+import type { Ending, Trail } from './trail.ts';
+
+/** What lets the requester in goes first. */
+const revocationOrder = [
+  ['RoleBinding', roleBindings],
+  ['Role', roles],
+  ['Pod', pods],
+] as const satisfies readonly (readonly [RequestChild['kind'], Resource])[];
+
+/** Ends grants: children first, then the request, then our hold on it. Every step may be repeated. */
+export class Revoker {
+  readonly #deps: RevokerDeps;
+  /** uids of requests whose children are gone, so that the events of our own deletes cause no further calls. */
+  readonly #closed = new Set<string>();
+
+  constructor(deps: RevokerDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Why a live grant has nothing to stand on any more: its template or its pod is gone. A store may lag behind, so a live read has
+   * the last word before anything is taken away.
+   */
+  async lostItsGround(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
+    const { kind } = this.#deps;
+    const template = { namespace: request.namespace, name: grant.template.name };
+    if (kind.templates.get(keyOf(template))?.uid !== grant.template.uid) {
+      if (await this.#isGone(kind.templateResource, template, grant.template.uid, signal)) return 'TemplateDeleted';
+    }
+    const podUid = grant.pod.uid ?? request.children.find((child) => child.kind === 'Pod')?.uid;
+    const pod = { namespace: request.namespace, name: grant.pod.name };
+    if (podUid !== undefined && this.#deps.pods.get(keyOf(pod))?.uid !== podUid) {
+      if (await this.#isGone(pods, pod, podUid, signal)) return 'TargetPodGone';
+    }
+    return undefined;
+  }
+
+  async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
+    if (request.grant && !this.#closed.has(request.uid)) {
+      await this.closeChildren(request, signal);
+      this.#closed.add(request.uid);
+      this.#deps.trail.revoked(request, ending);
+    }
+    if (!request.deleting) {
+      await this.#deps.client
+        .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
+        .catch(unlessReplaced);
+    }
+    await this.#letGo(request, signal);
+    return done;
+  }
+
+  /** Deletes every child that exists; an object of the same name that is not ours stays. */
+  async closeChildren(request: RequestView, signal: AbortSignal): Promise<void> {
+    for (const [kind, resource] of revocationOrder) {
+      const child = request.children.find((candidate) => candidate.kind === kind);
+      const name = child?.name ?? this.#deps.kind.childName(request);
+      if (kind === 'Pod' && !this.#deps.kind.createsPod) continue;
+      const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
+      await this.#deps.applier.delete(resource, { namespace: request.namespace, name }, owner, signal);
+    }
+  }
+
+  forget(uid: string): void {
+    this.#closed.delete(uid);
+  }
+
+  async #isGone(
+    resource: Resource,
+    name: { namespace: string; name: string },
+    uid: string,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    try {
+      return (await this.#deps.client.get(resource, name, { signal })).metadata.uid !== uid;
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      throw error;
+    }
+  }
+
+  /** Takes our finalizer off, whatever others hang on to. */
+  async #letGo(request: RequestView, signal: AbortSignal): Promise<void> {
+    const index = request.finalizers.indexOf(revokeFinalizer);
+    if (index < 0) return;
+    const path = `/metadata/finalizers/${index}`;
+    const ops = [
+      { op: 'test', path: '/metadata/uid', value: request.uid },
+      { op: 'test', path, value: revokeFinalizer },
+      { op: 'remove', path },
+    ] as const;
+    await this.#deps.client.jsonPatch(this.#deps.kind.requestResource, request, ops, { signal }).catch(unlessReplaced);
+  }
+}
+
+export interface RevokerDeps {
+  readonly kind: AccessKind;
+  readonly pods: Store<PodView>;
+  readonly client: Client;
+  readonly applier: Applier;
+  readonly trail: Trail;
+}
+
+/** The object is gone, or another one has its name: nothing of ours is left to do. */
+function unlessReplaced(error: unknown): void {
+  const replaced = isNotFound(error) || isConflict(error) || (error instanceof ApiError && error.code === 422);
+  if (!replaced) throw error;
+}

@@ -1,0 +1,105 @@
+import { apiVersionOf, type Resource } from '../../api/object.ts';
+import type { Journal } from '../../audit/journal.ts';
+import type { AuditRecord } from '../../audit/record.ts';
+import { describe } from '../../kit/errors.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { Log } from '../../observe/log.ts';
+import type { Violation } from '../policy/policy.ts';
+import type { RequestView } from '../stores/views.ts';
+
+/** Why a grant ended. */
+export type Ending = 'Expired' | 'Deleted' | 'TemplateDeleted' | 'TargetPodGone' | 'NotGranted';
+
+const endingTexts: Readonly<Record<Ending, string>> = {
+  Expired: 'the time granted is over',
+  Deleted: 'the request was deleted',
+  TemplateDeleted: 'its template was deleted',
+  TargetPodGone: 'its pod is gone; make a new request for another one',
+  NotGranted: 'the grant could not be completed',
+};
+
+/** What the controllers tell about requests: the audit line, the Event and the log line of each step in a grant's life. */
+export class Trail {
+  readonly #journal: Journal;
+  readonly #events: EventRecorder;
+  readonly #log: Log;
+  readonly #resource: Resource;
+
+  constructor(deps: { journal: Journal; events: EventRecorder; log: Log; requestResource: Resource }) {
+    this.#journal = deps.journal;
+    this.#events = deps.events;
+    this.#log = deps.log;
+    this.#resource = deps.requestResource;
+  }
+
+  /** Resolves once the journal holds the record; nothing may be opened before. Rejects with `AuditUnavailable`. */
+  async granted(request: RequestView): Promise<void> {
+    await this.#journal.append(this.#record(request, 'grant', 'granted'));
+    this.#event(
+      request,
+      'Normal',
+      'AccessGranted',
+      `${request.spec.requester?.username} may use pod ${request.grant?.pod.name} until ${request.grant?.expiresAt}`,
+    );
+  }
+
+  /** Told after the fact: closing access never waits for the journal. */
+  revoked(request: RequestView, ending: Ending): void {
+    this.#appendLater({
+      ...this.#record(request, 'revocation', 'revoked'),
+      code: ending,
+      message: endingTexts[ending],
+    });
+    this.#event(
+      request,
+      'Normal',
+      ending === 'Expired' ? 'AccessExpired' : 'AccessRevoked',
+      `access revoked: ${endingTexts[ending]}`,
+    );
+  }
+
+  denied(request: RequestView, violation: Violation): void {
+    this.#appendLater({
+      ...this.#record(request, 'grant', 'denied'),
+      code: violation.code,
+      message: violation.message,
+    });
+    this.#event(request, 'Warning', violation.code, violation.message);
+  }
+
+  #appendLater(record: AuditRecord): void {
+    this.#journal.append(record).catch((error: unknown) => {
+      this.#log.error('audit line lost', {
+        event: record.event,
+        verdict: record.verdict,
+        object: record.what.name,
+        error: describe(error),
+      });
+    });
+  }
+
+  #record(request: RequestView, event: AuditRecord['event'], verdict: AuditRecord['verdict']): AuditRecord {
+    const { requester } = request.spec;
+    return {
+      event,
+      verdict,
+      who: { user: requester?.username ?? '', uid: requester?.uid ?? '', groups: requester?.groups ?? [] },
+      what: {
+        operation: event === 'grant' ? 'GRANT' : 'REVOKE',
+        apiVersion: apiVersionOf(this.#resource),
+        kind: this.#resource.kind,
+        namespace: request.namespace,
+        name: request.name,
+        uid: request.uid,
+      },
+      template: request.spec.templateName,
+      ...(request.grant ? { pod: request.grant.pod.name, expiresAt: request.grant.expiresAt } : {}),
+    };
+  }
+
+  #event(request: RequestView, type: 'Normal' | 'Warning', reason: string, note: string): void {
+    const { namespace, name, uid } = request;
+    const regarding = { apiVersion: apiVersionOf(this.#resource), kind: this.#resource.kind, namespace, name, uid };
+    this.#events.record({ regarding, type, reason, action: 'Access', note });
+  }
+}

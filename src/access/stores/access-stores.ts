@@ -1,0 +1,103 @@
+import { execAccessRequests } from '../../api/access/exec-access-request.ts';
+import {
+  type ExecAccessTemplateSpec,
+  execAccessTemplates,
+  readExecAccessTemplate,
+} from '../../api/access/exec-access-template.ts';
+import { requestLabel } from '../../api/access/names.ts';
+import { podAccessRequests } from '../../api/access/pod-access-request.ts';
+import {
+  type PodAccessTemplateSpec,
+  podAccessTemplates,
+  readPodAccessTemplate,
+} from '../../api/access/pod-access-template.ts';
+import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../api/object.ts';
+import { daemonSets, deployments, pods, rollouts, statefulSets } from '../../api/resources.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Projected, Store, StoreSpec } from '../../kube/store.ts';
+import { type TargetedSpec, targetKey } from '../template/target.ts';
+import { viewPod } from './pod-view.ts';
+import { viewRequest } from './request-view.ts';
+import { viewTemplate } from './template-view.ts';
+import type { PodView, RequestView, TemplateView, WorkloadView } from './views.ts';
+import { viewWorkload } from './workload-view.ts';
+
+/** Live copies of everything that decisions about access are made from. */
+export interface AccessStores {
+  readonly podTemplates: Store<TemplateView<PodAccessTemplateSpec>>;
+  readonly execTemplates: Store<TemplateView<ExecAccessTemplateSpec>>;
+  readonly podRequests: Store<RequestView>;
+  readonly execRequests: Store<RequestView>;
+  readonly pods: Store<PodView>;
+  readonly workloads: readonly Store<WorkloadView>[];
+  /** The workload under a `targetKey`. */
+  workload(key: string): WorkloadView | undefined;
+  readonly all: readonly Store<Projected>[];
+}
+
+/** Indexes of request stores. */
+export const byTemplate = 'template';
+export const byUid = 'uid';
+export const byPod = 'pod';
+/** Index of template stores: `targetKey`. */
+export const byTarget = 'target';
+/** Index of the pod store. */
+export const byNamespace = 'namespace';
+
+export const projectPodTemplate = viewTemplate<PodAccessTemplateSpec>(readPodAccessTemplate);
+export const projectExecTemplate = viewTemplate<ExecAccessTemplateSpec>(readExecAccessTemplate);
+
+export function openAccessStores(cluster: Cluster): AccessStores {
+  const open = <T extends Projected>(spec: StoreSpec<T>): Store<T> => cluster.watch(spec).store;
+  const workloads = [deployments, statefulSets, daemonSets, rollouts].map((resource) =>
+    open({ resource, project: viewWorkload(apiVersionOf(resource), resource.kind), optional: resource === rollouts }),
+  );
+  const stores = {
+    podTemplates: open(templateSpec(podAccessTemplates, projectPodTemplate)),
+    execTemplates: open(
+      templateSpec(execAccessTemplates, viewTemplate<ExecAccessTemplateSpec>(readExecAccessTemplate)),
+    ),
+    podRequests: open(requestSpec(podAccessRequests)),
+    execRequests: open(requestSpec(execAccessRequests)),
+    pods: open({ resource: pods, project: viewPod, indexes: { [byNamespace]: (pod: PodView) => [pod.namespace] } }),
+  };
+  const workloadsByKind = new Map(workloads.map((store) => [store.resource.kind, store]));
+  return {
+    ...stores,
+    workloads,
+    workload(key) {
+      const slash = key.indexOf('/');
+      return workloadsByKind.get(key.slice(0, slash))?.get(key.slice(slash + 1));
+    },
+    all: [...Object.values(stores), ...workloads],
+  };
+}
+
+function templateSpec<Spec extends TargetedSpec>(
+  resource: Resource,
+  project: (object: KubeObject) => TemplateView<Spec> | undefined,
+): StoreSpec<TemplateView<Spec>> {
+  const target = ({ spec, namespace }: TemplateView<Spec>): string[] =>
+    spec.controllerTargetRef ? [targetKey(spec.controllerTargetRef, namespace)] : [];
+  return { resource, project, indexes: { [byTarget]: target } };
+}
+
+function requestSpec(resource: Resource): StoreSpec<RequestView> {
+  return {
+    resource,
+    // List items come without kind, which tells the two kinds apart.
+    project: (object) => viewRequest({ ...object, kind: resource.kind }),
+    indexes: {
+      [byUid]: (request) => [request.uid],
+      [byTemplate]: ({ namespace, spec }) => [keyOf({ namespace, name: spec.templateName })],
+      [byPod]: ({ namespace, grant }) => (grant ? [keyOf({ namespace, name: grant.pod.name })] : []),
+    },
+  };
+}
+
+/** The requests that a change of `pod` may concern: the one it was made for, and those that were granted access to it. */
+export function requestsOfPod(requests: Store<RequestView>, pod: PodView): string[] {
+  const owner = pod.labels[requestLabel];
+  const owned = owner === undefined ? [] : requests.byIndex(byUid, owner);
+  return [...new Set([...owned, ...requests.byIndex(byPod, pod.key)].map((request) => request.key))];
+}

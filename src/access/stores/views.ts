@@ -1,0 +1,61 @@
+import type { ExecAccessRequestSpec } from '../../api/access/exec-access-request.ts';
+import type { Grant } from '../../api/access/grant.ts';
+import type { PodAccessRequestSpec } from '../../api/access/pod-access-request.ts';
+import type { RequestChild } from '../../api/access/status.ts';
+import type { Condition, LabelSelector } from '../../api/object.ts';
+import type { Projected } from '../../kube/store.ts';
+
+/** What the access half keeps of a Pod. */
+export interface PodView extends Projected {
+  readonly namespace: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Without `kubectl.kubernetes.io/last-applied-configuration`, which would be most of the memory. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly phase: string;
+  readonly ready: boolean;
+  /** Has a deletionTimestamp. */
+  readonly deleting: boolean;
+  /** Why it is not ready, in one line, for conditions; empty when ready. */
+  readonly waiting: string;
+}
+
+/** What the access half keeps of a workload that templates point to. */
+export interface WorkloadView extends Projected {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly selector: LabelSelector | undefined;
+  /** The PodTemplateSpec as the API gave it; treated as hostile, never changed in place. */
+  readonly podTemplate: Readonly<Record<string, unknown>>;
+}
+
+/** A PodAccessTemplate or ExecAccessTemplate. */
+export interface TemplateView<Spec> extends Projected {
+  readonly namespace: string;
+  readonly name: string;
+  readonly generation: number;
+  readonly spec: Spec;
+  readonly conditions: readonly Condition[];
+  readonly ready: boolean | undefined;
+}
+
+export type RequestSpec = PodAccessRequestSpec | ExecAccessRequestSpec;
+
+/** A PodAccessRequest or ExecAccessRequest. */
+export interface RequestView extends Projected {
+  readonly namespace: string;
+  readonly name: string;
+  readonly generation: number;
+  /** Epoch ms. */
+  readonly createdAtMs: number;
+  /** Has a deletionTimestamp. */
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+  readonly spec: RequestSpec;
+  readonly grant: Grant | undefined;
+  readonly children: readonly RequestChild[];
+  readonly conditions: readonly Condition[];
+  readonly ready: boolean;
+}

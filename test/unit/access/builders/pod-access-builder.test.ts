@@ -1,0 +1,321 @@
+import assert from 'node:assert/strict';
+import { childNameOf } from '../../../../src/access/builders/child-names.ts';
+import type { Plan } from '../../../../src/access/builders/plan.ts';
+import { type PodAccessInput, planPodAccess } from '../../../../src/access/builders/pod-access-builder.ts';
+import type { WorkloadView } from '../../../../src/access/stores/views.ts';
+import type { PodAccessTemplateSpec } from '../../../../src/api/access/pod-access-template.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { deepFreeze } from '../../../support/deep-freeze.ts';
+
+const uid = '1a2b3c4d-0000-4000-8000-000000000000';
+const accessConfig = {
+  allowedGroups: ['devs'],
+  defaultDuration: '1h',
+  maxDuration: '24h',
+  accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+  grantTo: 'Requester' as const,
+};
+const controllerTargetRef = { apiVersion: 'apps/v1' as const, kind: 'Deployment' as const, name: 'web' };
+const podTemplate = {
+  metadata: { labels: { app: 'web' }, annotations: { note: 'x' }, finalizers: ['example.com/stay'], name: 'mine' },
+  spec: {
+    serviceAccountName: 'web',
+    automountServiceAccountToken: true,
+    nodeName: 'node-1',
+    restartPolicy: 'Always',
+    terminationGracePeriodSeconds: 600,
+    ephemeralContainers: [{ name: 'debug' }],
+    containers: [{ name: 'app', image: 'web:1', volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }] }],
+    volumes: [{ name: 'tmp', emptyDir: {} }],
+  },
+};
+const workload = (template: object = podTemplate): WorkloadView => ({
+  key: 'ns/web',
+  uid: 'w1',
+  resourceVersion: '1',
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  namespace: 'ns',
+  name: 'web',
+  selector: { matchLabels: { app: 'web' } },
+  podTemplate: { ...template },
+});
+const patching = (...patchSpecOperations: { op: 'add' | 'replace'; path: string; value: unknown }[]) => ({
+  controllerTargetMutationConfig: { patchSpecOperations },
+});
+const input = (spec: Partial<PodAccessTemplateSpec> = {}, over: Partial<PodAccessInput> = {}): PodAccessInput =>
+  deepFreeze({
+    request: { namespace: 'ns', name: 'req', uid },
+    templateSpec: { accessConfig, controllerTargetRef, ...spec },
+    workload: workload(),
+    subjects: [{ kind: 'User', name: 'alice' }],
+    durationMs: 1_800_000,
+    ...over,
+  });
+
+function plan(spec?: Partial<PodAccessTemplateSpec>, over?: Partial<PodAccessInput>): Plan & { pod: KubeObject } {
+  const planned = planPodAccess(input(spec, over));
+  assert.ok('plan' in planned, JSON.stringify(planned));
+  const { pod } = planned.plan;
+  assert.ok(pod);
+  return { ...planned.plan, pod };
+}
+function refusal(spec?: Partial<PodAccessTemplateSpec>, over?: Partial<PodAccessInput>): string {
+  const planned = planPodAccess(input(spec, over));
+  return 'refusal' in planned ? `${planned.refusal.code}: ${planned.refusal.message}` : 'none';
+}
+
+const name = 'req-1a2b3c4d-access';
+const owner = {
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessRequest',
+  name: 'req',
+  uid,
+  controller: true,
+};
+
+describe('pod access builder', () => {
+  it('makes a pod after the workload that ends by itself and mounts no token', () => {
+    const { pod, hash, target } = plan();
+    assert.deepEqual(pod, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name,
+        namespace: 'ns',
+        labels: { 'access.drawbridge.dev/request': uid },
+        annotations: { note: 'x', 'access.drawbridge.dev/plan-hash': hash },
+        ownerReferences: [owner],
+      },
+      spec: {
+        serviceAccountName: 'web',
+        automountServiceAccountToken: false,
+        activeDeadlineSeconds: 1800,
+        restartPolicy: 'Always',
+        containers: podTemplate.spec.containers,
+        volumes: podTemplate.spec.volumes,
+      },
+    });
+    assert.deepEqual(target, { name });
+  });
+
+  it('opens that pod and nothing else to the subjects', () => {
+    const { role, roleBinding, hash } = plan();
+    const metadata = {
+      name,
+      namespace: 'ns',
+      labels: { 'access.drawbridge.dev/request': uid },
+      annotations: { 'access.drawbridge.dev/plan-hash': hash },
+      ownerReferences: [owner],
+    };
+    assert.deepEqual(role['metadata'], metadata);
+    assert.deepEqual(role['rules'], [
+      { apiGroups: [''], resources: ['pods'], resourceNames: [name], verbs: ['get', 'list', 'watch'] },
+      { apiGroups: [''], resources: ['pods/exec'], resourceNames: [name], verbs: ['get', 'create'] },
+    ]);
+    assert.deepEqual(roleBinding['metadata'], metadata);
+    assert.deepEqual(roleBinding['roleRef'], { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name });
+    assert.deepEqual(roleBinding['subjects'], [{ kind: 'User', name: 'alice', apiGroup: 'rbac.authorization.k8s.io' }]);
+  });
+
+  it('writes the pod of a podSpec', () => {
+    const podSpec = {
+      containers: [{ name: 'app', image: 'a:1' }],
+      automountServiceAccountToken: true,
+      activeDeadlineSeconds: 60,
+    };
+    const planned = planPodAccess({
+      ...input(),
+      templateSpec: deepFreeze({ accessConfig, podSpec }),
+      workload: undefined,
+    });
+    assert.ok('plan' in planned, JSON.stringify(planned));
+    assert.deepEqual(planned.plan.pod?.spec, podSpec);
+  });
+
+  it('prefers the workload over the podSpec', () => {
+    assert.deepEqual(plan({ podSpec: { containers: [{ name: 'other' }] } }).pod, plan().pod);
+  });
+
+  it('mounts a token when the patch asks for it', () => {
+    const { pod } = plan(patching({ op: 'replace', path: '/spec/automountServiceAccountToken', value: true }));
+    assert.equal((pod.spec as Record<string, unknown>)['automountServiceAccountToken'], true);
+  });
+
+  it('keeps its own label and hash whatever the template says', () => {
+    const { pod, hash } = plan({
+      controllerTargetMutationConfig: {
+        podLabels: { 'access.drawbridge.dev/request': 'forged', team: 'x' },
+        podAnnotations: { 'access.drawbridge.dev/plan-hash': 'forged' },
+      },
+    });
+    assert.deepEqual(pod.metadata.labels, { team: 'x', 'access.drawbridge.dev/request': uid });
+    assert.equal(pod.metadata.annotations?.['access.drawbridge.dev/plan-hash'], hash);
+  });
+
+  it('takes only labels and annotations from the metadata that a patch left', () => {
+    const { pod } = plan(
+      patching(
+        { op: 'add', path: '/metadata/namespace', value: 'kube-system' },
+        { op: 'add', path: '/metadata/ownerReferences', value: [] },
+        { op: 'add', path: '/metadata/generateName', value: 'x' },
+      ),
+    );
+    assert.deepEqual(Object.keys(pod.metadata).sort(), [
+      'annotations',
+      'labels',
+      'name',
+      'namespace',
+      'ownerReferences',
+    ]);
+    assert.equal(pod.metadata.namespace, 'ns');
+  });
+
+  it('tells what the caps lowered', () => {
+    assert.deepEqual(plan({ maxCpu: '1' }).notes, ['container app: limits.cpu set to 1']);
+    assert.equal(plan().notes, undefined);
+  });
+
+  it('gives the same plan for the same input and another hash for any other', () => {
+    assert.deepEqual(plan(), plan());
+    const hashes = [
+      plan(),
+      plan({}, { durationMs: 60_000 }),
+      plan({}, { subjects: [{ kind: 'User', name: 'bob' }] }),
+      plan({}, { request: { namespace: 'ns', name: 'req', uid: uid.replace('1a', '2a') } }),
+      plan({ controllerTargetMutationConfig: {}, maxCpu: '1' }),
+    ].map(({ hash }) => hash);
+    assert.equal(new Set(hashes).size, hashes.length);
+    for (const hash of hashes) assert.match(hash, /^[0-9a-f]{64}$/);
+  });
+
+  for (const [title, spec, over, expected] of [
+    ['neither workload nor podSpec', { controllerTargetRef: undefined }, {}, /MissingTarget/],
+    [
+      'a workload that is gone',
+      {},
+      { workload: undefined },
+      /TargetNotFound: Deployment web does not exist in namespace ns/,
+    ],
+    [
+      'a privileged container',
+      patching({ op: 'add', path: '/spec/containers/0/securityContext', value: { privileged: true } }),
+      {},
+      /PodReachesTooFar: spec\.containers\[0\]\.securityContext\.privileged/,
+    ],
+    [
+      'another privileged container',
+      patching({
+        op: 'add',
+        path: '/spec/initContainers',
+        value: [{ name: 'i', securityContext: { privileged: true } }],
+      }),
+      {},
+      /spec\.initContainers\[0\]/,
+    ],
+    [
+      'capabilities',
+      patching({
+        op: 'add',
+        path: '/spec/containers/0/securityContext',
+        value: { capabilities: { add: ['SYS_ADMIN'] } },
+      }),
+      {},
+      /adds "SYS_ADMIN"/,
+    ],
+    [
+      'the network of the node',
+      patching({ op: 'add', path: '/spec/hostNetwork', value: true }),
+      {},
+      /spec\.hostNetwork/,
+    ],
+    ['the processes of the node', patching({ op: 'add', path: '/spec/hostPID', value: true }), {}, /spec\.hostPID/],
+    [
+      'a path of the node',
+      patching({ op: 'add', path: '/spec/volumes/-', value: { name: 'h', hostPath: { path: '/' } } }),
+      {},
+      /hostPath of the access pod mounts "\/"/,
+    ],
+    [
+      'a port of the node',
+      patching({ op: 'add', path: '/spec/containers/0/ports', value: [{ containerPort: 80, hostPort: 80 }] }),
+      {},
+      /takes port 80/,
+    ],
+    [
+      'another ServiceAccount',
+      patching({ op: 'replace', path: '/spec/serviceAccountName', value: 'admin' }),
+      {},
+      /is "admin", not "web"/,
+    ],
+    [
+      'another ServiceAccount by its old field',
+      { podSpec: { containers: [{ name: 'a' }], serviceAccount: 'admin' }, controllerTargetRef: undefined },
+      {},
+      /is "admin", not "default"/,
+    ],
+    ['another node', patching({ op: 'replace', path: '/spec/nodeName', value: 'node-2' }), {}, /spec\.nodeName/],
+    [
+      'a privileged podSpec',
+      {
+        podSpec: { containers: [{ name: 'a', securityContext: { privileged: true } }] },
+        controllerTargetRef: undefined,
+      },
+      {},
+      /PodReachesTooFar/,
+    ],
+    [
+      'labels that are no strings',
+      patching({ op: 'add', path: '/metadata/labels', value: { a: 1 } }),
+      {},
+      /metadata\.labels .* map of strings/,
+    ],
+    [
+      'a mount without volume',
+      patching({ op: 'replace', path: '/spec/volumes', value: [] }),
+      {},
+      /uses the volume "tmp".*volumeClaimTemplates/,
+    ],
+    [
+      'a command that this pod cannot fill',
+      { accessConfig: { ...accessConfig, accessCommand: 'x {{ index .Metadata.Labels "app" }}' } },
+      {},
+      /InvalidAccessCommand: .*label "app"/,
+    ],
+  ] as const) {
+    it(`refuses ${title}`, () => assert.match(refusal(spec as Partial<PodAccessTemplateSpec>, over), expected));
+  }
+
+  it('lets the pod have what the workload has', () => {
+    const container = {
+      name: 'app',
+      securityContext: { privileged: true, capabilities: { add: ['NET_ADMIN'] } },
+      ports: [{ hostPort: 80 }],
+    };
+    const reaching = {
+      spec: { hostNetwork: true, containers: [container], volumes: [{ name: 'h', hostPath: { path: '/' } }] },
+    };
+    assert.ok(plan({}, { workload: workload(reaching) }).pod);
+  });
+
+  for (const [durationMs, seconds] of [
+    [1, 1],
+    [1000, 1],
+    [1001, 2],
+    [Number.MAX_SAFE_INTEGER, 2 ** 31 - 1],
+  ] as const) {
+    it(`turns ${durationMs} ms into a deadline of ${seconds} s`, () => {
+      assert.equal((plan({}, { durationMs }).pod.spec as Record<string, unknown>)['activeDeadlineSeconds'], seconds);
+    });
+  }
+});
+
+describe('names of children', () => {
+  for (const [requestName, expected] of [
+    ['req', name],
+    ['x'.repeat(60), `${'x'.repeat(46)}-1a2b3c4d-access`],
+    [`${'x'.repeat(44)}-.y`, `${'x'.repeat(44)}-1a2b3c4d-access`],
+  ] as const) {
+    it(`make ${requestName} into ${expected}`, () => assert.equal(childNameOf({ name: requestName, uid }), expected));
+  }
+});
