@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Planted {
+  readonly fault: string;
+  readonly rule: string;
+  readonly files: Readonly<Record<string, string>>;
+}
+
+const planted: readonly Planted[] = [
+  {
+    fault: 'an import upwards',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/engine/a.ts': "import { b } from '../access/b.ts';\nexport const a = b;\n",
+      'src/access/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
+    fault: 'an import of one half by another',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/access/life/a.ts': "import { b } from '../../binding/b.ts';\nexport const a = b;\n",
+      'src/binding/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
+    fault: 'an import of the composition root',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/kube/a.ts': "import { b } from '../config.ts';\nexport const a = b;\n",
+      'src/config.ts': 'export const b = 1;\n',
+    },
+  },
+  {
+    fault: 'a cycle',
+    rule: 'noImportCycles',
+    files: {
+      'src/kit/a.ts': "import { b } from './b.ts';\nexport const a = () => b;\n",
+      'src/kit/b.ts': "import { a } from './a.ts';\nexport const b = () => a;\n",
+    },
+  },
+  {
+    fault: 'a cycle of types alone',
+    rule: 'noImportCycles',
+    files: {
+      'src/kit/a.ts': "import type { B } from './b.ts';\nexport type A = B | 1;\n",
+      'src/kit/b.ts': "import type { A } from './a.ts';\nexport type B = A | 2;\n",
+    },
+  },
+  { fault: 'Date.now()', rule: 'noRestrictedGlobals', files: { 'src/engine/a.ts': 'export const a = Date.now();\n' } },
+  { fault: 'new Date()', rule: 'noRestrictedGlobals', files: { 'src/access/a.ts': 'export const a = new Date();\n' } },
+  {
+    fault: 'setTimeout()',
+    rule: 'noRestrictedGlobals',
+    files: { 'src/kube/a.ts': 'export const a = () => setTimeout(() => {}, 1);\n' },
+  },
+  { fault: 'process.env', rule: 'noProcessEnv', files: { 'src/kube/a.ts': "export const a = process.env['A'];\n" } },
+  {
+    fault: 'express outside admission',
+    rule: 'noRestrictedImports',
+    files: { 'src/access/a.ts': "import express from 'express';\nexport const a = express;\n" },
+  },
+  {
+    fault: 'undici outside kube',
+    rule: 'noRestrictedImports',
+    files: { 'src/admission/a.ts': "import { request } from 'undici';\nexport const a = request;\n" },
+  },
+  {
+    fault: 'a promise that nobody looks at',
+    rule: 'noFloatingPromises',
+    files: {
+      'src/kit/a.ts': 'const work = async (): Promise<void> => {};\nexport function a(): void {\n  work();\n}\n',
+    },
+  },
+];
+
+describe('lint', function () {
+  this.timeout(30_000);
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'lint-'));
+    cpSync(join(root, 'biome.json'), join(folder, 'biome.json'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  for (const { fault, rule, files } of planted) {
+    it(`refuses ${fault}`, () => {
+      const output = lint(folder, files);
+      assert.match(output.text, new RegExp(rule));
+      assert.notEqual(output.status, 0);
+    });
+  }
+
+  it('passes what keeps to the rules', () => {
+    const { status, text } = lint(folder, {
+      'src/access/a.ts': "import { b } from '../kit/b.ts';\n\nexport const a = b;\n",
+      'src/kit/b.ts': 'export const b = 1;\n',
+    });
+    assert.equal(status, 0, text);
+  });
+});
+
+function lint(folder: string, files: Readonly<Record<string, string>>): { status: number | null; text: string } {
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), content);
+  }
+  const biome = join(root, 'node_modules/.bin/biome');
+  const { status, stdout, stderr } = spawnSync(biome, ['check', '--vcs-enabled=false', '--error-on-warnings', '.'], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  return { status, text: stdout + stderr };
+}
