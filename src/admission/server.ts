@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Clock, sleep } from '../kit/clock.ts';
@@ -33,7 +33,7 @@ const SWEEP_MS = 50;
 /** Serves `app` over HTTPS. Rejects when the port cannot be had. */
 export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
   const { certificate, clock, log } = options;
-  let draining = false;
+  const connections = new Connections();
   const server = createServer(
     {
       ...tlsOptions(certificate.current),
@@ -47,27 +47,55 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
       connectionsCheckingInterval: 1_000,
     },
     (request, response) => {
-      if (draining) response.setHeader('connection', 'close');
+      connections.answering(request.socket, response);
       options.app(request, response);
     },
   );
   server.maxConnections = MAX_CONNECTIONS;
+  server.on('secureConnection', (socket) => connections.opened(socket));
   server.on('clientError', refuseClient);
   server.on('error', (error) => log.error('webhook server', { error: error.message }));
   await listen(server, options.host, options.port);
   certificate.start((pair) => {
     server.setSecureContext(tlsOptions(pair));
-    // Connections in use keep the old certificate until they end; idle ones need not.
-    server.closeIdleConnections();
+    connections.retire();
   });
   return {
     port: (server.address() as AddressInfo).port,
     close() {
-      draining = true;
       certificate.close();
+      connections.retire();
       return drain(server, clock);
     },
   };
+}
+
+/**
+ * Ends connections with their next answer, by `Connection: close`. Closing an idle one instead would lose the request that may
+ * already be on its way.
+ */
+class Connections {
+  #generation = 0;
+  readonly #born = new WeakMap<Socket, number>();
+  readonly #unanswered = new Set<ServerResponse>();
+
+  opened(socket: Socket): void {
+    this.#born.set(socket, this.#generation);
+  }
+
+  answering(socket: Socket, response: ServerResponse): void {
+    if (this.#born.get(socket) !== this.#generation) response.setHeader('connection', 'close');
+    this.#unanswered.add(response);
+    response.once('close', () => this.#unanswered.delete(response));
+  }
+
+  /** From now on every connection that is open now ends with its next answer. */
+  retire(): void {
+    this.#generation++;
+    for (const response of this.#unanswered) {
+      if (!response.headersSent) response.setHeader('connection', 'close');
+    }
+  }
 }
 
 function tlsOptions({ cert, key }: KeyPair) {

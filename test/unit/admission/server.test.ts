@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
+import { Agent, request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+import { createAuthority, type Identity, issue } from '../../../sandbox/pki.ts';
+import { Certificate } from '../../../src/admission/certificate.ts';
+import { type AdmissionServer, startAdmissionServer } from '../../../src/admission/server.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { deferred } from '../../../src/kit/promises.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { accessRequest, paths, requester, reviewOf, World } from './support.ts';
+
+const authority = createAuthority('test');
+const newIdentity = (): Identity => issue(authority, { commonName: 'webhook', serves: ['localhost', '127.0.0.1'] });
+const body = JSON.stringify({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: reviewOf('podaccessrequests', 'CREATE', { object: accessRequest({ requester }) }),
+});
+
+describe('the webhook server', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'drawbridge-server-'));
+  const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+  let server: AdmissionServer;
+  let agent: Agent;
+  const write = ({ certificate, key }: Identity): void => {
+    writeFileSync(files.certFile, certificate);
+    writeFileSync(files.keyFile, key);
+  };
+  const start = async (app: RequestListener): Promise<void> => {
+    const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
+    server = await startAdmissionServer({
+      app,
+      certificate,
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      log: noLog,
+    });
+  };
+  const post = async (path: string = paths.validatePod): Promise<{ status: number; text: string; peer: string }> => {
+    const sent = request({
+      host: '127.0.0.1',
+      port: server.port,
+      path,
+      method: 'POST',
+      agent,
+      ca: authority.certificate,
+      headers: { 'content-type': 'application/json', 'content-length': body.length },
+    });
+    sent.end(body);
+    const [answer] = await once(sent, 'response');
+    const peer = (answer.socket as TLSSocket).getPeerCertificate().serialNumber;
+    let text = '';
+    for await (const chunk of answer) text += chunk;
+    return { status: answer.statusCode, text, peer };
+  };
+  beforeEach(() => {
+    agent = new Agent({ keepAlive: true });
+    write(newIdentity());
+  });
+  afterEach(async () => {
+    agent.destroy();
+    await server.close();
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  it('answers reviews over TLS', async () => {
+    await start(new World().app);
+    const { status, text } = await post();
+    assert.equal(status, 200);
+    assert.equal(JSON.parse(text).response.allowed, true);
+  });
+
+  it('speaks HTTP/1.1 only, and survives those who insist on more', async () => {
+    await start(new World().app);
+    const session = connectHttp2(`https://127.0.0.1:${server.port}`, { ca: authority.certificate });
+    await assert.rejects(once(session, 'connect'));
+    assert.equal((await post()).status, 200);
+  });
+
+  it('refuses TLS below 1.2 and requests that are none, and goes on', async () => {
+    await start(new World().app);
+    const old = connect({
+      host: '127.0.0.1',
+      port: server.port,
+      ca: authority.certificate,
+      minVersion: 'TLSv1',
+      maxVersion: 'TLSv1.1',
+      ciphers: 'DEFAULT@SECLEVEL=0',
+    });
+    await assert.rejects(once(old, 'secureConnect'));
+    const noise = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
+    await once(noise, 'secureConnect');
+    noise.end('\u0016\u0003 what is this\r\n\r\n');
+    let text = '';
+    for await (const chunk of noise) text += chunk;
+    assert.match(text, /^HTTP\/1\.1 400 Bad Request\r\n/);
+    assert.equal((await post()).status, 200);
+  });
+
+  it('closes the connection of a body that is too large or ends early, and goes on', async () => {
+    await start(new World().app);
+    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    const cases: [string, RegExp | undefined][] = [
+      [`${head}Content-Length: 10000000\r\n\r\n{}`, /^HTTP\/1\.1 413 /],
+      [
+        `${head}Transfer-Encoding: chunked\r\n\r\n${`10000\r\n${'x'.repeat(0x10000)}\r\n`.repeat(70)}`,
+        /^HTTP\/1\.1 413 /,
+      ],
+      [`${head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n{}`, /^HTTP\/1\.1 400 /],
+      [`${head}Content-Encoding: gzip\r\nContent-Length: 100\r\n\r\n\u001f\u008b`, /^HTTP\/1\.1 415 /],
+    ];
+    for (const [bytes, expected] of cases) {
+      const socket = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
+      await once(socket, 'secureConnect');
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      // A server that has said no may reset what is still being sent.
+      socket.on('error', () => {});
+      socket.write(bytes);
+      await once(socket, 'close');
+      if (expected) assert.match(text, expected);
+    }
+    const early = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
+    await once(early, 'secureConnect');
+    early.write(`${head}Content-Length: 100\r\n\r\n{`);
+    early.destroy();
+    assert.equal((await post()).status, 200);
+  });
+
+  it('serves a new certificate to new connections without failing a request', async () => {
+    await start(new World().app);
+    const { peer: before } = await post();
+    const stop = deferred();
+    let stopped = false;
+    void stop.promise.then(() => {
+      stopped = true;
+    });
+    const statuses = new Set<number>();
+    const traffic = Array.from({ length: 4 }, async () => {
+      while (!stopped) statuses.add((await post()).status);
+    });
+    write(newIdentity());
+    const deadline = performance.now() + 5_000;
+    let peer = before;
+    while (peer === before && performance.now() < deadline) {
+      const fresh = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate });
+      await once(fresh, 'secureConnect');
+      peer = fresh.getPeerCertificate().serialNumber;
+      fresh.destroy();
+    }
+    stop.resolve();
+    await Promise.all(traffic);
+    assert.notEqual(peer, before);
+    assert.deepEqual([...statuses], [200]);
+  });
+
+  it('delivers the answers in the making when it closes, and takes nothing new', async () => {
+    const entered = deferred();
+    const release = deferred();
+    await start((_request, response) => {
+      entered.resolve();
+      void release.promise.then(() => response.end('late'));
+    });
+    const answer = post();
+    await entered.promise;
+    const closing = server.close();
+    release.resolve();
+    assert.equal((await answer).text, 'late');
+    const started = performance.now();
+    await closing;
+    assert.ok(performance.now() - started < 2_000);
+    await assert.rejects(post(), { code: 'ECONNREFUSED' });
+  });
+
+  it('says so when the port is taken', async () => {
+    await start(new World().app);
+    const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
+    const options = { app: new World().app, certificate, clock: systemClock, log: noLog };
+    await assert.rejects(startAdmissionServer({ ...options, host: '127.0.0.1', port: server.port }), {
+      code: 'EADDRINUSE',
+    });
+  });
+});
