@@ -136,7 +136,8 @@ class OwnedPlane extends PlaneClient implements Plane {
   }
 
   logTails(): string {
-    return [...this.#components.values()].map((one) => `--- ${one.name}\n${one.logTail()}`).join('\n');
+    const spoken = [...this.#components.values()].filter((one) => one.logTail().trim() !== '');
+    return spoken.map((one) => `--- ${one.name}\n${one.logTail()}`).join('\n');
   }
 
   async #end(): Promise<void> {
