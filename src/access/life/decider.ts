@@ -29,6 +29,12 @@ const hourMs = 3_600_000;
 /** Stands in for the stamp of a request that was made while the webhooks were away; no rule book lets it pass. */
 const nobody = { username: '', uid: '', groups: [] };
 
+const tooLate: Violation = {
+  code: 'TooLate',
+  message: 'the time asked for was over before access could be opened; make a new request',
+  status: 422,
+};
+
 /** Turns an undecided request into a grant or a terminal no. Either is one status write, fenced by the request's resourceVersion. */
 export class Decider {
   readonly #kind: AccessKind;
@@ -64,13 +70,16 @@ export class Decider {
     const duration = chooseDuration(request.spec.duration, template.spec.accessConfig);
     if ('code' in duration) return this.#deny(request, duration, signal);
 
+    if (request.createdAtMs + duration.grantedMs <= this.#clock.now()) return this.#deny(request, tooLate, signal);
+
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? nobody);
     const planned = this.#kind.plan(request, template, { subjects, durationMs: duration.grantedMs });
     if ('waiting' in planned) return { kind: 'waiting' };
     if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
 
     const grant = this.#grant(request, template, planned.plan, duration.grantedMs);
-    const status = grantedStatus(request, grant, duration.message, this.#clock.now());
+    const told = { duration: duration.message, notes: planned.plan.notes ?? [] };
+    const status = grantedStatus(request, grant, told, this.#clock.now());
     return { kind: 'granted', request: await this.#status.write(request, status, signal), plan: planned.plan };
   }
 

@@ -16,11 +16,11 @@ export interface RequestStatus {
   readonly accessMessage?: string;
 }
 
-/** After the decision: the grant is fixed, nothing exists yet. */
+/** After the decision: the grant is fixed, nothing exists yet. `told` is what the requester should know of how it was decided. */
 export function grantedStatus(
   request: RequestView,
   grant: Grant,
-  durationMessage: string,
+  told: { readonly duration: string; readonly notes: readonly string[] },
   nowMs: number,
 ): RequestStatus {
   return {
@@ -29,9 +29,11 @@ export function grantedStatus(
     ...withConditions(request, nowMs, [
       success(
         'TargetTemplateExists',
-        `${grant.template.kind} ${grant.template.name}, generation ${grant.template.generation}`,
+        [`${grant.template.kind} ${grant.template.name}, generation ${grant.template.generation}`, ...told.notes].join(
+          '; ',
+        ),
       ),
-      success('AccessDurationsValid', durationMessage),
+      success('AccessDurationsValid', told.duration),
       success('AccessStillValid', `until ${grant.expiresAt}`),
     ]),
   };
@@ -42,6 +44,7 @@ const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, strin
   TemplateNotFound: ['TargetTemplateExists', 'NotFound'],
   TemplateNotReady: ['TargetTemplateExists', 'TemplateNotReady'],
   InvalidDuration: ['AccessDurationsValid', 'NotAcceptable'],
+  TooLate: ['AccessStillValid', 'Timeout'],
 };
 
 /** A terminal no, before or after the grant was fixed. */
