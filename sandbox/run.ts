@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
 import { Narrator } from './narrator.ts';
 import { type Plane, startPlane } from './plane.ts';
 import { type AuditLine, ServerProcess } from './server-process.ts';
@@ -28,6 +29,9 @@ async function main(): Promise<void> {
     await story(tell, plane, server);
     if (process.env['ONCE']) return;
     await stayUp(tell, plane, server);
+  } catch (error) {
+    console.error(`\nthe server's log:\n${await server.log()}`);
+    throw error;
   } finally {
     await server.stop();
     await plane.stop();
@@ -83,8 +87,9 @@ async function story(tell: Narrator, plane: Plane, server: ServerProcess): Promi
   tell.step('Her request says so');
   tell.command(`kubectl get -n ${namespace} podaccessrequest/${request}`);
   tell.evidence(await run(`get -n ${namespace} podaccessrequest/${request}`, asAlice));
+  const { spec, status } = parse(await run(`get -n ${namespace} podaccessrequest/${request} -o yaml`, asAlice));
   tell.evidence(
-    await run(`get -n ${namespace} podaccessrequest/${request} -o jsonpath={.status.accessMessage}`, asAlice),
+    stringify({ spec, status: { grant: status.grant, ready: status.ready, accessMessage: status.accessMessage } }),
   );
 
   tell.step('She may exec into it; carol of the same group may not');
