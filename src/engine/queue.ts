@@ -142,9 +142,7 @@ export class KeyedQueue {
 
   /** What `admit` answers may have changed: refused keys are asked about again. */
   poke(): void {
-    const refused = [...this.#refused];
-    this.#refused.clear();
-    for (const key of refused) {
+    for (const key of [...this.#refused]) {
       const pending = this.#pending.get(key);
       if (pending) this.#place(pending);
     }

@@ -136,6 +136,19 @@ describe('Controller', () => {
     });
   }
 
+  it('starts the backoff over once a reconcile has not failed', async () => {
+    const t = setUp((_, turn) => (turn === 3 || turn > 4 ? done : retry('not yet')));
+    t.synced.resolve();
+    t.emit('a', 'event');
+    await t.clock.advance(1000);
+    t.emit('a', 'event');
+    await t.clock.advance(1000);
+    const turns = t.calls.map(({ atMs }) => atMs);
+    assert.deepEqual(turns, [0, 50, 150, 1000, 1050]);
+    t.stop.abort();
+    await t.run;
+  });
+
   it('brings the key back at the wall-clock instant and in the lane it asked for', async () => {
     const t = setUp((key, turn) => (turn === 1 ? at(t.clock.now() + 1000, 0) : key === 'a' ? done : done), {
       lanes: 2,

@@ -143,6 +143,26 @@ describe('Manager', () => {
     await run;
   });
 
+  for (const [cause, end] of [
+    ['the gate is lost', 'lose'],
+    ['the manager stops', 'stop'],
+  ] as const) {
+    it(`starts none of those that still wait when ${cause}`, async () => {
+      const t = setUp();
+      const lease = t.gate('lease');
+      t.manager.add(t.controller('a', { syncs: false }), lease.gate);
+      t.manager.add(t.controller('b'), lease.gate);
+      const run = t.manager.run(t.stop.signal);
+      await t.clock.settle();
+      lease.win();
+      await t.clock.settle();
+      if (end === 'lose') await lease.lose();
+      t.stop.abort();
+      await run;
+      assert.ok(!t.events.includes('b starts'));
+    });
+  }
+
   it('drains before it releases the gate', async () => {
     const t = setUp();
     const lease = t.gate('lease');

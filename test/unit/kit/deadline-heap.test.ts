@@ -34,7 +34,7 @@ describe('DeadlineHeap', () => {
       fc.record({ kind: fc.constant('pop' as const), key: fc.constant(0), at: fc.nat(50) }),
     );
     fc.assert(
-      fc.property(fc.array(command, { maxLength: 200 }), (commands) => {
+      fc.property(fc.array(command, { maxLength: 200, size: 'max' }), (commands) => {
         const heap = new DeadlineHeap<number>();
         let model: { key: number; at: number }[] = [];
         const without = (key: number) => model.filter((entry) => entry.key !== key);
