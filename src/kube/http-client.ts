@@ -28,7 +28,7 @@ export function createClient(transport: Transport): Client {
     resourcePath(resource, { ...name, subresource: options.subresource });
 
   return {
-    get: (resource, name, options = {}) =>
+    get: async (resource, name, options = {}) =>
       object({ method: 'GET', path: at(resource, name, options), signal: options.signal }),
 
     async list(resource, options): Promise<ListPage> {
@@ -41,17 +41,17 @@ export function createClient(transport: Transport): Client {
       return { items, resourceVersion };
     },
 
-    create: (resource, body, options = {}) => {
+    create: async (resource, body, options = {}) => {
       const { namespace, name } = body.metadata;
       const target = options.subresource === undefined ? { namespace } : { namespace, name, ...options };
       return write('POST', resourcePath(resource, target), body, options);
     },
-    mergePatch: (resource, name, patch, options = {}) =>
+    mergePatch: async (resource, name, patch, options = {}) =>
       write('PATCH', at(resource, name, options), patch, options, 'application/merge-patch+json'),
-    jsonPatch: (resource, name, ops, options = {}) =>
+    jsonPatch: async (resource, name, ops, options = {}) =>
       write('PATCH', at(resource, name, options), ops, options, 'application/json-patch+json'),
-    replace: (resource, body, options = {}) => write('PUT', at(resource, body.metadata, options), body, options),
-    apply: (resource, body, options) =>
+    replace: async (resource, body, options = {}) => write('PUT', at(resource, body.metadata, options), body, options),
+    apply: async (resource, body, options) =>
       object({
         method: 'PATCH',
         path: at(resource, body.metadata, options),

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { staticCredentials } from '../../../src/kube/credentials.ts';
+import { type EventRecorder, eventRecorder, type RecordedEvent } from '../../../src/kube/event-recorder.ts';
+import { createClient } from '../../../src/kube/http-client.ts';
+import { Transport } from '../../../src/kube/transport.ts';
+import { advanceIo, settleIo, until } from '../../support/io.ts';
+import { type Script, ScriptedApiserver, type ScriptedRequest } from '../../support/scripted-apiserver.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+describe('event recorder', () => {
+  let clock: SimulatedClock;
+  let server: ScriptedApiserver;
+  let transport: Transport;
+  let recorder: EventRecorder;
+
+  const accept: Script = (request, answer) =>
+    answer.json(200, request.method === 'POST' ? request.body : { metadata: { name: 'patched' } });
+
+  beforeEach(async () => {
+    clock = new SimulatedClock();
+    server = await ScriptedApiserver.start(accept);
+    transport = new Transport(staticCredentials({ server: server.url }), { clock, random: () => 0.5 });
+    recorder = eventRecorder({
+      client: createClient(transport),
+      clock,
+      controller: 'drawbridge/test',
+      instance: 'pod-1',
+    });
+  });
+  afterEach(async () => {
+    const closing = transport.close();
+    await server.close();
+    await closing;
+  });
+
+  const event = (fields: Partial<RecordedEvent> = {}): RecordedEvent => ({
+    regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: 'a', uid: 'u' },
+    type: 'Normal',
+    reason: 'Granted',
+    action: 'Access',
+    note: 'alice may use it',
+    ...fields,
+  });
+  const bodyOf = (request: ScriptedRequest | undefined) => (request?.body ?? {}) as Record<string, unknown>;
+  const bodies = () => server.requests.map(bodyOf);
+  const seriesCount = (index: number) => (bodies()[index]?.['series'] as { count?: number } | undefined)?.count;
+
+  it('writes an events.k8s.io/v1 Event', async () => {
+    recorder.record(event());
+    await until(() => server.requests.length === 1);
+    assert.equal(server.requests[0]?.path, '/apis/events.k8s.io/v1/namespaces/team/events');
+    const { metadata, ...rest } = bodyOf(server.requests[0]) as KubeObject;
+    assert.match(metadata.name, /^a\.[0-9a-f-]{13}$/);
+    assert.deepEqual(rest, {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      eventTime: '2026-11-21T09:00:00.000000Z',
+      reportingController: 'drawbridge/test',
+      reportingInstance: 'pod-1',
+      action: 'Access',
+      reason: 'Granted',
+      regarding: event().regarding,
+      note: 'alice may use it',
+      type: 'Normal',
+    });
+  });
+
+  it('makes a series of repetitions', async () => {
+    recorder.record(event());
+    await settleIo();
+    for (let i = 0; i < 49; i++) recorder.record(event());
+    recorder.record(event({ note: 'another' }));
+    await advanceIo(clock, 11_000);
+    recorder.record(event());
+    await advanceIo(clock, 11_000);
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'POST', 'PATCH', 'PATCH'],
+    );
+    assert.deepEqual(bodies()[2]?.['series'], { count: 50, lastObservedTime: '2026-11-21T09:00:10.000000Z' });
+    assert.equal(seriesCount(3), 51);
+    await clock.advance(6 * 60_000);
+    recorder.record(event());
+    await settleIo();
+    assert.equal(server.requests.at(-1)?.method, 'POST', 'after six quiet minutes it is news again');
+  });
+
+  it('writes the series anew when its Event is gone', async () => {
+    recorder.record(event());
+    await settleIo();
+    recorder.record(event());
+    server.follow((request, answer) =>
+      request.method === 'PATCH' ? answer.status(404, 'NotFound') : answer.json(200, request.body),
+    );
+    await advanceIo(clock, 11_000);
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'PATCH', 'POST'],
+    );
+    assert.equal(seriesCount(2), 2);
+  });
+
+  it('limits the Events about one object, not those about others', async () => {
+    for (let i = 0; i < 100; i++) recorder.record(event({ note: `note ${i}` }));
+    recorder.record(event({ regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'team', name: 'b' } }));
+    await until(() => server.requests.length === 26);
+    await clock.advance(5 * 60_000);
+    recorder.record(event({ note: 'one more' }));
+    recorder.record(event({ note: 'and too many' }));
+    await settleIo();
+    assert.equal(server.requests.length, 27);
+  });
+
+  it('never fails what it reports on', async () => {
+    for (const script of [(_, answer) => answer.status(403, 'Forbidden'), (_, answer) => answer.reset()] as Script[]) {
+      server.follow(script);
+      recorder.record(event({ note: String(script) }));
+      await settleIo();
+    }
+    server.follow(accept);
+    recorder.record(event({ note: 'afterwards' }));
+    await until(() => bodies().at(-1)?.['note'] === 'afterwards');
+  });
+
+  it('writes what is pending when closed, and nothing afterwards', async () => {
+    recorder.record(event());
+    await settleIo();
+    recorder.record(event());
+    await recorder.close();
+    assert.deepEqual(
+      server.requests.map(({ method }) => method),
+      ['POST', 'PATCH'],
+    );
+    recorder.record(event({ note: 'late' }));
+    await settleIo();
+    assert.equal(server.requests.length, 2);
+  });
+
+  it('does not wait longer than two seconds when closed', async () => {
+    server.follow(() => undefined);
+    recorder.record(event());
+    await settleIo();
+    const closing = recorder.close();
+    await advanceIo(clock, 2_100);
+    await closing;
+  });
+
+  it('fits any object and any note into the bounds of an Event', async () => {
+    recorder.record(
+      event({
+        regarding: { apiVersion: 'v1', kind: 'Role', name: `System:${'x'.repeat(250)}--` },
+        note: '€'.repeat(2_000),
+      }),
+    );
+    await until(() => server.requests.length === 1);
+    const { metadata, note } = bodyOf(server.requests[0]) as KubeObject & { note: string };
+    assert.equal(metadata.namespace, 'default');
+    assert.match(metadata.name, /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+    assert.ok(metadata.name.length <= 253);
+    assert.ok(Buffer.byteLength(note) <= 1024 && note.endsWith('€…'));
+  });
+});

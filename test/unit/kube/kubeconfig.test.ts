@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { stringify } from 'yaml';
+import { createAuthority, issue } from '../../../sandbox/pki.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import type { Credentials } from '../../../src/kube/credentials.ts';
+import { TransportError } from '../../../src/kube/errors.ts';
+import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
+import { ambientCredentials, fileCredentials } from '../../../src/kube/kubeconfig.ts';
+import { Transport } from '../../../src/kube/transport.ts';
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const authority = createAuthority('test-ca');
+const serving = issue(authority, { commonName: 'server', serves: ['localhost', '127.0.0.1'] });
+const alice = issue(authority, { commonName: 'alice', groups: ['dev'] });
+const bob = issue(authority, { commonName: 'bob' });
+
+interface Parts {
+  readonly cluster?: Record<string, unknown>;
+  readonly user?: Record<string, unknown>;
+  readonly context?: Record<string, unknown>;
+  readonly name?: string;
+}
+
+function kubeconfig({ cluster = {}, user = {}, context = {}, name = 'main' }: Parts): string {
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    preferences: { colors: true },
+    clusters: [{ name, cluster: { server: 'https://one.test:6443', ...cluster } }],
+    users: [{ name, user }],
+    contexts: [{ name, context: { cluster: name, user: name, ...context } }],
+    'current-context': name,
+  });
+}
+
+describe('kubeconfig', () => {
+  let directory: string;
+  const write = async (name: string, text: string): Promise<string> => {
+    const path = join(directory, name);
+    await writeFile(path, text, { mode: 0o600 });
+    return path;
+  };
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'kubeconfig-'));
+  });
+  after(() => rm(directory, { recursive: true }));
+
+  it('reads a file with paths beside it', async () => {
+    await write('ca.crt', authority.certificate);
+    const path = await write(
+      'paths.yaml',
+      kubeconfig({
+        cluster: { 'certificate-authority': 'ca.crt', 'tls-server-name': 'inner' },
+        user: { token: 'secret' },
+        context: { namespace: 'team' },
+      }),
+    );
+    const credentials = await fileCredentials(path);
+    assert.equal(credentials.server, 'https://one.test:6443');
+    assert.equal(credentials.namespace, 'team');
+    const { tls, headers } = await credentials.material();
+    assert.equal(String(tls.ca), authority.certificate);
+    assert.equal(tls.servername, 'inner');
+    assert.deepEqual(headers, { authorization: 'Bearer secret' });
+  });
+
+  it('reads a token file beside it, newline and all', async () => {
+    await write('token', 'from-file\n');
+    const credentials = await fileCredentials(
+      await write('tokenfile.yaml', kubeconfig({ user: { tokenFile: 'token' } })),
+    );
+    assert.deepEqual((await credentials.material()).headers, { authorization: 'Bearer from-file' });
+  });
+
+  it('runs an exec plugin', async () => {
+    const plugin = await write(
+      'plugin.sh',
+      `#!/bin/sh\necho '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"from-plugin"}}'\n`,
+    );
+    await chmod(plugin, 0o700);
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: plugin };
+    const credentials = await fileCredentials(await write('exec.yaml', kubeconfig({ user: { exec } })));
+    assert.deepEqual((await credentials.material()).headers, { authorization: 'Bearer from-plugin' });
+  });
+
+  it('merges the files of KUBECONFIG, first wins, and takes the wanted context', async () => {
+    const first = await write('first.yaml', kubeconfig({ cluster: { server: 'https://first.test' } }));
+    const second = await write('second.yaml', kubeconfig({ cluster: { server: 'https://second.test' } }));
+    const other = await write('other.yaml', kubeconfig({ cluster: { server: 'https://other.test' }, name: 'other' }));
+    const paths = [join(directory, 'absent'), first, second, other].join(delimiter);
+    assert.equal((await ambientCredentials({ paths })).server, 'https://first.test');
+    assert.equal((await ambientCredentials({ paths, context: 'other' })).server, 'https://other.test');
+    await assert.rejects(ambientCredentials({ paths, context: 'nope' }), { code: 'KubeconfigContextNotFound' });
+  });
+
+  it('says what is missing or broken', async () => {
+    await assert.rejects(ambientCredentials({ paths: join(directory, 'absent') }), { code: 'KubeconfigMissing' });
+    await assert.rejects(fileCredentials(join(directory, 'absent')), { code: 'KubeconfigInvalid' });
+    await assert.rejects(fileCredentials(await write('junk.yaml', '{')), { code: 'KubeconfigInvalid' });
+    await assert.rejects(fileCredentials(await write('empty.yaml', '')), { code: 'KubeconfigInvalid' });
+  });
+
+  describe('of others, as text', () => {
+    const ca = { 'certificate-authority-data': base64(authority.certificate) };
+
+    it('takes inline CA, token, client certificate, server name and namespace', async () => {
+      const credentials = await inlineCredentials(
+        kubeconfig({
+          cluster: {
+            ...ca,
+            server: 'https://127.0.0.1:6443/',
+            'tls-server-name': 'x',
+            'insecure-skip-tls-verify': false,
+          },
+          user: {
+            token: 't',
+            'client-certificate-data': base64(alice.certificate),
+            'client-key-data': base64(alice.key),
+          },
+          context: { namespace: 'n' },
+        }),
+      );
+      assert.equal(credentials.server, 'https://127.0.0.1:6443');
+      assert.equal(credentials.namespace, 'n');
+      assert.equal(credentials.context, 'main');
+      const { tls, headers } = await credentials.material();
+      assert.deepEqual(tls, { ca: authority.certificate, cert: alice.certificate, key: alice.key, servername: 'x' });
+      assert.deepEqual(headers, { authorization: 'Bearer t' });
+    });
+
+    const refusedParts: [part: 'cluster' | 'user', field: string, value: unknown][] = [
+      ['cluster', 'certificate-authority', '/etc/passwd'],
+      ['cluster', 'proxy-url', 'http://proxy'],
+      ['cluster', 'insecure-skip-tls-verify', true],
+      ['cluster', 'server', 'http://one.test'],
+      ['cluster', 'server', 'https://user:pass@one.test'],
+      ['user', 'exec', { command: 'sh' }],
+      ['user', 'auth-provider', { name: 'oidc' }],
+      ['user', 'tokenFile', '/var/run/token'],
+      ['user', 'token-file', '/var/run/token'],
+      ['user', 'client-certificate', '/a'],
+      ['user', 'client-key', '/a'],
+      ['user', 'username', 'root'],
+      ['user', 'password', 'x'],
+      ['user', 'as', 'system:admin'],
+      ['user', 'as-groups', ['system:masters']],
+    ];
+    for (const [part, name, value] of refusedParts) {
+      it(`refuses ${name} ${JSON.stringify(value)}`, async () => {
+        await assert.rejects(inlineCredentials(kubeconfig({ [part]: { [name]: value } })), (error: Error) => {
+          assert.equal((error as Error & { code?: string }).code, 'KubeconfigForbidden');
+          assert.match(error.message, new RegExp(name));
+          return true;
+        });
+      });
+    }
+
+    const invalid: [what: string, text: string, code: string][] = [
+      ['no YAML', '{', 'KubeconfigInvalid'],
+      ['a list', '[]', 'KubeconfigInvalid'],
+      ['an empty text', '', 'KubeconfigInvalid'],
+      ['no contexts', 'current-context: main', 'KubeconfigContextNotFound'],
+      ['no current context', kubeconfig({}).replace('current-context: main', ''), 'KubeconfigContextNotFound'],
+      ['an odd context', 'current-context: a\ncontexts: [{name: a, context: 3}, null, 7]', 'KubeconfigContextNotFound'],
+      ['a cluster that is not there', kubeconfig({ context: { cluster: 'x' } }), 'KubeconfigInvalid'],
+      ['a server that is no URL', kubeconfig({ cluster: { server: 'one' } }), 'KubeconfigInvalid'],
+      ['a CA that is no PEM', kubeconfig({ cluster: { 'certificate-authority-data': 'AAAA' } }), 'KubeconfigInvalid'],
+      ['a token with a newline inside', kubeconfig({ user: { token: 'a\nb' } }), 'KubeconfigInvalid'],
+      ['a token that is a number', kubeconfig({ user: { token: 7 } }), 'KubeconfigInvalid'],
+      [
+        'a certificate without key',
+        kubeconfig({ user: { 'client-certificate-data': base64(alice.certificate) } }),
+        'KubeconfigInvalid',
+      ],
+      [
+        'a key of another certificate',
+        kubeconfig({
+          user: { 'client-certificate-data': base64(alice.certificate), 'client-key-data': base64(bob.key) },
+        }),
+        'InvalidTlsData',
+      ],
+    ];
+    for (const [what, text, code] of invalid) {
+      it(`refuses ${what} with ${code}`, () => assert.rejects(inlineCredentials(text), { code }));
+    }
+
+    it('never shows a credential in its message', async () => {
+      for (const text of ['token: hunter2\n  broken: [', kubeconfig({ user: { token: 'hunter2 x' } })]) {
+        await assert.rejects(inlineCredentials(text), (error: Error) => !error.message.includes('hunter2'));
+      }
+    });
+  });
+});
+
+describe('credentials over TLS', () => {
+  let server: Server;
+  let url: string;
+  let transport: Transport | undefined;
+
+  before(async () => {
+    server = createServer(
+      {
+        cert: serving.certificate,
+        key: serving.key,
+        ca: authority.certificate,
+        requestCert: true,
+        rejectUnauthorized: true,
+      },
+      (request, response) => {
+        const { subject } = (request.socket as TLSSocket).getPeerCertificate();
+        response.end(JSON.stringify({ user: subject?.CN }));
+      },
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  afterEach(() => transport?.close());
+
+  const credentials = (identity = alice, ca = authority.certificate): Credentials => ({
+    server: url,
+    material: () => Promise.resolve({ tls: { ca, cert: identity.certificate, key: identity.key }, headers: {} }),
+  });
+  const whoAmI = () => transport?.request({ method: 'GET', path: '/', retry: 'never' });
+
+  it('keeps TLS connections', async () => {
+    transport = new Transport(credentials(), { clock: systemClock });
+    let connections = 0;
+    const count = (): void => void connections++;
+    server.on('secureConnection', count);
+    for (let i = 0; i < 100; i++) assert.deepEqual(await whoAmI(), { user: 'alice' });
+    server.off('secureConnection', count);
+    assert.ok(connections <= 2, `${connections} TLS handshakes`);
+  });
+
+  it('takes up a new client certificate', async () => {
+    transport = new Transport(credentials(), { clock: systemClock });
+    assert.deepEqual(await whoAmI(), { user: 'alice' });
+    transport.update(credentials(bob));
+    assert.deepEqual(await whoAmI(), { user: 'bob' });
+  });
+
+  it('sends nothing to a server whose certificate is of another authority', async () => {
+    transport = new Transport(credentials(alice, createAuthority('other').certificate), { clock: systemClock });
+    await assert.rejects(whoAmI() ?? Promise.resolve(), (error) => error instanceof TransportError && error.notSent);
+  });
+});

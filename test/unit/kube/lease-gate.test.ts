@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { pods } from '../../../src/api/resources.ts';
+import { staticCredentials } from '../../../src/kube/credentials.ts';
+import { createClient } from '../../../src/kube/http-client.ts';
+import { type LeaseGate, type LeaseGateOptions, leaseGate } from '../../../src/kube/lease-gate.ts';
+import { Transport } from '../../../src/kube/transport.ts';
+import { advanceIo, settleIo, until } from '../../support/io.ts';
+import { pod, type Script, ScriptedApiserver } from '../../support/scripted-apiserver.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+/** One Lease as an apiserver keeps it: with versions and conflicts. */
+class LeaseStore {
+  lease: KubeObject | undefined;
+  writes = 0;
+  #version = 0;
+
+  readonly script: Script = (request, answer) => {
+    if (request.method === 'GET') return this.lease ? answer.json(200, this.lease) : answer.status(404, 'NotFound');
+    const wanted = request.body as KubeObject;
+    if (request.method === 'POST' && this.lease) return answer.status(409, 'AlreadyExists');
+    if (request.method === 'PUT' && wanted.metadata.resourceVersion !== this.lease?.metadata.resourceVersion) {
+      return answer.status(409, 'Conflict');
+    }
+    answer.json(200, this.put(wanted));
+  };
+
+  put(wanted: KubeObject): KubeObject {
+    this.writes++;
+    this.lease = { ...wanted, metadata: { ...wanted.metadata, uid: 'u', resourceVersion: String(++this.#version) } };
+    return this.lease;
+  }
+
+  get spec(): Record<string, unknown> {
+    return (this.lease?.spec ?? {}) as Record<string, unknown>;
+  }
+}
+
+/** A machine that stood still: time has passed and no timer has run. */
+class FreezableClock extends SimulatedClock {
+  frozenMs = 0;
+
+  override monotonic(): number {
+    return super.monotonic() + this.frozenMs;
+  }
+}
+
+describe('lease gate', () => {
+  let clock: SimulatedClock;
+  let store: LeaseStore;
+  let cleanUp: (() => Promise<unknown>)[];
+
+  beforeEach(() => {
+    clock = new SimulatedClock();
+    store = new LeaseStore();
+    cleanUp = [];
+  });
+  afterEach(() => Promise.all(cleanUp.map((end) => end())));
+
+  interface Candidate {
+    readonly gate: LeaseGate;
+    readonly server: ScriptedApiserver;
+    readonly transport: Transport;
+    readonly stop: AbortController;
+    readonly running: Promise<void>;
+    /** Leads running now, and all that ever began. */
+    now: number;
+    reigns: number;
+    /** Lets a lead that was told to stop return. */
+    finish: () => void;
+  }
+
+  async function candidate(
+    identity: string,
+    options: Partial<LeaseGateOptions> & { slow?: boolean } = {},
+  ): Promise<Candidate> {
+    const server = await ScriptedApiserver.start(store.script);
+    const transport = new Transport(staticCredentials({ server: server.url }), { clock, random: () => 0.5 });
+    const client = createClient(transport);
+    const gate = leaseGate({ client, name: 'test', namespace: 'ns', identity, clock, random: () => 0.5, ...options });
+    const stop = new AbortController();
+    const self: Candidate = {
+      gate,
+      server,
+      transport,
+      stop,
+      running: Promise.resolve().then(() => gate.run(lead, stop.signal)),
+      now: 0,
+      reigns: 0,
+      finish: () => {},
+    };
+    async function lead(signal: AbortSignal): Promise<void> {
+      self.now++;
+      self.reigns++;
+      const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      if (!signal.aborted) await aborted;
+      self.now--;
+      if (options.slow) await new Promise<void>((resolve) => (self.finish = resolve));
+    }
+    cleanUp.push(async () => {
+      stop.abort();
+      const closing = transport.close();
+      await server.close();
+      await closing;
+    });
+    return self;
+  }
+
+  it('takes a free lease at once and writes it as client-go does', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    assert.equal(a.gate.leading, true);
+    assert.deepEqual(store.lease?.metadata.name, 'test');
+    assert.deepEqual(store.spec, {
+      holderIdentity: 'a',
+      leaseDurationSeconds: 15,
+      acquireTime: '2026-11-21T09:00:00.000000Z',
+      renewTime: '2026-11-21T09:00:00.000000Z',
+      leaseTransitions: 0,
+    });
+    await advanceIo(clock, 60_000);
+    assert.equal(a.reigns, 1);
+    assert.equal(store.spec['acquireTime'], '2026-11-21T09:00:00.000000Z');
+    assert.match(String(store.spec['renewTime']), /^2026-11-21T09:00:5\d\.\d{3}000Z$/);
+    assert.ok(store.writes >= 25 && store.writes <= 32, `${store.writes} writes a minute`);
+  });
+
+  it('lets one lead at a time, and the next at once after a graceful stop', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    const b = await candidate('b');
+    await advanceIo(clock, 60_000);
+    assert.deepEqual([a.now, b.now], [1, 0]);
+    a.stop.abort();
+    await a.running;
+    assert.equal(store.spec['holderIdentity'], '');
+    assert.equal(store.spec['leaseDurationSeconds'], 1);
+    await advanceIo(clock, 2_500);
+    assert.deepEqual([a.now, b.now], [0, 1]);
+    assert.equal(store.spec['holderIdentity'], 'b');
+    assert.equal(store.spec['leaseTransitions'], 1);
+  });
+
+  it('keeps the lease until what runs under it has settled', async () => {
+    const a = await candidate('a', { slow: true });
+    await until(() => a.now === 1);
+    const b = await candidate('b');
+    a.stop.abort();
+    await advanceIo(clock, 40_000);
+    assert.equal(store.spec['holderIdentity'], 'a');
+    assert.equal(b.now, 0);
+    a.finish();
+    await a.running;
+    await advanceIo(clock, 2_500);
+    assert.equal(b.now, 1);
+  });
+
+  it('takes over from a crashed leader soon after its lease has run out, not before', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    const b = await candidate('b');
+    await settleIo();
+    a.server.follow(() => undefined);
+    await advanceIo(clock, 14_500);
+    assert.equal(b.now, 0);
+    await advanceIo(clock, 1_500);
+    assert.equal(b.now, 1);
+    assert.equal(a.now, 0, 'the crashed one stopped first');
+  });
+
+  for (const [fault, script] of [
+    ['is unreachable', (_request, answer) => answer.reset()],
+    ['does not answer', () => undefined],
+    ['answers 500', (_request, answer) => answer.status(500)],
+  ] satisfies [string, Script][]) {
+    it(`stops leading within the renew deadline when the server ${fault}, and leads again afterwards`, async () => {
+      const a = await candidate('a');
+      await until(() => a.now === 1);
+      a.server.follow(script);
+      await advanceIo(clock, 7_500);
+      assert.equal(a.now, 1);
+      await advanceIo(clock, 3_000);
+      assert.equal(a.now, 0);
+      assert.equal(a.gate.leading, false);
+      a.server.follow(store.script);
+      await advanceIo(clock, 8_000);
+      assert.equal(a.now, 1);
+      assert.equal(a.reigns, 2);
+    });
+  }
+
+  it('survives one failed renewal', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    a.server.follow((_request, answer) => answer.status(500));
+    await advanceIo(clock, 5_000);
+    a.server.follow(store.script);
+    await advanceIo(clock, 30_000);
+    assert.equal(a.reigns, 1);
+    assert.equal(a.now, 1);
+  });
+
+  it('survives a write of somebody else to its lease', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    if (store.lease) store.put({ ...store.lease, metadata: { ...store.lease.metadata, labels: { touched: 'yes' } } });
+    await advanceIo(clock, 30_000);
+    assert.equal(a.reigns, 1);
+    assert.deepEqual(store.lease?.metadata.labels, { touched: 'yes' });
+  });
+
+  it('stops at once when it sees another holder', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    if (store.lease) store.put({ ...store.lease, spec: { ...store.spec, holderIdentity: 'thief' } });
+    await advanceIo(clock, 5_000);
+    assert.equal(a.now, 0);
+    assert.equal(store.spec['holderIdentity'], 'thief');
+  });
+
+  it('never looks at the clocks of others', async () => {
+    for (const renewTime of ['1999-01-01T00:00:00.000000Z', '2099-01-01T00:00:00.000000Z']) {
+      clock = new SimulatedClock();
+      store = new LeaseStore();
+      store.put({
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name: 'test', namespace: 'ns' },
+        spec: { holderIdentity: 'gone', leaseDurationSeconds: 15, renewTime },
+      });
+      const a = await candidate('a');
+      await advanceIo(clock, 14_000);
+      assert.equal(a.now, 0, 'it waits a full lease of its own time');
+      await advanceIo(clock, 2_000);
+      assert.equal(a.now, 1, 'and not longer');
+    }
+  });
+
+  it('is not moved by jumps of the wall clock', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    const b = await candidate('b');
+    clock.setWall(clock.now() + 86_400_000);
+    await advanceIo(clock, 20_000);
+    clock.setWall(clock.now() - 2 * 86_400_000);
+    await advanceIo(clock, 20_000);
+    assert.deepEqual([a.now, a.reigns, b.now], [1, 1, 0]);
+  });
+
+  it('lets no write through after a freeze, before any timer has run', async () => {
+    const frozen = new FreezableClock();
+    clock = frozen;
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    const guarded = a.gate.guard(createClient(a.transport));
+    frozen.frozenMs = 20_000;
+    assert.equal(a.now, 1, 'no timer has told the lead yet');
+    const writes = store.writes;
+    await assert.rejects(guarded.create(pods, pod('x', '1')), { code: 'NotLeading' });
+    await guarded.get(pods, { namespace: 'default', name: 'x' });
+    assert.equal(store.writes, writes);
+    await advanceIo(clock, 3_000);
+    assert.deepEqual([a.now, a.reigns], [1, 2], 'the old lead was ended and a new one began');
+  });
+
+  it('ends as its work ends: returns with it, throws with it, and releases the lease', async () => {
+    const server = await ScriptedApiserver.start(store.script);
+    const transport = new Transport(staticCredentials({ server: server.url }), { clock });
+    cleanUp.push(() => Promise.all([transport.close(), server.close()]));
+    const gate = leaseGate({ client: createClient(transport), name: 'test', namespace: 'ns', identity: 'a', clock });
+    await gate.run(() => Promise.resolve(), new AbortController().signal);
+    assert.equal(store.spec['holderIdentity'], '');
+    const failing = gate.run(() => Promise.reject(new Error('broken')), new AbortController().signal);
+    await assert.rejects(failing, /broken/);
+    assert.equal(store.spec['holderIdentity'], '');
+  });
+
+  it('refuses times that cannot work', () => {
+    const client = {} as LeaseGateOptions['client'];
+    const times = { leaseDurationMs: 5_000, renewDeadlineMs: 10_000 };
+    assert.throws(() => leaseGate({ client, name: 'x', namespace: 'ns', identity: 'a', clock, ...times }), {
+      code: 'InvalidLeaseTimes',
+    });
+  });
+});

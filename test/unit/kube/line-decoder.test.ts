@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { LineDecoder } from '../../../src/kube/line-decoder.ts';
+
+describe('line decoder', () => {
+  it('gives the same lines whatever the cuts', () => {
+    const line = fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ' '));
+    fc.assert(
+      fc.property(fc.array(line), fc.array(fc.nat(64)), (lines, cuts) => {
+        const bytes = Buffer.from(lines.map((text) => `${text}\n`).join(''));
+        const decoder = new LineDecoder();
+        const found: string[] = [];
+        let at = 0;
+        for (const cut of cuts) {
+          found.push(...decoder.push(bytes.subarray(at, at + cut)));
+          at += cut;
+        }
+        found.push(...decoder.push(bytes.subarray(at)));
+        assert.deepEqual(
+          found,
+          lines.filter((text) => text.trim() !== ''),
+        );
+      }),
+      { seed: 7, numRuns: 300 },
+    );
+  });
+
+  it('keeps back what no newline has ended', () => {
+    const decoder = new LineDecoder();
+    assert.deepEqual(decoder.push(Buffer.from('one\ntw')), ['one']);
+    assert.deepEqual(decoder.push(Buffer.from('o')), []);
+    assert.deepEqual(decoder.push(Buffer.from('\n')), ['two']);
+  });
+
+  it('refuses a line without end', () => {
+    const decoder = new LineDecoder();
+    const chunk = Buffer.alloc(1024 * 1024, 'x');
+    assert.throws(() => {
+      for (let i = 0; i < 17; i++) decoder.push(chunk);
+    }, RangeError);
+  });
+});
