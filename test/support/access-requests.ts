@@ -1,0 +1,82 @@
+import type { PlaneClient } from '../../sandbox/plane-client.ts';
+import { requestLabel } from '../../src/api/access/names.ts';
+import type { Condition } from '../../src/api/object.ts';
+
+/** As a person would write it. */
+export interface Manifest {
+  readonly apiVersion?: string;
+  readonly kind: string;
+  readonly metadata: { readonly name?: string; readonly [field: string]: unknown };
+  readonly [field: string]: unknown;
+}
+
+/** A request or template as the API gives it back; the fields that tests look at. */
+export interface StoredRequest {
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly generation?: number;
+    readonly resourceVersion?: string;
+    readonly finalizers?: readonly string[];
+    readonly ownerReferences?: readonly unknown[];
+    readonly deletionTimestamp?: string;
+  };
+  readonly spec?: {
+    readonly requester?: { readonly username: string; readonly groups: readonly string[] };
+    readonly [field: string]: unknown;
+  };
+  readonly status?: {
+    readonly ready?: boolean;
+    readonly podName?: string;
+    readonly accessMessage?: string;
+    readonly conditions?: readonly Condition[];
+    readonly grant?: { readonly expiresAt: string; readonly pod: { readonly name: string; readonly uid?: string } };
+  };
+}
+
+export interface Child {
+  readonly kind: string;
+  readonly name: string;
+}
+
+const request = (kind: string, name: string, spec: object): Manifest => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind,
+  metadata: { name },
+  spec,
+});
+
+export const podRequest = (name: string, spec: object = {}): Manifest =>
+  request('PodAccessRequest', name, { templateName: 'payments-shell', ...spec });
+
+export const execRequest = (name: string, spec: object = {}): Manifest =>
+  request('ExecAccessRequest', name, { templateName: 'payments-exec', ...spec });
+
+export function accessUrl(kind: string, namespace: string, name = ''): string {
+  const collection = `/apis/crds.wizardofoz.co/v1alpha1/namespaces/${namespace}/${kind.toLowerCase()}s`;
+  return name === '' ? collection : `${collection}/${name}`;
+}
+
+export const conditionOf = ({ status }: StoredRequest, type: string): Condition | undefined =>
+  status?.conditions?.find((condition) => condition.type === type);
+
+/** Epoch ms at which the grant ends. */
+export const deadlineOf = ({ status }: StoredRequest): number => Date.parse(status?.grant?.expiresAt ?? '');
+
+export async function childrenOf(plane: PlaneClient, namespace: string, uid: string): Promise<Child[]> {
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+  const lists = [
+    ['Pod', `/api/v1/namespaces/${namespace}/pods`],
+    ['Role', `${rbac}/roles`],
+    ['RoleBinding', `${rbac}/rolebindings`],
+  ] as const;
+  const found = lists.map(async ([kind, url]) => {
+    const { body } = await plane.probe(`${url}?labelSelector=${encodeURIComponent(`${requestLabel}=${uid}`)}`);
+    return (body as { items: { metadata: { name: string } }[] }).items.map(({ metadata: { name } }) => ({
+      kind,
+      name,
+    }));
+  });
+  return (await Promise.all(found)).flat();
+}

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments, stringify } from 'yaml';
+import type { ApiAnswer } from '../../sandbox/api-call.ts';
+import type { Plane } from '../../sandbox/plane.ts';
+import { type AuditLine, type ServerOptions, ServerProcess } from '../../sandbox/server-process.ts';
+import { until } from '../../sandbox/wait.ts';
+import { accessUrl, type Child, childrenOf, type Manifest, type StoredRequest } from './access-requests.ts';
+import { Person } from './person.ts';
+import { sharedPlane, testNamespace } from './plane.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
+
+/**
+ * What the tests of the access half play on: the built server on the shared plane, a namespace with the objects of `examples/`, and
+ * people. One at a time, because webhook configurations are cluster-wide: `open` in `before`, `close` in `after`.
+ */
+export class AccessStage {
+  readonly plane: Plane;
+  readonly namespace: string;
+  /** Of group devs, as is carol; both may ask and the templates allow them. */
+  readonly alice: Person;
+  readonly carol: Person;
+  /** Of group qa: may create requests, but no template allows it. */
+  readonly bob: Person;
+  readonly #servers: ServerProcess[] = [];
+  readonly #auditMark: number;
+
+  private constructor(plane: Plane, namespace: string, [alice, carol, bob]: [Person, Person, Person]) {
+    this.plane = plane;
+    this.namespace = namespace;
+    this.alice = alice;
+    this.carol = carol;
+    this.bob = bob;
+    this.#auditMark = plane.auditLog.mark();
+  }
+
+  static async open(options: ServerOptions = {}): Promise<AccessStage> {
+    const plane = await sharedPlane();
+    const namespace = await testNamespace('access');
+    const people = [
+      Person.of(plane, 'alice', ['devs']),
+      Person.of(plane, 'carol', ['devs']),
+      Person.of(plane, 'bob', ['qa']),
+    ] as const;
+    const stage = new AccessStage(plane, namespace, await Promise.all(people));
+    await stage.start(options);
+    await stage.applyFiles('examples/workload.yaml', 'examples/rbac.yaml', 'examples/templates.yaml');
+    await plane.kubectl(['create', 'rolebinding', 'qa', '--role=request-access', '--group=qa', '-n', namespace]);
+    await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
+    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    return stage;
+  }
+
+  /** The server that runs, or ran last. */
+  get server(): ServerProcess {
+    const server = this.#servers.at(-1);
+    if (!server) throw new Error('no server has been started on this stage');
+    return server;
+  }
+
+  async start(options: ServerOptions = {}): Promise<void> {
+    this.#servers.push(await ServerProcess.start(this.plane, options));
+  }
+
+  /** Stops the server in good order and leaves its webhooks registered. */
+  async stop(): Promise<void> {
+    if (this.server.running) assert.equal(await this.server.stop(), 0, 'the server ends with exit code 0');
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    await this.start({ installation: this.server.installation });
+  }
+
+  /** As if drawbridge's webhooks had never been installed. */
+  async removeWebhooks(): Promise<void> {
+    await this.plane.kubectl(['delete', webhookConfigurations, '-l', 'app.kubernetes.io/name=drawbridge']);
+  }
+
+  /** Ends the server, takes the webhooks away, and tells when the server was ever refused for want of rights. */
+  async close(): Promise<void> {
+    await this.stop();
+    await this.removeWebhooks();
+    const calls = this.plane.auditLog.calls({ user: this.server.installation.serverUser, since: this.#auditMark });
+    const forbidden = calls.filter(({ code }) => code === 403).map(({ verb, uri }) => `${verb} ${uri}`);
+    assert.deepEqual(forbidden, [], 'the shipped ClusterRole covers every call of the server');
+    await this.plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
+  }
+
+  /** kubectl as the administrator, in the stage's namespace; resolves to what it prints. */
+  async kubectl(...args: string[]): Promise<string> {
+    return (await this.plane.kubectl(['-n', this.namespace, ...args])).stdout;
+  }
+
+  /** Applies manifests as they are, but into the stage's namespace. */
+  async applyFiles(...files: string[]): Promise<string> {
+    const texts = await Promise.all(files.map((file) => readFile(`${root}${file}`, 'utf8')));
+    const manifests = texts
+      .flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as Manifest))
+      .filter(({ kind }) => kind !== 'Namespace');
+    return this.apply(...manifests);
+  }
+
+  async apply(...manifests: Manifest[]): Promise<string> {
+    const { namespace } = this;
+    const placed = manifests.map((manifest) => ({ ...manifest, metadata: { ...manifest.metadata, namespace } }));
+    const input = placed.map((manifest) => stringify(manifest)).join('---\n');
+    return (await this.plane.kubectl(['apply', '-f', '-'], { input })).stdout;
+  }
+
+  urlOf(kind: string, name = ''): string {
+    return accessUrl(kind, this.namespace, name);
+  }
+
+  /** Reads any object of the access group; undefined when there is none. */
+  async read(kind: string, name: string): Promise<StoredRequest | undefined> {
+    const { status, body } = await this.plane.probe(this.urlOf(kind, name));
+    return status === 200 ? (body as StoredRequest) : undefined;
+  }
+
+  /** Creates a request as `person`; `manifest` needs a kind, a name and a spec. */
+  ask(person: Pick<Person, 'call'>, manifest: Manifest, query = ''): Promise<ApiAnswer> {
+    return person.call('POST', `${this.urlOf(manifest.kind)}${query}`, manifest);
+  }
+
+  async askOk(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
+    const { status, body } = await this.ask(person, manifest);
+    assert.equal(status, 201, JSON.stringify(body));
+    return body as StoredRequest;
+  }
+
+  /** Resolves with the request as soon as `matches` says so. */
+  requestUntil(
+    what: string,
+    { kind, metadata: { name } }: Pick<StoredRequest, 'kind' | 'metadata'>,
+    matches: (request: StoredRequest) => boolean,
+  ): Promise<StoredRequest> {
+    return until(
+      `${kind} ${name} ${what}`,
+      async () => {
+        const request = await this.read(kind, name);
+        return request !== undefined && matches(request) && request;
+      },
+      { timeoutMs: 15_000, everyMs: 25 },
+    );
+  }
+
+  ready(request: StoredRequest): Promise<StoredRequest> {
+    return this.requestUntil('to be ready', request, ({ status }) => status?.ready === true);
+  }
+
+  async askUntilReady(person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> {
+    return this.ready(await this.askOk(person, manifest));
+  }
+
+  templateReady(kind: string, name: string, ready = true): Promise<StoredRequest> {
+    return this.requestUntil(`to be ready: ${ready}`, { kind, metadata: { name, uid: '' } }, ({ status, metadata }) => {
+      const conditions = status?.conditions ?? [];
+      const observed =
+        conditions.length > 0 && conditions.every((one) => one.observedGeneration === metadata.generation);
+      return observed && (status?.ready ?? false) === ready;
+    });
+  }
+
+  /** Resolves once the request and everything made for it are gone, with the time (epoch ms) at which that was seen. */
+  async gone({ kind, metadata }: StoredRequest, timeoutMs = 15_000): Promise<number> {
+    await until(
+      `${kind} ${metadata.name} and its children to be gone`,
+      async () =>
+        (await this.read(kind, metadata.name)) === undefined && (await this.children(metadata.uid)).length === 0,
+      { timeoutMs, everyMs: 25 },
+    );
+    return Date.now();
+  }
+
+  /** `Pod NAME`, `Role NAME`, `RoleBinding NAME` made for the request of that uid. */
+  children(uid: string): Promise<Child[]> {
+    return childrenOf(this.plane, this.namespace, uid);
+  }
+
+  /** The audit lines of every server that ran on this stage, oldest first. */
+  async audit(matches: (line: AuditLine) => boolean): Promise<AuditLine[]> {
+    return (await Promise.all(this.#servers.map((server) => server.audit(matches)))).flat();
+  }
+
+  /** Resolves with the first audit line that matches. */
+  auditLine(what: string, matches: (line: AuditLine) => boolean): Promise<AuditLine> {
+    return until(`an audit line: ${what}`, async () => (await this.audit(matches))[0], {
+      timeoutMs: 5000,
+      everyMs: 25,
+    });
+  }
+}

@@ -1,0 +1,51 @@
+import { type ApiAnswer, callApi } from '../../sandbox/api-call.ts';
+import type { RunResult } from '../../sandbox/build/run.ts';
+import { type Identity, issue } from '../../sandbox/pki.ts';
+import type { KubectlOptions, PlaneClient } from '../../sandbox/plane-client.ts';
+
+/** Somebody with a client certificate: one login, by kubectl and by plain calls. */
+export class Person {
+  readonly name: string;
+  readonly kubeconfig: string;
+  readonly #plane: PlaneClient;
+  readonly #identity: Identity;
+
+  private constructor(plane: PlaneClient, name: string, groups: readonly string[], kubeconfig: string) {
+    this.name = name;
+    this.kubeconfig = kubeconfig;
+    this.#plane = plane;
+    this.#identity = issue(plane.authority, { commonName: name, groups });
+  }
+
+  static async of(plane: PlaneClient, name: string, groups: readonly string[]): Promise<Person> {
+    return new Person(plane, name, groups, await plane.kubeconfigFor(name, groups));
+  }
+
+  call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
+    const { server, authority } = this.#plane;
+    return callApi({ server, authority: authority.certificate, identity: this.#identity }, method, path, body);
+  }
+
+  kubectl(args: readonly string[], options: Omit<KubectlOptions, 'kubeconfig'> = {}): Promise<RunResult> {
+    return this.#plane.kubectl(args, { ...options, kubeconfig: this.kubeconfig });
+  }
+
+  /** `kubectl auth can-i create pods/POD --subresource=exec`: yes or no. */
+  async canExec(namespace: string, pod: string): Promise<string> {
+    const args = ['auth', 'can-i', 'create', `pods/${pod}`, '--subresource=exec', '-n', namespace];
+    const { stdout } = await this.kubectl(args, { reject: false });
+    return stdout.trim();
+  }
+
+  /** What `canExec` asks the apiserver, in one call. */
+  async mayExec(namespace: string, pod: string): Promise<boolean> {
+    const resourceAttributes = { namespace, verb: 'create', resource: 'pods', subresource: 'exec', name: pod };
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes },
+    };
+    const { body } = await this.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', review);
+    return (body as { status?: { allowed?: boolean } }).status?.allowed === true;
+  }
+}
