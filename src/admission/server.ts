@@ -1,6 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type Clock, sleep } from '../kit/clock.ts';
 import type { Log } from '../observe/log.ts';
 import type { Certificate, KeyPair } from './certificate.ts';
@@ -52,6 +53,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     },
   );
   server.maxConnections = MAX_CONNECTIONS;
+  server.on('connection', (socket) => connections.accepted(socket));
   server.on('secureConnection', (socket) => connections.opened(socket));
   server.on('clientError', refuseClient);
   server.on('error', (error) => log.error('webhook server', { error: error.message }));
@@ -65,7 +67,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     close() {
       certificate.close();
       connections.retire();
-      return drain(server, clock);
+      return drain(server, connections, clock);
     },
   };
 }
@@ -76,8 +78,15 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
  */
 class Connections {
   #generation = 0;
+  /** Below TLS, so that those are included which never finish the handshake: Node's own list does not know them. */
+  readonly #accepted = new Set<Duplex>();
   readonly #born = new WeakMap<Socket, number>();
   readonly #unanswered = new Set<ServerResponse>();
+
+  accepted(socket: Duplex): void {
+    this.#accepted.add(socket);
+    socket.once('close', () => this.#accepted.delete(socket));
+  }
 
   opened(socket: Socket): void {
     this.#born.set(socket, this.#generation);
@@ -96,6 +105,10 @@ class Connections {
       if (!response.headersSent) response.setHeader('connection', 'close');
     }
   }
+
+  destroy(): void {
+    for (const socket of this.#accepted) socket.destroy();
+  }
 }
 
 function tlsOptions({ cert, key }: KeyPair) {
@@ -112,7 +125,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-async function drain(server: Server, clock: Clock): Promise<void> {
+async function drain(server: Server, connections: Connections, clock: Clock): Promise<void> {
   let ended = false;
   const closed = new Promise<void>((resolve) => {
     server.close(() => {
@@ -125,17 +138,18 @@ async function drain(server: Server, clock: Clock): Promise<void> {
     server.closeIdleConnections();
     await Promise.race([closed, sleep(clock, SWEEP_MS)]);
   }
-  server.closeAllConnections();
+  connections.destroy();
   await closed;
 }
 
-/** Not HTTP, too slow, or gone: one line where that still makes sense, and the socket is closed. */
+/** Not HTTP or too slow: one line, and the socket is closed. Everything else has no HTTP on it yet, or is gone. */
 function refuseClient(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  const code = error.code ?? '';
+  if (!socket.writable || !(code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT')) {
     socket.destroy();
     return;
   }
-  const status = statuses[error.code ?? ''] ?? '400 Bad Request';
+  const status = statuses[code] ?? '400 Bad Request';
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
