@@ -41,7 +41,10 @@ export interface ReflectorOptions {
 
 const WATCH_SECONDS = 300;
 const BASE_MS = 500;
-const CAP_MS = 10_000;
+/** Also bounds how long an apiserver is back before its watches are. */
+const CAP_MS = 5_000;
+/** Failures in a row between two warnings: about one a minute. */
+const WARN_EVERY = 15;
 const ABSENT_CAP_MS = 30_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 /** A watch that ended sooner counts as a failure, so that a server which closes at once is not hammered. */
@@ -65,6 +68,7 @@ class Reflector {
   /** The newest version ever seen. */
   #newest: string | undefined;
   #failures = 0;
+  #listedAtMs = Number.NEGATIVE_INFINITY;
   #malformed = 0;
   #staleSinceMs: number | undefined;
 
@@ -118,6 +122,7 @@ class Reflector {
     }
     if (this.#isStale(version)) return undefined;
     parts.commit();
+    this.#listedAtMs = this.#options.clock.monotonic();
     this.#newest = version;
     return version;
   }
@@ -168,7 +173,14 @@ class Reflector {
 
   #failed(error: unknown): number {
     if (this.#options.signal.aborted) return 0;
-    if (isGone(error)) this.#from = undefined;
+    if (isGone(error) && this.#from !== undefined) {
+      this.#from = undefined;
+      // Usual after an outage: there is nothing to wait for, unless the last list did not help either.
+      if (this.#options.clock.monotonic() - this.#listedAtMs >= SHORT_LIVED_MS) {
+        this.#failures = 0;
+        return 0;
+      }
+    }
     if (error instanceof MalformedStreamError && ++this.#malformed >= MALFORMED_BEFORE_RELIST) {
       this.#malformed = 0;
       this.#from = undefined;
@@ -199,8 +211,8 @@ class Reflector {
     const half = { baseMs: BASE_MS / 2, capMs: CAP_MS / 2, attempt };
     const delayMs = backoffMs({ ...half, random: () => 1 }) + backoffMs({ ...half, random });
     const fields = { ...this.#fields(), reason, attempt, delayMs: Math.round(delayMs) };
-    if (attempt === 0) log.debug('list-watch interrupted', fields);
-    else log.warn('list-watch keeps failing', fields);
+    if (attempt % WARN_EVERY === 2) log.warn('list-watch keeps failing', fields);
+    else log.debug('list-watch interrupted', fields);
     return delayMs;
   }
 

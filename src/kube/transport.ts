@@ -202,6 +202,8 @@ export class Transport {
       this.#material = undefined;
       throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
     });
+    // Whoever asked may be gone by the time it fails.
+    value.catch(() => undefined);
     this.#material = { value, sinceMs: nowMs };
     return value;
   }

@@ -210,6 +210,27 @@ describe('list-watch', () => {
     });
   }
 
+  it('is back within 5 s after an outage of a minute, also when its version was compacted away', async () => {
+    const { store, told } = await start((request, answer) => {
+      if (request.watch) return answer.open();
+      answer.list('10', [pod('a', '5')]);
+    });
+    await store.whenSynced();
+    await until(() => server.watches.length === 1);
+    server.follow((_request, answer) => answer.reset());
+    server.answers.at(-1)?.reset();
+    await advanceIo(clock, 60_000);
+    assert.ok(server.watches.length <= 25, `${server.watches.length} watches in a minute`);
+    server.follow((request, answer) => {
+      if (!request.watch) answer.list('90', [pod('b', '85')]);
+      else if (request.query.get('resourceVersion') === '10') answer.status(410, 'Expired');
+      else answer.open();
+    });
+    await advanceIo(clock, 5_000);
+    assert.deepEqual(told(), ['added a 5', 'deleted a', 'added b 85']);
+    assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '90');
+  });
+
   it('relists when the stream is broken at the same place again and again', async () => {
     const { store } = await start((request, answer) => {
       if (!request.watch) return answer.list(server.lists.length === 1 ? '10' : '20', []);
