@@ -62,7 +62,6 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   });
 
   health.ready('certificate', () => certificate.problem());
-  health.ready('audit', () => (journal.available ? undefined : 'the audit journal cannot be written'));
   health.ready('stores', () => unsynced(stores));
   health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
   log.info('serving', {

@@ -1,5 +1,6 @@
 import type { Journal } from '../audit/journal.ts';
 import { Controller } from '../engine/controller.ts';
+import { deadlines } from '../engine/sources/deadlines.ts';
 import { type Emission, fromSubscription } from '../engine/sources/from-subscription.ts';
 import { Applier } from '../grants/applier.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -12,7 +13,7 @@ import type { AccessKind } from './access-kind.ts';
 import { execAccess } from './exec-access.ts';
 import { Decider } from './life/decider.ts';
 import { Granter } from './life/granter.ts';
-import { normalLane, RequestReconciler } from './life/request-reconciler.ts';
+import { normalLane, RequestReconciler, revocationLane } from './life/request-reconciler.ts';
 import { Revoker } from './life/revoker.ts';
 import { StatusWriter } from './life/status-writer.ts';
 import { Trail } from './life/trail.ts';
@@ -81,9 +82,11 @@ function requestController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, de
   const revoker = new Revoker({ kind, pods, client, applier, trail });
   const granter = new Granter({ kind, pods, applier, revoker, status, trail, clock });
   const decider = new Decider({ kind, client, clock, status, trail });
+  const ends = deadlines({ name: 'end', clock, lane: revocationLane });
   const normal = (key: string): Emission => ({ key, lane: normalLane });
   return controller(kind.requestKind, deps, {
     sources: [
+      ends,
       fromSubscription('request', kind.requests, (event) => keyOfEvent(event).map(normal)),
       fromSubscription('template', kind.templates, ({ key }) =>
         kind.requests.byIndex(byTemplate, key).map((request) => normal(request.key)),
@@ -94,10 +97,12 @@ function requestController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, de
       // Builders read the workloads, so nothing may be decided before they are known; what changes later is no concern of a grant.
       ...stores.workloads.map((workloads) => fromSubscription(workloads.resource.plural, workloads, () => [])),
     ],
-    reconciler: new RequestReconciler({ kind, decider, granter, revoker, clock }),
+    reconciler: new RequestReconciler({ kind, decider, granter, revoker, status, clock, ends }),
     lanes: 2,
     workers: 32,
     reservedForTopLane: 4,
+    // An end that failed while the API was away follows within two seconds of its return.
+    backoff: { baseMs: 100, capMs: 2000 },
   });
 }
 

@@ -1,4 +1,5 @@
 import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
+import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { RequestView } from '../stores/views.ts';
@@ -7,6 +8,7 @@ import { GrantDeadlines } from './grant-deadline.ts';
 import type { Granter } from './granter.ts';
 import { isDenied } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
+import type { StatusWriter } from './status-writer.ts';
 import type { Ending } from './trail.ts';
 
 /** Expiries and revocations overtake everything else in the queue. */
@@ -18,61 +20,68 @@ export const normalLane = 1;
  * The end comes first and depends on nothing but the grant, so that no other state can keep access open.
  */
 export class RequestReconciler implements Reconciler {
-  readonly #kind: AccessKind;
+  readonly #deps: RequestReconcilerDeps;
   readonly #deadlines: GrantDeadlines;
-  readonly #decider: Decider;
-  readonly #granter: Granter;
-  readonly #revoker: Revoker;
   /** uid by key, to let go of what this process remembers once the request is gone. */
   readonly #uids = new Map<string, string>();
 
-  constructor(deps: { kind: AccessKind; clock: Clock; decider: Decider; granter: Granter; revoker: Revoker }) {
-    this.#kind = deps.kind;
+  constructor(deps: RequestReconcilerDeps) {
+    this.#deps = deps;
     this.#deadlines = new GrantDeadlines(deps.clock);
-    this.#decider = deps.decider;
-    this.#granter = deps.granter;
-    this.#revoker = deps.revoker;
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const request = this.#kind.requests.get(key);
+    const { kind, status, decider, granter, revoker } = this.#deps;
+    const stored = kind.requests.get(key);
+    const request = stored && status.latest(stored);
     const before = this.#uids.get(key);
     if (before !== undefined && before !== request?.uid) this.#forget(key, before);
     if (!request) return done;
     this.#uids.set(key, request.uid);
 
     const ending = await this.#ending(request, signal);
-    if (ending) return this.#revoker.end(request, ending, signal);
-    if (isDenied(request)) return this.#untilOver(request);
-    if (request.grant) return this.#sooner(request, await this.#granter.bringAbout(request, undefined, signal));
+    if (ending) return revoker.end(request, ending, signal);
+    this.#awaitEnd(request);
+    if (isDenied(request)) return done;
+    if (request.grant) return lookAgain(await granter.bringAbout(request, undefined, signal));
 
-    const decision = await this.#decider.decide(request, signal);
-    if (decision.kind === 'granted') {
-      return this.#sooner(decision.request, await this.#granter.bringAbout(decision.request, decision.plan, signal));
-    }
-    return this.#untilOver(request);
+    const decision = await decider.decide(request, signal);
+    if (decision.kind !== 'granted') return done;
+    this.#awaitEnd(decision.request);
+    return lookAgain(await granter.bringAbout(decision.request, decision.plan, signal));
   }
 
   async #ending(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
-    if (this.#deadlines.isOver(request.uid, request.createdAtMs, this.#decider.endOf(request))) return 'Expired';
+    if (this.#deadlines.isOver(request.uid, request.createdAtMs, this.#deps.decider.endOf(request))) return 'Expired';
     if (request.deleting) return 'Deleted';
-    return request.grant ? this.#revoker.lostItsGround(request, request.grant, signal) : undefined;
+    return request.grant ? this.#deps.revoker.lostItsGround(request, request.grant, signal) : undefined;
   }
 
-  #untilOver(request: RequestView): Result {
-    return at(this.#deadlines.nextLook(request.uid, request.createdAtMs, this.#decider.endOf(request)), revocationLane);
-  }
-
-  /** The granter's own wish for a next look, unless the end comes first. */
-  #sooner(request: RequestView, lookAgainMs: number | undefined): Result {
-    const end = this.#untilOver(request);
-    return lookAgainMs !== undefined && end.kind === 'at' && lookAgainMs < end.atMs ? at(lookAgainMs, normalLane) : end;
+  /** Set before anything is tried, so that no failure in between can make the end late. */
+  #awaitEnd(request: RequestView): void {
+    const endMs = this.#deps.decider.endOf(request);
+    this.#deps.ends.set(request.key, this.#deadlines.nextLook(request.uid, request.createdAtMs, endMs));
   }
 
   #forget(key: string, uid: string): void {
     this.#uids.delete(key);
     this.#deadlines.forget(uid);
-    this.#granter.forget(uid);
-    this.#revoker.forget(uid);
+    this.#deps.ends.delete(key);
+    this.#deps.status.forget(uid);
+    this.#deps.granter.forget(uid);
+    this.#deps.revoker.forget(uid);
   }
 }
+
+export interface RequestReconcilerDeps {
+  readonly kind: AccessKind;
+  readonly clock: Clock;
+  readonly status: StatusWriter;
+  readonly decider: Decider;
+  readonly granter: Granter;
+  readonly revoker: Revoker;
+  /** Emits a request's key when its end has come. */
+  readonly ends: DeadlineSource;
+}
+
+const lookAgain = (atMs: number | undefined): Result => (atMs === undefined ? done : at(atMs, normalLane));

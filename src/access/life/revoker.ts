@@ -24,6 +24,8 @@ export class Revoker {
   readonly #deps: RevokerDeps;
   /** uids of requests whose children are gone, so that the events of our own deletes cause no further calls. */
   readonly #closed = new Set<string>();
+  /** uids of requests that our hold was taken off: until the store has noticed, they look as if it were still there. */
+  readonly #released = new Set<string>();
 
   constructor(deps: RevokerDeps) {
     this.#deps = deps;
@@ -48,6 +50,7 @@ export class Revoker {
   }
 
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
+    if (this.#released.has(request.uid)) return done;
     if (request.grant && !this.#closed.has(request.uid)) {
       await this.closeChildren(request, signal);
       this.#closed.add(request.uid);
@@ -75,6 +78,7 @@ export class Revoker {
 
   forget(uid: string): void {
     this.#closed.delete(uid);
+    this.#released.delete(uid);
   }
 
   async #isGone(
@@ -101,7 +105,12 @@ export class Revoker {
       { op: 'test', path, value: revokeFinalizer },
       { op: 'remove', path },
     ] as const;
-    await this.#deps.client.jsonPatch(this.#deps.kind.requestResource, request, ops, { signal }).catch(unlessReplaced);
+    try {
+      await this.#deps.client.jsonPatch(this.#deps.kind.requestResource, request, ops, { signal });
+      this.#released.add(request.uid);
+    } catch (error) {
+      unlessReplaced(error);
+    }
   }
 }
 

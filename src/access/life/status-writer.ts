@@ -1,4 +1,5 @@
 import type { Client } from '../../kube/client.ts';
+import { isOlder } from '../../kube/resource-version.ts';
 import type { AccessKind } from '../access-kind.ts';
 import { viewRequest } from '../stores/request-view.ts';
 import type { RequestView } from '../stores/views.ts';
@@ -8,6 +9,8 @@ import type { RequestStatus } from './request-status.ts';
 export class StatusWriter {
   readonly #client: Client;
   readonly #kind: AccessKind;
+  /** By request uid: what this process wrote last, until the store shows it too. */
+  readonly #written = new Map<string, RequestView>();
 
   constructor(client: Client, kind: AccessKind) {
     this.#client = client;
@@ -23,6 +26,19 @@ export class StatusWriter {
     });
     const view = viewRequest(written);
     if (!view) throw new Error(`${this.#kind.requestKind} ${request.key} came back unreadable from the status write`);
+    this.#written.set(view.uid, view);
     return view;
+  }
+
+  /** The newer of `request`, as a store has it, and what this process wrote: a store that lags behind must not make it act twice. */
+  latest(request: RequestView): RequestView {
+    const written = this.#written.get(request.uid);
+    if (written && isOlder(request.resourceVersion, written.resourceVersion)) return written;
+    this.#written.delete(request.uid);
+    return request;
+  }
+
+  forget(uid: string): void {
+    this.#written.delete(uid);
   }
 }

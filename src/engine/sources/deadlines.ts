@@ -1,0 +1,73 @@
+import type { Cancel, Clock } from '../../kit/clock.ts';
+import { DeadlineHeap } from '../../kit/deadline-heap.ts';
+import type { Emit, Source } from '../source.ts';
+
+export interface DeadlineSource extends Source {
+  /** Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time that is left until then now. Replaces an earlier deadline of the key. */
+  set(key: string, atMs: number): void;
+  delete(key: string): void;
+}
+
+export interface DeadlineOptions {
+  readonly name: string;
+  readonly clock: Clock;
+  /** Lane of the emissions. */
+  readonly lane: number;
+}
+
+/** Timers do not notice when the wall clock is set forward, so none sleeps longer than this while a deadline is awaited. */
+const WALL_CHECK_MS = 1000;
+
+/**
+ * Keys that must be looked at when their time has come, whatever their other turns came to in between: a key that waits out a
+ * backoff is emitted all the same. A deadline is kept until it is emitted, replaced or deleted.
+ */
+export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSource {
+  const wall = new DeadlineHeap<string>();
+  const monotonic = new DeadlineHeap<string>();
+  let emit: Emit | undefined;
+  let cancel: Cancel = () => {};
+
+  const ring = (): void => {
+    for (const key of new Set([...wall.popDue(clock.now()), ...monotonic.popDue(clock.monotonic())])) {
+      wall.delete(key);
+      monotonic.delete(key);
+      emit?.(key, name, { lane });
+    }
+    arm();
+  };
+  const arm = (): void => {
+    cancel();
+    const next = monotonic.peek();
+    if (!emit || !next) return;
+    const leftMs = Math.min(next.at - clock.monotonic(), (wall.peek()?.at ?? 0) - clock.now(), WALL_CHECK_MS);
+    cancel = clock.schedule(Math.max(0, leftMs), ring);
+  };
+
+  return {
+    name,
+    start(listener, signal) {
+      signal.throwIfAborted();
+      emit = listener;
+      signal.addEventListener(
+        'abort',
+        () => {
+          cancel();
+          emit = undefined;
+        },
+        { once: true },
+      );
+      arm();
+      return Promise.resolve();
+    },
+    set(key, atMs) {
+      wall.set(key, atMs);
+      monotonic.set(key, clock.monotonic() + Math.max(0, atMs - clock.now()));
+      arm();
+    },
+    delete(key) {
+      wall.delete(key);
+      monotonic.delete(key);
+    },
+  };
+}
