@@ -1,10 +1,11 @@
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import { customResourceDefinitions } from '../api/resources.ts';
+import { own } from '../kit/safe-json.ts';
 import { groupPath } from './api-paths.ts';
 import type { CallOptions, Client } from './client.ts';
 import type { Cluster } from './cluster.ts';
 import { isNotFound } from './errors.ts';
-import { array, field, text } from './fields.ts';
+import { array, text } from './fields.ts';
 import type { Projected, StoreHandle } from './store.ts';
 
 export interface ServedResource {
@@ -26,9 +27,9 @@ export async function findServed(
     throw error;
   }
   for (const entry of array(answer, 'resources')) {
-    const namespaced = field(entry, 'namespaced');
-    const kind = field(entry, 'kind');
-    if (field(entry, 'name') === resource.plural && typeof namespaced === 'boolean' && typeof kind === 'string') {
+    const namespaced = own(entry, 'namespaced');
+    const kind = own(entry, 'kind');
+    if (own(entry, 'name') === resource.plural && typeof namespaced === 'boolean' && typeof kind === 'string') {
       return { namespaced, kind };
     }
   }
@@ -60,7 +61,7 @@ export function watchCrds(cluster: Cluster): StoreHandle<CrdView> {
 }
 
 function projectCrd({ metadata, spec, status }: KubeObject): CrdView {
-  const names = field(spec, 'names');
+  const names = own(spec, 'names');
   return {
     key: keyOf(metadata),
     uid: metadata.uid ?? '',
@@ -68,12 +69,12 @@ function projectCrd({ metadata, spec, status }: KubeObject): CrdView {
     group: text(spec, 'group') ?? '',
     plural: text(names, 'plural') ?? '',
     kind: text(names, 'kind') ?? '',
-    namespaced: field(spec, 'scope') === 'Namespaced',
+    namespaced: own(spec, 'scope') === 'Namespaced',
     established: array(status, 'conditions').some(
-      (condition) => field(condition, 'type') === 'Established' && field(condition, 'status') === 'True',
+      (condition) => own(condition, 'type') === 'Established' && own(condition, 'status') === 'True',
     ),
     servedVersions: array(spec, 'versions')
-      .filter((version) => field(version, 'served') === true)
+      .filter((version) => own(version, 'served') === true)
       .map((version) => text(version, 'name') ?? ''),
   };
 }

@@ -1,6 +1,7 @@
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import { deferred } from '../kit/promises.ts';
 import type { KubeLog } from './log.ts';
 import type { ReflectorSink } from './reflector.ts';
 import { compareResourceVersions, isOlder } from './resource-version.ts';
@@ -20,7 +21,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   readonly #listeners = new Set<(event: StoreEvent<T>) => void>();
   readonly #tombstones = new Map<string, string>();
   readonly #closed = new AbortController();
-  readonly #firstSync = new Latch();
+  readonly #firstSync = deferred();
   #objects = new Map<string, T>();
   #synced = false;
   #aliveAtMs: number | undefined;
@@ -31,6 +32,8 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
+    // Nobody has to wait for it.
+    this.#firstSync.promise.catch(() => undefined);
   }
 
   get(key: string): T | undefined {
@@ -203,19 +206,4 @@ function eventOf<T>(key: string, before: T | undefined, now: T | undefined): Sto
   if (before && now) return { type: 'updated', key, before, now };
   if (now) return { type: 'added', key, now };
   return before ? { type: 'deleted', key, before } : undefined;
-}
-
-/** A promise settled from outside, once. */
-class Latch {
-  resolve: () => void = () => {};
-  reject: (reason: unknown) => void = () => {};
-  readonly promise = new Promise<void>((resolve, reject) => {
-    this.resolve = resolve;
-    this.reject = reject;
-  });
-
-  constructor() {
-    // Nobody has to wait for it.
-    this.promise.catch(() => undefined);
-  }
 }

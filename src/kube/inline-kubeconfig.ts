@@ -1,6 +1,7 @@
 import { CodedError, quote } from '../kit/errors.ts';
+import { isRecord, own } from '../kit/safe-json.ts';
 import { type ClusterTls, type Credentials, staticCredentials } from './credentials.ts';
-import { array, field } from './fields.ts';
+import { array } from './fields.ts';
 
 /** Credentials out of a kubeconfig text. */
 export interface InlineCredentials extends Credentials {
@@ -107,7 +108,7 @@ function headerSafe(token: string): string {
 
 function refuse(from: object, fields: readonly string[], what: string): void {
   for (const name of fields) {
-    const value = field(from, name);
+    const value = own(from, name);
     // What client-go writes for "not set" stays allowed.
     if (value === undefined || value === null || value === '' || value === false) continue;
     throw forbidden(what, name, 'only inline credentials are accepted');
@@ -122,20 +123,17 @@ function required(document: object, list: string, context: object, kind: 'cluste
 }
 
 function named(document: object, list: string, name: string, kind: string): object | undefined {
-  const entry = array(document, list).find((candidate) => field(candidate, 'name') === name);
-  const value = field(entry, kind);
+  const entry = array(document, list).find((candidate) => own(candidate, 'name') === name);
+  const value = own(entry, kind);
   return isRecord(value) ? value : undefined;
 }
 
 function string(from: object, name: string): string | undefined {
-  const value = field(from, name);
+  const value = own(from, name);
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string') return value;
   throw invalid(`${name} is not a string`);
 }
-
-const isRecord = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const invalid = (why: string): CodedError => new CodedError('KubeconfigInvalid', `invalid kubeconfig: ${why}`);
 const forbidden = (what: string, name: string, why: string): CodedError =>

@@ -1,7 +1,8 @@
 import { apiVersionOf, type KubeObject, type ObjectName } from '../api/object.ts';
 import { leases } from '../api/resources.ts';
 import { formatMicroTime } from '../kit/clock.ts';
-import { field, number, text } from './fields.ts';
+import { own } from '../kit/safe-json.ts';
+import { number, text } from './fields.ts';
 
 /** The spec of a coordination.k8s.io/v1 Lease. */
 export interface LeaseRecord {
@@ -65,6 +66,6 @@ function leaseObject({ name, namespace }: ObjectName, before: KubeObject | undef
 
 /** Equal when nobody has written the Lease in between. */
 export function sameVersion(a: KubeObject | undefined, b: KubeObject): boolean {
-  const version = field(a?.metadata, 'resourceVersion');
+  const version = own(a?.metadata, 'resourceVersion');
   return version !== undefined && version === b.metadata.resourceVersion && a?.metadata.uid === b.metadata.uid;
 }

@@ -1,8 +1,9 @@
 import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
+import { own } from '../kit/safe-json.ts';
 import { resourcePath } from './api-paths.ts';
 import type { ListOptions } from './client.ts';
 import { isGone, TransportError } from './errors.ts';
-import { array, field, text } from './fields.ts';
+import { array, text } from './fields.ts';
 import type { Transport } from './transport.ts';
 
 export interface Page {
@@ -64,7 +65,7 @@ async function nextPage(
 }
 
 function parsePage(answer: unknown, resource: Resource) {
-  const metadata = field(answer, 'metadata');
+  const metadata = own(answer, 'metadata');
   const resourceVersion = text(metadata, 'resourceVersion');
   if (resourceVersion === undefined) {
     throw new TransportError(`list of ${resource.plural}: the answer is not a Kubernetes list`, undefined, false);
@@ -80,7 +81,7 @@ function parsePage(answer: unknown, resource: Resource) {
 
 /** True for a value with a name in its metadata: all that is taken for granted of an object of the API. */
 export function isKubeObject(value: unknown): value is KubeObject {
-  return text(field(value, 'metadata'), 'name') !== undefined;
+  return text(own(value, 'metadata'), 'name') !== undefined;
 }
 
 /** Items of a list come without kind and apiVersion. */

@@ -1,5 +1,6 @@
+import { own } from '../kit/safe-json.ts';
 import { ApiError } from './errors.ts';
-import { field, number, text } from './fields.ts';
+import { number, text } from './fields.ts';
 
 const MAX_MESSAGE = 1000;
 
@@ -11,7 +12,7 @@ export function toApiError(code: number, retryAfter: string | undefined, body: s
     code,
     text(status, 'reason') ?? '',
     `${code}: ${message.slice(0, MAX_MESSAGE)}`,
-    retryAfterMs(retryAfter, field(status, 'details')),
+    retryAfterMs(retryAfter, own(status, 'details')),
   );
 }
 

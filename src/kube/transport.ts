@@ -188,8 +188,15 @@ export class Transport {
   }
 
   async #ready(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {
-    if (this.#closed) throw new TransportError(`the connection to ${this.#origin} is closed`, undefined, true);
-    const { tls, headers } = await limit.race(this.#present());
+    let credentials: Credentials;
+    let material: Material;
+    do {
+      credentials = this.#credentials;
+      material = await limit.race(this.#present());
+      // Both may have happened in the meantime.
+      if (this.#closed) throw new TransportError(`the connection to ${this.#origin} is closed`, undefined, true);
+    } while (credentials !== this.#credentials);
+    const { tls, headers } = material;
     if (this.#pools && !sameTls(this.#pools.tls, tls)) this.#retire();
     this.#pools ??= new Pools(tls, this.#connections);
     return { pools: this.#pools, headers: { 'user-agent': USER_AGENT, ...headers } };

@@ -1,6 +1,7 @@
 import type { KubeObject } from '../api/object.ts';
+import { own } from '../kit/safe-json.ts';
 import type { ApiError } from './errors.ts';
-import { field, text } from './fields.ts';
+import { text } from './fields.ts';
 import { isKubeObject } from './list-pages.ts';
 import { statusToApiError } from './status-error.ts';
 
@@ -17,10 +18,10 @@ export function parseWatchEvent(line: string): WatchEvent | undefined {
   } catch {
     return undefined;
   }
-  const type = field(event, 'type');
-  const object = field(event, 'object');
+  const type = own(event, 'type');
+  const object = own(event, 'object');
   if (type === 'ERROR') return { type, error: statusToApiError(object) };
-  const resourceVersion = text(field(object, 'metadata'), 'resourceVersion');
+  const resourceVersion = text(own(object, 'metadata'), 'resourceVersion');
   if (resourceVersion === undefined) return undefined;
   if (type === 'BOOKMARK') return { type, resourceVersion };
   if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') return undefined;
