@@ -60,6 +60,7 @@ function webhook(route: Route): object {
       },
     ],
     // No objectSelector, ever: the object of a CONNECT has no metadata, so that one would match nothing, silently.
+    ...(route.matchConditions ? { matchConditions: route.matchConditions } : {}),
     matchPolicy: 'Equivalent',
     failurePolicy: route.failurePolicy,
     sideEffects: route.sideEffects,

@@ -21,6 +21,8 @@ export interface Route {
   readonly sideEffects: 'None' | 'NoneOnDryRun';
   /** The apiserver waits this long. */
   readonly timeoutSeconds: number;
+  /** CEL; all must hold for the webhook to be called. */
+  readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
   /** Mutating only. */
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
 }
@@ -29,6 +31,17 @@ const TIMEOUT_SECONDS = 3;
 
 const groupPath = (resource: Resource): string => `${resource.group.replaceAll('.', '-')}-${resource.version}`;
 const objectName = (resource: Resource): string => resource.kind.toLowerCase();
+
+/**
+ * A request that is on its way out can be let go of without us: its access is closed before its finalizer goes, and nothing in its
+ * spec can change any more.
+ */
+const notOnItsWayOut = [
+  {
+    name: 'not-on-its-way-out',
+    expression: "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)",
+  },
+];
 
 const stamp = (resource: Resource): Route => ({
   path: `/mutate-${groupPath(resource)}-${objectName(resource)}`,
@@ -40,6 +53,7 @@ const stamp = (resource: Resource): Route => ({
   failurePolicy: 'Fail',
   sideEffects: 'None',
   timeoutSeconds: TIMEOUT_SECONDS,
+  matchConditions: notOnItsWayOut,
   // Another webhook may undo the stamp or add finalizers after us; doing it again changes nothing that is already right.
   reinvocationPolicy: 'IfNeeded',
 });
@@ -58,6 +72,7 @@ const validate = (
   failurePolicy: 'Fail',
   sideEffects: 'NoneOnDryRun',
   timeoutSeconds: TIMEOUT_SECONDS,
+  ...(does === 'validateRequest' ? { matchConditions: notOnItsWayOut } : {}),
 });
 
 /** All webhooks. The server serves this table and `webhooks/` is generated from it. */
