@@ -1,11 +1,13 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { clientOnPath, clientsAreStored, fetchClients, isExecutable } from './clients.ts';
 import { buildGoProgram, goCacheKey, goVersion } from './go.ts';
 import { withLock } from './lock.ts';
 import { clientPrograms, goPrograms, type Program } from './programs.ts';
 import { type OnProgress, reporting } from './progress.ts';
+
+const building = '.building-';
 
 /** Absolute paths of the programs a plane is made of. */
 export type Binaries = Readonly<Record<Program, string>>;
@@ -60,7 +62,8 @@ async function fill(folder: string, binaries: Binaries, onProgress: OnProgress):
     throw new Error(`there is no program at ${binaries[foreign]}, which the environment names`);
   await mkdir(folder, { recursive: true });
   // Every program is moved into place when it is whole, so an interrupted build leaves nothing half.
-  const workspace = await mkdtemp(`${folder}.building-`);
+  await removeAbandoned(folder);
+  const workspace = await mkdtemp(`${folder}${building}`);
   try {
     for (const program of goPrograms.filter((name) => wanted.includes(name))) {
       await reporting(`building ${program}`, onProgress, () =>
@@ -73,4 +76,11 @@ async function fill(folder: string, binaries: Binaries, onProgress: OnProgress):
   } finally {
     await rm(workspace, { recursive: true, force: true });
   }
+}
+
+// Whoever holds the lock is the only one who builds, so what is there was left by a build that was killed.
+async function removeAbandoned(folder: string): Promise<void> {
+  const prefix = `${basename(folder)}${building}`;
+  const abandoned = (await readdir(dirname(folder))).filter((name) => name.startsWith(prefix));
+  await Promise.all(abandoned.map((name) => rm(join(dirname(folder), name), { recursive: true, force: true })));
 }
