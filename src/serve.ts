@@ -16,6 +16,7 @@ import { type EventRecorder, eventRecorder } from './kube/event-recorder.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
 import { leaseGate } from './kube/lease-gate.ts';
 import { openCluster } from './kube/open-cluster.ts';
+import { watchClockSkew } from './observe/clock-skew.ts';
 import { Health } from './observe/health.ts';
 import { startMetricsServer, startProbeServer } from './observe/http.ts';
 import { createLog, type Log } from './observe/log.ts';
@@ -39,7 +40,11 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   process.on('SIGHUP', reopen);
 
   const credentials = await ambientCredentials(config.kubeconfig ? { paths: config.kubeconfig } : {});
-  const cluster = openCluster(credentials, { clock, log });
+  const cluster = openCluster(credentials, {
+    clock,
+    log,
+    onServerTime: watchClockSkew({ clock, log, metrics }),
+  });
   const stores = openAccessStores(cluster);
   const events = eventRecorder({
     client: cluster.client,

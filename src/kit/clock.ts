@@ -65,3 +65,10 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
+
+/** The instant of an HTTP `Date` header (RFC 9110, whole seconds), or undefined when it is not one. */
+export function parseHttpDate(text: string): number | undefined {
+  if (!/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text)) return undefined;
+  const instant = Date.parse(text);
+  return Number.isNaN(instant) ? undefined : instant;
+}

@@ -15,6 +15,8 @@ export interface OpenClusterOptions {
   readonly random?: () => number;
   /** Upper bound of connections for calls. Default 10. */
   readonly connections?: number;
+  /** Told the server's wall clock (epoch ms, whole seconds) with every answer that carries a `Date`. */
+  readonly onServerTime?: (serverMs: number) => void;
 }
 
 /** A cluster whose credentials can be renewed in place. */

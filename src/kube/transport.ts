@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
+import { type Cancel, type Clock, parseHttpDate, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Credentials, Material } from './credentials.ts';
 import { ApiError, TransportError } from './errors.ts';
@@ -38,6 +38,8 @@ export interface TransportOptions {
   readonly random?: () => number;
   /** Upper bound of connections for calls; watches come on top, one each. Default 10. */
   readonly connections?: number;
+  /** Told the server's wall clock (epoch ms, whole seconds) with every answer that carries a `Date`. */
+  readonly onServerTime?: (serverMs: number) => void;
 }
 
 const CALL_TIMEOUT_MS = 30_000;
@@ -57,6 +59,7 @@ export class Transport {
   readonly #connections: number;
   readonly #origin: string;
   readonly #prefix: string;
+  readonly #onServerTime: (serverMs: number) => void;
   readonly #retiring = new Set<Promise<void>>();
   #credentials: Credentials;
   #pools: Pools | undefined;
@@ -71,6 +74,7 @@ export class Transport {
     this.#clock = options.clock;
     this.#random = options.random ?? Math.random;
     this.#connections = options.connections ?? 10;
+    this.#onServerTime = options.onServerTime ?? (() => {});
   }
 
   /** The parsed JSON of a 2xx answer; undefined when it had no body. */
@@ -153,6 +157,7 @@ export class Transport {
         });
         return { answer, text: await answer.body.text() };
       });
+      this.#tellTime(answer.headers['date']);
       if (answer.statusCode < 200 || answer.statusCode > 299) {
         throw this.#failure(answer.statusCode, answer.headers['retry-after'], text);
       }
@@ -172,6 +177,11 @@ export class Transport {
     } finally {
       limit.release();
     }
+  }
+
+  #tellTime(date: string | string[] | undefined): void {
+    const serverMs = typeof date === 'string' ? parseHttpDate(date) : undefined;
+    if (serverMs !== undefined) this.#onServerTime(serverMs);
   }
 
   #failure(code: number, retryAfter: string | string[] | undefined, text: string): ApiError {
