@@ -1,4 +1,5 @@
 import type { PlaneClient } from './plane-client.ts';
+import { until } from './wait.ts';
 
 export async function apiserverReady(client: PlaneClient): Promise<boolean> {
   const answer = await client.probe('/readyz').catch(() => undefined);
@@ -39,5 +40,8 @@ export async function applyCrds(client: PlaneClient, paths: readonly string[]): 
   const files = paths.flatMap((path) => ['-f', path]);
   // Server-side, because a large schema does not fit the annotation of a client-side apply.
   await client.kubectl(['apply', '--server-side', ...files]);
-  await client.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...files]);
+  const wait = ['wait', '--for=condition=Established', '--timeout=30s', ...files];
+  // kubectl gives up at once on a CRD so new that its conditions are null.
+  const established = async (): Promise<boolean> => (await client.kubectl(wait, { reject: false })).code === 0;
+  await until('the CRDs to be established', established, { timeoutMs: 30_000 });
 }

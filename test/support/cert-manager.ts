@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../../sandbox/build/run.ts';
 import type { Plane } from '../../sandbox/plane.ts';
+import { applyCrds } from '../../sandbox/readiness.ts';
 
 const module = 'github.com/cert-manager/cert-manager@v1.21.2';
 
@@ -11,11 +12,8 @@ export async function installCertManagerCrds(plane: Plane): Promise<void> {
   const { stdout, stderr, code } = await run('go', ['mod', 'download', '-json', module], { cwd: tmpdir() });
   if (code !== 0) throw new Error(`go mod download ${module} ended with ${code}:\n${stderr}${stdout}`);
   const { Dir: directory } = JSON.parse(stdout) as { Dir: string };
-  const files = ['issuers', 'certificates'].flatMap((name) => [
-    '-f',
-    join(directory, 'deploy', 'crds', `cert-manager.io_${name}.yaml`),
-  ]);
-  // Server-side, because the schema of issuers does not fit the annotation of a client-side apply.
-  await plane.kubectl(['apply', '--server-side', ...files]);
-  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...files]);
+  await applyCrds(
+    plane,
+    ['issuers', 'certificates'].map((name) => join(directory, 'deploy', 'crds', `cert-manager.io_${name}.yaml`)),
+  );
 }
