@@ -1,0 +1,108 @@
+import { Client, Pool } from 'undici';
+import { type Identity, issue } from '../../../sandbox/pki.ts';
+import type { PlaneClient } from '../../../sandbox/plane-client.ts';
+
+export const connections = 32;
+
+/** An object as the API gives it; benchmarks look at few fields. */
+export interface ApiObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly creationTimestamp: string;
+    readonly resourceVersion: string;
+    readonly ownerReferences?: readonly { readonly uid: string }[];
+  };
+  readonly status?: {
+    readonly ready?: boolean;
+    readonly grant?: { readonly expiresAt: string };
+    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
+  };
+}
+
+export interface Watched {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: ApiObject;
+  /** Epoch ms with fractions, when the event arrived here. */
+  readonly atMs: number;
+}
+
+/** The benchmarks' own way to the apiserver, as one user over a pool of 32 kept connections. It shares no code with the server. */
+export class Api {
+  readonly #server: string;
+  readonly #identity: Identity;
+  readonly #authority: string;
+  readonly #pool: Pool;
+  readonly #watches = new Set<Client>();
+
+  constructor(plane: PlaneClient, user: string, groups: readonly string[]) {
+    this.#server = plane.server;
+    this.#authority = plane.authority.certificate;
+    this.#identity = issue(plane.authority, { commonName: user, groups });
+    this.#pool = new Pool(this.#server, { connections, connect: this.#tls });
+  }
+
+  /** Opens every connection, so that no figure pays for handshakes. */
+  async warm(): Promise<void> {
+    await Promise.all(Array.from({ length: connections }, () => this.call('GET', '/version')));
+  }
+
+  /** The parsed answer; rejects on anything but 2xx and, where `gone` is given, 404. */
+  async call(
+    method: 'GET' | 'POST' | 'DELETE' | 'PATCH',
+    path: string,
+    body?: unknown,
+    gone = false,
+  ): Promise<unknown> {
+    const answer = await this.#pool.request({
+      path,
+      method,
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await answer.body.text();
+    if (answer.statusCode < 300 || (gone && answer.statusCode === 404)) return JSON.parse(text);
+    throw new Error(`${method} ${path}: ${answer.statusCode} ${text.slice(0, 500)}`);
+  }
+
+  /** Tells of every change below a collection from now on, until the returned function is called. Resolves once the watch stands. */
+  async watch(collection: string, tell: (event: Watched) => void): Promise<() => void> {
+    const { metadata } = (await this.call('GET', `${collection}?limit=1`)) as ApiObject;
+    const client = new Client(this.#server, { connect: this.#tls, bodyTimeout: 0 });
+    this.#watches.add(client);
+    const path = `${collection}?watch=1&resourceVersion=${metadata.resourceVersion}`;
+    const { body } = await client.request({ method: 'GET', path });
+    body.setEncoding('utf8');
+    let rest = '';
+    body.on('data', (chunk: string) => {
+      const atMs = now();
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) tell({ ...(JSON.parse(line) as Omit<Watched, 'atMs'>), atMs });
+    });
+    body.on('error', () => undefined);
+    return () => void client.destroy();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.destroy(), ...[...this.#watches].map((client) => client.destroy())]);
+  }
+
+  get #tls() {
+    return { ca: this.#authority, cert: this.#identity.certificate, key: this.#identity.key };
+  }
+}
+
+/** Epoch ms of the wall clock with the resolution of the monotonic one. */
+export const now = (): number => performance.timeOrigin + performance.now();
+
+/** Runs `work` for 0 to `count` - 1, so many at a time as there are connections; resolves to the milliseconds it took. */
+export async function inParallel(count: number, work: (index: number) => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    for (let index = next++; index < count; index = next++) await work(index);
+  };
+  await Promise.all(Array.from({ length: Math.min(connections, count) }, lane));
+  return performance.now() - start;
+}

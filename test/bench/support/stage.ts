@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { PlaneClient } from '../../../sandbox/plane-client.ts';
+import { type ServerOptions, ServerProcess } from '../../../sandbox/server-process.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { Api, type ApiObject } from './api.ts';
+
+export const accessGroup = 'crds.wizardofoz.co/v1alpha1';
+
+const container = {
+  name: 'app',
+  image: 'busybox:1.37',
+  command: ['sh', '-c', 'sleep 86400'],
+  resources: { requests: { cpu: '50m', memory: '32Mi' }, limits: { memory: '64Mi' } },
+};
+const podTemplate = { metadata: { labels: { app: 'payments' } }, spec: { containers: [container] } };
+
+/** Templates by how long their pods take until they are Ready. */
+const templates = { instant: {}, quick: { 'sandbox/ready-after': '200ms' }, slow: { 'sandbox/ready-after': '3s' } };
+export type Template = keyof typeof templates;
+
+/** A namespace with a workload and templates, the server to be measured, an administrator, and a person whom the templates let in. */
+export class BenchStage {
+  readonly plane: PlaneClient;
+  readonly server: ServerProcess;
+  readonly namespace: string;
+  readonly admin: Api;
+  readonly alice: Api;
+
+  private constructor(plane: PlaneClient, server: ServerProcess, namespace: string) {
+    this.plane = plane;
+    this.server = server;
+    this.namespace = namespace;
+    this.admin = new Api(plane, 'bench-admin', ['system:masters']);
+    this.alice = new Api(plane, 'alice', ['devs']);
+  }
+
+  static async open(plane: PlaneClient, options: ServerOptions = {}): Promise<BenchStage> {
+    const server = await ServerProcess.start(plane, options);
+    const stage = new BenchStage(plane, server, `bench-${randomBytes(3).toString('hex')}`);
+    await stage.#furnish();
+    await Promise.all([stage.admin.warm(), stage.alice.warm()]);
+    return stage;
+  }
+
+  /** Collection path of the requests, or of one of the built-in kinds. */
+  path(plural: 'podaccessrequests' | 'podaccesstemplates' | 'pods' | 'roles' | 'rolebindings' | 'deployments'): string {
+    return `${collections[plural]}/namespaces/${this.namespace}/${plural}`;
+  }
+
+  /** Creates a PodAccessRequest as alice. */
+  ask(name: string, template: Template, duration: string): Promise<ApiObject> {
+    return this.alice.call('POST', this.path('podaccessrequests'), {
+      apiVersion: accessGroup,
+      kind: 'PodAccessRequest',
+      metadata: { name },
+      spec: { templateName: template, duration },
+    }) as Promise<ApiObject>;
+  }
+
+  /** The pod that the bare loops create: what the server would make of the workload. */
+  pod(name: string): unknown {
+    const metadata = { name, labels: { 'bench/floor': 'true' } };
+    return {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata,
+      spec: { ...podTemplate.spec, automountServiceAccountToken: false },
+    };
+  }
+
+  /** Gives every request back and removes what the bare loops left; resolves once nothing is left. */
+  async clear(): Promise<void> {
+    await this.admin.call('DELETE', this.path('podaccessrequests'));
+    await this.admin.call('DELETE', this.path('pods'), {
+      kind: 'DeleteOptions',
+      apiVersion: 'v1',
+      gracePeriodSeconds: 0,
+    });
+    for (const plural of ['roles', 'rolebindings'] as const) {
+      await this.admin.call('DELETE', `${this.path(plural)}?labelSelector=bench/floor`);
+    }
+    for (const plural of ['podaccessrequests', 'pods', 'rolebindings'] as const) {
+      const selector = plural === 'rolebindings' ? '?labelSelector=!bench/stays' : '';
+      await until(
+        `no ${plural} to be left`,
+        async () => {
+          const { items } = (await this.admin.call('GET', `${this.path(plural)}${selector}`)) as { items: unknown[] };
+          return items.length === 0;
+        },
+        { timeoutMs: 60_000, everyMs: 100 },
+      );
+    }
+  }
+
+  /** Processor time of the server so far, milliseconds; Linux only, elsewhere NaN. */
+  async cpuMs(): Promise<number> {
+    return cpuMs(this.server.pid);
+  }
+
+  /** The server's calls since a mark of the audit log: without watches, lists and Events, which serve many requests at once. */
+  calls(since: number): { readonly calls: number; readonly writes: number } {
+    const seen = this.plane.auditLog
+      .calls({ user: this.server.installation.serverUser, since })
+      .filter(({ verb, resource }) => verb !== 'watch' && verb !== 'list' && resource !== 'events');
+    return { calls: seen.length, writes: seen.filter(({ verb }) => verb !== 'get').length };
+  }
+
+  async close(): Promise<void> {
+    await this.clear();
+    await this.server.stop();
+    await this.admin.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
+    await Promise.all([this.admin.close(), this.alice.close()]);
+  }
+
+  async #furnish(): Promise<void> {
+    const { admin, namespace } = this;
+    await admin.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
+    const account = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
+    const there = async (): Promise<boolean> =>
+      !('code' in ((await admin.call('GET', account, undefined, true)) as object));
+    await until('the default ServiceAccount', there, { timeoutMs: 10_000 });
+    await admin.call('POST', this.path('roles'), {
+      metadata: { name: 'ask' },
+      rules: [
+        {
+          apiGroups: ['crds.wizardofoz.co'],
+          resources: ['podaccessrequests'],
+          verbs: ['create', 'get', 'list', 'watch', 'delete'],
+        },
+      ],
+    });
+    await admin.call('POST', this.path('rolebindings'), {
+      metadata: { name: 'ask', labels: { 'bench/stays': 'true' } },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'ask' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: 'devs' }],
+    });
+    await admin.call('POST', this.path('deployments'), {
+      metadata: { name: 'payments' },
+      // Without pods of its own: they would be no part of any figure.
+      spec: { replicas: 0, selector: { matchLabels: podTemplate.metadata.labels }, template: podTemplate },
+    });
+    await Promise.all(Object.entries(templates).map(([name, annotations]) => this.#template(name, annotations)));
+  }
+
+  async #template(name: string, podAnnotations: Readonly<Record<string, string>>): Promise<void> {
+    await this.admin.call('POST', this.path('podaccesstemplates'), {
+      apiVersion: accessGroup,
+      kind: 'PodAccessTemplate',
+      metadata: { name },
+      spec: {
+        accessConfig: { allowedGroups: ['devs'] },
+        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+        controllerTargetMutationConfig: { podAnnotations },
+      },
+    });
+    const ready = async (): Promise<boolean> =>
+      ((await this.admin.call('GET', `${this.path('podaccesstemplates')}/${name}`)) as ApiObject).status?.ready ===
+      true;
+    await until(`template ${name} to be ready`, ready, { timeoutMs: 10_000 });
+  }
+}
+
+const collections = {
+  podaccessrequests: `/apis/${accessGroup}`,
+  podaccesstemplates: `/apis/${accessGroup}`,
+  pods: '/api/v1',
+  roles: '/apis/rbac.authorization.k8s.io/v1',
+  rolebindings: '/apis/rbac.authorization.k8s.io/v1',
+  deployments: '/apis/apps/v1',
+};
+
+/** Processor time of a process so far, milliseconds, in steps of 10; Linux only, elsewhere NaN. */
+export async function cpuMs(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  // The name in parentheses may hold anything; user and system time are the 12th and 13th field after it.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}

@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../../sandbox/wait.ts';
+import { type ApiObject, inParallel, now } from '../support/api.ts';
+import { type Figures, percentile } from '../support/figures.ts';
+import type { BenchStage } from '../support/stage.ts';
+
+let run = 0;
+
+/** Milliseconds from each grant's deadline until its RoleBinding was seen to go, in the order in which they went. */
+interface Expired {
+  readonly lateMs: readonly number[];
+  /** From the first deadline to the last RoleBinding gone. */
+  readonly spanMs: number;
+  /** By how much the first deadline still lay ahead when the last grant was Ready; negative when the plane was too slow. */
+  readonly spareMs: number;
+}
+
+/**
+ * Grants whose creations, and so whose deadlines, are spread over `spreadMs`. Deadlines are whole seconds, so those of one second
+ * fall together. `durationS` must leave the last one the time to be Ready before the first one ends.
+ */
+export function spreadExpiries(
+  stage: BenchStage,
+  count: number,
+  spreadMs: number,
+  durationS: number,
+): Promise<Expired> {
+  return expiries(stage, count, async (name, index, start) => {
+    await sleep(Math.max(0, start + (index * spreadMs) / count - now()));
+    return stage.ask(name, 'instant', `${durationS}s`);
+  });
+}
+
+/** Grants that all end in one second, `durationS` from now. */
+export function burstOfExpiries(stage: BenchStage, count: number, durationS: number): Promise<Expired> {
+  return expiries(stage, count, (name, _index, start) =>
+    stage.ask(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`),
+  );
+}
+
+async function expiries(
+  stage: BenchStage,
+  count: number,
+  ask: (name: string, index: number, startMs: number) => Promise<ApiObject>,
+): Promise<Expired> {
+  const prefix = `expiry-${++run}-`;
+  const deadlines = new Map<string, number>();
+  const goneAt = new Map<string, number>();
+  let lastReadyMs = 0;
+  const readies = new Set<string>();
+  const stops = await Promise.all([
+    stage.admin.watch(stage.path('podaccessrequests'), ({ object, atMs }) => {
+      const { uid, name } = object.metadata;
+      const expiresAt = object.status?.grant?.expiresAt;
+      if (!name.startsWith(prefix) || expiresAt === undefined) return;
+      deadlines.set(uid, Date.parse(expiresAt));
+      if (object.status?.ready && !readies.has(uid)) lastReadyMs = atMs;
+      if (object.status?.ready) readies.add(uid);
+    }),
+    stage.admin.watch(stage.path('rolebindings'), ({ type, object, atMs }) => {
+      const owner = object.metadata.ownerReferences?.[0]?.uid;
+      if (type === 'DELETED' && owner !== undefined) goneAt.set(owner, atMs);
+    }),
+  ]);
+  try {
+    const start = now();
+    const asked: Promise<ApiObject>[] = [];
+    const asking = Array.from({ length: count }, (_, index) => index);
+    // Each waits for its own moment, so none holds up another.
+    for (const index of asking) asked.push(ask(`${prefix}${index}`, index, start));
+    const requests = await Promise.all(asked);
+    const uids = requests.map(({ metadata }) => metadata.uid);
+    await until('every RoleBinding to be gone', () => uids.every((uid) => goneAt.has(uid)), {
+      timeoutMs: 180_000,
+      everyMs: 100,
+    });
+    const ends = uids.map((uid) => deadlines.get(uid) ?? Number.NaN);
+    return {
+      lateMs: uids.map((uid, index) => (goneAt.get(uid) ?? Number.NaN) - (ends[index] ?? Number.NaN)),
+      spanMs: Math.max(...goneAt.values()) - Math.min(...ends),
+      spareMs: Math.min(...ends) - lastReadyMs,
+    };
+  } finally {
+    for (const stop of stops) stop();
+  }
+}
+
+/** One round of grants ending evenly over `spreadMs`; leaves nothing behind. */
+export async function spreadRound(
+  stage: BenchStage,
+  count: number,
+  spreadMs: number,
+  durationS: number,
+): Promise<Figures> {
+  const { lateMs, spareMs } = await spreadExpiries(stage, count, spreadMs, durationS);
+  await stage.clear();
+  return { p50Ms: percentile(lateMs, 0.5), p99Ms: percentile(lateMs, 0.99), firstMs: Math.min(...lateMs), spareMs };
+}
+
+/** One round of grants that all end in one second, against the same number of bare deletes of RoleBindings. */
+export async function burstRound(stage: BenchStage, count: number, durationS: number): Promise<Figures> {
+  const floorMs = await bareDeletes(stage, count);
+  const { lateMs, spanMs, spareMs } = await burstOfExpiries(stage, count, durationS);
+  await stage.clear();
+  return { floorMs, burstMs: spanMs, overFloorMs: spanMs - 1.2 * floorMs, p99Ms: percentile(lateMs, 0.99), spareMs };
+}
+
+async function bareDeletes(stage: BenchStage, count: number): Promise<number> {
+  const collection = stage.path('rolebindings');
+  const name = (index: number): string => `bare-${run}-${index}`;
+  await inParallel(count, (index) =>
+    stage.admin.call('POST', collection, {
+      metadata: { name: name(index), labels: { 'bench/floor': 'true' } },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'ask' },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' }],
+    }),
+  );
+  return inParallel(count, (index) => stage.admin.call('DELETE', `${collection}/${name(index)}`));
+}
