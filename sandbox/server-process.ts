@@ -96,7 +96,9 @@ export class ServerProcess {
     const child = spawn(options.node ?? process.execPath, [program, 'serve', ...flags], {
       stdio: ['ignore', 'inherit', openSync(logFile, 'a')],
     });
-    process.once('exit', () => child.kill('SIGKILL'));
+    const endWithThisProcess = (): void => void child.kill('SIGKILL');
+    process.once('exit', endWithThisProcess);
+    child.once('exit', () => process.off('exit', endWithThisProcess));
     return new ServerProcess({ installation, auditFile, logFile, healthPort, metricsPort }, child);
   }
 
