@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Clock, sleep } from '../kit/clock.ts';
+import { listen } from '../kit/listen.ts';
 import type { Log } from '../observe/log.ts';
 import type { Certificate, KeyPair } from './certificate.ts';
 
@@ -31,7 +32,7 @@ const MAX_CONNECTIONS = 2048;
 const DRAIN_MS = 5_000;
 const SWEEP_MS = 50;
 
-/** Serves `app` over HTTPS. Rejects when the port cannot be had. */
+/** Serves `app` over HTTPS. Rejects with `PortUnavailable` when the port cannot be had. */
 export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
   const { certificate, clock, log } = options;
   const connections = new Connections();
@@ -56,8 +57,8 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
   server.on('connection', (socket) => connections.accepted(socket));
   server.on('secureConnection', (socket) => connections.opened(socket));
   server.on('clientError', refuseClient);
-  server.on('error', (error) => log.error('webhook server', { error: error.message }));
   await listen(server, options.host, options.port);
+  server.on('error', (error) => log.error('webhook server', { error: error.message }));
   certificate.start((pair) => {
     server.setSecureContext(tlsOptions(pair));
     connections.retire();
@@ -113,16 +114,6 @@ class Connections {
 
 function tlsOptions({ cert, key }: KeyPair) {
   return { cert, key, minVersion: 'TLSv1.2' } as const;
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.removeListener('error', reject);
-      resolve();
-    });
-  });
 }
 
 async function drain(server: Server, connections: Connections, clock: Clock): Promise<void> {

@@ -1,6 +1,7 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe } from '../kit/errors.ts';
+import { listen } from '../kit/listen.ts';
 import type { Health, HealthReport } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -17,7 +18,7 @@ interface Address {
 
 /**
  * `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line a check.
- * Rejects when the port cannot be had.
+ * Rejects with `PortUnavailable` when the port cannot be had.
  */
 export function startProbeServer(options: Address & { readonly health: Health }): Promise<PlainServer> {
   const { health } = options;
@@ -28,7 +29,7 @@ export function startProbeServer(options: Address & { readonly health: Health })
   });
 }
 
-/** `/metrics` in the Prometheus text format. Rejects when the port cannot be had. */
+/** `/metrics` in the Prometheus text format. Rejects with `PortUnavailable` when the port cannot be had. */
 export function startMetricsServer(options: Address & { readonly metrics: Metrics }): Promise<PlainServer> {
   const { metrics } = options;
   return start(options, (path, response) => {
@@ -74,14 +75,4 @@ async function start(
         server.closeAllConnections();
       }),
   };
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.removeListener('error', reject);
-      resolve();
-    });
-  });
 }

@@ -186,7 +186,7 @@ describe('the webhook server', () => {
     const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
     const options = { app: new World().app, certificate, clock: systemClock, log: noLog };
     await assert.rejects(startAdmissionServer({ ...options, host: '127.0.0.1', port: server.port }), {
-      code: 'EADDRINUSE',
+      code: 'PortUnavailable',
     });
   });
 });

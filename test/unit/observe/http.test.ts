@@ -48,7 +48,7 @@ describe('the probe and metrics servers', () => {
     const server = await startProbeServer({ ...local, health: new Health() });
     servers.push(server);
     await assert.rejects(startProbeServer({ host: '127.0.0.1', port: server.port, health: new Health() }), {
-      code: 'EADDRINUSE',
+      code: 'PortUnavailable',
     });
   });
 });
