@@ -17,9 +17,12 @@ export const requestSpec = {
   requester: Type.Optional(requester),
 };
 
-/** Over the whole spec, so that adding or taking away an optional field counts as a change too. */
+/**
+ * Over the whole spec, so that adding or taking away an optional field counts as a change too. The API server asks it before the
+ * validating webhooks, so it says the code that they would.
+ */
 export const specIsFinal: CelRule = {
   rule: 'self == oldSelf',
-  message: 'a request cannot be changed once it is made: delete it and make another',
+  message: 'SpecImmutable: a request cannot be changed once it is made: delete it and make another',
   reason: 'FieldValueForbidden',
 };
