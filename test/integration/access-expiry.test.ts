@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../sandbox/wait.ts';
+import { revokeFinalizer } from '../../src/api/access/names.ts';
+import { deadlineOf, execRequest, type Manifest, podRequest, type StoredRequest } from '../support/access-requests.ts';
+import { AccessStage } from '../support/access-stage.ts';
+
+describe('a grant', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  const reaches = (instantMs: number): Promise<unknown> =>
+    until('the time to come', () => Date.now() >= instantMs, { timeoutMs: 60_000, everyMs: 10 });
+
+  /** Asks the apiserver as `carol` over and over; resolves to whether she was ever let in, once told to end. */
+  const watchCarol = (pod: string): { end: () => Promise<boolean> } => {
+    let [ended, everLetIn] = [false, false];
+    const asking = (async () => {
+      while (!ended) {
+        everLetIn ||= await stage.carol.mayExec(stage.namespace, pod);
+        await sleep(100);
+      }
+    })();
+    return {
+      async end() {
+        ended = true;
+        await asking;
+        return everLetIn;
+      },
+    };
+  };
+
+  /** A short grant from its beginning to its end; `meanwhile` happens once it is Ready. */
+  const lives = async (manifest: Manifest, meanwhile: (request: StoredRequest) => Promise<unknown>): Promise<void> => {
+    const request = await stage.askUntilReady(stage.alice, manifest);
+    const pod = request.status?.podName ?? '';
+    const deadline = deadlineOf(request);
+    const carol = watchCarol(pod);
+    assert.equal(await stage.alice.canExec(stage.namespace, pod), 'yes');
+    await meanwhile(request);
+    await reaches(deadline + 1000);
+    assert.equal(await stage.alice.canExec(stage.namespace, pod), 'no');
+    assert.equal(await carol.end(), false);
+    await stage.gone(request);
+  };
+
+  const template = (name: string): Manifest => ({
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'PodAccessTemplate',
+    metadata: { name },
+    spec: {
+      accessConfig: { allowedGroups: ['devs'] },
+      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    },
+  });
+
+  const through = async (name: string, request: string, duration: string): Promise<Manifest> => {
+    await stage.apply(template(name));
+    await stage.templateReady('PodAccessTemplate', name);
+    return podRequest(request, { templateName: name, duration });
+  };
+
+  describe('is open from Ready on and closed one second after its deadline, to its requester and never to a colleague', () => {
+    const patchTemplate = (name: string, spec: object): Promise<string> =>
+      stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
+
+    const cases: [string, () => Promise<void>][] = [
+      ['of a pod of one’s own', () => lives(podRequest('plain', { duration: '5s' }), async () => undefined)],
+      ['of a running pod, which stays', ofRunningPod],
+      [
+        'with a template that nobody may use any more',
+        async () =>
+          lives(await through('closing', 'closing', '5s'), () =>
+            patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
+          ),
+      ],
+      [
+        'with a template whose target is gone',
+        async () =>
+          lives(await through('aimless', 'aimless', '5s'), async () => {
+            await patchTemplate('aimless', { controllerTargetRef: { name: 'vanished' } });
+            await stage.templateReady('PodAccessTemplate', 'aimless', false);
+          }),
+      ],
+      [
+        'with a longer maximum written into the template meanwhile',
+        async () =>
+          lives(await through('longer', 'longer', '5s'), () =>
+            patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
+          ),
+      ],
+      ['with somebody else’s finalizer on the request, which then waits without any access', withForeignFinalizer],
+    ];
+    const outcomes = new Map<string, Promise<unknown>>();
+
+    // Side by side, because each takes its seconds.
+    before(() => {
+      for (const [title, run] of cases)
+        outcomes.set(
+          title,
+          run().catch((error: unknown) => error),
+        );
+    });
+
+    for (const [title] of cases) {
+      it(title, async () => {
+        const error = await outcomes.get(title);
+        if (error) throw error;
+      });
+    }
+
+    async function ofRunningPod(): Promise<void> {
+      let pod = '';
+      await lives(execRequest('running', { duration: '5s' }), async ({ status }) => {
+        pod = status?.podName ?? '';
+      });
+      assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.phase}'), 'Running');
+    }
+
+    async function withForeignFinalizer(): Promise<void> {
+      const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '5s' }));
+      const pod = request.status?.podName ?? '';
+      const patch = (finalizers: unknown): Promise<string> =>
+        stage.kubectl(
+          'patch',
+          'podaccessrequest',
+          'held',
+          '--type=merge',
+          '-p',
+          JSON.stringify({ metadata: { finalizers } }),
+        );
+      await patch([revokeFinalizer, 'example.com/hold']);
+      await reaches(deadlineOf(request) + 1000);
+      assert.equal(await stage.alice.canExec(stage.namespace, pod), 'no');
+      const childless = async (): Promise<boolean> => (await stage.children(request.metadata.uid)).length === 0;
+      await until('the children to be gone', childless, { timeoutMs: 5000 });
+      const held = await stage.requestUntil('to wait', request, ({ metadata }) => metadata.finalizers?.length === 1);
+      assert.deepEqual(held.metadata.finalizers, ['example.com/hold']);
+      await patch(null);
+      await stage.gone(request);
+    }
+  });
+
+  it('ends on time with a graceful restart in between', () =>
+    lives(podRequest('restarted', { duration: '5s' }), () => stage.restart()));
+
+  it('ends within two seconds of first contact when its deadline fell into our downtime', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('downtime', { duration: '3s' }));
+    const { installation } = stage.server;
+    await stage.stop();
+    await reaches(deadlineOf(request) + 200);
+    await stage.start({ installation });
+    const shut = async (): Promise<boolean> =>
+      !(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''));
+    await until('the access to end', shut, { timeoutMs: 2000 });
+    await stage.gone(request);
+  });
+
+  it('tells the end in an audit line and an Event', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('told', { duration: '2s' }));
+    await stage.gone(request);
+    const line = await stage.auditLine(
+      'the revocation',
+      ({ event, what }) => event === 'revocation' && what.name === 'told',
+    );
+    assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
+    await until(
+      'the Event AccessExpired',
+      async () => (await stage.kubectl('events', '--for', 'podaccessrequest/told')).includes('AccessExpired'),
+      { timeoutMs: 5000, everyMs: 200 },
+    );
+  });
+
+  describe('ends at once, and everything made for it is gone,', () => {
+    const endings: [string, string, (request: StoredRequest) => Promise<unknown>][] = [
+      [
+        'when the requester deletes the request',
+        'Deleted',
+        ({ kind, metadata: { name } }) =>
+          stage.alice.kubectl(['delete', kind, name, '-n', stage.namespace, '--wait=false']),
+      ],
+      [
+        'when the request is deleted and its children orphaned',
+        'Deleted',
+        ({ kind, metadata: { name } }) => stage.kubectl('delete', kind, name, '--cascade=orphan', '--wait=false'),
+      ],
+      [
+        'when its template is deleted',
+        'TemplateDeleted',
+        ({ spec }) => stage.kubectl('delete', 'podaccesstemplate', String(spec?.['templateName'])),
+      ],
+      [
+        'when its template is deleted and replaced by a namesake',
+        'TemplateDeleted',
+        async ({ spec }) => {
+          const name = String(spec?.['templateName']);
+          await stage.kubectl('delete', 'podaccesstemplate', name);
+          await stage.apply(template(name));
+        },
+      ],
+      [
+        'when its pod is deleted',
+        'TargetPodGone',
+        ({ status }) => stage.kubectl('delete', 'pod', status?.podName ?? '', '--wait=false'),
+      ],
+    ];
+    for (const [index, [title, code, end]] of endings.entries()) {
+      it(title, async () => {
+        const name = `ending-${index}`;
+        const request = await stage.askUntilReady(stage.alice, await through(name, name, '10m'));
+        const pod = request.status?.podName ?? '';
+        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        await end(request);
+        await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+          timeoutMs: 1000,
+          everyMs: 10,
+        });
+        await stage.gone(request);
+        const line = await stage.auditLine(
+          'the revocation',
+          ({ event, what }) => event === 'revocation' && what.name === name,
+        );
+        assert.equal(line['code'], code);
+      });
+    }
+
+    it('when the running pod it was for is deleted, without moving to the next', async () => {
+      const request = await stage.askUntilReady(stage.alice, execRequest('pod-gone', { duration: '10m' }));
+      await stage.kubectl('delete', 'pod', request.status?.podName ?? '', '--wait=false');
+      await stage.gone(request);
+    });
+  });
+});

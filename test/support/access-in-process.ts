@@ -1,0 +1,46 @@
+import { accessControllers } from '../../src/access/controllers.ts';
+import { openAccessStores } from '../../src/access/stores/access-stores.ts';
+import type { AuditRecord } from '../../src/audit/record.ts';
+import { Manager } from '../../src/engine/manager.ts';
+import type { Clock } from '../../src/kit/clock.ts';
+import { eventRecorder } from '../../src/kube/event-recorder.ts';
+import { fileCredentials } from '../../src/kube/kubeconfig.ts';
+import { openCluster } from '../../src/kube/open-cluster.ts';
+import { noLog } from '../../src/observe/log.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+
+export interface AccessInProcess {
+  /** What the controllers told the audit journal, oldest first. */
+  readonly records: readonly AuditRecord[];
+  stop(): Promise<void>;
+}
+
+/** The controllers of the access half, without webhooks, in this process: for what only an injected clock can show. */
+export async function runAccess(kubeconfig: string, clock: Clock): Promise<AccessInProcess> {
+  const records: AuditRecord[] = [];
+  const journal = {
+    available: true,
+    async append(record: AuditRecord): Promise<void> {
+      records.push(record);
+    },
+  };
+  const log = noLog;
+  const cluster = openCluster(await fileCredentials(kubeconfig), { clock });
+  const { client } = cluster;
+  const stores = openAccessStores(cluster);
+  const events = eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: 'test' });
+  const manager = new Manager({ clock, log });
+  const deps = { client, stores, journal, events, clock, log, metrics: createMetrics() };
+  for (const controller of accessControllers(deps)) manager.add(controller);
+  const stop = new AbortController();
+  const ended = manager.run(stop.signal);
+  return {
+    records,
+    async stop() {
+      stop.abort();
+      await ended;
+      await events.close();
+      await cluster.close();
+    },
+  };
+}
