@@ -75,7 +75,6 @@ export class Dispatcher {
       result = await reconciler.reconcile(work.key, controller.signal);
     } catch (error) {
       result = retry(error);
-      if (this.#state === 'open') metrics.threw();
     }
     // A reconcile that was aborted says nothing about its key; whoever runs next starts from the present anyway.
     if (this.#state === 'open') metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);

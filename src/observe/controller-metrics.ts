@@ -16,8 +16,6 @@ export interface ControllerMetrics {
   reconciled(outcome: ReconcileOutcome, seconds: number): void;
   /** The reconciler gave up on a key for good. */
   terminal(): void;
-  /** The reconciler threw instead of answering. */
-  threw(): void;
 }
 
 export const noControllerMetrics: ControllerMetrics = {
@@ -28,5 +26,4 @@ export const noControllerMetrics: ControllerMetrics = {
   active() {},
   reconciled() {},
   terminal() {},
-  threw() {},
 };

@@ -80,11 +80,6 @@ function loopMetrics(registers: Registry[]) {
       name: 'controller_runtime_terminal_reconcile_errors_total',
       help: 'Reconciliations that failed for good, per controller.',
     }),
-    panics: new Counter({
-      ...controller,
-      name: 'controller_runtime_reconcile_panics_total',
-      help: 'Reconciliations that threw instead of answering, per controller.',
-    }),
     time: new Histogram({
       ...controller,
       name: 'controller_runtime_reconcile_time_seconds',
@@ -113,7 +108,7 @@ function controllerMetrics(loops: Loops, controller: string): ControllerMetrics 
   const queue = { name: controller, controller };
   // Series that are absent until something happens make rates and alerts miss the first event.
   for (const result of ['success', 'requeue_after', 'error']) loops.reconciles.inc({ controller, result }, 0);
-  for (const counter of [loops.errors, loops.terminal, loops.panics]) counter.inc(own, 0);
+  for (const counter of [loops.errors, loops.terminal]) counter.inc(own, 0);
   return {
     depth: (keys) => loops.depth.set(queue, keys),
     added: () => loops.adds.inc(queue),
@@ -126,6 +121,5 @@ function controllerMetrics(loops: Loops, controller: string): ControllerMetrics 
       loops.time.observe(own, seconds);
     },
     terminal: () => loops.terminal.inc(own),
-    threw: () => loops.panics.inc(own),
   };
 }

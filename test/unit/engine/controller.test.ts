@@ -49,7 +49,6 @@ function setUp(
     metrics: {
       ...noControllerMetrics,
       reconciled: (outcome) => metrics.push(outcome),
-      threw: () => metrics.push('threw'),
       terminal: () => metrics.push('terminal'),
     },
     reconciler: {
@@ -116,7 +115,7 @@ describe('Controller', () => {
         throw new Error('thrown');
       },
       turns: [0, 50],
-      metrics: ['threw', 'error', 'success'],
+      metrics: ['error', 'success'],
     },
     { title: 'at an instant that is none', first: () => at(Number.NaN), turns: [0, 50], metrics: ['error', 'success'] },
   ];

@@ -12,7 +12,6 @@ describe('createMetrics', () => {
     loop.active(2);
     loop.reconciled('error', 0.3);
     loop.reconciled('success', 0.1);
-    loop.threw();
     loop.terminal();
     const lines = (await metrics.expose()).split('\n');
     for (const line of [
@@ -21,7 +20,6 @@ describe('createMetrics', () => {
       'controller_runtime_reconcile_total{controller="expiry",result="requeue_after"} 0',
       'controller_runtime_reconcile_errors_total{controller="expiry"} 1',
       'controller_runtime_terminal_reconcile_errors_total{controller="expiry"} 1',
-      'controller_runtime_reconcile_panics_total{controller="expiry"} 1',
       'controller_runtime_reconcile_time_seconds_count{controller="expiry"} 2',
       'controller_runtime_active_workers{controller="expiry"} 2',
       'workqueue_depth{name="expiry",controller="expiry"} 4',
