@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 
 /** Everything that can be set from outside, read once at start and frozen. */
 export interface Config {
-  /** File to read; absent: in-cluster credentials, then `$KUBECONFIG`, then `~/.kube/config`. */
-  readonly kubeconfig: string | undefined;
+  /** One file by flag, or the search path of `$KUBECONFIG`; neither: in-cluster credentials, then `~/.kube/config`. */
+  readonly kubeconfig: { readonly file?: string; readonly paths?: string };
   /** Port of the admission webhooks (HTTPS). 0 takes a free one. */
   readonly port: number;
   readonly bindAddress: string;
@@ -160,7 +160,7 @@ export function readConfig(
     return found;
   };
   return Object.freeze({
-    kubeconfig: read('kubeconfig') || undefined,
+    kubeconfig: readKubeconfig(given.kubeconfig, env[flags.kubeconfig.env]),
     port: port('port'),
     bindAddress: text('bind-address'),
     certFile: text('cert-file'),
@@ -174,6 +174,13 @@ export function readConfig(
     logLevel: oneOf('log-level', ['error', 'warn', 'info', 'debug']),
     logFormat: oneOf('log-format', ['json', 'text']),
   });
+}
+
+/** The flag names one file, even with a colon in it; the variable is a list, as kubectl reads it. */
+function readKubeconfig(file: string | undefined, paths: string | undefined): Config['kubeconfig'] {
+  if (file === '') throw new UsageError('--kubeconfig must not be empty');
+  if (file !== undefined) return { file };
+  return paths ? { paths } : {};
 }
 
 /** `--leader-elect` alone means true, as Kubernetes' own programs take it. */

@@ -39,7 +39,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
 
-  const credentials = await ambientCredentials(config.kubeconfig ? { paths: config.kubeconfig } : {});
+  const credentials = await ambientCredentials(config.kubeconfig);
   const cluster = openCluster(credentials, {
     clock,
     log,

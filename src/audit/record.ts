@@ -19,7 +19,7 @@ export interface AuditObject {
 /** One decision. Only the fields named here are ever written; nothing of the objects themselves, which may hold secrets. */
 export interface AuditRecord {
   readonly event: 'admission' | 'grant' | 'revocation' | 'exec' | 'attach';
-  readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'failed' | 'observed';
+  readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'observed';
   readonly who: AuditSubject;
   readonly what: AuditObject;
   /** Name of the access template, in the object's namespace. */

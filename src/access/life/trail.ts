@@ -8,14 +8,13 @@ import type { Violation } from '../policy/policy.ts';
 import type { RequestView } from '../stores/views.ts';
 
 /** Why a grant ended. */
-export type Ending = 'Expired' | 'Deleted' | 'TemplateDeleted' | 'TargetPodGone' | 'NotGranted';
+export type Ending = 'Expired' | 'Deleted' | 'TemplateDeleted' | 'TargetPodGone';
 
 const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the time granted is over',
   Deleted: 'the request was deleted',
   TemplateDeleted: 'its template was deleted',
   TargetPodGone: 'its pod is gone; make a new request for another one',
-  NotGranted: 'the grant could not be completed',
 };
 
 /** What the controllers tell about requests: the audit line, the Event and the log line of each step in a grant's life. */

@@ -24,17 +24,6 @@ export const templateConditions = {
   targetRefExists: 'TargetRefExists',
 } as const;
 
-/** Reasons of conditions that are not simply the code of a policy's violation. */
-export const conditionReasons = {
-  success: 'Success',
-  notAcceptable: 'NotAcceptable',
-  notFound: 'NotFound',
-  timeout: 'Timeout',
-  notYetReady: 'NotYetReady',
-  nameCollision: 'NameCollision',
-  denied: 'Denied',
-} as const;
-
 export type RequestCondition = (typeof requestConditions)[keyof typeof requestConditions];
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions];
 
