@@ -71,9 +71,9 @@ async function loadFile(path: string): Promise<KubeConfig> {
     config.makePathsAbsolute(dirname(resolve(path)));
     addTokenFiles(config, loadYaml(text), dirname(resolve(path)));
   } catch (cause) {
-    throw new CodedError('KubeconfigInvalid', `kubeconfig ${quote(path, 256)} cannot be used: ${describe(cause)}`, {
-      cause,
-    });
+    // The lines after the first, in the cause too, show the text around the mistake: that may be a token.
+    const [why] = describe(cause).split('\n');
+    throw new CodedError('KubeconfigInvalid', `kubeconfig ${quote(path, 256)} cannot be used: ${why}`);
   }
   return config;
 }

@@ -8,6 +8,7 @@ import type { TLSSocket } from 'node:tls';
 import { stringify } from 'yaml';
 import { createAuthority, issue } from '../../../sandbox/pki.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
+import { describe as textOf } from '../../../src/kit/errors.ts';
 import type { Credentials } from '../../../src/kube/credentials.ts';
 import { TransportError } from '../../../src/kube/errors.ts';
 import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
@@ -98,6 +99,13 @@ describe('kubeconfig', () => {
     assert.equal((await ambientCredentials({ paths })).server, 'https://first.test');
     assert.equal((await ambientCredentials({ paths, context: 'other' })).server, 'https://other.test');
     await assert.rejects(ambientCredentials({ paths, context: 'nope' }), { code: 'KubeconfigContextNotFound' });
+  });
+
+  it('never shows the text of a kubeconfig that cannot be parsed', async () => {
+    const broken = await write('broken.yaml', 'users: [{name: me, user: {token: s3cret}}\n');
+    const error = await fileCredentials(broken).catch((reason: unknown) => reason);
+    assert.match(textOf(error), /^kubeconfig ".*" cannot be used: [^\n]+$/);
+    assert.doesNotMatch(textOf(error), /s3cret/);
   });
 
   it('says what is missing or broken', async () => {
