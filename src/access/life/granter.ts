@@ -27,6 +27,8 @@ export class Granter {
   readonly #deps: GranterDeps;
   /** By request uid: what this process has created, until the status says it too. */
   readonly #opened = new Map<string, Opened>();
+  /** uids of requests whose grant is in the journal, so that trying again adds no second line. */
+  readonly #told = new Set<string>();
 
   constructor(deps: GranterDeps) {
     this.#deps = deps;
@@ -43,6 +45,7 @@ export class Granter {
 
   forget(uid: string): void {
     this.#opened.delete(uid);
+    this.#told.delete(uid);
   }
 
   #openedBefore(request: RequestView): Opened | undefined {
@@ -53,7 +56,7 @@ export class Granter {
   async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<Opened | undefined> {
     const plan = decided ?? this.#planAgain(request);
     if ('code' in plan) return this.#giveUp(request, plan, signal);
-    await this.#deps.trail.granted(request);
+    await this.#tell(request);
     const children: RequestChild[] = [];
     for (const [resource, object] of inOrder(plan)) {
       const created = await this.#deps.applier.create(
@@ -78,6 +81,12 @@ export class Granter {
     const opened = { children, atMs: this.#deps.clock.now() };
     this.#opened.set(request.uid, opened);
     return opened;
+  }
+
+  async #tell(request: RequestView): Promise<void> {
+    if (this.#told.has(request.uid)) return;
+    await this.#deps.trail.granted(request);
+    this.#told.add(request.uid);
   }
 
   #planAgain(request: RequestView): Plan | Violation {

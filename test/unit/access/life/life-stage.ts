@@ -1,0 +1,101 @@
+import { accessControllers } from '../../../../src/access/controllers.ts';
+import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
+import { revokeFinalizer } from '../../../../src/api/access/names.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
+import { podAccessTemplates } from '../../../../src/api/access/pod-access-template.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { deployments, pods } from '../../../../src/api/resources.ts';
+import type { AuditRecord } from '../../../../src/audit/record.ts';
+import { Manager } from '../../../../src/engine/manager.ts';
+import type { RecordedEvent } from '../../../../src/kube/recorded-event.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+import { MemoryCluster } from './memory-cluster.ts';
+
+export const requestName = { namespace: 'payments', name: 'debug' };
+
+/** All loops of the access half on a cluster in memory, and a clock that moves when told to. */
+export class LifeStage {
+  readonly clock = new SimulatedClock();
+  readonly cluster = new MemoryCluster(this.clock);
+  readonly lines: AuditRecord[] = [];
+  readonly events: RecordedEvent[] = [];
+  readonly metrics = createMetrics();
+  #stop = new AbortController();
+  #run: Promise<void> = Promise.resolve();
+
+  constructor() {
+    const { cluster } = this;
+    cluster.put(deployments, {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { namespace: 'payments', name: 'payments' },
+      spec: {
+        selector: { matchLabels: { app: 'payments' } },
+        template: {
+          metadata: { labels: { app: 'payments' } },
+          spec: { containers: [{ name: 'app', image: 'app:1' }] },
+        },
+      },
+    } as KubeObject);
+    cluster.put(podAccessTemplates, podTemplateManifest());
+  }
+
+  /** A fresh process: nothing is remembered from an earlier one. */
+  async start(): Promise<void> {
+    const { clock, cluster, lines, events, metrics } = this;
+    this.#stop = new AbortController();
+    const manager = new Manager({ clock, log: noLog, random: () => 0 });
+    const loops = accessControllers({
+      client: cluster.client,
+      stores: openAccessStores(cluster),
+      journal: {
+        available: true,
+        append: async (record) => {
+          lines.push(record);
+        },
+      },
+      events: { record: (event) => events.push(event), close: () => Promise.resolve() },
+      clock,
+      log: noLog,
+      metrics,
+    });
+    for (const loop of loops) manager.add(loop);
+    this.#run = manager.run(this.#stop.signal);
+    await this.clock.advance(10);
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#run;
+  }
+
+  /** A request of alice's, stamped as the webhook does it. */
+  ask(spec: Readonly<Record<string, unknown>> = {}): void {
+    const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+    const manifest = podRequestManifest({ duration: '10m', requester, ...spec });
+    const metadata = { ...manifest.metadata, finalizers: [revokeFinalizer] };
+    this.cluster.put(podAccessRequests, { ...manifest, metadata } as KubeObject);
+  }
+
+  get request(): KubeObject | undefined {
+    return this.cluster.find(podAccessRequests, requestName);
+  }
+
+  /** The kubelet's part. */
+  podBecomesReady(): void {
+    for (const key of this.cluster.names(pods)) {
+      const [namespace = '', name = ''] = key.split('/');
+      const pod = this.cluster.find(pods, { namespace, name });
+      const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
+      if (pod) this.cluster.put(pods, { ...pod, status } as KubeObject);
+    }
+  }
+
+  /** `grant granted`, `revocation revoked`, …: the audit lines in short. */
+  get told(): string[] {
+    return this.lines.map(({ event, verdict }) => `${event} ${verdict}`);
+  }
+}

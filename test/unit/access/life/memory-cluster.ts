@@ -1,0 +1,172 @@
+import { applyJsonPatch } from '../../../../src/access/builders/json-patch.ts';
+import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
+import { type Clock, formatTime } from '../../../../src/kit/clock.ts';
+import type { Client } from '../../../../src/kube/client.ts';
+import type { Cluster } from '../../../../src/kube/cluster.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
+import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
+
+export interface Call {
+  readonly verb: 'get' | 'create' | 'patch' | 'delete';
+  readonly plural: string;
+  readonly name: string;
+}
+
+type Stored = KubeObject & { metadata: { uid: string } };
+
+/** As much of an apiserver as a request's life meets, in memory: for faults at one certain call, which a real one does not produce on demand. */
+export class MemoryCluster implements Cluster {
+  readonly calls: Call[] = [];
+  /** Throws what the next call of this kind shall be answered with. */
+  fault: (call: Call) => void = () => {};
+  readonly #clock: Clock;
+  readonly #objects = new Map<string, Map<string, Stored>>();
+  readonly #stores: InformerStore<Projected>[] = [];
+  #version = 100;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  watch<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> {
+    const store = new InformerStore(spec, this.#clock, silentLog);
+    const list = store.beginList();
+    list.add([...this.#of(spec.resource).values()]);
+    list.commit();
+    this.#stores.push(store as unknown as InformerStore<Projected>);
+    return { store, release: () => store.close() };
+  }
+
+  identity(): Promise<string> {
+    return Promise.resolve('memory');
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  names(resource: Resource): string[] {
+    return [...this.#of(resource).keys()];
+  }
+
+  find(resource: Resource, name: ObjectName): Stored | undefined {
+    return this.#of(resource).get(keyOf(name));
+  }
+
+  /** Puts the object there as it is, filled up with what the apiserver would set. */
+  put(resource: Resource, object: KubeObject): Stored {
+    const key = keyOf(object.metadata);
+    const before = this.#of(resource).get(key);
+    this.#version++;
+    const stored: Stored = {
+      ...structuredClone(object),
+      metadata: {
+        creationTimestamp: formatTime(this.#clock.now()),
+        generation: 1,
+        ...structuredClone(object.metadata),
+        uid: object.metadata.uid ?? before?.metadata.uid ?? `uid-${this.#version}`,
+        resourceVersion: String(this.#version),
+      },
+    };
+    this.#of(resource).set(key, stored);
+    this.#tell(resource, before ? 'MODIFIED' : 'ADDED', stored);
+    return stored;
+  }
+
+  /** Takes the object away for good, whatever finalizers it has. */
+  drop(resource: Resource, name: ObjectName): void {
+    const object = this.find(resource, name);
+    if (!object) return;
+    this.#of(resource).delete(keyOf(name));
+    this.#version++;
+    this.#tell(resource, 'DELETED', {
+      ...object,
+      metadata: { ...object.metadata, resourceVersion: String(this.#version) },
+    });
+  }
+
+  readonly client: Client = {
+    get: async (resource, name) => this.#called('get', resource, name),
+    create: async (resource, object) => {
+      this.#note('create', resource, object.metadata);
+      if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
+      return this.put(resource, object);
+    },
+    mergePatch: async (resource, name, patch) => {
+      const before = this.#called('patch', resource, name);
+      const { metadata, ...fields } = patch as { metadata?: { resourceVersion?: string }; [field: string]: unknown };
+      if (metadata?.resourceVersion !== undefined && metadata.resourceVersion !== before.metadata.resourceVersion) {
+        throw new ApiError(409, 'Conflict', 'the object has been modified');
+      }
+      return this.put(resource, merged(before, fields) as unknown as KubeObject);
+    },
+    jsonPatch: async (resource, name, ops) => {
+      const before = this.#called('patch', resource, name);
+      const patched = applyJsonPatch(structuredClone(before), ops);
+      if ('violation' in patched) throw new ApiError(422, 'Invalid', patched.violation.message);
+      const after = patched.document as Stored;
+      if (after.metadata.deletionTimestamp === undefined || after.metadata.finalizers?.length)
+        return this.put(resource, after);
+      this.drop(resource, name);
+      return after;
+    },
+    delete: async (resource, name, { uid } = {}) => {
+      this.#note('delete', resource, name);
+      const object = this.find(resource, name);
+      if (!object) return false;
+      if (uid !== undefined && uid !== object.metadata.uid) throw new ApiError(409, 'Conflict', 'the uid differs');
+      if (!object.metadata.finalizers?.length) this.drop(resource, name);
+      else {
+        const deletionTimestamp = object.metadata.deletionTimestamp ?? formatTime(this.#clock.now());
+        this.put(resource, { ...object, metadata: { ...object.metadata, deletionTimestamp } });
+      }
+      return true;
+    },
+    isAllowed: () => Promise.resolve(false),
+    list: unused,
+    replace: unused,
+    apply: unused,
+    createToken: unused,
+    raw: unused,
+  };
+
+  #called(verb: Call['verb'], resource: Resource, name: ObjectName): Stored {
+    this.#note(verb, resource, name);
+    const object = this.find(resource, name);
+    if (!object) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
+    return object;
+  }
+
+  #note(verb: Call['verb'], { plural }: Resource, name: ObjectName): void {
+    const call = { verb, plural, name: keyOf(name) };
+    this.calls.push(call);
+    this.fault(call);
+  }
+
+  #of(resource: Resource): Map<string, Stored> {
+    const objects = this.#objects.get(resource.plural) ?? new Map<string, Stored>();
+    this.#objects.set(resource.plural, objects);
+    return objects;
+  }
+
+  #tell(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
+    for (const store of this.#stores) {
+      if (store.resource.plural === resource.plural) store.apply(type, object, object.metadata.resourceVersion ?? '');
+    }
+  }
+}
+
+const unused = (): Promise<never> => Promise.reject(new Error('no part of the life of a request'));
+
+/** RFC 7386. */
+function merged(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const result: Record<string, unknown> = { ...(target as object) };
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) delete result[field];
+    else result[field] = merged(result[field], value);
+  }
+  return result;
+}

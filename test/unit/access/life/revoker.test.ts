@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import type { AccessKind } from '../../../../src/access/access-kind.ts';
+import { Revoker, type RevokerDeps } from '../../../../src/access/life/revoker.ts';
+import type { RequestView } from '../../../../src/access/stores/views.ts';
+import type { Grant } from '../../../../src/api/access/grant.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { grantOf } from '../../../support/access-objects.ts';
+import { requestView } from '../../../support/request-views.ts';
+
+const { signal } = new AbortController();
+const granted = requestView({ grant: grantOf() as unknown as Grant });
+
+/** Notes every call; `fails` names one that an apiserver would answer in that way. */
+function revokerOf(fails: { readonly call?: string; readonly code?: number } = {}): {
+  revoker: Revoker;
+  calls: string[];
+} {
+  const calls: string[] = [];
+  const note = (call: string): Promise<void> => {
+    calls.push(call);
+    if (call !== fails.call) return Promise.resolve();
+    const { code = 500 } = fails;
+    return Promise.reject(new ApiError(code, 'Test', `answer ${code}`));
+  };
+  const kind: Partial<AccessKind> = {
+    requestResource: podAccessRequests,
+    createsPod: true,
+    childName: () => 'debug-1a2b3c4d-access',
+  };
+  const deps = {
+    kind,
+    pods: {},
+    client: { delete: () => note('delete request'), jsonPatch: () => note('let go') },
+    applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`) },
+    trail: { revoked: (_request: RequestView, ending: string) => calls.push(`tell ${ending}`) },
+  };
+  return { revoker: new Revoker(deps as unknown as RevokerDeps), calls };
+}
+
+const wholeEnd = ['close RoleBinding', 'close Role', 'close Pod', 'tell Expired', 'delete request', 'let go'];
+
+describe('the end of a grant', () => {
+  it('closes what lets people in first, and lets go of the request last', async () => {
+    const { revoker, calls } = revokerOf();
+    await revoker.end(granted, 'Expired', signal);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
+  it('makes no further call while the store still shows the request', async () => {
+    const { revoker, calls } = revokerOf();
+    await revoker.end(granted, 'Expired', signal);
+    await revoker.end({ ...granted, deleting: true }, 'Expired', signal);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
+  it('tries the last step again when it failed, and closes nothing twice', async () => {
+    const { revoker, calls } = revokerOf({ call: 'let go', code: 503 });
+    await assert.rejects(revoker.end(granted, 'Expired', signal));
+    await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal));
+    assert.deepEqual(calls, [...wholeEnd, 'let go']);
+  });
+
+  it('tries again when somebody else’s finalizer came before ours in the meantime', async () => {
+    const { revoker, calls } = revokerOf({ call: 'let go', code: 422 });
+    await revoker.end(granted, 'Expired', signal);
+    await revoker.end({ ...granted, deleting: true }, 'Expired', signal);
+    assert.deepEqual(calls, [...wholeEnd, 'let go']);
+  });
+
+  it('deletes nothing of a request that was never granted, and does not tell of a revocation', async () => {
+    const { revoker, calls } = revokerOf();
+    await revoker.end(requestView(), 'Expired', signal);
+    assert.deepEqual(calls, ['delete request', 'let go']);
+  });
+
+  it('starts over with the children when one of them could not be closed', async () => {
+    const { revoker, calls } = revokerOf({ call: 'close Role' });
+    await assert.rejects(revoker.end(granted, 'Expired', signal));
+    await assert.rejects(revoker.end(granted, 'Expired', signal));
+    assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'close RoleBinding', 'close Role']);
+  });
+});
