@@ -22,8 +22,8 @@ export const normalLane = 1;
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
   readonly #deadlines: GrantDeadlines;
-  /** uid by key, to let go of what this process remembers once the request is gone. */
-  readonly #uids = new Map<string, string>();
+  /** By key: the request as it was last seen, to close what it opened and forget it should it be gone at the next look. */
+  readonly #seen = new Map<string, RequestView>();
 
   constructor(deps: RequestReconcilerDeps) {
     this.#deps = deps;
@@ -34,25 +34,34 @@ export class RequestReconciler implements Reconciler {
     const { kind, status, decider, granter, revoker } = this.#deps;
     const stored = kind.requests.get(key);
     const request = stored && status.latest(stored);
-    const before = this.#uids.get(key);
-    if (before !== undefined && before !== request?.uid) this.#forget(key, before);
+    const before = this.#seen.get(key);
+    if (before && before.uid !== request?.uid) {
+      // Whoever may update a request can force our finalizer off.
+      await revoker.close(before, 'Deleted', signal);
+      this.#forget(before);
+    }
     if (!request) return done;
-    this.#uids.set(key, request.uid);
+    this.#seen.set(key, request);
 
-    const ending = await this.#ending(request, signal);
-    if (ending) return revoker.end(request, ending, signal);
+    if (this.#isOver(request)) return revoker.end(request, 'Expired', signal);
     this.#awaitEnd(request);
+    const ending = await this.#earlyEnding(request, signal);
+    if (ending) return revoker.end(request, ending, signal);
     if (isDenied(request)) return done;
     if (request.grant) return lookAgain(await granter.bringAbout(request, undefined, signal));
 
     const decision = await decider.decide(request, signal);
     if (decision.kind !== 'granted') return done;
+    this.#seen.set(key, decision.request);
     this.#awaitEnd(decision.request);
     return lookAgain(await granter.bringAbout(decision.request, decision.plan, signal));
   }
 
-  async #ending(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
-    if (this.#deadlines.isOver(request.uid, request.createdAtMs, this.#deps.decider.endOf(request))) return 'Expired';
+  #isOver(request: RequestView): boolean {
+    return this.#deadlines.isOver(request.uid, request.createdAtMs, this.#deps.decider.endOf(request));
+  }
+
+  async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
     if (request.deleting) return 'Deleted';
     return request.grant ? this.#deps.revoker.lostItsGround(request, request.grant, signal) : undefined;
   }
@@ -63,8 +72,8 @@ export class RequestReconciler implements Reconciler {
     this.#deps.ends.set(request.key, this.#deadlines.nextLook(request.uid, request.createdAtMs, endMs));
   }
 
-  #forget(key: string, uid: string): void {
-    this.#uids.delete(key);
+  #forget({ key, uid }: RequestView): void {
+    this.#seen.delete(key);
     this.#deadlines.forget(uid);
     this.#deps.ends.delete(key);
     this.#deps.status.forget(uid);

@@ -51,11 +51,7 @@ export class Revoker {
 
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#released.has(request.uid)) return done;
-    if (request.grant && !this.#closed.has(request.uid)) {
-      await this.closeChildren(request, signal);
-      this.#closed.add(request.uid);
-      this.#deps.trail.revoked(request, ending);
-    }
+    await this.close(request, ending, signal);
     if (!request.deleting) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
@@ -63,6 +59,14 @@ export class Revoker {
     }
     await this.#letGo(request, signal);
     return done;
+  }
+
+  /** Closes what the request opened and tells of it, once; a request without a grant never opened anything. */
+  async close(request: RequestView, ending: Ending, signal: AbortSignal): Promise<void> {
+    if (!request.grant || this.#closed.has(request.uid)) return;
+    await this.closeChildren(request, signal);
+    this.#closed.add(request.uid);
+    this.#deps.trail.revoked(request, ending);
   }
 
   /** Deletes every child that exists; an object of the same name that is not ours stays. */

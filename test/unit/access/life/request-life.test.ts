@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
+import { podAccessTemplates } from '../../../../src/api/access/pod-access-template.ts';
 import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { LifeStage } from './life-stage.ts';
+import { LifeStage, requestName } from './life-stage.ts';
 
 describe('the life of a request', () => {
   let stage: LifeStage;
@@ -29,6 +31,22 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
   });
 
+  it('ends on time when the very first look at it fails and the server asks for a long pause', async () => {
+    await granted();
+    await stage.stop();
+    stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
+    let faults = 0;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb !== 'get' || plural !== 'podaccesstemplates') return;
+      faults++;
+      throw new ApiError(429, 'TooManyRequests', 'later', 3_600_000);
+    };
+    await stage.start();
+    await stage.clock.advance(601_000);
+    assert.equal(faults, 1);
+    assert.deepEqual(stage.cluster.names(roleBindings), []);
+  });
+
   it('tells of a grant once, however often its objects had to be tried', async () => {
     let faults = 3;
     stage.cluster.fault = ({ verb, plural }) => {
@@ -38,5 +56,27 @@ describe('the life of a request', () => {
     await stage.clock.advance(10_000);
     assert.equal(childrenLeft().length, 3);
     assert.deepEqual(stage.told, ['grant granted']);
+  });
+
+  it('closes what it opened when the request vanishes, finalizer and all', async () => {
+    await granted();
+    let faults = 1;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'delete' && plural === 'rolebindings' && faults-- > 0)
+        throw new ApiError(500, 'InternalError', 'not now');
+    };
+    stage.cluster.drop(podAccessRequests, requestName);
+    await stage.clock.advance(5_000);
+    assert.deepEqual(childrenLeft(), []);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('closes what it opened for a request that another one of its name has replaced', async () => {
+    await granted();
+    stage.cluster.drop(podAccessRequests, requestName);
+    stage.ask({ templateName: 'no-such-template' });
+    await stage.clock.advance(1_000);
+    assert.deepEqual(childrenLeft(), []);
+    assert.ok(stage.request);
   });
 });
