@@ -1,0 +1,48 @@
+import type { PodView, RequestView } from '../../src/access/stores/views.ts';
+import type { Condition } from '../../src/api/object.ts';
+
+/** 2026-11-21T09:00:00Z, when the requests of unit tests are created. */
+export const createdAtMs = Date.UTC(2026, 10, 21, 9, 0, 0);
+
+export const requestView = (over: Partial<RequestView> = {}): RequestView => ({
+  key: 'payments/debug',
+  uid: 'r-1',
+  resourceVersion: '100',
+  namespace: 'payments',
+  name: 'debug',
+  generation: 1,
+  createdAtMs,
+  deleting: false,
+  finalizers: ['access.drawbridge.dev/revoke'],
+  spec: { templateName: 'payments-shell' },
+  grant: undefined,
+  children: [],
+  conditions: [],
+  ready: false,
+  ...over,
+});
+
+export const podView = (over: Partial<PodView> = {}): PodView => ({
+  key: 'payments/debug-1a2b3c4d-access',
+  uid: 'p-1',
+  resourceVersion: '1',
+  namespace: 'payments',
+  name: 'debug-1a2b3c4d-access',
+  labels: {},
+  annotations: {},
+  phase: 'Running',
+  ready: true,
+  deleting: false,
+  waiting: '',
+  ...over,
+});
+
+export const condition = (type: string, status: 'True' | 'False', over: Partial<Condition> = {}): Condition => ({
+  type,
+  status,
+  reason: status === 'True' ? 'Success' : 'Because',
+  message: `${type} is ${status}`,
+  lastTransitionTime: '2026-11-21T09:00:00Z',
+  observedGeneration: 1,
+  ...over,
+});

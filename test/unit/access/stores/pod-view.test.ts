@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { viewPod } from '../../../../src/access/stores/pod-view.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+
+const pod = (status?: unknown, metadata: object = {}): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web-0', namespace: 'ns', uid: 'p-1', resourceVersion: '7', ...metadata },
+  ...(status === undefined ? {} : { status }),
+});
+const readyIs = (status: string) => [{ type: 'Ready', status }];
+const waitingOf = (status?: unknown): string | undefined => viewPod(pod(status))?.waiting;
+
+describe('the view of a Pod', () => {
+  it('keeps what decisions need and drops the manifest in the annotations', () => {
+    const annotations = { team: 'payments', 'kubectl.kubernetes.io/last-applied-configuration': '{…}' };
+    const status = { phase: 'Running', conditions: readyIs('True') };
+    assert.deepEqual(viewPod(pod(status, { labels: { app: 'web' }, annotations, deletionTimestamp: 'now' })), {
+      key: 'ns/web-0',
+      uid: 'p-1',
+      resourceVersion: '7',
+      namespace: 'ns',
+      name: 'web-0',
+      labels: { app: 'web' },
+      annotations: { team: 'payments' },
+      phase: 'Running',
+      ready: true,
+      deleting: true,
+      waiting: '',
+    });
+  });
+
+  for (const missing of ['uid', 'resourceVersion', 'namespace']) {
+    it(`is none without ${missing}`, () => assert.equal(viewPod(pod({}, { [missing]: undefined })), undefined));
+  }
+
+  const stories: [string, unknown, string][] = [
+    ['without a status', undefined, 'the Pod is Pending'],
+    ['that is not ready', { phase: 'Running', conditions: readyIs('False') }, 'the Pod is Running'],
+    [
+      'whose image cannot be pulled',
+      { phase: 'Pending', containerStatuses: [{ name: 'app', state: { waiting: { reason: 'ImagePullBackOff' } } }] },
+      'container app: ImagePullBackOff',
+    ],
+    [
+      'whose init container failed, before its containers',
+      {
+        initContainerStatuses: [{ name: 'init', state: { terminated: { reason: 'Error' } } }],
+        containerStatuses: [{ name: 'app', state: { waiting: { reason: 'PodInitializing' } } }],
+      },
+      'container init: Error',
+    ],
+    [
+      'whose init container is through',
+      {
+        initContainerStatuses: [{ name: 'init', state: { terminated: { reason: 'Completed' } } }],
+        containerStatuses: [{ name: 'app', state: { waiting: {} } }],
+      },
+      'container app: not running',
+    ],
+    [
+      'that has failed',
+      { phase: 'Failed', reason: 'DeadlineExceeded' },
+      'the Pod has ended (DeadlineExceeded); delete this request and make another',
+    ],
+    ['that has ended', { phase: 'Succeeded' }, 'the Pod has ended (Succeeded); delete this request and make another'],
+    [
+      'that fits nowhere',
+      { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes are available' }] },
+      'not scheduled: 0/3 nodes are available',
+    ],
+  ];
+  for (const [what, status, expected] of stories) {
+    it(`says why one ${what} cannot be used`, () => assert.equal(waitingOf(status), expected));
+  }
+
+  const odd: unknown[] = [
+    null,
+    7,
+    'x',
+    [],
+    { phase: 7 },
+    { conditions: 'x' },
+    { conditions: [null, 7] },
+    { containerStatuses: {} },
+  ];
+  for (const status of odd) {
+    it(`takes the odd status ${JSON.stringify(status)} for one that says nothing`, () => {
+      const view = viewPod(pod(status));
+      assert.deepEqual([view?.phase, view?.ready, view?.waiting], ['', false, 'the Pod is Pending']);
+    });
+  }
+
+  it('cuts a reason that somebody made long', () => {
+    const waiting = waitingOf({
+      containerStatuses: [{ name: 'app', state: { waiting: { reason: 'x'.repeat(9000) } } }],
+    });
+    assert.ok((waiting ?? '').length < 600);
+  });
+});

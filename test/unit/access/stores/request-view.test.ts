@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { viewRequest } from '../../../../src/access/stores/request-view.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { execRequestManifest, grantOf, podRequestManifest } from '../../../support/access-objects.ts';
+import { condition, createdAtMs } from '../../../support/request-views.ts';
+
+const stored = (manifest: object, metadata: object = {}, status?: object): KubeObject => {
+  const given = manifest as KubeObject;
+  const read = { uid: 'r-1', resourceVersion: '100', generation: 2, creationTimestamp: '2026-11-21T09:00:00Z' };
+  return {
+    ...given,
+    metadata: { ...given.metadata, ...read, ...metadata },
+    ...(status === undefined ? {} : { status }),
+  } as KubeObject;
+};
+const children = [{ kind: 'Role', name: 'debug-1a2b3c4d-access', uid: 'c-1' }];
+
+describe('the view of a request', () => {
+  it('has everything of a request that is under way', () => {
+    const conditions = [condition('AccessStillValid', 'True')];
+    const status = { grant: grantOf(), children, conditions, ready: true };
+    const view = viewRequest(stored(podRequestManifest({ duration: '30m' }), { finalizers: ['f'] }, status));
+    assert.deepEqual(view, {
+      key: 'payments/debug',
+      uid: 'r-1',
+      resourceVersion: '100',
+      namespace: 'payments',
+      name: 'debug',
+      generation: 2,
+      createdAtMs,
+      deleting: false,
+      finalizers: ['f'],
+      spec: { templateName: 'payments-shell', duration: '30m' },
+      grant: grantOf(),
+      children,
+      conditions,
+      ready: true,
+    });
+  });
+
+  it('reads the other kind by its own schema', () => {
+    const view = viewRequest(stored(execRequestManifest({ targetPod: 'web-0' })));
+    assert.deepEqual(view?.spec, { templateName: 'payments-exec', targetPod: 'web-0' });
+  });
+
+  it('shows the grant of a request that is broken elsewhere, so that it ends on time', () => {
+    const view = viewRequest(stored(podRequestManifest({ templateName: 7 }), {}, { grant: grantOf(), ready: 'yes' }));
+    assert.deepEqual(view?.grant, grantOf());
+    assert.deepEqual(
+      [view?.spec, view?.children, view?.conditions, view?.ready],
+      [{ templateName: '' }, [], [], false],
+    );
+  });
+
+  it('shows no grant where there is none, or one that nobody could act on', () => {
+    assert.equal(viewRequest(stored(podRequestManifest()))?.grant, undefined);
+    const status = { grant: grantOf({ expiresAt: undefined }) };
+    assert.equal(viewRequest(stored(podRequestManifest(), {}, status))?.grant, undefined);
+  });
+
+  it('is deleting with a deletionTimestamp', () => {
+    const metadata = { deletionTimestamp: '2026-11-21T09:10:00Z' };
+    assert.equal(viewRequest(stored(podRequestManifest(), metadata))?.deleting, true);
+  });
+
+  for (const missing of ['uid', 'resourceVersion', 'namespace', 'creationTimestamp']) {
+    it(`is none without ${missing}`, () => {
+      assert.equal(viewRequest(stored(podRequestManifest(), { [missing]: undefined })), undefined);
+    });
+  }
+
+  it('is none when nobody can tell when it was created', () => {
+    assert.equal(viewRequest(stored(podRequestManifest(), { creationTimestamp: 'yesterday' })), undefined);
+  });
+});

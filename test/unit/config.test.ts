@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createAuthority, issue } from '../../sandbox/pki.ts';
+import { readConfig, UsageError, usage } from '../../src/config.ts';
+
+describe('configuration', () => {
+  it('has the documented defaults', () => {
+    assert.deepEqual(readConfig([], {}), {
+      kubeconfig: undefined,
+      port: 9443,
+      bindAddress: '0.0.0.0',
+      certFile: '/etc/drawbridge/tls/tls.crt',
+      keyFile: '/etc/drawbridge/tls/tls.key',
+      healthPort: 8081,
+      metricsPort: 8080,
+      auditLog: '-',
+      leaderElect: true,
+      leaseNamespace: 'drawbridge-system',
+      identity: `drawbridge-${process.pid}`,
+      logLevel: 'info',
+      logFormat: 'json',
+    });
+  });
+
+  it('is frozen', () => assert.ok(Object.isFrozen(readConfig([], {}))));
+
+  it('takes a flag before the environment, and the environment before the default', () => {
+    const env = { DRAWBRIDGE_PORT: '1111', DRAWBRIDGE_LOG_LEVEL: 'debug' };
+    const { port, logLevel, logFormat } = readConfig(['--port=2222'], env);
+    assert.deepEqual([port, logLevel, logFormat], [2222, 'debug', 'json']);
+  });
+
+  it('tells replicas apart by the name of their host, and by process', () => {
+    assert.equal(readConfig([], { HOSTNAME: 'drawbridge-7d9f' }).identity, `drawbridge-7d9f-${process.pid}`);
+    assert.equal(readConfig(['--identity=left'], { HOSTNAME: 'drawbridge-7d9f' }).identity, 'left');
+  });
+
+  const leaderElection: [string[], boolean][] = [
+    [['--leader-elect'], true],
+    [['--leader-elect=true'], true],
+    [['--leader-elect=false'], false],
+  ];
+  for (const [args, expected] of leaderElection) {
+    it(`reads ${args.join(' ')} as ${expected}`, () => assert.equal(readConfig(args, {}).leaderElect, expected));
+  }
+
+  it('takes an empty kubeconfig for none', () =>
+    assert.equal(readConfig([], { KUBECONFIG: '' }).kubeconfig, undefined));
+
+  const mistakes: { args?: string[]; env?: Record<string, string>; message: RegExp }[] = [
+    { args: ['--port=web'], message: /^--port is "web"; it must be a port number from 0 to 65535$/ },
+    { args: ['--port=65536'], message: /^--port is "65536"/ },
+    { args: ['--port=-1'], message: /--port/ },
+    { args: ['--port='], message: /^--port must not be empty$/ },
+    { args: ['--health-port=1e3'], message: /^--health-port is "1e3"/ },
+    {
+      args: ['--log-level=verbose'],
+      message: /^--log-level is "verbose"; it must be one of error, warn, info, debug$/,
+    },
+    { args: ['--log-format=xml'], message: /^--log-format is "xml"; it must be one of json, text$/ },
+    { args: ['--leader-elect=yes'], message: /^--leader-elect is "yes"; it must be one of true, false$/ },
+    { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
+    { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
+    { args: ['stray'], message: /stray.*; see drawbridge --help$/ },
+    { args: ['--port'], message: /--port.*; see drawbridge --help$/ },
+    { env: { DRAWBRIDGE_METRICS_PORT: 'x' }, message: /^--metrics-port is "x"/ },
+  ];
+  for (const { args = [], env = {}, message } of mistakes) {
+    it(`refuses ${[...args, ...Object.entries(env).map((pair) => pair.join('='))].join(' ')}`, () => {
+      assert.throws(
+        () => readConfig(args, env),
+        (error) => error instanceof UsageError && message.test(error.message) && !error.message.includes('\n'),
+      );
+    });
+  }
+
+  it('explains every flag with its default and variable', () => {
+    const text = usage();
+    assert.match(text, /--port PORT +admission webhooks.*\(default 9443\) \[\$DRAWBRIDGE_PORT\]/);
+    assert.match(text, /--kubeconfig FILE .*\[\$KUBECONFIG\]/);
+    for (const line of text.split('\n')) assert.ok(line.length < 160, line);
+  });
+});
+
+const program = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.url));
+
+describe('the program', () => {
+  let folder: string;
+
+  before(function () {
+    if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
+    this.timeout(20_000);
+    folder = mkdtempSync(join(tmpdir(), 'drawbridge-config-'));
+    writeFileSync(join(folder, 'text'), 'neither PEM nor YAML: [');
+    const { certificate, key } = issue(createAuthority('test'), { commonName: 'localhost', serves: ['localhost'] });
+    writeFileSync(join(folder, 'tls.crt'), certificate);
+    writeFileSync(join(folder, 'tls.key'), key);
+  });
+
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const run = (...args: string[]) => {
+    const given = args.map((arg) => arg.replace('FOLDER', folder));
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...given], {
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], HOME: folder },
+      timeout: 10_000,
+    });
+    return { status, stdout, stderr };
+  };
+
+  it('prints its help and version', () => {
+    assert.deepEqual(run('--help'), { status: 0, stdout: usage(), stderr: '' });
+    const { status, stdout } = run('--version');
+    assert.deepEqual([status, /^drawbridge \d+\.\d+\.\d+\n$/.test(stdout)], [0, true]);
+  });
+
+  const withCertificate = ['serve', '--cert-file=FOLDER/tls.crt', '--key-file=FOLDER/tls.key'];
+  const mistakes: { what: string; args: string[]; says: RegExp }[] = [
+    { what: 'no command', args: [], says: /unknown command ""; there is drawbridge serve/ },
+    { what: 'an unknown command', args: ['sevre'], says: /unknown command "sevre"/ },
+    { what: 'an unknown flag', args: ['serve', '--prot=1'], says: /--prot/ },
+    { what: 'a port that is none', args: ['serve', '--port=web'], says: /--port is "web"/ },
+    { what: 'a certificate that is not there', args: ['serve', '--cert-file=FOLDER/none'], says: /FOLDER\/none/ },
+    {
+      what: 'a certificate that is none',
+      args: ['serve', '--cert-file=FOLDER/text', '--key-file=FOLDER/text'],
+      says: /FOLDER\/text/,
+    },
+    { what: 'an audit log that is a folder', args: [...withCertificate, '--audit-log=FOLDER'], says: /FOLDER/ },
+    {
+      what: 'a kubeconfig that is not there',
+      args: [...withCertificate, '--kubeconfig=FOLDER/none'],
+      says: /FOLDER\/none/,
+    },
+    {
+      what: 'a kubeconfig that is none',
+      args: [...withCertificate, '--kubeconfig=FOLDER/text'],
+      says: /FOLDER\/text/,
+    },
+  ];
+  for (const { what, args, says } of mistakes) {
+    it(`ends with exit code 2 and one line for ${what}`, () => {
+      const { status, stdout, stderr } = run(...args);
+      assert.equal(status, 2, stderr);
+      assert.equal(stdout, '');
+      assert.match(stderr.replaceAll(folder, 'FOLDER'), says);
+      assert.match(stderr, /^drawbridge: [^\n]+\n$/);
+    });
+  }
+});
