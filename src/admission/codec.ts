@@ -1,5 +1,5 @@
 import { CodedError, quote } from '../kit/errors.ts';
-import { isRecord, own } from '../kit/safe-json.ts';
+import { isRecord, own } from '../kit/json-value.ts';
 import type { JsonPatchOp } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';

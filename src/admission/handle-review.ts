@@ -1,7 +1,7 @@
 import type { AuditRecord } from '../audit/record.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
 import { withDeadline } from '../kit/promises.ts';
-import { own } from '../kit/safe-json.ts';
 import { decodeReview, encodeAnswer, type Review } from './codec.ts';
 import { answerOf, type Decision, type Handler, type Refusal } from './decision.ts';
 import type { AdmissionPorts } from './ports.ts';

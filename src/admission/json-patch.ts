@@ -1,5 +1,5 @@
 import { CodedError, quote } from '../kit/errors.ts';
-import { isRecord } from '../kit/safe-json.ts';
+import { isRecord } from '../kit/json-value.ts';
 
 /** The operations of RFC 6902 that a handler has a use for. */
 export type JsonPatchOp =

@@ -52,16 +52,6 @@ export function parseJson(bytes: Uint8Array, limits: JsonLimits = {}): unknown {
   }
 }
 
-/** Own property of an untrusted object; undefined for everything inherited and for values that are no objects. */
-export function own(value: unknown, key: string): unknown {
-  return isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-}
-
-/** An object that is neither null nor an array. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Follows strings, braces and commas only. In text that is not JSON it may see nonsense; JSON.parse then refuses that text. */
 class Scan {
   readonly #bytes: Buffer;

@@ -1,6 +1,6 @@
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import { customResourceDefinitions } from '../api/resources.ts';
-import { own } from '../kit/safe-json.ts';
+import { own } from '../kit/json-value.ts';
 import { groupPath } from './api-paths.ts';
 import type { CallOptions, Client } from './client.ts';
 import type { Cluster } from './cluster.ts';

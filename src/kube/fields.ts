@@ -1,4 +1,4 @@
-import { own } from '../kit/safe-json.ts';
+import { own } from '../kit/json-value.ts';
 
 /** Reading parsed JSON of others: own properties only, and undefined or empty where the shape is not the expected one. */
 

@@ -1,5 +1,5 @@
 import { CodedError, quote } from '../kit/errors.ts';
-import { isRecord, own } from '../kit/safe-json.ts';
+import { isRecord, own } from '../kit/json-value.ts';
 import { type ClusterTls, type Credentials, staticCredentials } from './credentials.ts';
 import { array } from './fields.ts';
 

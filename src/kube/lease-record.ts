@@ -1,7 +1,7 @@
 import { apiVersionOf, type KubeObject, type ObjectName } from '../api/object.ts';
 import { leases } from '../api/resources.ts';
 import { formatMicroTime } from '../kit/clock.ts';
-import { own } from '../kit/safe-json.ts';
+import { own } from '../kit/json-value.ts';
 import { number, text } from './fields.ts';
 
 /** The spec of a coordination.k8s.io/v1 Lease. */

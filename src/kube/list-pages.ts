@@ -1,5 +1,5 @@
 import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
-import { own } from '../kit/safe-json.ts';
+import { own } from '../kit/json-value.ts';
 import { resourcePath } from './api-paths.ts';
 import type { ListOptions } from './client.ts';
 import { isGone, TransportError } from './errors.ts';

@@ -1,4 +1,4 @@
-import { own } from '../kit/safe-json.ts';
+import { own } from '../kit/json-value.ts';
 import { ApiError } from './errors.ts';
 import { number, text } from './fields.ts';
 

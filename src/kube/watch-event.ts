@@ -1,5 +1,5 @@
 import type { KubeObject } from '../api/object.ts';
-import { own } from '../kit/safe-json.ts';
+import { own } from '../kit/json-value.ts';
 import type { ApiError } from './errors.ts';
 import { text } from './fields.ts';
 import { isKubeObject } from './list-pages.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import jsonpatch from 'jsonpatch';
-import { copyJson, isJsonObject } from '../policy/json-value.ts';
+import { copyJson, isRecord } from '../../kit/json-value.ts';
 import { type PatchOperation, parsePatchOperation, patchViolation } from '../policy/patch-operation.ts';
 import type { Violation } from '../policy/policy.ts';
 
@@ -85,7 +85,7 @@ function addAt(document: unknown, path: readonly string[], value: unknown): Outc
           why: `${token} is no place in a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
         };
       }
-    } else if (!isJsonObject(parent.value)) {
+    } else if (!isRecord(parent.value)) {
       return { why: `${pointer(path.slice(0, -1)) || 'the document'} is neither an object nor a list` };
     }
   }
@@ -106,7 +106,7 @@ function follow(document: unknown, path: readonly string[]): { readonly value: u
   for (const [depth, token] of path.entries()) {
     const index = Array.isArray(value) ? arrayIndex(token) : undefined;
     if (Array.isArray(value) && index !== undefined && index < value.length) value = value[index];
-    else if (isJsonObject(value) && Object.hasOwn(value, token)) value = value[token];
+    else if (isRecord(value) && Object.hasOwn(value, token)) value = value[token];
     else return { why: `there is nothing at ${pointer(path.slice(0, depth + 1))}` };
   }
   return { value };
@@ -121,7 +121,7 @@ const pointer = (tokens: readonly string[]): string =>
 function comparable(value: unknown): unknown {
   if (value === 0) return 0;
   if (Array.isArray(value)) return value.map(comparable);
-  if (!isJsonObject(value)) return value;
+  if (!isRecord(value)) return value;
   return new Map(Object.keys(value).map((field) => [field, comparable(value[field])]));
 }
 

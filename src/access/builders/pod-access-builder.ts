@@ -4,8 +4,8 @@ import { podAccessRequests } from '../../api/access/pod-access-request.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods } from '../../api/resources.ts';
+import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseAccessCommand, renderAccessCommand } from '../policy/access-command.ts';
-import { isJsonObject, type JsonObject, ownValue } from '../policy/json-value.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { WorkloadView } from '../stores/views.ts';
 import type { Planned } from './plan.ts';
@@ -38,7 +38,7 @@ export function planPodAccess(input: PodAccessInput): Planned {
   const mutated = mutate(source.podTemplate, templateSpec, source.fromWorkload);
   if ('violation' in mutated) return { refusal: mutated.violation };
   const { template } = mutated;
-  const original = source.fromWorkload ? ownValue(source.podTemplate, 'spec') : undefined;
+  const original = source.fromWorkload ? own(source.podTemplate, 'spec') : undefined;
   const refusal = checkPodReach(template.spec, original) ?? checkMounts(template.spec) ?? checkMetadata(template);
   if (refusal) return { refusal };
   const pod = podOf(template, request, input.durationMs);
@@ -74,9 +74,9 @@ function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source {
 function mutate(podTemplate: unknown, templateSpec: PodAccessTemplateSpec, fromWorkload: boolean): MutatedTemplate {
   if (!fromWorkload) return mutatePodTemplate(podTemplate, undefined, templateSpec);
   // Off before the patch runs, so that only the patch can switch it on.
-  const spec = ownValue(podTemplate, 'spec');
+  const spec = own(podTemplate, 'spec');
   const tokenless =
-    isJsonObject(podTemplate) && isJsonObject(spec)
+    isRecord(podTemplate) && isRecord(spec)
       ? { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } }
       : podTemplate;
   return mutatePodTemplate(tokenless, templateSpec.controllerTargetMutationConfig, templateSpec);
@@ -112,13 +112,13 @@ function podSpecOf(spec: JsonObject, durationMs: number): JsonObject {
 
 /** A StatefulSet's volumeClaimTemplates are no part of its pod template; said here, where the author can be told what to do. */
 function checkMounts(spec: PodTemplate['spec']): Violation | undefined {
-  const volumes = new Set(listOf(spec, 'volumes').map((volume) => ownValue(volume, 'name')));
+  const volumes = new Set(listOf(spec, 'volumes').map((volume) => own(volume, 'name')));
   for (const list of ['initContainers', 'containers']) {
     for (const [index, container] of listOf(spec, list).entries()) {
       for (const kind of ['volumeMounts', 'volumeDevices']) {
-        const mount = listOf(container, kind).find((each) => !volumes.has(ownValue(each, 'name')));
+        const mount = listOf(container, kind).find((each) => !volumes.has(own(each, 'name')));
         if (mount === undefined) continue;
-        const name = String(ownValue(mount, 'name')).slice(0, 63);
+        const name = String(own(mount, 'name')).slice(0, 63);
         return {
           code: 'InvalidPodTemplate',
           message:
@@ -137,7 +137,7 @@ function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
   for (const field of ['labels', 'annotations']) {
     const map = metadata[field];
     if (map === undefined || map === null) continue;
-    if (isJsonObject(map) && Object.values(map).every((value) => typeof value === 'string')) continue;
+    if (isRecord(map) && Object.values(map).every((value) => typeof value === 'string')) continue;
     const message = `metadata.${field} of the access pod must be a map of strings; correct the template's podLabels, podAnnotations or patch`;
     return { code: 'InvalidPodTemplate', message, field: `metadata.${field}`, status: 422 };
   }
@@ -155,12 +155,12 @@ function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject):
 }
 
 function listOf(object: unknown, field: string): unknown[] {
-  const value = ownValue(object, field);
+  const value = own(object, field);
   return Array.isArray(value) ? value : [];
 }
 
 function stringsOf(map: unknown): Record<string, string> {
-  if (!isJsonObject(map)) return {};
+  if (!isRecord(map)) return {};
   return Object.fromEntries(
     Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   );

@@ -1,5 +1,5 @@
 import { quote } from '../../kit/errors.ts';
-import { isJsonObject, type JsonObject, ownValue } from '../policy/json-value.ts';
+import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import type { Violation } from '../policy/policy.ts';
 
 /**
@@ -9,9 +9,9 @@ import type { Violation } from '../policy/policy.ts';
  */
 export function checkPodReach(podSpec: JsonObject, source: unknown): Violation | undefined {
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
-    if (isSet(podSpec[field]) && !isSet(ownValue(source, field))) return refuse(`spec.${field}`, 'is set');
+    if (isSet(podSpec[field]) && !isSet(own(source, field))) return refuse(`spec.${field}`, 'is set');
   }
-  if (isSet(podSpec['nodeName']) && podSpec['nodeName'] !== ownValue(source, 'nodeName')) {
+  if (isSet(podSpec['nodeName']) && podSpec['nodeName'] !== own(source, 'nodeName')) {
     return refuse('spec.nodeName', 'picks a node past the scheduler; use nodeSelector');
   }
   const account = serviceAccountOf(podSpec);
@@ -36,8 +36,8 @@ function checkHostPaths(podSpec: JsonObject, source: unknown): Violation | undef
 
 function hostPathsOf(podSpec: unknown): { index: number; path: unknown }[] {
   return listOf(podSpec, 'volumes').flatMap((volume, index) => {
-    const hostPath = ownValue(volume, 'hostPath');
-    return hostPath === undefined || hostPath === null ? [] : [{ index, path: ownValue(hostPath, 'path') }];
+    const hostPath = own(volume, 'hostPath');
+    return hostPath === undefined || hostPath === null ? [] : [{ index, path: own(hostPath, 'path') }];
   });
 }
 
@@ -45,8 +45,8 @@ function checkContainers(podSpec: JsonObject, source: unknown): Violation | unde
   for (const list of ['initContainers', 'containers']) {
     const originals = listOf(source, list);
     for (const [index, container] of listOf(podSpec, list).entries()) {
-      const name = ownValue(container, 'name');
-      const original = originals.find((candidate) => ownValue(candidate, 'name') === name);
+      const name = own(container, 'name');
+      const original = originals.find((candidate) => own(candidate, 'name') === name);
       const violation = checkContainer(container, original, `spec.${list}[${index}]`);
       if (violation) return violation;
     }
@@ -55,12 +55,12 @@ function checkContainers(podSpec: JsonObject, source: unknown): Violation | unde
 }
 
 function checkContainer(container: unknown, original: unknown, where: string): Violation | undefined {
-  const [context, before] = [ownValue(container, 'securityContext'), ownValue(original, 'securityContext')];
-  if (isSet(ownValue(context, 'privileged')) && !isSet(ownValue(before, 'privileged'))) {
+  const [context, before] = [own(container, 'securityContext'), own(original, 'securityContext')];
+  if (isSet(own(context, 'privileged')) && !isSet(own(before, 'privileged'))) {
     return refuse(`${where}.securityContext.privileged`, 'is set');
   }
-  const had = listOf(ownValue(before, 'capabilities'), 'add');
-  const added = listOf(ownValue(context, 'capabilities'), 'add').find((capability) => !had.includes(capability));
+  const had = listOf(own(before, 'capabilities'), 'add');
+  const added = listOf(own(context, 'capabilities'), 'add').find((capability) => !had.includes(capability));
   if (added !== undefined) return refuse(`${where}.securityContext.capabilities.add`, `adds ${shown(added)}`);
   const hostPorts = hostPortsOf(original);
   const port = hostPortsOf(container).find((candidate) => !hostPorts.includes(candidate));
@@ -71,26 +71,26 @@ function checkContainer(container: unknown, original: unknown, where: string): V
 /** The privileged of Windows. */
 function checkHostProcess(holder: unknown, original: unknown, where: string): Violation | undefined {
   const hostProcessOf = (value: unknown): unknown =>
-    ownValue(ownValue(ownValue(value, 'securityContext'), 'windowsOptions'), 'hostProcess');
+    own(own(own(value, 'securityContext'), 'windowsOptions'), 'hostProcess');
   if (!isSet(hostProcessOf(holder)) || isSet(hostProcessOf(original))) return undefined;
   return refuse(`${where}.windowsOptions.hostProcess`, 'is set');
 }
 
 const hostPortsOf = (container: unknown): unknown[] =>
   listOf(container, 'ports')
-    .map((port) => ownValue(port, 'hostPort'))
+    .map((port) => own(port, 'hostPort'))
     .filter(isSet);
 
 /** The deprecated `serviceAccount` counts where `serviceAccountName` is absent, as in the API server. */
 function serviceAccountOf(podSpec: unknown): unknown {
-  const name = ownValue(podSpec, 'serviceAccountName');
+  const name = own(podSpec, 'serviceAccountName');
   if (isSet(name)) return name;
-  const alias = ownValue(podSpec, 'serviceAccount');
+  const alias = own(podSpec, 'serviceAccount');
   return isSet(alias) ? alias : 'default';
 }
 
 function listOf(object: unknown, field: string): unknown[] {
-  const value = ownValue(object, field);
+  const value = own(object, field);
   return Array.isArray(value) ? value : [];
 }
 
@@ -99,7 +99,7 @@ const isSet = (value: unknown): boolean =>
   value !== undefined && value !== null && value !== false && value !== '' && value !== 0;
 
 const shown = (value: unknown): string =>
-  typeof value === 'string' ? quote(value) : isJsonObject(value) ? 'an object' : String(value);
+  typeof value === 'string' ? quote(value) : isRecord(value) ? 'an object' : String(value);
 
 function refuse(field: string, why: string): Violation {
   return {

@@ -1,6 +1,6 @@
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import { quote } from '../../kit/errors.ts';
-import { copyJson, isJsonObject, type JsonObject, ownValue } from '../policy/json-value.ts';
+import { copyJson, isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import type { Violation } from '../policy/policy.ts';
 import { applyJsonPatch } from './json-patch.ts';
 import { capResources, type ResourceCaps } from './resource-caps.ts';
@@ -36,7 +36,7 @@ export function mutatePodTemplate(
   if ('violation' in copied) return copied;
   const violation = config ? applyConfig(copied.template, config) : withoutConfig(copied.template);
   if (violation) return { violation };
-  const operations: unknown = config ? ownValue(config, 'patchSpecOperations') : undefined;
+  const operations: unknown = config ? own(config, 'patchSpecOperations') : undefined;
   const patched = patch(copied.template, operations);
   if ('violation' in patched) return patched;
   const capped = capResources(patched.template.spec, caps);
@@ -51,31 +51,31 @@ function withoutConfig(template: PodTemplate): undefined {
 function applyConfig(template: PodTemplate, config: ControllerTargetMutationConfig): Violation | undefined {
   const copied = copyJson(config);
   if ('problem' in copied) return invalid('InvalidMutationConfig', CONFIG, copied.problem);
-  const own = (field: keyof ControllerTargetMutationConfig): unknown => ownValue(copied.value, field);
+  const set = (field: keyof ControllerTargetMutationConfig): unknown => own(copied.value, field);
   const { metadata, spec } = template;
 
-  const resolved = defaultContainer(template, own('defaultContainerName'));
+  const resolved = defaultContainer(template, set('defaultContainerName'));
   if ('violation' in resolved) return resolved.violation;
   const found = resolved.container;
-  if (own('keepTerminationGracePeriod') !== true) delete spec['terminationGracePeriodSeconds'];
-  if (own('keepLivenessProbe') !== true) delete found['livenessProbe'];
-  if (own('keepReadinessProbe') !== true) delete found['readinessProbe'];
-  if (own('keepStartupProbe') !== true) delete found['startupProbe'];
-  if (own('keepTopologySpreadConstraints') !== true) delete spec['topologySpreadConstraints'];
-  if (own('purgeAnnotations') === true) delete metadata['annotations'];
+  if (set('keepTerminationGracePeriod') !== true) delete spec['terminationGracePeriodSeconds'];
+  if (set('keepLivenessProbe') !== true) delete found['livenessProbe'];
+  if (set('keepReadinessProbe') !== true) delete found['readinessProbe'];
+  if (set('keepStartupProbe') !== true) delete found['startupProbe'];
+  if (set('keepTopologySpreadConstraints') !== true) delete spec['topologySpreadConstraints'];
+  if (set('purgeAnnotations') === true) delete metadata['annotations'];
 
-  merge(metadata, 'annotations', own('podAnnotations'));
-  merge(spec, 'nodeSelector', own('nodeSelector'));
+  merge(metadata, 'annotations', set('podAnnotations'));
+  merge(spec, 'nodeSelector', set('nodeSelector'));
   delete metadata['labels'];
-  merge(metadata, 'labels', own('podLabels'));
+  merge(metadata, 'labels', set('podLabels'));
 
-  const [command, args, env, resources] = [own('command'), own('args'), own('env'), own('resources')];
+  const [command, args, env, resources] = [set('command'), set('args'), set('env'), set('resources')];
   if (Array.isArray(command)) {
     found['command'] = command;
     found['args'] = [];
   }
   if (Array.isArray(args)) found['args'] = args;
-  if (isJsonObject(resources) && Object.keys(resources).length > 0) found['resources'] = resources;
+  if (isRecord(resources) && Object.keys(resources).length > 0) found['resources'] = resources;
   if (Array.isArray(env) && env.length > 0) {
     found['env'] = [...(Array.isArray(found['env']) ? found['env'] : []), ...env];
   }
@@ -87,13 +87,13 @@ type ResolvedContainer = { readonly container: JsonObject } | { readonly violati
 /** By the config, else by the annotation that kubectl reads too, else the first. A name that no container has is an error. */
 function defaultContainer(template: PodTemplate, configured: unknown): ResolvedContainer {
   const { containers } = template.spec;
-  const annotated = ownValue(ownValue(template.metadata, 'annotations'), DEFAULT_CONTAINER);
+  const annotated = own(own(template.metadata, 'annotations'), DEFAULT_CONTAINER);
   const byConfig = typeof configured === 'string' && configured !== '';
   const name = byConfig ? configured : annotated;
   if (typeof name !== 'string' || name === '') return { container: containers[0] ?? {} };
-  const found = containers.find((container) => ownValue(container, 'name') === name);
+  const found = containers.find((container) => own(container, 'name') === name);
   if (found) return { container: found };
-  const names = containers.map((container) => String(ownValue(container, 'name'))).join(', ');
+  const names = containers.map((container) => String(own(container, 'name'))).join(', ');
   const source = byConfig ? `${CONFIG}.defaultContainerName` : `the annotation ${DEFAULT_CONTAINER} of the workload`;
   const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}`;
   return { violation: { code: 'ContainerNotFound', message, field: `${CONFIG}.defaultContainerName`, status: 422 } };
@@ -101,8 +101,8 @@ function defaultContainer(template: PodTemplate, configured: unknown): ResolvedC
 
 /** Adds entries to the map at `field`, which may be absent; anything that is no map is replaced. */
 function merge(object: JsonObject, field: string, entries: unknown): void {
-  if (!isJsonObject(entries) || Object.keys(entries).length === 0) return;
-  const map = isJsonObject(object[field]) ? object[field] : {};
+  if (!isRecord(entries) || Object.keys(entries).length === 0) return;
+  const map = isRecord(object[field]) ? object[field] : {};
   for (const key of Object.keys(entries)) map[key] = entries[key];
   object[field] = map;
 }
@@ -124,14 +124,14 @@ function copyTemplate(value: unknown, what: string): CopiedTemplate {
   });
   const copied = copyJson(value);
   if ('problem' in copied) return unusable(copied.problem);
-  const spec = ownValue(copied.value, 'spec');
-  if (!isJsonObject(copied.value) || !isJsonObject(spec)) return unusable('has no spec');
-  const containers = ownValue(spec, 'containers');
+  const spec = own(copied.value, 'spec');
+  if (!isRecord(copied.value) || !isRecord(spec)) return unusable('has no spec');
+  const containers = own(spec, 'containers');
   if (!Array.isArray(containers) || containers.length === 0) return unusable('has no containers');
-  if (!containers.every(isJsonObject)) return unusable('has a container that is not an object');
-  const metadata = ownValue(copied.value, 'metadata');
+  if (!containers.every(isRecord)) return unusable('has a container that is not an object');
+  const metadata = own(copied.value, 'metadata');
   return {
-    template: { ...copied.value, metadata: isJsonObject(metadata) ? metadata : {}, spec: { ...spec, containers } },
+    template: { ...copied.value, metadata: isRecord(metadata) ? metadata : {}, spec: { ...spec, containers } },
   };
 }
 

@@ -1,6 +1,6 @@
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { compareQuantities, parseQuantity, type Quantity } from '../../kit/quantity.ts';
-import { isJsonObject, type JsonObject, ownValue } from '../policy/json-value.ts';
 import type { Violation } from '../policy/policy.ts';
 
 export type ResourceCaps = Pick<PodAccessTemplateSpec, 'maxCpu' | 'maxMemory' | 'maxStorage'>;
@@ -44,14 +44,14 @@ interface Holder {
 function holdersOf(podSpec: JsonObject): Holder[] {
   const holders: Holder[] = [];
   for (const list of ['initContainers', 'containers']) {
-    const containers = ownValue(podSpec, list);
+    const containers = own(podSpec, list);
     for (const [index, holder] of (Array.isArray(containers) ? containers : []).entries()) {
-      const name = ownValue(holder, 'name');
+      const name = own(holder, 'name');
       const where = `container ${typeof name === 'string' ? name : `${list}[${index}]`}`;
-      if (isJsonObject(holder)) holders.push({ where, holder, mayLackLimit: false });
+      if (isRecord(holder)) holders.push({ where, holder, mayLackLimit: false });
     }
   }
-  if (ownValue(podSpec, 'resources') !== undefined) {
+  if (own(podSpec, 'resources') !== undefined) {
     holders.push({ where: 'the pod', holder: podSpec, mayLackLimit: true });
   }
   return holders;
@@ -71,14 +71,14 @@ function capOne(
   mayLackLimit: boolean,
   lowered: string[],
 ): { readonly violation: Violation } | undefined {
-  const resources = isJsonObject(holder['resources']) ? holder['resources'] : {};
+  const resources = isRecord(holder['resources']) ? holder['resources'] : {};
   const current = { requests: resources['requests'], limits: resources['limits'] };
   const next: { requests: JsonObject; limits: JsonObject } = {
-    requests: isJsonObject(current.requests) ? current.requests : {},
-    limits: isJsonObject(current.limits) ? current.limits : {},
+    requests: isRecord(current.requests) ? current.requests : {},
+    limits: isRecord(current.limits) ? current.limits : {},
   };
   for (const list of ['requests', 'limits'] as const) {
-    const value = ownValue(next[list], resource);
+    const value = own(next[list], resource);
     if (value === undefined) continue;
     const parsed = parseQuantity(value);
     if ('error' in parsed) return invalid(`${where}, resources.${list}.${resource}`, parsed.error);
@@ -86,9 +86,9 @@ function capOne(
     next[list][resource] = cap.value;
     lowered.push(`${where}: ${list}.${resource} lowered from ${String(value)} to ${cap.value}`);
   }
-  if (ownValue(next.limits, resource) === undefined && !mayLackLimit) {
+  if (own(next.limits, resource) === undefined && !mayLackLimit) {
     // A limit alone would become the request as well.
-    if (ownValue(next.requests, resource) === undefined) next.requests[resource] = '0';
+    if (own(next.requests, resource) === undefined) next.requests[resource] = '0';
     next.limits[resource] = cap.value;
     lowered.push(`${where}: limits.${resource} set to ${cap.value}`);
   }

@@ -1,4 +1,4 @@
-import { copyJson, isJsonObject, ownValue } from './json-value.ts';
+import { copyJson, isRecord, own } from '../../kit/json-value.ts';
 import type { Violation } from './policy.ts';
 
 export interface PatchOperation {
@@ -20,17 +20,17 @@ export function parsePatchOperation(
   raw: unknown,
   index: number,
 ): { readonly operation: PatchOperation } | { readonly violation: Violation } {
-  if (!isJsonObject(raw)) return refuse(index, raw, 'is not an object with op and path');
-  const op = OPERATIONS.find((name) => name === ownValue(raw, 'op'));
+  if (!isRecord(raw)) return refuse(index, raw, 'is not an object with op and path');
+  const op = OPERATIONS.find((name) => name === own(raw, 'op'));
   if (!op) return refuse(index, raw, `op must be one of ${OPERATIONS.join(', ')}`, 'op');
-  const path = parsePointer(ownValue(raw, 'path'));
+  const path = parsePointer(own(raw, 'path'));
   if ('problem' in path) return refuse(index, raw, `path ${path.problem}`, 'path');
   const needsFrom = op === 'move' || op === 'copy';
-  const from = needsFrom ? parsePointer(ownValue(raw, 'from')) : undefined;
+  const from = needsFrom ? parsePointer(own(raw, 'from')) : undefined;
   if (from && 'problem' in from) return refuse(index, raw, `from ${from.problem}`, 'from');
   const needsValue = op === 'add' || op === 'replace' || op === 'test';
-  if (needsValue && ownValue(raw, 'value') === undefined) return refuse(index, raw, `${op} needs a value`, 'value');
-  const value = needsValue ? copyJson(ownValue(raw, 'value')) : { value: undefined };
+  if (needsValue && own(raw, 'value') === undefined) return refuse(index, raw, `${op} needs a value`, 'value');
+  const value = needsValue ? copyJson(own(raw, 'value')) : { value: undefined };
   if ('problem' in value) return refuse(index, raw, `value ${value.problem}`, 'value');
   return { operation: { op, path: path.tokens, from: from?.tokens, value: value.value } };
 }
@@ -51,7 +51,7 @@ function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } 
 
 /** A violation that names the operation's place in the list, its op and its path. */
 export function patchViolation(index: number, raw: unknown, why: string, member?: string): Violation {
-  const label = [ownValue(raw, 'op'), ownValue(raw, 'path')].filter((part) => typeof part === 'string').join(' ');
+  const label = [own(raw, 'op'), own(raw, 'path')].filter((part) => typeof part === 'string').join(' ');
   const shown = label.length > 120 ? `${label.slice(0, 117)}...` : label;
   return {
     code: 'InvalidPatch',

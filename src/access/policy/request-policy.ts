@@ -4,8 +4,8 @@ import type { ExecAccessTemplateSpec } from '../../api/access/exec-access-templa
 import type { PodAccessRequestSpec } from '../../api/access/pod-access-request.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
 import { quote } from '../../kit/errors.ts';
+import { copyJson, isRecord, own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
-import { copyJson, isJsonObject, ownValue } from './json-value.ts';
 import type { Check, Violation } from './policy.ts';
 
 /** Who asks, as the API server authenticated them. */
@@ -65,7 +65,7 @@ const hasIdentity: Check<RequestInput> = ({ caller }) => {
 
 /** The mutating webhook writes the requester; without its work the controller would have nobody to grant to. */
 const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
-  const stamped = ownValue(ownValue(spec, 'requester'), 'username');
+  const stamped = own(own(spec, 'requester'), 'username');
   if (stamped === caller.username) return undefined;
   return {
     code: 'MissingIdentity',
@@ -124,7 +124,7 @@ const durationIsValid: Check<RequestInput> = ({ spec, template }) => {
 };
 
 const targetPodIsAName: Check<RequestInput> = ({ kind, spec }) => {
-  const targetPod = ownValue(spec, 'targetPod');
+  const targetPod = own(spec, 'targetPod');
   if (kind !== 'ExecAccessRequest' || targetPod === undefined) return undefined;
   if (typeof targetPod === 'string' && targetPod.length <= 253 && POD_NAME.test(targetPod)) return undefined;
   return {
@@ -136,7 +136,7 @@ const targetPodIsAName: Check<RequestInput> = ({ kind, spec }) => {
 };
 
 const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
-  if (isSame(ownValue(spec, 'requester'), ownValue(oldSpec, 'requester'))) return undefined;
+  if (isSame(own(spec, 'requester'), own(oldSpec, 'requester'))) return undefined;
   return {
     code: 'RequesterImmutable',
     message: 'spec.requester tells who created the request and cannot change; create a request of your own instead',
@@ -148,8 +148,8 @@ const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
 const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   const fields = new Set([...Object.keys(oldSpec ?? {}), ...Object.keys(spec)]);
   for (const field of fields) {
-    const before = ownValue(oldSpec, field);
-    const now = ownValue(spec, field);
+    const before = own(oldSpec, field);
+    const now = own(spec, field);
     if (field !== 'requester' && !isSame(before, now)) return specImmutable(field, before, now);
   }
   return undefined;
@@ -197,7 +197,7 @@ function isSame(a: unknown, b: unknown): boolean {
 function brief(value: unknown): string {
   if (value === undefined) return 'unset';
   if (typeof value === 'string') return quote(value);
-  return isJsonObject(value) || Array.isArray(value) ? 'another value' : String(value);
+  return isRecord(value) || Array.isArray(value) ? 'another value' : String(value);
 }
 
 const MOST_SHOWN = 20;

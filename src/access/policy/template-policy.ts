@@ -1,10 +1,10 @@
 import type { ExecAccessTemplateSpec } from '../../api/access/exec-access-template.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import { parseAccessCommand } from './access-command.ts';
 import { verifyDurations } from './duration-choice.ts';
-import { isJsonObject, ownValue } from './json-value.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import type { Check, Violation } from './policy.ts';
 
@@ -25,18 +25,17 @@ const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
 };
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
-  if (ownValue(spec, 'controllerTargetRef') || (kind === 'PodAccessTemplate' && ownValue(spec, 'podSpec')))
-    return undefined;
+  if (own(spec, 'controllerTargetRef') || (kind === 'PodAccessTemplate' && own(spec, 'podSpec'))) return undefined;
   const needed = kind === 'PodAccessTemplate' ? 'controllerTargetRef or podSpec' : 'controllerTargetRef';
   return invalid('MissingTarget', 'spec', `the template gives access to nothing; set ${needed}`);
 };
 
 /** A podSpec is kept as it is written, so nothing else has looked at it. */
 const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
-  const podSpec = ownValue(spec, 'podSpec');
+  const podSpec = own(spec, 'podSpec');
   if (podSpec === undefined) return undefined;
-  const containers = ownValue(podSpec, 'containers');
-  if (Array.isArray(containers) && containers.length > 0 && containers.every(isJsonObject)) return undefined;
+  const containers = own(podSpec, 'containers');
+  if (Array.isArray(containers) && containers.length > 0 && containers.every(isRecord)) return undefined;
   return invalid('InvalidPodSpec', 'spec.podSpec.containers', 'needs at least one container, as in a Pod');
 };
 
@@ -62,7 +61,7 @@ const patchIsWellFormed: Check<TemplateInput> = ({ spec }) => {
 
 const quantitiesParse: Check<TemplateInput> = ({ spec }) => {
   for (const field of ['maxCpu', 'maxMemory', 'maxStorage']) {
-    const value = ownValue(spec, field);
+    const value = own(spec, field);
     const violation = value === undefined ? undefined : checkQuantity(value, `spec.${field}`, 'positive');
     if (violation) return violation;
   }
@@ -104,8 +103,8 @@ export function templateWarnings({ kind, spec }: TemplateInput): string[] {
     );
   }
   if (kind !== 'PodAccessTemplate') return warnings;
-  const hasRef = ownValue(spec, 'controllerTargetRef') !== undefined;
-  if (hasRef && ownValue(spec, 'podSpec') !== undefined) {
+  const hasRef = own(spec, 'controllerTargetRef') !== undefined;
+  if (hasRef && own(spec, 'podSpec') !== undefined) {
     warnings.push('spec.controllerTargetRef and spec.podSpec are both set: podSpec is ignored');
   }
   if (!hasRef && mutationOf(spec)) {

@@ -1,5 +1,5 @@
 import { type KubeObject, keyOf } from '../../api/object.ts';
-import { isJsonObject, ownValue } from '../policy/json-value.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import type { PodView } from './views.ts';
 
 /** A manifest inside an annotation: most of a Pod's memory, and nobody's access command names it. */
@@ -18,7 +18,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
     name,
     labels,
     annotations: kept,
-    phase: text(ownValue(object.status, 'phase')),
+    phase: text(own(object.status, 'phase')),
     ready,
     deleting: object.metadata.deletionTimestamp !== undefined,
     waiting: ready ? '' : waitingReason(object.status),
@@ -28,31 +28,31 @@ export function viewPod(object: KubeObject): PodView | undefined {
 /** `container shell: ImagePullBackOff: …`, or as near to it as the status tells; without counts and times, which would change for ever. */
 function waitingReason(status: unknown): string {
   for (const container of [...listOf(status, 'initContainerStatuses'), ...listOf(status, 'containerStatuses')]) {
-    const state = ownValue(container, 'state');
-    const stuck = ownValue(state, 'waiting') ?? ownValue(state, 'terminated');
-    if (stuck === undefined || ownValue(stuck, 'reason') === 'Completed') continue;
-    return `container ${text(ownValue(container, 'name'))}: ${text(ownValue(stuck, 'reason')) || 'not running'}`;
+    const state = own(container, 'state');
+    const stuck = own(state, 'waiting') ?? own(state, 'terminated');
+    if (stuck === undefined || own(stuck, 'reason') === 'Completed') continue;
+    return `container ${text(own(container, 'name'))}: ${text(own(stuck, 'reason')) || 'not running'}`;
   }
-  const phase = text(ownValue(status, 'phase'));
+  const phase = text(own(status, 'phase'));
   if (phase === 'Failed' || phase === 'Succeeded') {
-    return `the Pod has ended (${text(ownValue(status, 'reason')) || phase}); delete this request and make another`;
+    return `the Pod has ended (${text(own(status, 'reason')) || phase}); delete this request and make another`;
   }
   const unscheduled = listOf(status, 'conditions').find(
-    (condition) => ownValue(condition, 'type') === 'PodScheduled' && ownValue(condition, 'status') === 'False',
+    (condition) => own(condition, 'type') === 'PodScheduled' && own(condition, 'status') === 'False',
   );
-  return unscheduled ? `not scheduled: ${text(ownValue(unscheduled, 'message'))}` : `the Pod is ${phase || 'Pending'}`;
+  return unscheduled ? `not scheduled: ${text(own(unscheduled, 'message'))}` : `the Pod is ${phase || 'Pending'}`;
 }
 
 function conditionStatus(status: unknown, type: string): unknown {
-  return ownValue(
-    listOf(status, 'conditions').find((condition) => ownValue(condition, 'type') === type),
+  return own(
+    listOf(status, 'conditions').find((condition) => own(condition, 'type') === type),
     'status',
   );
 }
 
 function listOf(object: unknown, field: string): unknown[] {
-  const list = ownValue(object, field);
-  return Array.isArray(list) ? list.filter(isJsonObject) : [];
+  const list = own(object, field);
+  return Array.isArray(list) ? list.filter(isRecord) : [];
 }
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 512) : '');

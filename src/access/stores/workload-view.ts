@@ -1,5 +1,5 @@
 import { type KubeObject, keyOf, type LabelSelector } from '../../api/object.ts';
-import { isJsonObject, ownValue } from '../policy/json-value.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import type { WorkloadView } from './views.ts';
 
 /** List items come without kind, so the store's resource names it. */
@@ -8,8 +8,8 @@ export const viewWorkload =
   (object: KubeObject): WorkloadView | undefined => {
     const { uid, resourceVersion, namespace, name } = object.metadata;
     if (!uid || !resourceVersion || !namespace) return undefined;
-    const podTemplate = ownValue(object.spec, 'template');
-    const selector = ownValue(object.spec, 'selector');
+    const podTemplate = own(object.spec, 'template');
+    const selector = own(object.spec, 'selector');
     return {
       key: keyOf({ namespace, name }),
       uid,
@@ -18,7 +18,7 @@ export const viewWorkload =
       kind,
       namespace,
       name,
-      selector: isJsonObject(selector) ? (selector as LabelSelector) : undefined,
-      podTemplate: isJsonObject(podTemplate) ? podTemplate : {},
+      selector: isRecord(selector) ? (selector as LabelSelector) : undefined,
+      podTemplate: isRecord(podTemplate) ? podTemplate : {},
     };
   };

@@ -1,4 +1,4 @@
-import { own } from '../../kit/safe-json.ts';
+import { own } from '../../kit/json-value.ts';
 import type { Handler } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 

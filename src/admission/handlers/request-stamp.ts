@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import type { Requester } from '../../api/access/requester.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
-import { isRecord, own } from '../../kit/safe-json.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, type Handler, refuse } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';

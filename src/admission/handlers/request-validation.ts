@@ -11,7 +11,7 @@ import {
 import { type ExecAccessRequestSpec, execAccessRequestKind } from '../../api/access/exec-access-request.ts';
 import { type PodAccessRequestSpec, podAccessRequestKind } from '../../api/access/pod-access-request.ts';
 import { type Read, readBySchema } from '../../api/schema/read.ts';
-import { own } from '../../kit/safe-json.ts';
+import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
 import { allow, type Decision, type Handler, refuse } from '../decision.ts';
 import { invalidSpec } from '../invalid-spec.ts';

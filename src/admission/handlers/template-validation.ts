@@ -4,7 +4,7 @@ import { type TemplateInput, templatePolicy, templateWarnings } from '../../acce
 import { execAccessTemplateKind } from '../../api/access/exec-access-template.ts';
 import { podAccessTemplateKind } from '../../api/access/pod-access-template.ts';
 import { readBySchema } from '../../api/schema/read.ts';
-import { own } from '../../kit/safe-json.ts';
+import { own } from '../../kit/json-value.ts';
 import { type Handler, refuse } from '../decision.ts';
 import { invalidSpec } from '../invalid-spec.ts';
 import type { TemplateKind } from '../ports.ts';

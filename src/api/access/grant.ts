@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
+import { own } from '../../kit/json-value.ts';
 import { listOf, objectName, time } from '../schema/fields.ts';
-import { ownField, type Read, readBySchema } from '../schema/read.ts';
+import { type Read, readBySchema } from '../schema/read.ts';
 import { toStructural } from '../schema/to-structural.ts';
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
@@ -54,5 +55,5 @@ const structural = toStructural(grant, 'grant');
 
 /** Reads `status.grant` alone, so that a request which is broken elsewhere still ends on time. Absent is an error. */
 export function readGrant(request: unknown): Read<Grant> {
-  return readBySchema(structural, ownField(ownField(request, 'status'), 'grant'), 'status.grant');
+  return readBySchema(structural, own(own(request, 'status'), 'grant'), 'status.grant');
 }

@@ -1,7 +1,8 @@
 import type { Static, TObject } from 'typebox';
+import { own } from '../../kit/json-value.ts';
 import { apiVersionOf, type ObjectMeta, type Resource } from '../object.ts';
 import { readObjectMeta } from './object-meta.ts';
-import { type FieldError, ownField, type Read, readBySchema } from './read.ts';
+import { type FieldError, type Read, readBySchema } from './read.ts';
 import type { CelRule, StructuralSchema } from './structural-schema.ts';
 import { toStructural } from './to-structural.ts';
 
@@ -60,9 +61,9 @@ export function readObject<K extends Kind>(kind: K, object: unknown): Read<Objec
     ...mismatch(object, 'kind', kind.resource.kind),
   ];
   if (errors.length > 0) return { ok: false, errors };
-  const metadata = readObjectMeta(ownField(object, 'metadata'));
-  const spec = readBySchema<Static<K['spec']>>(kind.structural.spec, ownField(object, 'spec'), 'spec');
-  const rawStatus = ownField(object, 'status') ?? undefined;
+  const metadata = readObjectMeta(own(object, 'metadata'));
+  const spec = readBySchema<Static<K['spec']>>(kind.structural.spec, own(object, 'spec'), 'spec');
+  const rawStatus = own(object, 'status') ?? undefined;
   const status =
     rawStatus === undefined
       ? undefined
@@ -77,7 +78,7 @@ export function readObject<K extends Kind>(kind: K, object: unknown): Read<Objec
 }
 
 function mismatch(object: unknown, field: string, wanted: string): FieldError[] {
-  const found = ownField(object, field);
+  const found = own(object, field);
   if (found === wanted) return [];
   const shown = typeof found === 'string' ? JSON.stringify(found.slice(0, 64)) : 'none';
   return [{ field, message: `must be ${JSON.stringify(wanted)}; found ${shown}` }];

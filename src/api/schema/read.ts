@@ -1,4 +1,5 @@
 import { parseTime } from '../../kit/clock.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import type { StructuralSchema } from './structural-schema.ts';
 
 /** One thing that is wrong with an object: the JSON path of the field, and what was found and is allowed. */
@@ -27,11 +28,6 @@ export function readBySchema<T>(schema: StructuralSchema, input: unknown, field:
   const value = reader.value(schema, input, field);
   if (reader.errors.length === 0 && value === nothing) reader.refuse(field, 'is required');
   return reader.errors.length > 0 ? { ok: false, errors: reader.errors } : { ok: true, value: value as T };
-}
-
-/** The own property of a parsed object; undefined for everything else. */
-export function ownField(object: unknown, name: string): unknown {
-  return isRecord(object) && Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 class Reader {
@@ -74,7 +70,7 @@ class Reader {
       if (this.errors.length >= MOST_ERRORS) return nothing;
       const path = field === '' ? name : `${field}.${name}`;
       const before = this.errors.length;
-      const value = this.value(property, ownField(input, name), path);
+      const value = this.value(property, own(input, name), path);
       if (value !== nothing) result.push([name, value]);
       else if (this.errors.length === before && schema.required?.includes(name)) this.refuse(path, 'is required');
     }
@@ -155,10 +151,6 @@ class Reader {
   #wrongType(wanted: string, input: unknown, field: string): typeof nothing {
     return this.refuse(field, `must be ${wanted}; found ${describe(input)}`);
   }
-}
-
-function isRecord(input: unknown): input is Record<string, unknown> {
-  return typeof input === 'object' && input !== null && !Array.isArray(input);
 }
 
 function describe(input: unknown): string {

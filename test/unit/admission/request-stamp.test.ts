@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { applyPatch, type Operation } from 'fast-json-patch';
-import { own } from '../../../src/kit/safe-json.ts';
+import { own } from '../../../src/kit/json-value.ts';
 import { accessRequest, alice, patchOf, paths, type ReviewResponse, requester, reviewOf, World } from './support.ts';
 
 const FINALIZER = 'access.drawbridge.dev/revoke';

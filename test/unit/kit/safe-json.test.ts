@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { isRecord, JsonError, type JsonErrorCode, own, parseJson } from '../../../src/kit/safe-json.ts';
+import { isRecord, own } from '../../../src/kit/json-value.ts';
+import { JsonError, type JsonErrorCode, parseJson } from '../../../src/kit/safe-json.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text, 'utf8');
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type TSchema, Type } from 'typebox';
-import { ownField, type Read, readBySchema } from '../../../../src/api/schema/read.ts';
+import { type Read, readBySchema } from '../../../../src/api/schema/read.ts';
 import { toStructural } from '../../../../src/api/schema/to-structural.ts';
+import { own } from '../../../../src/kit/json-value.ts';
 
 const text = Type.String({ maxLength: 8 });
 const read = (schema: TSchema, input: unknown): Read<unknown> => readBySchema(toStructural(schema), input, 'spec');
@@ -84,7 +85,7 @@ describe('readBySchema', () => {
   it('does not see inherited fields', () => {
     const input = Object.create({ a: 'inherited' });
     assert.deepEqual(refusals(Type.Object({ a: text }), input), ['spec.a is required']);
-    assert.equal(ownField(input, 'a'), undefined);
+    assert.equal(own(input, 'a'), undefined);
   });
 
   it('keeps a __proto__ key as a plain entry and pollutes nothing', () => {

@@ -1,0 +1,55 @@
+export type JsonObject = { [field: string]: unknown };
+
+/** Above what the API server stores of one object (1.5 MiB), so nothing legitimate is cut off. */
+const MAX_WEIGHT = 3 * 1024 * 1024;
+/** A PodTemplateSpec is about 12 deep. */
+const MAX_DEPTH = 64;
+
+export function isRecord(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The object's own `field`; undefined for what is inherited and for anything that is not an object. */
+export function own(object: unknown, field: string): unknown {
+  return isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined;
+}
+
+export type JsonCopy = { readonly value: unknown } | { readonly problem: string };
+
+/**
+ * A deep copy made of fresh plain objects and arrays, or in one clause why the value must not be used: too deep, too big,
+ * not JSON, or a `__proto__` key (which no Kubernetes field, label or annotation may have). Undefined fields are left out.
+ */
+export function copyJson(value: unknown): JsonCopy {
+  const budget = { left: MAX_WEIGHT };
+  try {
+    return { value: copyWithin(value, budget, 0) };
+  } catch (error) {
+    if (error instanceof UnusableJson) return { problem: error.message };
+    throw error;
+  }
+}
+
+class UnusableJson extends Error {}
+
+function copyWithin(value: unknown, budget: { left: number }, depth: number): unknown {
+  budget.left -= typeof value === 'string' ? value.length + 1 : 1;
+  if (budget.left < 0) throw new UnusableJson(`is larger than ${MAX_WEIGHT} characters`);
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new UnusableJson(`holds ${value}, which JSON does not have`);
+    return value;
+  }
+  if (depth >= MAX_DEPTH) throw new UnusableJson(`is nested more than ${MAX_DEPTH} levels deep`);
+  if (Array.isArray(value)) return value.map((item) => copyWithin(item ?? null, budget, depth + 1));
+  if (!isRecord(value)) throw new UnusableJson(`holds a ${typeof value}, which JSON does not have`);
+  const copy: JsonObject = {};
+  for (const field of Object.keys(value)) {
+    if (field === '__proto__') throw new UnusableJson('has a field named __proto__');
+    const item = value[field];
+    if (item === undefined) continue;
+    budget.left -= field.length;
+    copy[field] = copyWithin(item, budget, depth + 1);
+  }
+  return copy;
+}
