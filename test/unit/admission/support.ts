@@ -1,4 +1,4 @@
-import type { Application } from 'express';
+import type { RequestListener } from 'node:http';
 import supertest from 'supertest';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
@@ -55,7 +55,7 @@ export class World {
     log: noLog,
   };
 
-  readonly app: Application = createAdmissionApp(this.ports);
+  readonly app: RequestListener = createAdmissionApp(this.ports);
 
   /** Posts a review and gives back `response` of the answer. */
   async review(path: string, request: Record<string, unknown>): Promise<ReviewResponse> {
