@@ -6,7 +6,7 @@ import { Applier } from '../grants/applier.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import type { Store, StoreEvent } from '../kube/store.ts';
+import type { Projected, Store, StoreEvent } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { AccessKind } from './access-kind.ts';
@@ -83,16 +83,19 @@ function requestController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, de
   const granter = new Granter({ kind, pods, applier, revoker, status, trail, clock });
   const decider = new Decider({ kind, client, clock, status, trail });
   const ends = deadlines({ name: 'end', clock, lane: revocationLane });
-  const normal = (key: string): Emission => ({ key, lane: normalLane });
   return controller(kind.requestKind, deps, {
     sources: [
       ends,
-      fromSubscription('request', kind.requests, (event) => keyOfEvent(event).map(normal)),
-      fromSubscription('template', kind.templates, ({ key }) =>
-        kind.requests.byIndex(byTemplate, key).map((request) => normal(request.key)),
-      ),
+      fromSubscription('request', kind.requests, (event) => emissions([event.key], endsAccess(event))),
+      fromSubscription('template', kind.templates, (event) => {
+        const requests = kind.requests.byIndex(byTemplate, event.key);
+        return emissions(
+          requests.map(({ key }) => key),
+          endsAccess(event),
+        );
+      }),
       fromSubscription('pod', pods, (event) =>
-        requestsOfPod(kind.requests, 'now' in event ? event.now : event.before).map(normal),
+        emissions(requestsOfPod(kind.requests, 'now' in event ? event.now : event.before), endsAccess(event)),
       ),
       // Builders read the workloads, so nothing may be decided before they are known; what changes later is no concern of a grant.
       ...stores.workloads.map((workloads) => fromSubscription(workloads.resource.plural, workloads, () => [])),
@@ -114,6 +117,13 @@ function controller(
   const name = kind.toLowerCase();
   return new Controller({ name, clock, log, metrics: metrics.controller(name), ...options });
 }
+
+/** Whoever takes a request, a template or a pod away waits for the access to be gone. */
+const endsAccess = (event: StoreEvent<Projected & { readonly deleting?: boolean }>): boolean =>
+  event.type === 'deleted' || event.now.deleting === true;
+
+const emissions = (keys: readonly string[], urgent: boolean): Emission[] =>
+  keys.map((key) => ({ key, lane: urgent ? revocationLane : normalLane }));
 
 const keyOfEvent = <T extends { readonly key: string; readonly uid: string; readonly resourceVersion: string }>(
   event: StoreEvent<T>,

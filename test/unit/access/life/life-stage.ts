@@ -73,10 +73,10 @@ export class LifeStage {
   }
 
   /** A request of alice's, stamped as the webhook does it. */
-  ask(spec: Readonly<Record<string, unknown>> = {}): void {
+  ask(spec: Readonly<Record<string, unknown>> = {}, { name }: { readonly name: string } = requestName): void {
     const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
     const manifest = podRequestManifest({ duration: '10m', requester, ...spec });
-    const metadata = { ...manifest.metadata, finalizers: [revokeFinalizer] };
+    const metadata = { ...manifest.metadata, name, finalizers: [revokeFinalizer] };
     this.cluster.put(podAccessRequests, { ...manifest, metadata } as KubeObject);
   }
 

@@ -19,8 +19,8 @@ type Stored = KubeObject & { metadata: { uid: string } };
 /** As much of an apiserver as a request's life meets, in memory: for faults at one certain call, which a real one does not produce on demand. */
 export class MemoryCluster implements Cluster {
   readonly calls: Call[] = [];
-  /** Throws what the next call of this kind shall be answered with. */
-  fault: (call: Call) => void = () => {};
+  /** Told of each call before it is answered: throws the answer, or holds it back. */
+  fault: (call: Call) => void | Promise<void> = () => {};
   readonly #clock: Clock;
   readonly #objects = new Map<string, Map<string, Stored>>();
   readonly #stores: InformerStore<Projected>[] = [];
@@ -90,12 +90,12 @@ export class MemoryCluster implements Cluster {
   readonly client: Client = {
     get: async (resource, name) => this.#called('get', resource, name),
     create: async (resource, object) => {
-      this.#note('create', resource, object.metadata);
+      await this.#note('create', resource, object.metadata);
       if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
       return this.put(resource, object);
     },
     mergePatch: async (resource, name, patch) => {
-      const before = this.#called('patch', resource, name);
+      const before = await this.#called('patch', resource, name);
       const { metadata, ...fields } = patch as { metadata?: { resourceVersion?: string }; [field: string]: unknown };
       if (metadata?.resourceVersion !== undefined && metadata.resourceVersion !== before.metadata.resourceVersion) {
         throw new ApiError(409, 'Conflict', 'the object has been modified');
@@ -103,7 +103,7 @@ export class MemoryCluster implements Cluster {
       return this.put(resource, merged(before, fields) as unknown as KubeObject);
     },
     jsonPatch: async (resource, name, ops) => {
-      const before = this.#called('patch', resource, name);
+      const before = await this.#called('patch', resource, name);
       const patched = applyJsonPatch(structuredClone(before), ops);
       if ('violation' in patched) throw new ApiError(422, 'Invalid', patched.violation.message);
       const after = patched.document as Stored;
@@ -113,7 +113,7 @@ export class MemoryCluster implements Cluster {
       return after;
     },
     delete: async (resource, name, { uid } = {}) => {
-      this.#note('delete', resource, name);
+      await this.#note('delete', resource, name);
       const object = this.find(resource, name);
       if (!object) return false;
       if (uid !== undefined && uid !== object.metadata.uid) throw new ApiError(409, 'Conflict', 'the uid differs');
@@ -132,17 +132,17 @@ export class MemoryCluster implements Cluster {
     raw: unused,
   };
 
-  #called(verb: Call['verb'], resource: Resource, name: ObjectName): Stored {
-    this.#note(verb, resource, name);
+  async #called(verb: Call['verb'], resource: Resource, name: ObjectName): Promise<Stored> {
+    await this.#note(verb, resource, name);
     const object = this.find(resource, name);
     if (!object) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
     return object;
   }
 
-  #note(verb: Call['verb'], { plural }: Resource, name: ObjectName): void {
+  async #note(verb: Call['verb'], { plural }: Resource, name: ObjectName): Promise<void> {
     const call = { verb, plural, name: keyOf(name) };
     this.calls.push(call);
-    this.fault(call);
+    await this.fault(call);
   }
 
   #of(resource: Resource): Map<string, Stored> {

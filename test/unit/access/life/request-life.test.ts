@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
 import { podAccessTemplates } from '../../../../src/api/access/pod-access-template.ts';
 import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { LifeStage, requestName } from './life-stage.ts';
 
@@ -78,5 +79,17 @@ describe('the life of a request', () => {
     await stage.clock.advance(1_000);
     assert.deepEqual(childrenLeft(), []);
     assert.ok(stage.request);
+  });
+
+  it('is over at once when it is deleted, however many others wait for an answer of the API server', async () => {
+    await granted();
+    const answers = deferred();
+    stage.cluster.fault = ({ verb }) => (verb === 'create' ? answers.promise : undefined);
+    for (let i = 0; i < 100; i++) stage.ask({}, { name: `other-${i}` });
+    await stage.clock.advance(10);
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(10);
+    assert.deepEqual(childrenLeft(), []);
+    answers.resolve();
   });
 });
