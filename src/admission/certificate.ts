@@ -39,6 +39,7 @@ export class Certificate {
   #cancelSettle: Cancel = () => {};
   /** The last thing that was wrong, so that a broken pair is logged once and not at every poll. */
   #problem = '';
+  #warnedOf: KeyPair | undefined;
 
   /** @throws CodedError `BadCertificate` when the pair cannot be used. */
   constructor(options: CertificateOptions) {
@@ -50,11 +51,14 @@ export class Certificate {
     return this.#current;
   }
 
-  /** A readiness check: the problem while less than a day of validity is left. */
+  /**
+   * A readiness check: the problem once the certificate has expired. Not before: a certificate that still works is no reason to take
+   * every replica away from the apiserver at the same time.
+   */
   readonly problem = (): string | undefined => {
     const { expiresAtMs } = this.#current;
-    if (expiresAtMs - this.#options.clock.now() >= DAY_MS) return undefined;
-    return `the serving certificate expires at ${formatTime(expiresAtMs)}`;
+    if (expiresAtMs > this.#options.clock.now()) return undefined;
+    return `the serving certificate expired at ${formatTime(expiresAtMs)}`;
   };
 
   /** Calls back with each new pair until `close`. */
@@ -84,7 +88,19 @@ export class Certificate {
   #poll(): void {
     this.#cancelPoll = this.#options.clock.schedule(POLL_MS, () => {
       this.#reload();
+      this.#warnOfEnd();
       this.#poll();
+    });
+  }
+
+  /** Once a certificate. */
+  #warnOfEnd(): void {
+    const { clock, log } = this.#options;
+    const current = this.#current;
+    if (this.#warnedOf === current || current.expiresAtMs - clock.now() >= DAY_MS) return;
+    this.#warnedOf = current;
+    log.warn('the serving certificate has less than a day left and was not renewed', {
+      expiresAt: formatTime(current.expiresAtMs),
     });
   }
 

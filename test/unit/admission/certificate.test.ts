@@ -115,11 +115,25 @@ describe('the serving certificate', () => {
     assert.throws(() => load(), { code: 'BadCertificate' });
   });
 
-  it('is a problem for readiness in its last day', async () => {
+  it('is no problem for readiness while it works, and one when it has expired', () => {
     write(identity(2));
     const certificate = load();
+    clock.setWall(certificate.current.expiresAtMs - 1000);
     assert.equal(certificate.problem(), undefined);
+    clock.setWall(certificate.current.expiresAtMs);
+    assert.match(certificate.problem() ?? '', /^the serving certificate expired at 20/);
+  });
+
+  it('is warned of once in its last day', async () => {
+    write(identity(2));
+    const warnings: string[] = [];
+    log = { ...log, warn: (message) => warnings.push(message) };
+    const certificate = load();
+    certificate.start(() => {});
+    await clock.advance(20_000);
+    assert.deepEqual(warnings, []);
     clock.setWall(certificate.current.expiresAtMs - 23 * 3600 * 1000);
-    assert.match(certificate.problem() ?? '', /^the serving certificate expires at 20/);
+    await clock.advance(20_000);
+    assert.deepEqual(warnings, ['the serving certificate has less than a day left and was not renewed']);
   });
 });
