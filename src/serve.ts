@@ -4,6 +4,7 @@ import { createAdmissionApp } from './admission/app.ts';
 import { Certificate } from './admission/certificate.ts';
 import type { AdmissionPorts } from './admission/ports.ts';
 import { startAdmissionServer } from './admission/server.ts';
+import { keyOf } from './api/object.ts';
 import { destinationOf } from './audit/fd-writer.ts';
 import { type OpenJournal, openJournal } from './audit/journal.ts';
 import type { Config } from './config.ts';
@@ -46,17 +47,14 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
   const stores = openAccessStores(cluster);
-  const events = eventRecorder({
-    client: cluster.client,
-    clock,
-    log,
-    controller: 'drawbridge.dev/access',
-    instance: config.identity,
-  });
+  const eventsThrough = (client: Client): EventRecorder =>
+    eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: config.identity });
+  // Every replica answers webhooks; what the controllers tell goes through the leader's client.
+  const podEvents = eventsThrough(cluster.client);
 
   const probes = await startProbeServer({ host: config.bindAddress, port: config.healthPort, health });
   const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
-  const ports = admissionPorts({ stores, client: cluster.client, events, journal, metrics, log });
+  const ports = admissionPorts({ stores, client: cluster.client, events: podEvents, journal, metrics, log });
   const webhooks = await startAdmissionServer({
     app: createAdmissionApp(ports),
     certificate,
@@ -88,7 +86,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
       })
     : undefined;
   const client: Client = gate ? gate.guard(cluster.client) : cluster.client;
-  const loops = controllers({ access: { client, stores, journal, events, clock, log, metrics } });
+  const requestEvents = eventsThrough(client);
+  const loops = controllers({ access: { client, stores, journal, events: requestEvents, clock, log, metrics } });
   for (const controller of loops.access) manager.add(controller, gate);
 
   try {
@@ -96,7 +95,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   } finally {
     await webhooks.close();
     certificate.close();
-    await events.close();
+    await Promise.all([podEvents.close(), requestEvents.close()]);
     await cluster.close();
     await metricsServer.close();
     await probes.close();
@@ -124,14 +123,12 @@ function admissionPorts({ stores, client, events, journal, metrics, log }: Admis
   });
   return {
     ...admissionReads(stores, client),
-    podEntered: ({ namespace, pod, reason, note }) =>
-      events.record({
-        regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name: pod },
-        type: 'Normal',
-        reason,
-        action: 'Connect',
-        note,
-      }),
+    podEntered: ({ namespace, pod, reason, note }) => {
+      // kubectl describe looks for Events by uid, and the review has none.
+      const uid = stores.pods.get(keyOf({ namespace, name: pod }))?.uid;
+      const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod, ...(uid === undefined ? {} : { uid }) };
+      events.record({ regarding, type: 'Normal', reason, action: 'Connect', note });
+    },
     answered: ({ webhook, operation, allowed, code, seconds }) =>
       reviews.observe({ webhook, operation, allowed: String(allowed), code }, seconds),
     journal,
