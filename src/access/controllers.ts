@@ -12,6 +12,7 @@ import type { Metrics } from '../observe/metrics.ts';
 import type { AccessKind } from './access-kind.ts';
 import { execAccess } from './exec-access.ts';
 import { Decider } from './life/decider.ts';
+import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
 import { Granter } from './life/granter.ts';
 import { normalLane, RequestReconciler, revocationLane } from './life/request-reconciler.ts';
 import { Revoker } from './life/revoker.ts';
@@ -37,11 +38,12 @@ export interface AccessDeps {
 /** The loops of the access half, templates before the requests that wait for them. */
 export function accessControllers(deps: AccessDeps): Controller[] {
   const [pod, exec] = [podAccess(deps.stores), execAccess(deps.stores)];
+  const grants = grantMetrics(deps.metrics);
   return [
     templateController(pod, deps),
     templateController(exec, deps),
-    requestController(pod, deps),
-    requestController(exec, deps),
+    requestController(pod, deps, grants(pod.requestKind)),
+    requestController(exec, deps, grants(exec.requestKind)),
   ];
 }
 
@@ -73,15 +75,20 @@ function templateController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, d
   });
 }
 
-function requestController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
+function requestController<Spec extends TemplateSpec>(
+  kind: AccessKind<Spec>,
+  deps: AccessDeps,
+  metrics: GrantMetrics,
+): Controller {
   const { client, clock, stores } = deps;
   const { pods } = stores;
-  const trail = new Trail({ ...deps, requestResource: kind.requestResource });
+  const trail = new Trail({ ...deps, metrics, requestResource: kind.requestResource });
   const status = new StatusWriter(client, kind);
   const applier = new Applier(client);
   const revoker = new Revoker({ kind, pods, client, applier, trail });
   const granter = new Granter({ kind, pods, applier, revoker, status, trail, clock });
   const decider = new Decider({ kind, client, clock, status, trail });
+  metrics.watch(kind.requests);
   const ends = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
     sources: [

@@ -4,12 +4,12 @@ import type { Clock } from '../../kit/clock.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { RequestView } from '../stores/views.ts';
 import type { Decider } from './decider.ts';
+import type { Ending } from './ending.ts';
 import { GrantDeadlines } from './grant-deadline.ts';
 import type { Granter } from './granter.ts';
 import { isDenied } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { StatusWriter } from './status-writer.ts';
-import type { Ending } from './trail.ts';
 
 /** Expiries and revocations overtake everything else in the queue. */
 export const revocationLane = 0;

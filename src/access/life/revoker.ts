@@ -10,7 +10,8 @@ import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { PodView, RequestView } from '../stores/views.ts';
-import type { Ending, Trail } from './trail.ts';
+import type { Ending } from './ending.ts';
+import type { Trail } from './trail.ts';
 
 /** What lets the requester in goes first. */
 const revocationOrder = [

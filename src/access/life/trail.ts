@@ -1,30 +1,27 @@
 import { apiVersionOf, type Resource } from '../../api/object.ts';
 import type { Journal } from '../../audit/journal.ts';
 import type { AuditRecord } from '../../audit/record.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { RequestView } from '../stores/views.ts';
+import { type Ending, endingTexts } from './ending.ts';
+import type { GrantMetrics } from './grant-metrics.ts';
 
-/** Why a grant ended. */
-export type Ending = 'Expired' | 'Deleted' | 'TemplateDeleted' | 'TargetPodGone';
-
-const endingTexts: Readonly<Record<Ending, string>> = {
-  Expired: 'the time granted is over',
-  Deleted: 'the request was deleted',
-  TemplateDeleted: 'its template was deleted',
-  TargetPodGone: 'its pod is gone; make a new request for another one',
-};
-
-/** What the controllers tell about requests: the audit line, the Event and the log line of each step in a grant's life. */
+/** What the controllers tell about requests: the audit line, the Event and the metrics of each step in a grant's life. */
 export class Trail {
   readonly #journal: Journal;
   readonly #events: EventRecorder;
   readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #metrics: GrantMetrics;
   readonly #resource: Resource;
 
-  constructor(deps: { journal: Journal; events: EventRecorder; log: Log; requestResource: Resource }) {
+  constructor(deps: TrailDeps) {
+    this.#clock = deps.clock;
+    this.#metrics = deps.metrics;
     this.#journal = deps.journal;
     this.#events = deps.events;
     this.#log = deps.log;
@@ -34,6 +31,7 @@ export class Trail {
   /** Resolves once the journal holds the record; nothing may be opened before. Rejects with `AuditUnavailable`. */
   async granted(request: RequestView): Promise<void> {
     await this.#journal.append(this.#record(request, 'grant', 'granted'));
+    this.#metrics.granted();
     this.#event(
       request,
       'Normal',
@@ -44,6 +42,7 @@ export class Trail {
 
   /** Told after the fact: closing access never waits for the journal. */
   revoked(request: RequestView, ending: Ending): void {
+    this.#metrics.revoked(request, ending, this.#clock.now());
     this.#appendLater({
       ...this.#record(request, 'revocation', 'revoked'),
       code: ending,
@@ -58,6 +57,7 @@ export class Trail {
   }
 
   denied(request: RequestView, violation: Violation): void {
+    this.#metrics.denied(violation.code);
     this.#appendLater({
       ...this.#record(request, 'grant', 'denied'),
       code: violation.code,
@@ -101,4 +101,13 @@ export class Trail {
     const regarding = { apiVersion: apiVersionOf(this.#resource), kind: this.#resource.kind, namespace, name, uid };
     this.#events.record({ regarding, type, reason, action: 'Access', note });
   }
+}
+
+export interface TrailDeps {
+  readonly journal: Journal;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: GrantMetrics;
+  readonly requestResource: Resource;
 }

@@ -22,7 +22,7 @@ export class LifeStage {
   readonly cluster = new MemoryCluster(this.clock);
   readonly lines: AuditRecord[] = [];
   readonly events: RecordedEvent[] = [];
-  readonly metrics = createMetrics();
+  metrics = createMetrics();
   #stop = new AbortController();
   #run: Promise<void> = Promise.resolve();
 
@@ -45,6 +45,7 @@ export class LifeStage {
 
   /** A fresh process: nothing is remembered from an earlier one. */
   async start(): Promise<void> {
+    this.metrics = createMetrics();
     const { clock, cluster, lines, events, metrics } = this;
     this.#stop = new AbortController();
     const manager = new Manager({ clock, log: noLog, random: () => 0 });

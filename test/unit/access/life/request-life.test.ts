@@ -92,4 +92,20 @@ describe('the life of a request', () => {
     assert.deepEqual(childrenLeft(), []);
     answers.resolve();
   });
+
+  it('shows in the metrics, with how late its end was', async () => {
+    const sample = async (name: string): Promise<string[]> =>
+      (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
+    await granted();
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 1']);
+    await stage.clock.advance(600_000);
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
+    assert.deepEqual(await sample('drawbridge_revocations_total'), [
+      'drawbridge_revocations_total{kind="PodAccessRequest",ending="Expired"} 1',
+    ]);
+    assert.deepEqual(await sample('drawbridge_expiry_lag_seconds_bucket{le="0.01"'), [
+      'drawbridge_expiry_lag_seconds_bucket{le="0.01",kind="PodAccessRequest"} 1',
+    ]);
+  });
 });

@@ -1,0 +1,10 @@
+/** Why a grant ended. */
+export type Ending = 'Expired' | 'Deleted' | 'TemplateDeleted' | 'TargetPodGone';
+
+/** The same for people, as a clause. */
+export const endingTexts: Readonly<Record<Ending, string>> = {
+  Expired: 'the time granted is over',
+  Deleted: 'the request was deleted',
+  TemplateDeleted: 'its template was deleted',
+  TargetPodGone: 'its pod is gone; make a new request for another one',
+};
