@@ -58,20 +58,27 @@ export class Applier {
   /**
    * Deletes the object if it is ours; afterwards nothing of ours is left under the name, or it is on its way out.
    * With a known `uid` that is one call; without, the object is read first and must carry `ownerUid` as its controller.
+   * Resolves to whether there was something of ours to delete.
    */
   async delete(
     resource: Resource,
     name: ObjectName,
     owner: { readonly uid?: string; readonly ownerUid: string },
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const uid = owner.uid ?? (await this.#uidIfOwned(resource, name, owner.ownerUid, signal));
-    if (uid === undefined) return;
+    if (uid === undefined) return false;
     try {
-      await this.#client.delete(resource, name, { uid, gracePeriodSeconds: 0, propagation: 'Background', signal });
+      return await this.#client.delete(resource, name, {
+        uid,
+        gracePeriodSeconds: 0,
+        propagation: 'Background',
+        signal,
+      });
     } catch (error) {
       // Another object took the name since: ours is gone.
-      if (!isConflict(error)) throw error;
+      if (isConflict(error)) return false;
+      throw error;
     }
   }
 

@@ -37,7 +37,7 @@ export class RequestReconciler implements Reconciler {
     const before = this.#seen.get(key);
     if (before && before.uid !== request?.uid) {
       // Whoever may update a request can force our finalizer off.
-      await revoker.close(before, 'Deleted', signal);
+      await revoker.closeVanished(before, signal);
       this.#forget(before);
     }
     if (!request) return done;

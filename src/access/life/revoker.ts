@@ -52,7 +52,11 @@ export class Revoker {
 
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#released.has(request.uid)) return done;
-    await this.close(request, ending, signal);
+    if (request.grant && !this.#closed.has(request.uid)) {
+      await this.closeChildren(request, signal);
+      this.#closed.add(request.uid);
+      this.#deps.trail.revoked(request, ending);
+    }
     if (!request.deleting) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
@@ -62,23 +66,24 @@ export class Revoker {
     return done;
   }
 
-  /** Closes what the request opened and tells of it, once; a request without a grant never opened anything. */
-  async close(request: RequestView, ending: Ending, signal: AbortSignal): Promise<void> {
+  /** Closes what a request left behind that is gone itself; says nothing when somebody else has closed it before. */
+  async closeVanished(request: RequestView, signal: AbortSignal): Promise<void> {
     if (!request.grant || this.#closed.has(request.uid)) return;
-    await this.closeChildren(request, signal);
-    this.#closed.add(request.uid);
-    this.#deps.trail.revoked(request, ending);
+    if (await this.closeChildren(request, signal)) this.#deps.trail.revoked(request, 'Deleted');
   }
 
-  /** Deletes every child that exists; an object of the same name that is not ours stays. */
-  async closeChildren(request: RequestView, signal: AbortSignal): Promise<void> {
+  /** Deletes every child that exists, and resolves to whether one did; an object of the same name that is not ours stays. */
+  async closeChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
+    let existed = false;
     for (const [kind, resource] of revocationOrder) {
       const child = request.children.find((candidate) => candidate.kind === kind);
       const name = child?.name ?? this.#deps.kind.childName(request);
       if (kind === 'Pod' && !this.#deps.kind.createsPod) continue;
       const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
-      await this.#deps.applier.delete(resource, { namespace: request.namespace, name }, owner, signal);
+      const deleted = await this.#deps.applier.delete(resource, { namespace: request.namespace, name }, owner, signal);
+      existed ||= deleted;
     }
+    return existed;
   }
 
   forget(uid: string): void {

@@ -72,6 +72,19 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
   });
 
+  it('says nothing of a request that vanishes when another leader has closed everything', async () => {
+    await granted();
+    for (const resource of [roleBindings, roles, pods]) {
+      for (const key of stage.cluster.names(resource)) {
+        const [namespace = '', name = ''] = key.split('/');
+        stage.cluster.drop(resource, { namespace, name });
+      }
+    }
+    stage.cluster.drop(podAccessRequests, requestName);
+    await stage.clock.advance(5_000);
+    assert.deepEqual(stage.told, ['grant granted']);
+  });
+
   it('closes what it opened for a request that another one of its name has replaced', async () => {
     await granted();
     stage.cluster.drop(podAccessRequests, requestName);
