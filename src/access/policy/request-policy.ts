@@ -77,6 +77,22 @@ const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
   };
 };
 
+/** The controller judges by the stamp alone, later and perhaps by a changed template: it must not claim more than is true now. */
+const requesterClaimsNothing: Check<RequestInput> = ({ caller, spec }) => {
+  const claimed = own(own(spec, 'requester'), 'groups');
+  const known = new Set(caller.groups);
+  const foreign = Array.isArray(claimed) ? claimed.find((group) => !known.has(group)) : undefined;
+  if (foreign === undefined) return undefined;
+  return {
+    code: 'MissingIdentity',
+    message:
+      `spec.requester.groups has ${quote(String(foreign))}, and ${quote(caller.username)} is not in that group; ` +
+      'the mutating webhook of drawbridge sets the field: check that it is installed',
+    field: 'spec.requester.groups',
+    status: 403,
+  };
+};
+
 const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, template }) => {
   if (template.found) return undefined;
   const templateKind = templateKindOf(kind);
@@ -166,7 +182,11 @@ export const grantPolicy: readonly Check<RequestInput>[] = [
 ];
 
 /** The rule book for a new request. */
-export const createRequestPolicy: readonly Check<RequestInput>[] = [requesterIsCaller, ...grantPolicy];
+export const createRequestPolicy: readonly Check<RequestInput>[] = [
+  requesterIsCaller,
+  ...grantPolicy,
+  requesterClaimsNothing,
+];
 
 /** The rule book for a changed request: whatever was asked for stays as it was. Metadata and status are free. */
 export const updateRequestPolicy: readonly Check<RequestInput>[] = [requesterIsUnchanged, specIsUnchanged];
