@@ -25,6 +25,6 @@ export interface AccessKind<Spec extends TemplateSpec = TemplateSpec> {
   readonly templates: Store<TemplateView<Spec>>;
   /** Name of every child of this request. */
   childName(request: RequestView): string;
-  /** Describes the grant; `waiting` when a store does not hold yet what the template points to. */
-  plan(request: RequestView, template: TemplateView<Spec>, granting: Granting): Planned | { readonly waiting: string };
+  /** Describes the grant. Reads stores, so it may be asked only once they have synced. */
+  plan(request: RequestView, template: TemplateView<Spec>, granting: Granting): Planned;
 }

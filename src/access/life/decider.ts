@@ -21,7 +21,7 @@ import type { Trail } from './trail.ts';
 export type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
-  /** A template or target is not known yet; a watch will tell. */
+  /** The template is not known yet, or nobody has looked at it in its present form; a watch will tell. */
   | { readonly kind: 'waiting' };
 
 const hourMs = 3_600_000;
@@ -74,7 +74,6 @@ export class Decider {
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? nobody);
     const planned = this.#kind.plan(request, template, { subjects, durationMs: duration.grantedMs });
-    if ('waiting' in planned) return { kind: 'waiting' };
     if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
 
     const grant = this.#grant(request, template, planned.plan, duration.grantedMs);
