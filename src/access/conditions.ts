@@ -9,6 +9,9 @@ export interface Finding<Type extends string> {
   readonly message: string;
 }
 
+/** What the API takes of a condition's message; what an apiserver or another webhook says may be longer, and would be refused for ever. */
+const MAX_MESSAGE = 32_768;
+
 export const success = <Type extends string>(type: Type, message: string): Finding<Type> => ({
   type,
   status: 'True',
@@ -38,7 +41,8 @@ export function mergeConditions<Type extends string>(
   nowMs: number,
 ): Condition[] {
   const byType = new Map(object.conditions.map((condition) => [condition.type, condition]));
-  for (const finding of findings) {
+  for (const { message, ...rest } of findings) {
+    const finding = { ...rest, message: message.slice(0, MAX_MESSAGE) };
     const before = byType.get(finding.type);
     if (before && saysTheSame(before, finding, object.generation)) continue;
     const lastTransitionTime = before?.status === finding.status ? before.lastTransitionTime : formatTime(nowMs);
