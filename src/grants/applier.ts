@@ -76,9 +76,9 @@ export class Applier {
         signal,
       });
     } catch (error) {
-      // Another object took the name since: ours is gone.
-      if (isConflict(error)) return false;
-      throw error;
+      if (!isConflict(error) || owner.uid === undefined) throw error;
+      // Not the object that was meant; only a look at it tells whether it is ours all the same.
+      return this.delete(resource, name, { ownerUid: owner.ownerUid }, signal);
     }
   }
 

@@ -60,7 +60,7 @@ export class Revoker {
     if (!request.deleting) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
-        .catch(unlessReplaced);
+        .catch((error: unknown) => this.#unlessGone(request, error, signal));
     }
     await this.#letGo(request, signal);
     return done;
@@ -119,8 +119,16 @@ export class Revoker {
       await this.#deps.client.jsonPatch(this.#deps.kind.requestResource, request, ops, { signal });
       this.#released.add(request.uid);
     } catch (error) {
-      unlessReplaced(error);
+      await this.#unlessGone(request, error, signal);
     }
+  }
+
+  /** Rejects with `error`, unless the request is gone and another one may have its name: then nothing of ours is left to do. */
+  async #unlessGone(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
+    if (isNotFound(error)) return;
+    const maybeReplaced = isConflict(error) || (error instanceof ApiError && error.code === 422);
+    const isGone = maybeReplaced && (await this.#isGone(this.#deps.kind.requestResource, request, request.uid, signal));
+    if (!isGone) throw error;
   }
 }
 
@@ -130,10 +138,4 @@ export interface RevokerDeps {
   readonly client: Client;
   readonly applier: Applier;
   readonly trail: Trail;
-}
-
-/** The object is gone, or another one has its name: nothing of ours is left to do. */
-function unlessReplaced(error: unknown): void {
-  const replaced = isNotFound(error) || isConflict(error) || (error instanceof ApiError && error.code === 422);
-  if (!replaced) throw error;
 }

@@ -12,7 +12,10 @@ const { signal } = new AbortController();
 const granted = requestView({ grant: grantOf() as unknown as Grant });
 
 /** Notes every call; `fails` names one that an apiserver would answer in that way. */
-function revokerOf(fails: { readonly call?: string; readonly code?: number } = {}): {
+function revokerOf(
+  fails: { readonly call?: string; readonly code?: number } = {},
+  uidUnderTheName = 'r-1',
+): {
   revoker: Revoker;
   calls: string[];
 } {
@@ -21,7 +24,7 @@ function revokerOf(fails: { readonly call?: string; readonly code?: number } = {
     calls.push(call);
     if (call !== fails.call) return Promise.resolve();
     const { code = 500 } = fails;
-    return Promise.reject(new ApiError(code, 'Test', `answer ${code}`));
+    return Promise.reject(new ApiError(code, code === 409 ? 'Conflict' : 'Test', `answer ${code}`));
   };
   const kind: Partial<AccessKind> = {
     requestResource: podAccessRequests,
@@ -31,7 +34,11 @@ function revokerOf(fails: { readonly call?: string; readonly code?: number } = {
   const deps = {
     kind,
     pods: {},
-    client: { delete: () => note('delete request'), jsonPatch: () => note('let go') },
+    client: {
+      delete: () => note('delete request'),
+      jsonPatch: () => note('let go'),
+      get: () => note('look').then(() => ({ metadata: { uid: uidUnderTheName } })),
+    },
     applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`) },
     trail: { revoked: (_request: RequestView, ending: string) => calls.push(`tell ${ending}`) },
   };
@@ -61,12 +68,20 @@ describe('the end of a grant', () => {
     assert.deepEqual(calls, [...wholeEnd, 'let go']);
   });
 
-  it('tries again when somebody else’s finalizer came before ours in the meantime', async () => {
-    const { revoker, calls } = revokerOf({ call: 'let go', code: 422 });
-    await revoker.end(granted, 'Expired', signal);
-    await revoker.end({ ...granted, deleting: true }, 'Expired', signal);
-    assert.deepEqual(calls, [...wholeEnd, 'let go']);
-  });
+  for (const code of [409, 422]) {
+    it(`tries again when the last step is answered ${code} though the request is there`, async () => {
+      const { revoker, calls } = revokerOf({ call: 'let go', code });
+      await assert.rejects(revoker.end(granted, 'Expired', signal), { code });
+      await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal), { code });
+      assert.deepEqual(calls, [...wholeEnd, 'look', 'let go', 'look']);
+    });
+
+    it(`is through when the last step is answered ${code} because another request has the name`, async () => {
+      const { revoker, calls } = revokerOf({ call: 'let go', code }, 'r-2');
+      await revoker.end(granted, 'Expired', signal);
+      assert.deepEqual(calls, [...wholeEnd, 'look']);
+    });
+  }
 
   it('deletes nothing of a request that was never granted, and does not tell of a revocation', async () => {
     const { revoker, calls } = revokerOf();
