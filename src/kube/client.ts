@@ -89,6 +89,8 @@ export interface Client {
   ): Promise<{ token: string; expiresAt: string }>;
   /** SubjectAccessReview: may this user do that? */
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
+  /** The same client, whose writes call `check` before every try, retries included, and reject with what it throws. Reads and reviews pass. */
+  fenced(check: () => void): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */
   raw(path: string, options?: CallOptions): Promise<unknown>;
 }

@@ -8,8 +8,8 @@ import type { CallSpec, Transport } from './transport.ts';
 
 const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
 
-/** The Client of one transport. It holds nothing itself and ends with the transport. */
-export function createClient(transport: Transport): Client {
+/** The Client of one transport. It holds nothing itself and ends with the transport. `beforeWrite` is called before every try of a write. */
+export function createClient(transport: Transport, beforeWrite?: () => void): Client {
   const object = async (spec: CallSpec): Promise<KubeObject> => {
     const answer = await transport.request(spec);
     if (isKubeObject(answer)) return answer;
@@ -22,6 +22,7 @@ export function createClient(transport: Transport): Client {
       body,
       query: writeQuery(options),
       signal: options.signal,
+      beforeTry: beforeWrite,
       ...(type === undefined ? {} : { contentType: type }),
     });
   const at = (resource: Resource, name: ObjectName, options: { subresource?: string }) =>
@@ -60,6 +61,7 @@ export function createClient(transport: Transport): Client {
         // JSON is YAML.
         contentType: 'application/apply-patch+yaml',
         signal: options.signal,
+        beforeTry: beforeWrite,
       }),
 
     async delete(resource, name, options = {}) {
@@ -69,6 +71,7 @@ export function createClient(transport: Transport): Client {
           path: resourcePath(resource, name),
           body: deleteBody(options),
           signal: options.signal,
+          beforeTry: beforeWrite,
         });
         return true;
       } catch (error) {
@@ -88,6 +91,7 @@ export function createClient(transport: Transport): Client {
           spec: { audiences, expirationSeconds, boundObjectRef: boundObject },
         },
         signal: options.signal,
+        beforeTry: beforeWrite,
       });
       const { token, expirationTimestamp } = status(answer);
       if (typeof token !== 'string' || typeof expirationTimestamp !== 'string') {
@@ -106,6 +110,8 @@ export function createClient(transport: Transport): Client {
       });
       return status(answer)['allowed'] === true;
     },
+
+    fenced: (check) => createClient(transport, check),
 
     raw: (path: string, options: CallOptions = {}) =>
       transport.request({ method: 'GET', path, signal: options.signal }),

@@ -5,7 +5,6 @@ import { type Cancel, type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Client } from './client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
-import { fencedClient } from './fenced-client.ts';
 import { claimLease, readLease, releaseLease, sameVersion } from './lease-record.ts';
 import { type KubeLog, silentLog } from './log.ts';
 
@@ -31,7 +30,7 @@ export interface LeaseGate extends LeaderGate {
   readonly leading: boolean;
   /**
    * `client`, whose writes reject with CodedError `NotLeading` whenever `leading` is false. A process that was frozen may run other
-   * callbacks before the timer that aborts its lead: this check does not depend on timers. What it cannot hold back is a request
+   * callbacks before the timer that aborts its lead: this check does not depend on timers, and is made before every try. What it cannot hold back is a request
    * already handed to a connection before the freeze; resource versions and uids in the request have to catch that one.
    */
   guard(client: Client): Client;
@@ -83,7 +82,7 @@ class LeaseCampaign implements LeaseGate {
   }
 
   guard(client: Client): Client {
-    return fencedClient(client, () => {
+    return client.fenced(() => {
       if (!this.leading) throw notLeading(this.name);
     });
   }

@@ -23,6 +23,8 @@ export interface CallSpec {
   readonly timeoutMs?: number;
   /** `idempotent`: GET and reviews. `write`: again only where the server did not act. `never`: the caller retries. Default by method. */
   readonly retry?: 'idempotent' | 'write' | 'never';
+  /** Called before every try, retries included; what it throws ends the call. */
+  readonly beforeTry?: (() => void) | undefined;
 }
 
 export interface StreamSpec {
@@ -82,6 +84,7 @@ export class Transport {
     const retry = spec.retry ?? (spec.method === 'GET' ? 'idempotent' : 'write');
     const deadlineMs = this.#clock.monotonic() + (spec.timeoutMs ?? CALL_TIMEOUT_MS);
     for (let attempt = 0; ; attempt++) {
+      spec.beforeTry?.();
       try {
         return await this.#call(spec, deadlineMs - this.#clock.monotonic());
       } catch (error) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { deployments, leases, namespaces, pods, secrets } from '../../../src/api/resources.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
 import { resourcePath } from '../../../src/kube/api-paths.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { findServed, isServed } from '../../../src/kube/discovery.ts';
 import { isAlreadyExists, isConflict, isGone, isNotFound, TransportError } from '../../../src/kube/errors.ts';
-import { fencedClient } from '../../../src/kube/fenced-client.ts';
 import { createClient } from '../../../src/kube/http-client.ts';
 import { Transport } from '../../../src/kube/transport.ts';
 import { pod, ScriptedApiserver, type ScriptedRequest } from '../../support/scripted-apiserver.ts';
@@ -207,7 +207,7 @@ describe('client', () => {
 
   it('lets reads and no writes through a closed fence', async () => {
     let open = false;
-    const fenced = fencedClient(client, () => {
+    const fenced = client.fenced(() => {
       if (!open) throw new Error('closed');
     });
     const writes: (() => Promise<unknown>)[] = [
@@ -225,6 +225,18 @@ describe('client', () => {
     open = true;
     await fenced.create(pods, bare);
     assert.equal(server.requests.length, 2);
+  });
+
+  it('looks at the fence again before it tries a write again', async () => {
+    let looks = 0;
+    const patient = new Transport(staticCredentials({ server: server.url }), { clock: systemClock });
+    const fenced = createClient(patient).fenced(() => {
+      if (++looks > 1) throw new Error('closed');
+    });
+    server.follow((_request, answer) => answer.status(429, 'TooManyRequests', { 'retry-after': '0' }));
+    await assert.rejects(fenced.create(pods, bare), /closed/);
+    assert.equal(server.requests.length, 1);
+    await patient.close();
   });
 });
 

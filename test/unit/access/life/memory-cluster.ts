@@ -88,6 +88,7 @@ export class MemoryCluster implements Cluster {
   }
 
   readonly client: Client = {
+    fenced: () => this.client,
     get: async (resource, name) => this.#called('get', resource, name),
     create: async (resource, object) => {
       await this.#note('create', resource, object.metadata);
