@@ -40,11 +40,23 @@ function configuration(type: Route['type'], plural: string, served: readonly Rou
       labels: { 'app.kubernetes.io/name': 'drawbridge', 'app.kubernetes.io/component': 'webhook' },
       annotations: { 'cert-manager.io/inject-ca-from': `${namespace}/${service}` },
     },
-    webhooks: served.map(webhook),
+    webhooks: served.flatMap(webhooks),
   };
 }
 
-function webhook(route: Route): object {
+/** A route is one webhook, or two: a webhook has one failurePolicy, and some operations want another. */
+function webhooks(route: Route): object[] {
+  const { failOpen = [], operations } = route;
+  const closed = webhook(
+    route,
+    operations.filter((operation) => !failOpen.includes(operation)),
+  );
+  if (failOpen.length === 0) return [closed];
+  const name = `${failOpen.join('-').toLowerCase()}.${route.name}`;
+  return [closed, webhook({ ...route, name, failurePolicy: 'Ignore' }, failOpen)];
+}
+
+function webhook(route: Route, operations: Route['operations']): object {
   const { resource, subresources } = route;
   return {
     name: route.name,
@@ -55,7 +67,7 @@ function webhook(route: Route): object {
         apiGroups: [resource.group],
         apiVersions: [resource.version],
         resources: subresources?.map((name) => `${resource.plural}/${name}`) ?? [resource.plural],
-        operations: route.operations,
+        operations,
         scope: 'Namespaced',
       },
     ],

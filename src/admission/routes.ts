@@ -17,6 +17,8 @@ export interface Route {
   readonly subresources?: readonly string[];
   readonly operations: readonly Operation[];
   readonly failurePolicy: 'Fail' | 'Ignore';
+  /** Operations that are registered apart, with failurePolicy Ignore: what gives access back must not depend on us. */
+  readonly failOpen?: readonly Operation[];
   /** `NoneOnDryRun` where an audit line, marked as dry run, or an Event is written. */
   readonly sideEffects: 'None' | 'NoneOnDryRun';
   /** The apiserver waits this long. */
@@ -32,14 +34,11 @@ const TIMEOUT_SECONDS = 3;
 const groupPath = (resource: Resource): string => `${resource.group.replaceAll('.', '-')}-${resource.version}`;
 const objectName = (resource: Resource): string => resource.kind.toLowerCase();
 
-/**
- * A request that is on its way out can be let go of without us: its access is closed before its finalizer goes, and nothing in its
- * spec can change any more.
- */
+/** A request that is being deleted can be let go of without us: nothing in its spec can change any more. */
 const notOnItsWayOut = [
   {
     name: 'not-on-its-way-out',
-    expression: "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)",
+    expression: "request.operation != 'UPDATE' || !has(oldObject.metadata.deletionTimestamp)",
   },
 ];
 
@@ -72,7 +71,7 @@ const validate = (
   failurePolicy: 'Fail',
   sideEffects: 'NoneOnDryRun',
   timeoutSeconds: TIMEOUT_SECONDS,
-  ...(does === 'validateRequest' ? { matchConditions: notOnItsWayOut } : {}),
+  ...(does === 'validateRequest' ? { matchConditions: notOnItsWayOut, failOpen: ['DELETE'] } : {}),
 });
 
 /** All webhooks. The server serves this table and `webhooks/` is generated from it. */
