@@ -65,7 +65,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   });
 
   health.ready('certificate', () => certificate.problem());
-  health.ready('stores', () => unsynced(stores));
+  health.ready('stores', () => storesProblem(stores));
   health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
   log.info('serving', {
     webhooks: webhooks.port,
@@ -93,15 +93,28 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   try {
     await manager.run(signal);
   } finally {
-    await webhooks.close();
-    certificate.close();
-    await Promise.all([podEvents.close(), requestEvents.close()]);
-    await cluster.close();
-    await metricsServer.close();
-    await probes.close();
     process.off('SIGHUP', reopen);
-    journal.close();
+    await closeAll(log, {
+      webhooks: () => webhooks.close(),
+      certificate: () => certificate.close(),
+      events: () => Promise.all([podEvents.close(), requestEvents.close()]),
+      cluster: () => cluster.close(),
+      metrics: () => metricsServer.close(),
+      health: () => probes.close(),
+      journal: () => journal.close(),
+    });
     log.info('stopped');
+  }
+}
+
+/** One after the other, in order; what cannot be closed keeps nothing else open. */
+async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>): Promise<void> {
+  for (const [part, close] of Object.entries(parts)) {
+    try {
+      await close();
+    } catch (error) {
+      log.warn('not closed in good order', { part, error: describe(error) });
+    }
   }
 }
 
@@ -137,10 +150,20 @@ function admissionPorts({ stores, client, events, journal, metrics, log }: Admis
   };
 }
 
-/** Names what has not been listed yet; an optional kind that is not installed counts as listed. */
-function unsynced(stores: AccessStores): string | undefined {
-  const waiting = stores.all.filter((store) => !store.synced).map((store) => store.resource.plural);
-  return waiting.length > 0 ? `not listed yet: ${waiting.join(', ')}` : undefined;
+/** A healthy watch hears of the API server at least every 30 s; what has been silent for twice as long is out of date. */
+const STALE_MS = 60_000;
+
+/** Names what has not been listed yet or is out of date; an optional kind that is not installed counts as listed. */
+function storesProblem(stores: AccessStores): string | undefined {
+  const names = (which: (store: AccessStores['all'][number]) => boolean): string =>
+    stores.all
+      .filter(which)
+      .map((store) => store.resource.plural)
+      .join(', ');
+  const waiting = names((store) => !store.synced);
+  if (waiting) return `not listed yet: ${waiting}`;
+  const stale = names((store) => store.ageMs > STALE_MS);
+  return stale ? `no word from the API server for over ${STALE_MS / 1000} s: ${stale}` : undefined;
 }
 
 function reopenJournal(journal: OpenJournal, log: Log): void {

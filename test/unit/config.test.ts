@@ -10,7 +10,7 @@ import { readConfig, UsageError, usage } from '../../src/config.ts';
 describe('configuration', () => {
   it('has the documented defaults', () => {
     assert.deepEqual(readConfig([], {}), {
-      kubeconfig: undefined,
+      kubeconfig: {},
       port: 9443,
       bindAddress: '0.0.0.0',
       certFile: '/etc/drawbridge/tls/tls.crt',
@@ -48,8 +48,12 @@ describe('configuration', () => {
     it(`reads ${args.join(' ')} as ${expected}`, () => assert.equal(readConfig(args, {}).leaderElect, expected));
   }
 
-  it('takes an empty kubeconfig for none', () =>
-    assert.equal(readConfig([], { KUBECONFIG: '' }).kubeconfig, undefined));
+  it('takes an empty kubeconfig for none', () => assert.deepEqual(readConfig([], { KUBECONFIG: '' }).kubeconfig, {}));
+
+  it('takes the flag as one file and the variable as a list of files', () => {
+    assert.deepEqual(readConfig(['--kubeconfig=/a:b'], { KUBECONFIG: '/c:/d' }).kubeconfig, { file: '/a:b' });
+    assert.deepEqual(readConfig([], { KUBECONFIG: '/c:/d' }).kubeconfig, { paths: '/c:/d' });
+  });
 
   const mistakes: { args?: string[]; env?: Record<string, string>; message: RegExp }[] = [
     { args: ['--port=web'], message: /^--port is "web"; it must be a port number from 0 to 65535$/ },
