@@ -27,11 +27,12 @@ export function viewPod(object: KubeObject): PodView | undefined {
 
 /** `container shell: ImagePullBackOff: …`, or as near to it as the status tells; without counts and times, which would change for ever. */
 function waitingReason(status: unknown): string {
+  // The kubelet goes back and forth between ErrImagePull and ImagePullBackOff; each change would be a status write.
   for (const container of [...listOf(status, 'initContainerStatuses'), ...listOf(status, 'containerStatuses')]) {
     const state = own(container, 'state');
     const stuck = own(state, 'waiting') ?? own(state, 'terminated');
     if (stuck === undefined || own(stuck, 'reason') === 'Completed') continue;
-    return `container ${text(own(container, 'name'))}: ${text(own(stuck, 'reason')) || 'not running'}`;
+    return `container ${text(own(container, 'name'))}: ${(text(own(stuck, 'reason')) || 'not running').replace(/^ErrImagePull$/, 'ImagePullBackOff')}`;
   }
   const phase = text(own(status, 'phase'));
   if (phase === 'Failed' || phase === 'Succeeded') {
