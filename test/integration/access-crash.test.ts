@@ -30,7 +30,7 @@ describe('a server that is killed at random', () => {
   });
 
   it(`leaves no orphan, no stuck request and no second choice after ${kills} kills (DRAWBRIDGE_SEED=${seed})`, async function () {
-    this.timeout(180_000);
+    this.timeout(300_000);
     const random = seededRandom(seed);
     const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
     const underway: Promise<ApiAnswer>[] = [];
