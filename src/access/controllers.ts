@@ -108,9 +108,9 @@ function requestController<Spec extends TemplateSpec>(
       ...stores.workloads.map((workloads) => fromSubscription(workloads.resource.plural, workloads, () => [])),
     ],
     reconciler: new RequestReconciler({ kind, decider, granter, revoker, status, clock, ends }),
-    lanes: 2,
+    lanes: 3,
     workers: 32,
-    reservedForTopLane: 4,
+    reservedForUpperLanes: 4,
     // An end that failed while the API was away follows within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
   });

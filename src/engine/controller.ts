@@ -17,8 +17,8 @@ export interface ControllerOptions extends QueueOptions {
   readonly metrics?: ControllerMetrics;
   /** Reconciles at a time. Default 16. */
   readonly workers?: number;
-  /** Workers that only lane 0 may use, so that long work of other lanes never holds it up. Default 0. */
-  readonly reservedForTopLane?: number;
+  /** Workers that the lowest lane may not use, so that long work in it never holds up the others. Default 0. */
+  readonly reservedForUpperLanes?: number;
 }
 
 /** Sources fill a queue, the queue feeds a reconciler. May be run again after it has stopped; each run starts from an empty queue. */
@@ -42,7 +42,7 @@ export class Controller {
       reconciler,
       sources,
       workers = 16,
-      reservedForTopLane = 0,
+      reservedForUpperLanes = 0,
       metrics = noControllerMetrics,
     } = this.#options;
     const log = this.#options.log.child({ controller: this.name });
@@ -53,7 +53,7 @@ export class Controller {
       log,
       metrics,
       workers,
-      reservedForTopLane,
+      reservedForUpperLanes,
     });
     this.#dispatcher = dispatcher;
     const stop = new AbortController();

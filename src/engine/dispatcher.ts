@@ -12,7 +12,7 @@ export interface DispatcherOptions extends QueueOptions {
   readonly log: Log;
   readonly metrics: ControllerMetrics;
   readonly workers: number;
-  readonly reservedForTopLane: number;
+  readonly reservedForUpperLanes: number;
 }
 
 /** Hands the keys of one queue to the reconciler, so many at a time, and turns each result into the key's next turn. */
@@ -21,12 +21,14 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #active = new Map<Work, AbortController>();
   readonly #drained = deferred();
-  #lowerLanesActive = 0;
+  readonly #lowestLane: number;
+  #lowestLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
+    this.#lowestLane = Math.max(1, options.lanes ?? 1) - 1;
     this.queue = new KeyedQueue(options.clock, () => this.#wake(), options, options.metrics);
   }
 
@@ -57,9 +59,10 @@ export class Dispatcher {
   }
 
   #dispatch(): void {
-    const { workers, reservedForTopLane } = this.#options;
+    const { workers, reservedForUpperLanes } = this.#options;
+    const free = workers - reservedForUpperLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
-      const work = this.#lowerLanesActive < workers - reservedForTopLane ? this.queue.take() : this.queue.take(0);
+      const work = this.queue.take(this.#lowestLaneActive < free ? this.#lowestLane : this.#lowestLane - 1);
       if (!work) return;
       void this.#reconcile(work);
     }
@@ -83,13 +86,13 @@ export class Dispatcher {
 
   #occupy(work: Work, controller: AbortController): void {
     this.#active.set(work, controller);
-    if (work.lane > 0) this.#lowerLanesActive += 1;
+    if (work.lane === this.#lowestLane) this.#lowestLaneActive += 1;
     this.#options.metrics.active(this.#active.size);
   }
 
   #release(work: Work): void {
     this.#active.delete(work);
-    if (work.lane > 0) this.#lowerLanesActive -= 1;
+    if (work.lane === this.#lowestLane) this.#lowestLaneActive -= 1;
     this.#options.metrics.active(this.#active.size);
     if (this.#state === 'stopped' && this.#active.size === 0) this.#drained.resolve();
     this.queue.done(work.key);

@@ -13,7 +13,12 @@ import type { StatusWriter } from './status-writer.ts';
 
 /** Expiries and revocations overtake everything else in the queue. */
 export const revocationLane = 0;
-export const normalLane = 1;
+/** What is left of grants that let nobody in any more. */
+export const cleanupLane = 1;
+export const normalLane = 2;
+
+/** Any instant that has passed: the next turn comes as soon as its lane's does. */
+const alreadyDueMs = 0;
 
 /**
  * The life of a request, one key at a time: end it if it is over, else decide it, else bring its grant about.
@@ -43,10 +48,10 @@ export class RequestReconciler implements Reconciler {
     if (!request) return done;
     this.#seen.set(key, request);
 
-    if (this.#isOver(request)) return revoker.end(request, 'Expired', signal);
+    if (this.#isOver(request)) return this.#end(request, 'Expired', signal);
     this.#awaitEnd(request);
     const ending = await this.#earlyEnding(request, signal);
-    if (ending) return revoker.end(request, ending, signal);
+    if (ending) return this.#end(request, ending, signal);
     if (isDenied(request)) return done;
     if (request.grant) return lookAgain(await granter.bringAbout(request, undefined, signal));
 
@@ -55,6 +60,12 @@ export class RequestReconciler implements Reconciler {
     this.#seen.set(key, decision.request);
     this.#awaitEnd(decision.request);
     return lookAgain(await granter.bringAbout(decision.request, decision.plan, signal));
+  }
+
+  /** In two turns: of many grants that end together, each loses its RoleBinding before the remains of any are looked after. */
+  async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
+    if (await this.#deps.revoker.bar(request, signal)) return at(alreadyDueMs, cleanupLane);
+    return this.#deps.revoker.end(request, ending, signal);
   }
 
   #isOver(request: RequestView): boolean {

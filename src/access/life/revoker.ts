@@ -23,6 +23,8 @@ const revocationOrder = [
 /** Ends grants: children first, then the request, then our hold on it. Every step may be repeated. */
 export class Revoker {
   readonly #deps: RevokerDeps;
+  /** By uid of requests whose RoleBinding is gone: whether it was there to be deleted. */
+  readonly #barred = new Map<string, boolean>();
   /** uids of requests whose children are gone, so that the events of our own deletes cause no further calls. */
   readonly #closed = new Set<string>();
   /** uids of requests that our hold was taken off: until the store has noticed, they look as if it were still there. */
@@ -50,6 +52,14 @@ export class Revoker {
     return undefined;
   }
 
+  /** Takes away what lets the requester in. True when this call did so: the rest of the end is still to come. */
+  async bar(request: RequestView, signal: AbortSignal): Promise<boolean> {
+    const { uid } = request;
+    if (!request.grant || this.#barred.has(uid) || this.#closed.has(uid)) return false;
+    this.#barred.set(uid, await this.#close(request, 'RoleBinding', roleBindings, signal));
+    return true;
+  }
+
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#released.has(request.uid)) return done;
     if (request.grant && !this.#closed.has(request.uid)) {
@@ -74,21 +84,27 @@ export class Revoker {
 
   /** Deletes every child that exists, and resolves to whether one did; an object of the same name that is not ours stays. */
   async closeChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
-    let existed = false;
+    let existed = this.#barred.get(request.uid) ?? false;
     for (const [kind, resource] of revocationOrder) {
-      const child = request.children.find((candidate) => candidate.kind === kind);
-      const name = child?.name ?? this.#deps.kind.childName(request);
+      if (kind === 'RoleBinding' && this.#barred.has(request.uid)) continue;
       if (kind === 'Pod' && !this.#deps.kind.createsPod) continue;
-      const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
-      const deleted = await this.#deps.applier.delete(resource, { namespace: request.namespace, name }, owner, signal);
+      const deleted = await this.#close(request, kind, resource, signal);
       existed ||= deleted;
     }
     return existed;
   }
 
   forget(uid: string): void {
+    this.#barred.delete(uid);
     this.#closed.delete(uid);
     this.#released.delete(uid);
+  }
+
+  #close(request: RequestView, kind: RequestChild['kind'], resource: Resource, signal: AbortSignal): Promise<boolean> {
+    const child = request.children.find((candidate) => candidate.kind === kind);
+    const name = child?.name ?? this.#deps.kind.childName(request);
+    const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
+    return this.#deps.applier.delete(resource, { namespace: request.namespace, name }, owner, signal);
   }
 
   async #isGone(

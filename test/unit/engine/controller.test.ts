@@ -181,8 +181,8 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('runs no more keys at a time than it has workers, and keeps the reserved ones for lane 0', async () => {
-    const t = setUp(undefined, { workers: 3, reservedForTopLane: 1, lanes: 2 });
+  it('runs no more keys at a time than it has workers, and keeps the reserved ones for the upper lanes', async () => {
+    const t = setUp(undefined, { workers: 3, reservedForUpperLanes: 1, lanes: 2 });
     t.synced.resolve();
     for (const key of ['a', 'b', 'c']) t.emit(key, 'event');
     await t.clock.settle();
@@ -196,6 +196,20 @@ describe('Controller', () => {
     t.calls[0]?.answer.resolve(done);
     await t.clock.settle();
     assert.deepEqual(t.keys(), ['a', 'b', 'x', 'y', 'c']);
+    t.stop.abort();
+    for (const call of t.calls) call.answer.resolve(done);
+    await t.run;
+  });
+
+  it('lets every lane but the lowest use the reserved workers', async () => {
+    const t = setUp(undefined, { workers: 3, reservedForUpperLanes: 2, lanes: 3 });
+    t.synced.resolve();
+    for (const key of ['a', 'b']) t.emit(key, 'event');
+    await t.clock.settle();
+    t.emit('x', 'cleanup', { lane: 1 });
+    t.emit('y', 'expiry', { lane: 0 });
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a', 'y', 'x']);
     t.stop.abort();
     for (const call of t.calls) call.answer.resolve(done);
     await t.run;

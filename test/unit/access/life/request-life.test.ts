@@ -106,6 +106,16 @@ describe('the life of a request', () => {
     answers.resolve();
   });
 
+  it('ends for many at a time by taking every RoleBinding away before anything else of any', async () => {
+    for (let i = 0; i < 100; i++) stage.ask({}, { name: `one-of-many-${i}` });
+    await stage.clock.advance(10);
+    assert.equal(stage.cluster.names(roleBindings).length, 100);
+    await stage.clock.advance(600_000);
+    assert.deepEqual(childrenLeft(), []);
+    const deletes = stage.cluster.calls.filter(({ verb }) => verb === 'delete').map(({ plural }) => plural);
+    assert.deepEqual(new Set(deletes.slice(0, 100)), new Set(['rolebindings']));
+  });
+
   it('shows in the metrics, with how late its end was', async () => {
     const sample = async (name: string): Promise<string[]> =>
       (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));

@@ -54,6 +54,23 @@ describe('the end of a grant', () => {
     assert.deepEqual(calls, wholeEnd);
   });
 
+  it('can take away what lets people in ahead of the rest, once', async () => {
+    const { revoker, calls } = revokerOf();
+    assert.equal(await revoker.bar(granted, signal), true);
+    assert.deepEqual(calls, ['close RoleBinding']);
+    assert.equal(await revoker.bar(granted, signal), false);
+    await revoker.end(granted, 'Expired', signal);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
+  it('has nothing to take away of a request that was never granted, or when it is closed already', async () => {
+    const { revoker, calls } = revokerOf();
+    assert.equal(await revoker.bar(requestView(), signal), false);
+    await revoker.end(granted, 'Expired', signal);
+    assert.equal(await revoker.bar(granted, signal), false);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
   it('makes no further call while the store still shows the request', async () => {
     const { revoker, calls } = revokerOf();
     await revoker.end(granted, 'Expired', signal);
