@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../../sandbox/wait.ts';
-import { type ApiObject, inParallel, now } from '../support/api.ts';
+import { type ApiObject, connections, inParallel, now } from '../support/api.ts';
 import { type Figures, percentile } from '../support/figures.ts';
 import type { BenchStage } from '../support/stage.ts';
 
@@ -31,11 +31,24 @@ export function spreadExpiries(
   });
 }
 
-/** Grants that all end in one second, `durationS` from now. */
+/** Grants that all end in one second, `durationS` from now, but for those whose creation the turn of a second caught. */
 export function burstOfExpiries(stage: BenchStage, count: number, durationS: number): Promise<Expired> {
+  const turn = lanes();
   return expiries(stage, count, (name, _index, start) =>
-    stage.ask(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`),
+    turn(() => stage.ask(name, 'instant', `${Math.floor(start / 1000) + durationS - Math.floor(Date.now() / 1000)}s`)),
   );
+}
+
+/** Lets as many work at a time as there are connections, so that what each works out beforehand is still true when it is sent. */
+function lanes(): <T>(work: () => Promise<T>) => Promise<T> {
+  const free: Promise<unknown>[] = Array.from({ length: connections }, () => Promise.resolve());
+  let next = 0;
+  return (work) => {
+    const index = next++ % connections;
+    const result = (free[index] ?? Promise.resolve()).then(work);
+    free[index] = result;
+    return result;
+  };
 }
 
 async function expiries(
