@@ -56,7 +56,7 @@ describe('a server that dies', () => {
       const { script, dead } = dieAfter(index + 1);
       const proxy = await stage.plane.proxy(script);
       const { installation } = stage.server;
-      await stage.stop();
+      await stage.server.kill();
       await stage.start({ installation, apiserver: proxy.server });
 
       const duration = index < opening ? '10m' : '2s';
