@@ -30,6 +30,8 @@ const REQUEST_MS = 10_000;
 const HANDSHAKE_MS = 5_000;
 const MAX_CONNECTIONS = 2048;
 const DRAIN_MS = 5_000;
+/** Long enough for a request that was on its way when we stopped accepting to arrive. */
+const QUIET_MS = 500;
 const SWEEP_MS = 50;
 
 /** Serves `app` over HTTPS. Rejects with `PortUnavailable` when the port cannot be had. */
@@ -107,6 +109,11 @@ class Connections {
     }
   }
 
+  /** An answer is in the making. */
+  get busy(): boolean {
+    return this.#unanswered.size > 0;
+  }
+
   destroy(): void {
     for (const socket of this.#accepted) socket.destroy();
   }
@@ -124,10 +131,13 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
       resolve();
     });
   });
-  // A connection becomes idle when its last answer is out; nobody tells.
-  for (let waitedMs = 0; waitedMs < DRAIN_MS && !ended; waitedMs += SWEEP_MS) {
+  // A connection becomes idle when its last answer is out; nobody tells. One that never carried a request (clients open spare
+  // ones) is no idle connection to Node, so what stays open while nothing is being answered does not hold us up.
+  let quietMs = 0;
+  for (let waitedMs = 0; waitedMs < DRAIN_MS && quietMs < QUIET_MS && !ended; waitedMs += SWEEP_MS) {
     server.closeIdleConnections();
     await Promise.race([closed, sleep(clock, SWEEP_MS)]);
+    quietMs = connections.busy ? 0 : quietMs + SWEEP_MS;
   }
   connections.destroy();
   await closed;

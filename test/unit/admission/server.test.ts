@@ -181,6 +181,16 @@ describe('the webhook server', () => {
     await assert.rejects(post(), { code: 'ECONNREFUSED' });
   });
 
+  it('is not held up by connections that never carried a request', async () => {
+    await start(new World().app);
+    const spare = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate, servername: 'localhost' });
+    await once(spare, 'secureConnect');
+    spare.on('error', () => {});
+    const started = performance.now();
+    await server.close();
+    assert.ok(performance.now() - started < 2_000);
+  });
+
   it('says so when the port is taken', async () => {
     await start(new World().app);
     const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
