@@ -21,11 +21,11 @@ sandbox: node_modules ## a real control plane to play with, until Ctrl-C
 
 .PHONY: test
 test: node_modules ## everything: lint, types, unit tests, generated files, integration tests on a real control plane
-	@$(MAKE) --jobs=2 --output-sync=target sandbox-binaries check verify
+	@$(MAKE) --jobs=2 sandbox-binaries check verify
 	@$(MAKE) integration
 
 .PHONY: check
-check: node_modules ## types, lint and unit tests: the inner loop
+check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
 	npx --no-install tsc --noEmit
 	npm run --silent lint
 	npm run --silent test:unit
@@ -33,6 +33,10 @@ check: node_modules ## types, lint and unit tests: the inner loop
 .PHONY: integration
 integration: dist/drawbridge.js ## the integration tests; FILE=test/integration/x.test.ts for one (DRAWBRIDGE_SANDBOX=folder reuses a plane)
 	npm run --silent test:integration -- $(or $(FILE),'test/integration/**/*.test.ts')
+
+.PHONY: faults
+faults: dist/drawbridge.js ## faults between the server and the API server, longer than make test (DRAWBRIDGE_SLOW=1 for the slow ones too)
+	npm run --silent test:integration -- --exit 'test/faults/**/*.test.ts'
 
 .PHONY: bench
 bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200
