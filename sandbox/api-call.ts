@@ -15,7 +15,7 @@ export interface ApiTarget {
 
 const timeoutMs = 10_000;
 
-/** One call to the API on a connection of its own. Rejects only when there is no answer within 10 s. */
+/** One call to the API on a connection of its own; the body of a PATCH is a merge patch. Rejects only when there is no answer within 10 s. */
 export function callApi(target: ApiTarget, method: string, path: string, body?: unknown): Promise<ApiAnswer> {
   const payload = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -32,7 +32,7 @@ export function callApi(target: ApiTarget, method: string, path: string, body?: 
           accept: 'application/json',
           ...(payload === undefined
             ? {}
-            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+            : { 'content-type': contentTypeOf(method), 'content-length': Buffer.byteLength(payload) }),
         },
       },
       (response) => {
@@ -49,6 +49,9 @@ export function callApi(target: ApiTarget, method: string, path: string, body?: 
     call.end(payload);
   });
 }
+
+const contentTypeOf = (method: string): string =>
+  method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
 
 function parse(text: string): unknown {
   try {
