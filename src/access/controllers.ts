@@ -2,6 +2,7 @@ import type { Journal } from '../audit/journal.ts';
 import { Controller } from '../engine/controller.ts';
 import { deadlines } from '../engine/sources/deadlines.ts';
 import { type Emission, fromSubscription } from '../engine/sources/from-subscription.ts';
+import { interval } from '../engine/sources/interval.ts';
 import { Applier } from '../grants/applier.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
@@ -11,6 +12,7 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { AccessKind } from './access-kind.ts';
 import { execAccess } from './exec-access.ts';
+import { Janitor } from './janitor.ts';
 import { Decider } from './life/decider.ts';
 import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
 import { Granter } from './life/granter.ts';
@@ -20,7 +22,7 @@ import { StatusWriter } from './life/status-writer.ts';
 import { Trail } from './life/trail.ts';
 import { podAccess } from './pod-access.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
-import type { TemplateView } from './stores/views.ts';
+import type { MadeFor, TemplateView } from './stores/views.ts';
 import { type TargetedSpec, targetKey } from './template/target.ts';
 import { TemplateReconciler } from './template/template-reconciler.ts';
 import type { TemplateSpec } from './template/template-state.ts';
@@ -44,7 +46,47 @@ export function accessControllers(deps: AccessDeps): Controller[] {
     templateController(exec, deps),
     requestController(pod, deps, grants(pod.requestKind)),
     requestController(exec, deps, grants(exec.requestKind)),
+    janitorController([pod, exec], deps),
   ];
+}
+
+/** How often everything is proved anew, milliseconds; with its jitter well within the minute that is promised. */
+const sweepMs = 50_000;
+/** What a request leaves behind that goes in good order is gone by then, milliseconds. */
+const settleMs = 1000;
+
+function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Controller {
+  const { clock, metrics, stores } = deps;
+  const orphans = metrics.counter({
+    name: 'drawbridge_orphans_total',
+    help: 'Objects deleted because no live request accounted for them, by kind.',
+    labels: ['kind'],
+  });
+  const janitor = new Janitor({
+    ...deps,
+    kinds,
+    applier: new Applier(deps.client),
+    onOrphan: (kind) => orphans.inc({ kind }),
+  });
+  const appeared = (event: StoreEvent<Projected & { readonly madeFor?: MadeFor }>): string[] =>
+    event.type === 'added' && event.now.madeFor ? [event.now.madeFor.uid] : [];
+  return controller('Janitor', deps, {
+    sources: [
+      ...[stores.roleBindings, stores.roles, stores.pods].map((store) =>
+        fromSubscription(store.resource.plural, store, appeared),
+      ),
+      ...kinds.map(({ requests }) =>
+        fromSubscription(requests.resource.plural, requests, (event) =>
+          event.type === 'deleted' ? [{ key: event.before.uid, atMs: clock.now() + settleMs }] : [],
+        ),
+      ),
+      interval({ name: 'sweep', clock, everyMs: sweepMs, keys: () => janitor.suspects() }),
+    ],
+    reconciler: janitor,
+    workers: 4,
+    // Everything is proved within a minute, also what failed before.
+    backoff: { baseMs: 500, capMs: 10_000 },
+  });
 }
 
 function templateController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {

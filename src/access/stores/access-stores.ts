@@ -12,14 +12,15 @@ import {
   readPodAccessTemplate,
 } from '../../api/access/pod-access-template.ts';
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../api/object.ts';
-import { daemonSets, deployments, pods, rollouts, statefulSets } from '../../api/resources.ts';
+import { daemonSets, deployments, pods, roleBindings, roles, rollouts, statefulSets } from '../../api/resources.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Projected, Store, StoreSpec } from '../../kube/store.ts';
 import { type TargetedSpec, targetKey } from '../template/target.ts';
+import { viewChild } from './child-view.ts';
 import { viewPod } from './pod-view.ts';
 import { viewRequest } from './request-view.ts';
 import { viewTemplate } from './template-view.ts';
-import type { PodView, RequestView, TemplateView, WorkloadView } from './views.ts';
+import type { ChildView, MadeFor, PodView, RequestView, TemplateView, WorkloadView } from './views.ts';
 import { viewWorkload } from './workload-view.ts';
 
 /** Live copies of everything that decisions about access are made from. */
@@ -29,6 +30,9 @@ export interface AccessStores {
   readonly podRequests: Store<RequestView>;
   readonly execRequests: Store<RequestView>;
   readonly pods: Store<PodView>;
+  /** Of ours only. */
+  readonly roles: Store<ChildView>;
+  readonly roleBindings: Store<ChildView>;
   readonly workloads: readonly Store<WorkloadView>[];
   /** The workload under a `targetKey`. */
   workload(key: string): WorkloadView | undefined;
@@ -43,6 +47,8 @@ export const byPod = 'pod';
 export const byTarget = 'target';
 /** Index of the pod store. */
 export const byNamespace = 'namespace';
+/** Index of the stores of what we made: the uid of the request. */
+export const byRequest = 'request';
 
 export const projectPodTemplate = viewTemplate<PodAccessTemplateSpec>(readPodAccessTemplate);
 export const projectExecTemplate = viewTemplate<ExecAccessTemplateSpec>(readExecAccessTemplate);
@@ -59,7 +65,13 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     ),
     podRequests: open(requestSpec(podAccessRequests)),
     execRequests: open(requestSpec(execAccessRequests)),
-    pods: open({ resource: pods, project: viewPod, indexes: { [byNamespace]: (pod: PodView) => [pod.namespace] } }),
+    pods: open({
+      resource: pods,
+      project: viewPod,
+      indexes: { [byNamespace]: (pod: PodView) => [pod.namespace], [byRequest]: requestUids },
+    }),
+    roles: open(childSpec(roles)),
+    roleBindings: open(childSpec(roleBindings)),
   };
   const workloadsByKind = new Map(workloads.map((store) => [store.resource.kind, store]));
   return {
@@ -72,6 +84,15 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     all: [...Object.values(stores), ...workloads],
   };
 }
+
+const requestUids = ({ madeFor }: { readonly madeFor?: MadeFor }): string[] => (madeFor ? [madeFor.uid] : []);
+
+const childSpec = (resource: Resource): StoreSpec<ChildView> => ({
+  resource,
+  labelSelector: requestLabel,
+  project: viewChild,
+  indexes: { [byRequest]: requestUids },
+});
 
 function templateSpec<Spec extends TargetedSpec>(
   resource: Resource,

@@ -1,5 +1,6 @@
 import { type KubeObject, keyOf } from '../../api/object.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
+import { madeFor } from './child-view.ts';
 import type { PodView } from './views.ts';
 
 /** A manifest inside an annotation: most of a Pod's memory, and nobody's access command names it. */
@@ -9,6 +10,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
   const { uid, resourceVersion, namespace, name, labels = {}, annotations = {} } = object.metadata;
   if (!uid || !resourceVersion || !namespace) return undefined;
   const { [lastApplied]: _, ...kept } = annotations;
+  const request = madeFor(object);
   const ready = conditionStatus(object.status, 'Ready') === 'True';
   return {
     key: keyOf({ namespace, name }),
@@ -21,6 +23,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
     phase: text(own(object.status, 'phase')),
     ready,
     deleting: object.metadata.deletionTimestamp !== undefined,
+    ...(request ? { madeFor: request } : {}),
     waiting: ready ? '' : waitingReason(object.status),
   };
 }

@@ -5,6 +5,20 @@ import type { RequestChild } from '../../api/access/status.ts';
 import type { Condition, LabelSelector } from '../../api/object.ts';
 import type { Projected } from '../../kube/store.ts';
 
+/** The request that an object was made for. */
+export interface MadeFor {
+  readonly uid: string;
+  /** Absent once the request was deleted with `Orphan`. */
+  readonly owner?: { readonly kind: string; readonly name: string };
+}
+
+/** A Role or RoleBinding of ours. */
+export interface ChildView extends Projected {
+  readonly namespace: string;
+  readonly name: string;
+  readonly madeFor: MadeFor;
+}
+
 /** What the access half keeps of a Pod. */
 export interface PodView extends Projected {
   readonly namespace: string;
@@ -16,6 +30,8 @@ export interface PodView extends Projected {
   readonly ready: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
+  /** Set when it is one of ours. */
+  readonly madeFor?: MadeFor;
   /** Why it is not ready, in one line, for conditions; empty when ready. */
   readonly waiting: string;
 }

@@ -9,7 +9,7 @@ import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 
 export interface Call {
-  readonly verb: 'get' | 'create' | 'patch' | 'delete';
+  readonly verb: 'get' | 'list' | 'create' | 'patch' | 'delete';
   readonly plural: string;
   readonly name: string;
 }
@@ -126,7 +126,14 @@ export class MemoryCluster implements Cluster {
       return true;
     },
     isAllowed: () => Promise.resolve(false),
-    list: unused,
+    list: async (resource, { namespace } = {}) => {
+      await this.#note('list', resource, { name: namespace ?? '' });
+      const all = [...this.#of(resource).values()];
+      return {
+        items: all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace),
+        resourceVersion: String(this.#version),
+      };
+    },
     replace: unused,
     apply: unused,
     createToken: unused,

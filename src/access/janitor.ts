@@ -1,0 +1,131 @@
+import { type KubeObject, keyOf } from '../api/object.ts';
+import type { Journal } from '../audit/journal.ts';
+import { done, type Reconciler, type Result } from '../engine/result.ts';
+import type { Applier } from '../grants/applier.ts';
+import { type Clock, parseTime } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import type { Client } from '../kube/client.ts';
+import { isNotFound } from '../kube/errors.ts';
+import type { Store } from '../kube/store.ts';
+import type { Log } from '../observe/log.ts';
+import type { AccessKind } from './access-kind.ts';
+import { childNameOf } from './builders/child-names.ts';
+import { type Child, orphanRecord } from './janitor-record.ts';
+import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
+import { viewRequest } from './stores/request-view.ts';
+import type { ChildView, PodView, RequestView } from './stores/views.ts';
+
+/** How long after its deadline a request that still stands is no excuse any more: its own loop is long through by then, milliseconds. */
+const overdueMs = 60_000;
+
+/**
+ * Proves that whatever carries our marks belongs to a request that lives, and deletes what does not: what was left behind by a
+ * request that was forced away while nobody looked. Keys are uids of requests.
+ */
+export class Janitor implements Reconciler {
+  readonly #deps: JanitorDeps;
+  /** By uid of the request: uids of children that were deleted and may take a while to go. */
+  readonly #deleted = new Map<string, Set<string>>();
+
+  constructor(deps: JanitorDeps) {
+    this.#deps = deps;
+  }
+
+  /** The uids of requests that look as if they had left something behind, by the stores alone. */
+  suspects(): Set<string> {
+    const { roleBindings, roles, pods } = this.#deps.stores;
+    const uids = new Set<string>();
+    for (const store of [roleBindings, roles, pods]) {
+      for (const { madeFor } of store.list()) if (madeFor) uids.add(madeFor.uid);
+    }
+    for (const uid of this.#deleted.keys()) if (!uids.has(uid)) this.#deleted.delete(uid);
+    for (const uid of uids) if (this.#strays(uid).length === 0) uids.delete(uid);
+    return uids;
+  }
+
+  async reconcile(uid: string, signal: AbortSignal): Promise<Result> {
+    const lives = new Map<string, RequestView | undefined>();
+    for (const child of this.#strays(uid)) {
+      // A store may lag behind, so a live read has the last word.
+      const { kind = '', name = '' } = child.madeFor.owner ?? {};
+      const claim = `${kind} ${keyOf({ namespace: child.namespace, name })}`;
+      if (!lives.has(claim)) lives.set(claim, await this.#liveRequest(child, signal));
+      const request = lives.get(claim);
+      if (request && this.#belongs(child, request)) continue;
+      await this.#remove(child, request, signal);
+    }
+    return done;
+  }
+
+  /** What lets somebody in comes first. */
+  #strays(uid: string): Child[] {
+    const { roleBindings, roles, pods } = this.#deps.stores;
+    const deleted = this.#deleted.get(uid);
+    const request = this.#deps.kinds.flatMap(({ requests }) => requests.byIndex(byUid, uid))[0];
+    return [childrenIn(roleBindings, uid), childrenIn(roles, uid), childrenIn(pods, uid)]
+      .flat()
+      .filter((child) => !deleted?.has(child.uid) && !(request && this.#belongs(child, request)));
+  }
+
+  #belongs(child: Child, request: RequestView): boolean {
+    if (child.namespace !== request.namespace) return false;
+    const endMs = request.grant && parseTime(request.grant.expiresAt);
+    if (endMs !== undefined && this.#deps.clock.now() >= endMs + overdueMs) return false;
+    return child.name === childNameOf(request) || request.children.some(({ uid }) => uid === child.uid);
+  }
+
+  async #liveRequest({ namespace, madeFor }: Child, signal: AbortSignal): Promise<RequestView | undefined> {
+    const { client, kinds } = this.#deps;
+    const { uid, owner } = madeFor;
+    for (const { requestKind, requestResource } of kinds) {
+      if (owner && owner.kind !== requestKind) continue;
+      const found = owner
+        ? await client.get(requestResource, { namespace, name: owner.name }, { signal }).catch(unlessGone)
+        : (await client.list(requestResource, { namespace, signal })).items.find((item) => item.metadata.uid === uid);
+      const request = found && viewRequest({ ...found, kind: requestKind });
+      if (request?.uid === uid) return request;
+    }
+    return undefined;
+  }
+
+  async #remove(child: Child, request: RequestView | undefined, signal: AbortSignal): Promise<void> {
+    const { applier, journal, log, onOrphan } = this.#deps;
+    const { resource, uid, madeFor } = child;
+    const existed = await applier.delete(resource, child, { uid, ownerUid: madeFor.uid }, signal);
+    const deleted = this.#deleted.get(madeFor.uid) ?? new Set();
+    this.#deleted.set(madeFor.uid, deleted.add(uid));
+    // Somebody else closed it in the meantime, and told of it.
+    if (!existed) return;
+    const record = orphanRecord(child, request);
+    onOrphan(resource.kind);
+    const object = { kind: resource.kind, object: child.key, request: madeFor.uid };
+    log.warn('deleted what no live request accounts for', object);
+    journal.append(record).catch((error: unknown) => {
+      log.error('audit line lost', { event: record.event, ...object, error: describe(error) });
+    });
+  }
+}
+
+export interface JanitorDeps {
+  readonly kinds: readonly AccessKind[];
+  readonly stores: Pick<AccessStores, 'roleBindings' | 'roles' | 'pods'>;
+  readonly client: Client;
+  readonly applier: Applier;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told the kind of each object deleted. */
+  readonly onOrphan: (kind: string) => void;
+}
+
+function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): Child[] {
+  const { resource } = store;
+  return store.byIndex(byRequest, request).flatMap(({ key, uid, resourceVersion, namespace, name, madeFor }) => {
+    return madeFor ? [{ key, uid, resourceVersion, namespace, name, madeFor, resource }] : [];
+  });
+}
+
+function unlessGone(error: unknown): KubeObject | undefined {
+  if (isNotFound(error)) return undefined;
+  throw error;
+}

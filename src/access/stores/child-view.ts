@@ -1,0 +1,30 @@
+import { execAccessRequests } from '../../api/access/exec-access-request.ts';
+import { planHashAnnotation, requestLabel } from '../../api/access/names.ts';
+import { podAccessRequests } from '../../api/access/pod-access-request.ts';
+import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
+import { CHILD_NAME_SUFFIX } from '../builders/child-names.ts';
+import type { ChildView, MadeFor } from './views.ts';
+
+const requestResources = [podAccessRequests, execAccessRequests];
+
+/**
+ * The request that an object was made for, if it carries all our marks: the label, the plan's hash, and the request as its
+ * controller. Deleting a request with `Orphan` takes the last one away; the name that we give tells then.
+ */
+export function madeFor({ metadata }: KubeObject): MadeFor | undefined {
+  const uid = metadata.labels?.[requestLabel];
+  if (!uid || metadata.annotations?.[planHashAnnotation] === undefined) return undefined;
+  const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
+  if (!controller) return metadata.name.endsWith(`-${uid.slice(0, 8)}${CHILD_NAME_SUFFIX}`) ? { uid } : undefined;
+  const { apiVersion, kind, name } = controller;
+  const isRequest = requestResources.some((one) => one.kind === kind && apiVersionOf(one) === apiVersion);
+  return isRequest && controller.uid === uid ? { uid, owner: { kind, name } } : undefined;
+}
+
+/** A Role or RoleBinding that carries all our marks; anything else is left out. */
+export function viewChild(object: KubeObject): ChildView | undefined {
+  const { uid, resourceVersion, namespace, name } = object.metadata;
+  const request = madeFor(object);
+  if (!uid || !resourceVersion || !namespace || !request) return undefined;
+  return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name, madeFor: request };
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
+import { podAccessRequests } from '../../../src/api/access/pod-access-request.ts';
+import type { KubeObject, ObjectMeta } from '../../../src/api/object.ts';
+import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { LifeStage, requestName } from './life/life-stage.ts';
+
+const ours = [roleBindings, roles, pods];
+
+describe('the janitor', () => {
+  let stage: LifeStage;
+  beforeEach(async () => {
+    stage = new LifeStage();
+    await stage.start();
+    stage.ask();
+    await stage.clock.advance(10);
+    stage.podBecomesReady();
+    await stage.clock.advance(10);
+    assert.equal(left().length, 3);
+  });
+  afterEach(() => stage.stop());
+
+  const left = (): string[] =>
+    ours.flatMap((resource) => stage.cluster.names(resource).map((name) => `${resource.kind} ${name}`));
+
+  const orphaned = (): string[] =>
+    stage.lines.flatMap(({ code, what }) => (code === 'Orphaned' ? [`${what.operation} ${what.kind}`] : []));
+
+  const calls = (): string[] => stage.cluster.calls.splice(0).map(({ verb, plural }) => `${verb} ${plural}`);
+
+  /** The request goes while nobody looks. */
+  const vanishUnseen = async (): Promise<void> => {
+    await stage.stop();
+    stage.cluster.drop(podAccessRequests, requestName);
+    stage.cluster.calls.length = 0;
+  };
+
+  const changeAll = (change: (metadata: ObjectMeta) => ObjectMeta): void => {
+    for (const resource of ours) {
+      for (const key of stage.cluster.names(resource)) {
+        const [namespace = '', name = ''] = key.split('/');
+        const object = stage.cluster.find(resource, { namespace, name });
+        if (object) stage.cluster.put(resource, { ...object, metadata: change(object.metadata) });
+      }
+    }
+  };
+
+  const withoutOwner = ({ ownerReferences: _, ...metadata }: ObjectMeta): ObjectMeta => metadata;
+
+  it('lets what belongs to a live request be, without a call', async () => {
+    stage.cluster.calls.length = 0;
+    await stage.clock.advance(300_000);
+    assert.deepEqual(calls(), []);
+    await stage.stop();
+    await stage.start();
+    await stage.clock.advance(10_000);
+    assert.deepEqual(calls(), []);
+    assert.equal(left().length, 3);
+  });
+
+  it('deletes at the start what a vanished request left behind, the RoleBinding first', async () => {
+    await vanishUnseen();
+    await stage.start();
+    assert.deepEqual(left(), []);
+    assert.deepEqual(calls(), ['get podaccessrequests', 'delete rolebindings', 'delete roles', 'delete pods']);
+    assert.deepEqual(orphaned(), ['REVOKE RoleBinding', 'REVOKE Role', 'REVOKE Pod']);
+  });
+
+  it('does so when Orphan took the owner away as well', async () => {
+    changeAll(withoutOwner);
+    await vanishUnseen();
+    await stage.start();
+    assert.deepEqual(left(), []);
+  });
+
+  it('keeps what belongs to a live request when Orphan took the owner away', async () => {
+    changeAll(withoutOwner);
+    await stage.stop();
+    await stage.start();
+    await stage.clock.advance(200_000);
+    assert.equal(left().length, 3);
+  });
+
+  it('tries again until everything is gone, and tells of each object once', async () => {
+    await vanishUnseen();
+    let faults = 3;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'delete' && plural === 'roles' && faults-- > 0) throw new ApiError(500, 'InternalError', 'not now');
+    };
+    await stage.start();
+    await stage.clock.advance(60_000);
+    assert.deepEqual(left(), []);
+    assert.deepEqual(orphaned(), ['REVOKE RoleBinding', 'REVOKE Role', 'REVOKE Pod']);
+  });
+
+  it('keeps everything while nobody can tell whether the request lives', async () => {
+    await vanishUnseen();
+    stage.cluster.fault = ({ verb }) => {
+      if (verb === 'get') throw new ApiError(503, 'ServiceUnavailable', 'not now');
+    };
+    await stage.start();
+    await stage.clock.advance(30_000);
+    assert.equal(left().length, 3);
+  });
+
+  const lookalike = (metadata: Partial<ObjectMeta>): KubeObject => ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: 'lookalike', namespace: 'payments', ...metadata },
+  });
+  const owner = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: 'PodAccessRequest', name: 'gone', controller: true };
+  const labels = { [requestLabel]: 'gone-uid' };
+  const annotations = { [planHashAnnotation]: 'x' };
+
+  it('finds within a minute what it was not told of', async () => {
+    const pod = { apiVersion: 'v1', kind: 'Pod' };
+    stage.cluster.put(pods, { ...pod, metadata: { name: 'late', namespace: 'payments' } });
+    const metadata = { name: 'late', namespace: 'payments', labels, annotations };
+    stage.cluster.put(pods, { ...pod, metadata: { ...metadata, ownerReferences: [{ ...owner, uid: 'gone-uid' }] } });
+    await stage.clock.advance(10_000);
+    assert.ok(left().includes('Pod payments/late'), 'no event told of it');
+    await stage.clock.advance(50_000);
+    assert.ok(!left().includes('Pod payments/late'));
+  });
+
+  it('deletes a copy of a live request’s child under another name', async () => {
+    const [key = ''] = stage.cluster.names(roles);
+    const [namespace = '', name = ''] = key.split('/');
+    const { uid: _, ...metadata } = stage.cluster.find(roles, { namespace, name })?.metadata ?? { uid: '', name };
+    stage.cluster.put(roles, lookalike({ ...metadata, name: 'copy' }));
+    await stage.clock.advance(10);
+    assert.deepEqual(stage.cluster.names(roles), [key]);
+    assert.equal(left().length, 3);
+  });
+
+  const strangers: [string, Partial<ObjectMeta>][] = [
+    ['only the label', { labels }],
+    ['no plan', { labels, ownerReferences: [{ ...owner, uid: 'gone-uid' }] }],
+    ['no label', { annotations, ownerReferences: [{ ...owner, uid: 'gone-uid' }] }],
+    ['another owner than the label says', { labels, annotations, ownerReferences: [{ ...owner, uid: 'other' }] }],
+    [
+      'an owner of another kind',
+      { labels, annotations, ownerReferences: [{ ...owner, kind: 'Job', uid: 'gone-uid' }] },
+    ],
+    ['no owner and a name that is not ours', { labels, annotations }],
+  ];
+  for (const [title, metadata] of strangers) {
+    it(`leaves what has ${title} alone`, async () => {
+      stage.cluster.put(roles, lookalike(metadata));
+      await stage.clock.advance(120_000);
+      assert.ok(left().includes('Role payments/lookalike'));
+      assert.deepEqual(orphaned(), []);
+    });
+  }
+});
