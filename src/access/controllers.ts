@@ -167,9 +167,10 @@ function controller(
   return new Controller({ name, clock, log, metrics: metrics.controller(name), ...options });
 }
 
-/** Whoever takes a request, a template or a pod away waits for the access to be gone. */
-const endsAccess = (event: StoreEvent<Projected & { readonly deleting?: boolean }>): boolean =>
-  event.type === 'deleted' || event.now.deleting === true;
+/** Whoever gives access back, or takes a request, a template or a pod away, waits for the access to be gone. */
+const endsAccess = (
+  event: StoreEvent<Projected & { readonly deleting?: boolean; readonly revoked?: boolean }>,
+): boolean => event.type === 'deleted' || event.now.deleting === true || event.now.revoked === true;
 
 const emissions = (keys: readonly string[], urgent: boolean): Emission[] =>
   keys.map((key) => ({ key, lane: urgent ? revocationLane : normalLane }));

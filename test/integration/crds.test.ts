@@ -74,6 +74,7 @@ describe('the CRDs on a real apiserver', () => {
       await kubectl('explain', 'podaccessrequest.spec.duration'),
       /How long access is needed, as a Go duration/,
     );
+    assert.match(await kubectl('explain', 'podaccessrequest.spec.revoked'), /give the access back at once/);
     assert.match(await kubectl('explain', 'execaccesstemplate.spec.accessConfig.grantTo'), /Who is let in/);
   });
 

@@ -13,6 +13,7 @@ export const requestView = (over: Partial<RequestView> = {}): RequestView => ({
   generation: 1,
   createdAtMs,
   deleting: false,
+  revoked: false,
   finalizers: ['access.drawbridge.dev/revoke'],
   spec: { templateName: 'payments-shell' },
   grant: undefined,

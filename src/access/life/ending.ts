@@ -1,10 +1,11 @@
 /** Why a grant ended. */
-export type Ending = 'Expired' | 'Deleted' | 'TemplateDeleted' | 'TargetPodGone';
+export type Ending = 'Expired' | 'Deleted' | 'Revoked' | 'TemplateDeleted' | 'TargetPodGone';
 
 /** The same for people, as a clause. */
 export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the time granted is over',
   Deleted: 'the request was deleted',
+  Revoked: 'it was given back',
   TemplateDeleted: 'its template was deleted',
   TargetPodGone: 'its pod is gone; make a new request for another one',
 };

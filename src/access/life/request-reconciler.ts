@@ -73,6 +73,7 @@ export class RequestReconciler implements Reconciler {
   }
 
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
+    if (request.revoked) return 'Revoked';
     if (request.deleting) return 'Deleted';
     return request.grant ? this.#deps.revoker.lostItsGround(request, request.grant, signal) : undefined;
   }

@@ -151,6 +151,16 @@ const targetPodIsAName: Check<RequestInput> = ({ kind, spec }) => {
   };
 };
 
+const isNotRevoked: Check<RequestInput> = ({ spec }) => {
+  if (own(spec, 'revoked') !== true) return undefined;
+  return {
+    code: 'AlreadyRevoked',
+    message: 'spec.revoked is true, so access would end before it begins; create the request without it',
+    field: 'spec.revoked',
+    status: 422,
+  };
+};
+
 const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   if (isSame(own(spec, 'requester'), own(oldSpec, 'requester'))) return undefined;
   return {
@@ -161,12 +171,18 @@ const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   };
 };
 
+/** Giving access back is the only change, and there is no way back from it. Unset means false. */
+const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
+  const [before, now] = [own(oldSpec, 'revoked'), own(spec, 'revoked')];
+  return before === true && now !== true ? specImmutable('revoked', before, now) : undefined;
+};
+
 const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   const fields = new Set([...Object.keys(oldSpec ?? {}), ...Object.keys(spec)]);
   for (const field of fields) {
     const before = own(oldSpec, field);
     const now = own(spec, field);
-    if (field !== 'requester' && !isSame(before, now)) return specImmutable(field, before, now);
+    if (field !== 'requester' && field !== 'revoked' && !isSame(before, now)) return specImmutable(field, before, now);
   }
   return undefined;
 };
@@ -179,6 +195,7 @@ export const grantPolicy: readonly Check<RequestInput>[] = [
   callerIsEligible,
   durationIsValid,
   targetPodIsAName,
+  isNotRevoked,
 ];
 
 /** The rule book for a new request. */
@@ -188,8 +205,15 @@ export const createRequestPolicy: readonly Check<RequestInput>[] = [
   requesterClaimsNothing,
 ];
 
-/** The rule book for a changed request: whatever was asked for stays as it was. Metadata and status are free. */
-export const updateRequestPolicy: readonly Check<RequestInput>[] = [requesterIsUnchanged, specIsUnchanged];
+/**
+ * The rule book for a changed request: whatever was asked for stays as it was, and whoever may update the request may revoke it.
+ * Metadata and status are free.
+ */
+export const updateRequestPolicy: readonly Check<RequestInput>[] = [
+  requesterIsUnchanged,
+  staysRevoked,
+  specIsUnchanged,
+];
 
 const POD_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 

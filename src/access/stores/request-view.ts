@@ -3,6 +3,7 @@ import { readGrant } from '../../api/access/grant.ts';
 import { readPodAccessRequest } from '../../api/access/pod-access-request.ts';
 import { type KubeObject, keyOf } from '../../api/object.ts';
 import { parseTime } from '../../kit/clock.ts';
+import { own } from '../../kit/json-value.ts';
 import type { RequestView } from './views.ts';
 
 /**
@@ -25,6 +26,7 @@ export function viewRequest(object: KubeObject): RequestView | undefined {
     createdAtMs,
     deleting: object.metadata.deletionTimestamp !== undefined,
     finalizers: object.metadata.finalizers ?? [],
+    revoked: own(object.spec, 'revoked') === true,
     spec: read.ok ? read.value.spec : { templateName: '' },
     grant: grant.ok ? grant.value : undefined,
     children: (read.ok && read.value.status?.children) || [],

@@ -69,6 +69,8 @@ export interface RequestView extends Projected {
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
+  /** Somebody gave the access back; known even of a spec that is broken elsewhere. */
+  readonly revoked: boolean;
   readonly spec: RequestSpec;
   readonly grant: Grant | undefined;
   readonly children: readonly RequestChild[];

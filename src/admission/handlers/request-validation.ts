@@ -90,7 +90,9 @@ function validateChange(kind: RequestKind, review: Review): Decision {
   const input = inputOf(kind, 'UPDATE', review, now.value, { template: { found: false }, alreadyHolds: false });
   const violation = firstViolation(updateRequestPolicy, { ...input, oldSpec: before.value });
   const details = { template: now.value.templateName };
-  return violation ? refuse(violation, details) : { ...allow, details };
+  if (violation) return refuse(violation, details);
+  const revokes = now.value.revoked === true && before.value.revoked !== true;
+  return { ...allow, details: revokes ? { ...details, message: 'revokes the access' } : details };
 }
 
 function inputOf(

@@ -9,24 +9,21 @@ import { grantIsFinal, requestStatus } from './status.ts';
 
 export const execAccessRequests = accessResource('execaccessrequests', 'ExecAccessRequest');
 
+const fields = {
+  ...requestSpec,
+  targetPod: Type.Optional(
+    objectName('The pod to get into; it must be a running pod of the template’s workload. Without it one is chosen.'),
+  ),
+};
+
 export const execAccessRequestKind = defineKind({
   resource: execAccessRequests,
   description:
-    'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting it gives the access back at once.',
-  spec: Type.Object(
-    {
-      ...requestSpec,
-      targetPod: Type.Optional(
-        objectName(
-          'The pod to get into; it must be a running pod of the template’s workload. Without it one is chosen.',
-        ),
-      ),
-    },
-    {
-      description: 'What is asked for. It cannot be changed later.',
-      'x-kubernetes-validations': [specIsFinal],
-    },
-  ),
+    'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it gives the access back at once.',
+  spec: Type.Object(fields, {
+    description: 'What is asked for. It cannot be changed later, only revoked.',
+    'x-kubernetes-validations': specIsFinal(fields),
+  }),
   status: requestStatus,
   rules: [grantIsFinal],
   printerColumns: requestColumns,

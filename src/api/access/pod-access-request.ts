@@ -11,10 +11,10 @@ export const podAccessRequests = accessResource('podaccessrequests', 'PodAccessR
 export const podAccessRequestKind = defineKind({
   resource: podAccessRequests,
   description:
-    'A PodAccessRequest asks for a pod of one’s own through a PodAccessTemplate. Deleting it gives the access back at once.',
+    'A PodAccessRequest asks for a pod of one’s own through a PodAccessTemplate. Deleting or revoking it gives the access back at once.',
   spec: Type.Object(requestSpec, {
-    description: 'What is asked for. It cannot be changed later.',
-    'x-kubernetes-validations': [specIsFinal],
+    description: 'What is asked for. It cannot be changed later, only revoked.',
+    'x-kubernetes-validations': specIsFinal(requestSpec),
   }),
   status: requestStatus,
   rules: [grantIsFinal],

@@ -15,14 +15,34 @@ export const requestSpec = {
     }),
   ),
   requester: Type.Optional(requester),
+  revoked: Type.Optional(
+    Type.Boolean({
+      description:
+        'Set it to true to give the access back at once; the request is deleted then. The one field that may change, and only in this direction.',
+    }),
+  ),
 };
 
 /**
- * Over the whole spec, so that adding or taking away an optional field counts as a change too. The API server asks it before the
- * validating webhooks, so it says the code that they would.
+ * Rules over the whole spec, so that adding or taking away an optional field counts as a change too. The API server asks them before
+ * the validating webhooks, so they say the code that those would. `fields` are all fields of the spec.
  */
-export const specIsFinal: CelRule = {
-  rule: 'self == oldSelf',
-  message: 'SpecImmutable: a request cannot be changed once it is made: delete it and make another',
-  reason: 'FieldValueForbidden',
-};
+export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[] {
+  const kept = Object.keys(fields).filter((field) => field !== 'revoked');
+  return [
+    {
+      rule: kept.map(isKept).join(' && '),
+      message: 'SpecImmutable: a request cannot be changed once it is made: delete it and make another',
+      reason: 'FieldValueForbidden',
+    },
+    {
+      rule: '!has(oldSelf.revoked) || !oldSelf.revoked || (has(self.revoked) && self.revoked)',
+      message: 'SpecImmutable: access that was given back stays closed: make another request',
+      reason: 'FieldValueForbidden',
+      fieldPath: '.revoked',
+    },
+  ];
+}
+
+const isKept = (field: string): string =>
+  `(has(self.${field}) ? has(oldSelf.${field}) && self.${field} == oldSelf.${field} : !has(oldSelf.${field}))`;

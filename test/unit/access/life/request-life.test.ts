@@ -59,6 +59,27 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.told, ['grant granted']);
   });
 
+  it('ends as soon as it is revoked, and says so once', async () => {
+    await granted();
+    const request = stage.request;
+    assert.ok(request);
+    stage.cluster.put(podAccessRequests, { ...request, spec: { ...(request.spec as object), revoked: true } });
+    await stage.clock.advance(100);
+    assert.deepEqual(childrenLeft(), []);
+    await stage.clock.advance(15_000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.equal(stage.lines[1]?.code, 'Revoked');
+  });
+
+  it('is never granted when it comes revoked', async () => {
+    stage.ask({ revoked: true });
+    await stage.clock.advance(15_000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, []);
+    assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
+  });
+
   it('closes what it opened when the request vanishes, finalizer and all', async () => {
     await granted();
     let faults = 1;

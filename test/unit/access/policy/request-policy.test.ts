@@ -184,6 +184,10 @@ describe('request policy on update', () => {
       {},
     ],
     ['a request that never had a requester', { requester: undefined }, { requester: undefined }],
+    ['access that is given back', { revoked: true }, {}],
+    ['access that is given back after all', { revoked: true }, { revoked: false }],
+    ['access that stays given back', { revoked: true }, { revoked: true }],
+    ['an unset field that is spelled out', { revoked: false }, {}],
   ] as const) {
     it(`admits ${title}`, () => assert.equal(update(spec, oldSpec), undefined));
   }
@@ -205,6 +209,21 @@ describe('request policy on update', () => {
     ],
     ['a duration set later', { duration: '9h' }, {}, 'SpecImmutable', /was unset and cannot become "9h"/],
     ['a duration taken away', {}, { duration: '1h' }, 'SpecImmutable', /was "1h" and cannot become unset/],
+    [
+      'access that is taken again',
+      { revoked: false },
+      { revoked: true },
+      'SpecImmutable',
+      /spec\.revoked was true and cannot become false/,
+    ],
+    ['access that is taken again by leaving it out', {}, { revoked: true }, 'SpecImmutable', /cannot become unset/],
+    [
+      'a longer duration of access that is given back',
+      { revoked: true, duration: '9h' },
+      {},
+      'SpecImmutable',
+      /spec\.duration/,
+    ],
     ['a target pod set later', { targetPod: 'web-0' }, {}, 'SpecImmutable', /spec\.targetPod/],
     ['another requester', { requester: { ...requester, username: 'bob' } }, {}, 'RequesterImmutable', /requester/],
     ['more groups', { requester: { ...requester, groups: ['devs', 'sre'] } }, {}, 'RequesterImmutable', /requester/],

@@ -30,6 +30,7 @@ describe('the view of a request', () => {
       createdAtMs,
       deleting: false,
       finalizers: ['f'],
+      revoked: false,
       spec: { templateName: 'payments-shell', duration: '30m' },
       grant: grantOf(),
       children,
@@ -50,6 +51,18 @@ describe('the view of a request', () => {
       [view?.spec, view?.children, view?.conditions, view?.ready],
       [{ templateName: '' }, [], [], false],
     );
+  });
+
+  it('knows that access was given back, also of a request that is broken elsewhere', () => {
+    for (const [spec, revoked] of [
+      [{ revoked: true }, true],
+      [{ revoked: true, templateName: 7 }, true],
+      [{ revoked: false }, false],
+      [{ revoked: 'true' }, false],
+      [{}, false],
+    ] as const) {
+      assert.equal(viewRequest(stored(podRequestManifest(spec)))?.revoked, revoked, JSON.stringify(spec));
+    }
   });
 
   it('shows no grant where there is none, or one that nobody could act on', () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { controllerTargetRef } from '../../../../src/api/access/controller-target-ref.ts';
 import { execAccessRequestKind } from '../../../../src/api/access/exec-access-request.ts';
 import { execAccessTemplateKind } from '../../../../src/api/access/exec-access-template.ts';
+import { podAccessRequestKind } from '../../../../src/api/access/pod-access-request.ts';
 import { podAccessTemplateKind } from '../../../../src/api/access/pod-access-template.ts';
 import { grantIsFinal } from '../../../../src/api/access/status.ts';
 import { toStructural } from '../../../../src/api/schema/to-structural.ts';
@@ -89,11 +90,31 @@ describe('the rule that a request is final', () => {
     ['another requester', { ...stored, requester: { ...requester, username: 'mallory' } }, false],
     ['a requester in one group more', { ...stored, requester: { ...requester, groups: ['devs', 'sre'] } }, false],
     ['a requester taken away', { templateName: 'payments-exec', duration: '10m' }, false],
+    ['access given back', { ...stored, revoked: true }, true],
+    ['what unset means, spelled out', { ...stored, revoked: false }, true],
+    ['access given back and a longer duration', { ...stored, revoked: true, duration: '20m' }, false],
+    ['access given back and a target pod', { ...stored, revoked: true, targetPod: 'payments-0' }, false],
   ];
   for (const [title, changed, accepted] of changes) {
     it(`${accepted ? 'accepts' : 'refuses'} ${title}`, () =>
       assert.equal(celRefusals(schema, changed, stored).length, accepted ? 0 : 1));
   }
+
+  it('speaks of every field of both kinds', () => {
+    for (const { structural } of [podAccessRequestKind, execAccessRequestKind]) {
+      const rules = (structural.spec['x-kubernetes-validations'] ?? []).map(({ rule }) => rule).join(' ');
+      for (const field of Object.keys(structural.spec.properties ?? {}))
+        assert.ok(rules.includes(`self.${field}`), field);
+    }
+  });
+
+  it('lets nobody take access again that was given back', () => {
+    const revoked = { ...stored, revoked: true };
+    assert.deepEqual(celRefusals(schema, revoked, revoked), []);
+    for (const changed of [stored, { ...stored, revoked: false }]) {
+      assert.equal(celRefusals(schema, changed, revoked).length, 1);
+    }
+  });
 
   it('says nothing about a new request', () => assert.deepEqual(celRefusals(schema, stored), []));
 });
