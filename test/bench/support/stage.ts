@@ -26,6 +26,8 @@ export class BenchStage {
   readonly namespace: string;
   readonly admin: Api;
   readonly alice: Api;
+  /** With the rights of the server: unlike the administrator, whoever has them is checked for what each Role would give away. */
+  readonly peer: Api;
 
   private constructor(plane: PlaneClient, server: ServerProcess, namespace: string) {
     this.plane = plane;
@@ -33,13 +35,14 @@ export class BenchStage {
     this.namespace = namespace;
     this.admin = new Api(plane, 'bench-admin', ['system:masters']);
     this.alice = new Api(plane, 'alice', ['devs']);
+    this.peer = new Api(plane, server.installation.serverUser, ['system:serviceaccounts', 'system:authenticated']);
   }
 
   static async open(plane: PlaneClient, options: ServerOptions = {}): Promise<BenchStage> {
     const server = await ServerProcess.start(plane, options);
     const stage = new BenchStage(plane, server, `bench-${randomBytes(3).toString('hex')}`);
     await stage.#furnish();
-    await Promise.all([stage.admin.warm(), stage.alice.warm()]);
+    await Promise.all([stage.admin.warm(), stage.alice.warm(), stage.peer.warm()]);
     return stage;
   }
 
@@ -110,7 +113,7 @@ export class BenchStage {
     await this.clear();
     await this.server.stop();
     await this.admin.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
-    await Promise.all([this.admin.close(), this.alice.close()]);
+    await Promise.all([this.admin.close(), this.alice.close(), this.peer.close()]);
   }
 
   async #furnish(): Promise<void> {

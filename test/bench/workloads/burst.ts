@@ -1,5 +1,5 @@
 import { deferred } from '../../../src/kit/promises.ts';
-import { inParallel, now } from '../support/api.ts';
+import { type Api, inParallel, now } from '../support/api.ts';
 import type { Figures } from '../support/figures.ts';
 import type { BenchStage, Template } from '../support/stage.ts';
 
@@ -7,23 +7,23 @@ const limitMs = 120_000;
 let run = 0;
 
 /**
- * The floor: creates so many Pods, Roles and RoleBindings in a bare loop. Resolves to the milliseconds until the last create is
+ * The floor: creates so many Pods, Roles and RoleBindings in a bare loop, as whoever `api` is. Resolves to the milliseconds until the last create is
  * answered. What readying these Pods costs the plane meanwhile is part of it, as it is of a burst.
  */
-export async function bareCreates(stage: BenchStage, count: number): Promise<number> {
+export async function bareCreates(stage: BenchStage, api: Api, count: number): Promise<number> {
   const prefix = `floor-${++run}`;
   const labels = { 'bench/floor': 'true' };
   return inParallel(count, async (index) => {
     const name = `${prefix}-${index}`;
-    await stage.admin.call('POST', stage.path('pods'), stage.pod(name));
-    await stage.admin.call('POST', stage.path('roles'), {
+    await api.call('POST', stage.path('pods'), stage.pod(name));
+    await api.call('POST', stage.path('roles'), {
       metadata: { name, labels },
       rules: [
         { apiGroups: [''], resources: ['pods'], resourceNames: [name], verbs: ['get', 'list', 'watch'] },
         { apiGroups: [''], resources: ['pods/exec'], resourceNames: [name], verbs: ['create', 'get'] },
       ],
     });
-    await stage.admin.call('POST', stage.path('rolebindings'), {
+    await api.call('POST', stage.path('rolebindings'), {
       metadata: { name, labels },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
       subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' }],
@@ -57,7 +57,9 @@ export async function burstOfRequests(stage: BenchStage, count: number, template
 
 /** One round: the floor, the burst, and what the burst cost; leaves nothing behind. */
 export async function burstRound(stage: BenchStage, count: number, template: Template): Promise<Figures> {
-  const floorMs = await bareCreates(stage, count);
+  const floorMs = await bareCreates(stage, stage.admin, count);
+  await stage.clear();
+  const sameRightsFloorMs = await bareCreates(stage, stage.peer, count);
   await stage.clear();
   const mark = stage.plane.auditLog.mark();
   const cpuBefore = await stage.cpuMs();
@@ -68,8 +70,10 @@ export async function burstRound(stage: BenchStage, count: number, template: Tem
   const waitMs = template === 'slow' ? 3000 : 0;
   return {
     floorMs,
+    sameRightsFloorMs,
     burstMs,
     ratio: (burstMs - waitMs) / floorMs,
+    sameRightsRatio: (burstMs - waitMs) / sameRightsFloorMs,
     cpuMsARequest: cpu / count,
     callsARequest: calls / count,
     writesARequest: writes / count,
