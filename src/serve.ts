@@ -1,4 +1,6 @@
 import { admissionReads } from './access/admission-reads.ts';
+import { KeySecret } from './access/signing/key-secret.ts';
+import { Signer } from './access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from './access/stores/access-stores.ts';
 import { createAdmissionApp } from './admission/app.ts';
 import { Certificate } from './admission/certificate.ts';
@@ -47,6 +49,9 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
   const stores = openAccessStores(cluster);
+  const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
+  const signer = new Signer(keys);
+  void keys.run(signal);
   const eventsThrough = (client: Client): EventRecorder =>
     eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: config.identity });
   // Every replica answers webhooks; what the controllers tell goes through the leader's client.
@@ -54,7 +59,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
 
   const probes = await startProbeServer({ host: config.bindAddress, port: config.healthPort, health });
   const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
-  const ports = admissionPorts({ stores, client: cluster.client, events: podEvents, journal, metrics, log });
+  const ports = admissionPorts({ stores, signer, client: cluster.client, events: podEvents, journal, metrics, log });
   const webhooks = await startAdmissionServer({
     app: createAdmissionApp(ports),
     certificate,
@@ -66,6 +71,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
 
   health.ready('certificate', () => certificate.problem());
   health.ready('stores', () => storesProblem(stores));
+  health.ready('signing-keys', () => keys.problem());
   health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
   log.info('serving', {
     webhooks: webhooks.port,
@@ -87,7 +93,9 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     : undefined;
   const client: Client = gate ? gate.guard(cluster.client) : cluster.client;
   const requestEvents = eventsThrough(client);
-  const loops = controllers({ access: { client, stores, journal, events: requestEvents, clock, log, metrics } });
+  const loops = controllers({
+    access: { client, signer, stores, journal, events: requestEvents, clock, log, metrics },
+  });
   for (const controller of loops.access) manager.add(controller, gate);
 
   try {
@@ -120,6 +128,7 @@ async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>
 
 interface AdmissionDeps {
   readonly stores: AccessStores;
+  readonly signer: Signer;
   readonly client: Client;
   readonly events: EventRecorder;
   readonly journal: OpenJournal;
@@ -127,7 +136,7 @@ interface AdmissionDeps {
   readonly log: Log;
 }
 
-function admissionPorts({ stores, client, events, journal, metrics, log }: AdmissionDeps): AdmissionPorts {
+function admissionPorts({ stores, signer, client, events, journal, metrics, log }: AdmissionDeps): AdmissionPorts {
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
     help: 'Time to decide one admission review and to write its audit line.',
@@ -136,6 +145,7 @@ function admissionPorts({ stores, client, events, journal, metrics, log }: Admis
   });
   return {
     ...admissionReads(stores, client),
+    sealStamp: (stamp) => signer.sealStamp(stamp),
     podEntered: ({ namespace, pod, reason, note }) => {
       // kubectl describe looks for Events by uid, and the review has none.
       const uid = stores.pods.get(keyOf({ namespace, name: pod }))?.uid;

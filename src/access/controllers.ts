@@ -18,9 +18,11 @@ import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
 import { Granter } from './life/granter.ts';
 import { normalLane, RequestReconciler, revocationLane } from './life/request-reconciler.ts';
 import { Revoker } from './life/revoker.ts';
+import { Stamps } from './life/stamps.ts';
 import { StatusWriter } from './life/status-writer.ts';
 import { Trail } from './life/trail.ts';
 import { podAccess } from './pod-access.ts';
+import type { Signer } from './signing/signer.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
 import type { MadeFor, TemplateView } from './stores/views.ts';
 import { type TargetedSpec, targetKey } from './template/target.ts';
@@ -29,6 +31,7 @@ import type { TemplateSpec } from './template/template-state.ts';
 
 export interface AccessDeps {
   readonly client: Client;
+  readonly signer: Signer;
   readonly stores: AccessStores;
   readonly journal: Journal;
   readonly events: EventRecorder;
@@ -122,14 +125,15 @@ function requestController<Spec extends TemplateSpec>(
   deps: AccessDeps,
   metrics: GrantMetrics,
 ): Controller {
-  const { client, clock, stores } = deps;
+  const { client, clock, stores, signer } = deps;
   const { pods } = stores;
   const trail = new Trail({ ...deps, metrics, requestResource: kind.requestResource });
   const status = new StatusWriter(client, kind);
   const applier = new Applier(client);
-  const revoker = new Revoker({ kind, pods, client, applier, trail });
-  const granter = new Granter({ kind, pods, applier, revoker, status, trail, clock });
-  const decider = new Decider({ kind, client, clock, status, trail });
+  const revoker = new Revoker({ kind, pods, client, applier, trail, clock });
+  const granter = new Granter({ kind, pods, applier, revoker, signer, status, trail, clock });
+  const stamps = new Stamps({ kind: kind.requestKind, signer, clock });
+  const decider = new Decider({ kind, client, clock, status, trail, stamps, signer });
   metrics.watch(kind.requests);
   const ends = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
@@ -149,7 +153,7 @@ function requestController<Spec extends TemplateSpec>(
       // Builders read the workloads, so nothing may be decided before they are known; what changes later is no concern of a grant.
       ...stores.workloads.map((workloads) => fromSubscription(workloads.resource.plural, workloads, () => [])),
     ],
-    reconciler: new RequestReconciler({ kind, decider, granter, revoker, status, clock, ends }),
+    reconciler: new RequestReconciler({ kind, decider, granter, revoker, stamps, signer, status, clock, ends }),
     lanes: 3,
     workers: 32,
     reservedForUpperLanes: 4,

@@ -61,7 +61,7 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
 function handlerOf({ does, resource }: Route, ports: AdmissionPorts): Handler {
   switch (does) {
     case 'stampRequest':
-      return stampRequest(ports.clock);
+      return stampRequest(resource.kind as RequestKind, ports);
     case 'validateRequest':
       return validateRequest(resource.kind as RequestKind, ports);
     case 'validateTemplate':

@@ -1,4 +1,5 @@
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
+import type { Stamp, StampSeal } from '../api/access/requester.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../observe/log.ts';
@@ -31,6 +32,8 @@ export interface AdmissionPorts {
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
   /** SubjectAccessReview: may this caller `create` `pods/exec` in the namespace anyway? */
   alreadyHolds(caller: Caller & Pick<UserInfo, 'extra'>, namespace: string, signal: AbortSignal): Promise<boolean>;
+  /** Signs a stamp; undefined while the keys have not been read. */
+  sealStamp(stamp: Stamp): StampSeal | undefined;
   /** Writes an Event on the pod, some time; must not block or throw. */
   podEntered(entry: PodEntry): void;
   answered(outcome: Outcome): void;

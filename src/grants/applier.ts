@@ -1,12 +1,14 @@
-import { planHashAnnotation } from '../api/access/names.ts';
+import { macAnnotation, planHashAnnotation } from '../api/access/names.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
 import type { Client } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** Proves that an object under one of our names is one that we made: the owner's uid and the hash of the plan it came from. */
+/** Proves that an object under one of our names is one that we made: the owner's uid, the hash of the plan it came from, and our MAC. */
 export interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
+  /** Whether the object's MAC, if it has one, is ours. */
+  isOurMac(mac: string | undefined, signal: AbortSignal): Promise<boolean>;
 }
 
 export type Created =
@@ -46,8 +48,11 @@ export class Applier {
     signal: AbortSignal,
   ): Promise<Created> {
     const found = await this.#client.get(resource, wanted.metadata, { signal });
+    const annotations = found.metadata.annotations ?? {};
     const ours =
-      isOwnedBy(found, provenance.ownerUid) && found.metadata.annotations?.[planHashAnnotation] === provenance.planHash;
+      isOwnedBy(found, provenance.ownerUid) &&
+      annotations[planHashAnnotation] === provenance.planHash &&
+      (await provenance.isOurMac(annotations[macAnnotation], signal));
     if (ours) return { kind: 'adopted', object: found };
     return {
       kind: 'collision',

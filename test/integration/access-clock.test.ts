@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { until } from '../../sandbox/wait.ts';
-import { revokeFinalizer } from '../../src/api/access/names.ts';
 import { type AccessInProcess, runAccess } from '../support/access-in-process.ts';
-import { deadlineOf, type Manifest, podRequest, type StoredRequest } from '../support/access-requests.ts';
+import { deadlineOf, podRequest, type StoredRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 import { OffsetClock } from '../support/offset-clock.ts';
+import { signerOn, stamped } from '../support/signers.ts';
 
 const hourMs = 3_600_000;
 
@@ -29,15 +29,10 @@ describe('a wall clock that jumps', () => {
   });
   afterEach(() => controllers?.stop());
 
-  /** As the mutating webhook leaves it. */
-  const stamped = (name: string, duration: string): Manifest => {
-    const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
-    const { metadata, ...request } = podRequest(name, { duration, requester });
-    return { ...request, metadata: { ...metadata, finalizers: [revokeFinalizer] } };
+  const granted = async (name: string, duration: string): Promise<StoredRequest> => {
+    const manifest = stamped(await signerOn(stage.plane), podRequest(name, { duration }), stage);
+    return stage.askUntilReady(stage.plane, manifest);
   };
-
-  const granted = (name: string, duration: string): Promise<StoredRequest> =>
-    stage.askUntilReady(stage.plane, stamped(name, duration));
 
   const mayExec = ({ status }: StoredRequest): Promise<boolean> =>
     stage.alice.mayExec(stage.namespace, status?.podName ?? '');

@@ -61,7 +61,7 @@ describe('a server that dies', () => {
 
       const duration = index < opening ? '10m' : '2s';
       const request = await stage.askOk(stage.alice, podRequest(`point-${index}`, { duration }));
-      await until(`write ${index + 1}`, dead, { timeoutMs: 10_000, everyMs: 5 });
+      await until(`write ${index + 1}`, dead, { timeoutMs: 20_000, everyMs: 5 });
       await stage.server.kill();
       await proxy.close();
       await stage.start({ installation });

@@ -1,4 +1,6 @@
 import { accessControllers } from '../../src/access/controllers.ts';
+import { KeySecret } from '../../src/access/signing/key-secret.ts';
+import { Signer } from '../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../src/access/stores/access-stores.ts';
 import type { AuditRecord } from '../../src/audit/record.ts';
 import { Manager } from '../../src/engine/manager.ts';
@@ -29,8 +31,10 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   const { client } = cluster;
   const stores = openAccessStores(cluster);
   const events = eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: 'test' });
+  const keys = new KeySecret({ client, namespace: 'drawbridge-system', clock, log });
+  await keys.refresh();
   const manager = new Manager({ clock, log });
-  const deps = { client, stores, journal, events, clock, log, metrics: createMetrics() };
+  const deps = { client, signer: new Signer(keys), stores, journal, events, clock, log, metrics: createMetrics() };
   for (const controller of accessControllers(deps)) manager.add(controller);
   const stop = new AbortController();
   const ended = manager.run(stop.signal);

@@ -31,7 +31,12 @@ export interface StoredRequest {
     readonly podName?: string;
     readonly accessMessage?: string;
     readonly conditions?: readonly Condition[];
-    readonly grant?: { readonly expiresAt: string; readonly pod: { readonly name: string; readonly uid?: string } };
+    readonly grant?: {
+      readonly expiresAt: string;
+      readonly pod: { readonly name: string; readonly uid?: string };
+      readonly planHash: string;
+      readonly [field: string]: unknown;
+    };
   };
 }
 

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments, stringify } from 'yaml';
 import type { ApiAnswer } from '../../sandbox/api-call.ts';
+import { install } from '../../sandbox/installation.ts';
 import type { Plane } from '../../sandbox/plane.ts';
 import { type AuditLine, type ServerOptions, ServerProcess } from '../../sandbox/server-process.ts';
 import { until } from '../../sandbox/wait.ts';
@@ -76,6 +77,11 @@ export class AccessStage {
     await this.start({ installation: this.server.installation });
   }
 
+  /** Registers the webhooks again, for the server that runs. */
+  async restoreWebhooks(): Promise<void> {
+    await install(this.plane, this.server.installation.port);
+  }
+
   /** As if drawbridge's webhooks had never been installed. */
   async removeWebhooks(): Promise<void> {
     await this.plane.kubectl(['delete', webhookConfigurations, '-l', 'app.kubernetes.io/name=drawbridge']);
@@ -102,7 +108,7 @@ export class AccessStage {
     const left = async (url: string): Promise<number> =>
       ((await this.plane.probe(url)).body as { items: unknown[] }).items.length;
     const none = async (): Promise<boolean> => (await Promise.all(urls.map(left))).every((count) => count === 0);
-    await until('all requests to be gone', none, { timeoutMs: 15_000 });
+    await until('all requests to be gone', none, { timeoutMs: 30_000 });
   }
 
   /** kubectl as the administrator, in the stage's namespace; resolves to what it prints. */

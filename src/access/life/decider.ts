@@ -12,9 +12,11 @@ import type { Plan } from '../builders/plan.ts';
 import { chooseDuration } from '../policy/duration-choice.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
+import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/views.ts';
 import { type TemplateSpec, templateState } from '../template/template-state.ts';
 import { deniedStatus, grantedStatus } from './request-status.ts';
+import type { Stamps } from './stamps.ts';
 import type { StatusWriter } from './status-writer.ts';
 import type { Trail } from './trail.ts';
 
@@ -26,7 +28,7 @@ export type Decision =
 
 const hourMs = 3_600_000;
 
-/** Stands in for the stamp of a request that was made while the webhooks were away; no rule book lets it pass. */
+/** Stands in for a requester that is not there; no rule book lets it pass. */
 const nobody = { username: '', uid: '', groups: [] };
 
 const tooLate: Violation = {
@@ -42,13 +44,17 @@ export class Decider {
   readonly #clock: Clock;
   readonly #status: StatusWriter;
   readonly #trail: Trail;
+  readonly #stamps: Stamps;
+  readonly #signer: Signer;
 
-  constructor(deps: { kind: AccessKind; client: Client; clock: Clock; status: StatusWriter; trail: Trail }) {
+  constructor(deps: DeciderDeps) {
     this.#kind = deps.kind;
     this.#client = deps.client;
     this.#clock = deps.clock;
     this.#status = deps.status;
     this.#trail = deps.trail;
+    this.#stamps = deps.stamps;
+    this.#signer = deps.signer;
   }
 
   /** When the request ends, epoch ms: the grant's deadline; without a grant its creation plus what it asked for, 1 h when that cannot be read. */
@@ -60,6 +66,8 @@ export class Decider {
   }
 
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
+    const unproven = await this.#stamps.refusal(request, signal);
+    if (unproven) return this.#deny(ofNobody(request), unproven, signal);
     const template = this.#kind.templates.get(keyOf({ namespace: request.namespace, name: request.spec.templateName }));
     if (!template) return this.#withoutTemplate(request, signal);
     const state = templateState(template);
@@ -127,7 +135,7 @@ export class Decider {
   }
 
   #grant(request: RequestView, template: TemplateView<unknown>, plan: Plan, grantedMs: number): Grant {
-    return {
+    const grant = {
       template: {
         kind: this.#kind.templateKind,
         name: template.name,
@@ -139,5 +147,22 @@ export class Decider {
       planHash: plan.hash,
       expiresAt: formatTime(request.createdAtMs + grantedMs),
     };
+    return { ...grant, mac: this.#signer.signGrant(request, grant) };
   }
+}
+
+export interface DeciderDeps {
+  readonly kind: AccessKind;
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly status: StatusWriter;
+  readonly trail: Trail;
+  readonly stamps: Stamps;
+  readonly signer: Signer;
+}
+
+/** Without the requester that it claims: an audit line must not name somebody who may have nothing to do with it. */
+function ofNobody(request: RequestView): RequestView {
+  const { requester: _, ...spec } = request.spec;
+  return { ...request, spec };
 }

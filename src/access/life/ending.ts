@@ -1,5 +1,5 @@
 /** Why a grant ended. */
-export type Ending = 'Expired' | 'Deleted' | 'Revoked' | 'TemplateDeleted' | 'TargetPodGone';
+export type Ending = 'Expired' | 'Deleted' | 'Revoked' | 'TemplateDeleted' | 'TargetPodGone' | 'GrantInvalid';
 
 /** The same for people, as a clause. */
 export const endingTexts: Readonly<Record<Ending, string>> = {
@@ -8,4 +8,5 @@ export const endingTexts: Readonly<Record<Ending, string>> = {
   Revoked: 'it was given back',
   TemplateDeleted: 'its template was deleted',
   TargetPodGone: 'its pod is gone; make a new request for another one',
+  GrantInvalid: 'its grant was not written by this server',
 };

@@ -1,12 +1,14 @@
+import { macAnnotation } from '../../api/access/names.ts';
 import type { RequestChild } from '../../api/access/status.ts';
 import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
-import type { Applier } from '../../grants/applier.ts';
+import type { Applier, Created } from '../../grants/applier.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
 import type { Violation } from '../policy/policy.ts';
+import type { Signer } from '../signing/signer.ts';
 import type { PodView, RequestView } from '../stores/views.ts';
 import { renderAccessMessage } from './access-message.ts';
 import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
@@ -59,12 +61,7 @@ export class Granter {
     await this.#tell(request);
     const children: RequestChild[] = [];
     for (const [resource, object] of inOrder(plan)) {
-      const created = await this.#deps.applier.create(
-        resource,
-        object,
-        { ownerUid: request.uid, planHash: plan.hash },
-        signal,
-      );
+      const created = await this.#create(request, plan.hash, resource, object, signal);
       if (created.kind === 'collision') {
         return this.#giveUp(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
@@ -81,6 +78,25 @@ export class Granter {
     const opened = { children, atMs: this.#deps.clock.now() };
     this.#opened.set(request.uid, opened);
     return opened;
+  }
+
+  #create(
+    request: RequestView,
+    planHash: string,
+    resource: Resource,
+    object: KubeObject,
+    signal: AbortSignal,
+  ): Promise<Created> {
+    const { signer, applier } = this.#deps;
+    const { namespace, uid } = request;
+    const child = { requestUid: uid, kind: resource.kind, namespace, name: object.metadata.name, planHash };
+    const annotations = { ...object.metadata.annotations, [macAnnotation]: signer.signChild(child) };
+    return applier.create(
+      resource,
+      { ...object, metadata: { ...object.metadata, annotations } },
+      { ownerUid: uid, planHash, isOurMac: (mac, until) => signer.isOurChild(child, mac, until) },
+      signal,
+    );
   }
 
   async #tell(request: RequestView): Promise<void> {
@@ -145,6 +161,7 @@ export interface GranterDeps {
   readonly pods: Store<PodView>;
   readonly applier: Applier;
   readonly revoker: Revoker;
+  readonly signer: Signer;
   readonly status: StatusWriter;
   readonly trail: Trail;
   readonly clock: Clock;

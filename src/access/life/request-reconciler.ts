@@ -2,6 +2,7 @@ import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { AccessKind } from '../access-kind.ts';
+import type { Signer } from '../signing/signer.ts';
 import type { RequestView } from '../stores/views.ts';
 import type { Decider } from './decider.ts';
 import type { Ending } from './ending.ts';
@@ -9,6 +10,7 @@ import { GrantDeadlines } from './grant-deadline.ts';
 import type { Granter } from './granter.ts';
 import { isDenied } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
+import type { Stamps } from './stamps.ts';
 import type { StatusWriter } from './status-writer.ts';
 
 /** Expiries and revocations overtake everything else in the queue. */
@@ -36,7 +38,7 @@ export class RequestReconciler implements Reconciler {
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { kind, status, decider, granter, revoker } = this.#deps;
+    const { kind, status, decider, granter, revoker, stamps } = this.#deps;
     const stored = kind.requests.get(key);
     const request = stored && status.latest(stored);
     const before = this.#seen.get(key);
@@ -46,6 +48,7 @@ export class RequestReconciler implements Reconciler {
       this.#forget(before);
     }
     if (!request) return done;
+    if (before?.uid !== request.uid) stamps.saw(request);
     this.#seen.set(key, request);
 
     if (this.#isOver(request)) return this.#end(request, 'Expired', signal);
@@ -64,8 +67,10 @@ export class RequestReconciler implements Reconciler {
 
   /** In two turns: of many grants that end together, each loses its RoleBinding before the remains of any are looked after. */
   async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
-    if (await this.#deps.revoker.bar(request, signal)) return at(alreadyDueMs, cleanupLane);
-    return this.#deps.revoker.end(request, ending, signal);
+    // What stands beside a forged grant is no better; which children are ours is then found out by their owner.
+    const ended = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
+    if (await this.#deps.revoker.bar(ended, signal)) return at(alreadyDueMs, cleanupLane);
+    return this.#deps.revoker.end(ended, ending, signal);
   }
 
   #isOver(request: RequestView): boolean {
@@ -75,7 +80,14 @@ export class RequestReconciler implements Reconciler {
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
     if (request.revoked) return 'Revoked';
     if (request.deleting) return 'Deleted';
-    return request.grant ? this.#deps.revoker.lostItsGround(request, request.grant, signal) : undefined;
+    const { grant } = request;
+    if (!grant) return undefined;
+    const { signer, revoker } = this.#deps;
+    // Without keys nothing can be verified and nothing more is opened, but what has lost its ground is closed all the same.
+    const lost = signer.hasKeys ? undefined : await revoker.lostItsGround(request, grant, signal);
+    if (lost) return lost;
+    if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
+    return revoker.lostItsGround(request, grant, signal);
   }
 
   /** Set before anything is tried, so that no failure in between can make the end late. */
@@ -100,6 +112,8 @@ export interface RequestReconcilerDeps {
   readonly status: StatusWriter;
   readonly decider: Decider;
   readonly granter: Granter;
+  readonly stamps: Stamps;
+  readonly signer: Signer;
   readonly revoker: Revoker;
   /** Emits a request's key when its end has come. */
   readonly ends: DeadlineSource;

@@ -3,14 +3,17 @@ import { revokeFinalizer } from '../../api/access/names.ts';
 import type { RequestChild } from '../../api/access/status.ts';
 import { keyOf, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
-import { done, type Result } from '../../engine/result.ts';
+import { at, done, type Result } from '../../engine/result.ts';
 import type { Applier } from '../../grants/applier.ts';
+import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { PodView, RequestView } from '../stores/views.ts';
 import type { Ending } from './ending.ts';
+import { GrantDeadlines } from './grant-deadline.ts';
+import { heldUntil } from './stamps.ts';
 import type { Trail } from './trail.ts';
 
 /** What lets the requester in goes first. */
@@ -29,9 +32,13 @@ export class Revoker {
   readonly #closed = new Set<string>();
   /** uids of requests that our hold was taken off: until the store has noticed, they look as if it were still there. */
   readonly #released = new Set<string>();
+  /** uids of requests that were deleted by us, for the same reason. */
+  readonly #deleted = new Set<string>();
+  readonly #holds: GrantDeadlines;
 
   constructor(deps: RevokerDeps) {
     this.#deps = deps;
+    this.#holds = new GrantDeadlines(deps.clock);
   }
 
   /**
@@ -63,15 +70,20 @@ export class Revoker {
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     if (this.#released.has(request.uid)) return done;
     if (request.grant && !this.#closed.has(request.uid)) {
-      await this.closeChildren(request, signal);
+      const existed = await this.closeChildren(request, signal);
       this.#closed.add(request.uid);
-      this.#deps.trail.revoked(request, ending);
+      // One that is on its way out and has nothing open was told of by whoever closed it.
+      if (existed || !request.deleting) this.#deps.trail.revoked(request, ending);
     }
-    if (!request.deleting) {
+    if (!request.deleting && !this.#deleted.has(request.uid)) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
         .catch((error: unknown) => this.#unlessGone(request, error, signal));
+      this.#deleted.add(request.uid);
     }
+    const [fromMs, untilMs] = [request.createdAtMs, heldUntil(request)];
+    if (!this.#holds.isOver(request.uid, fromMs, untilMs))
+      return at(this.#holds.nextLook(request.uid, fromMs, untilMs));
     await this.#letGo(request, signal);
     return done;
   }
@@ -98,11 +110,14 @@ export class Revoker {
     this.#barred.delete(uid);
     this.#closed.delete(uid);
     this.#released.delete(uid);
+    this.#deleted.delete(uid);
+    this.#holds.forget(uid);
   }
 
   #close(request: RequestView, kind: RequestChild['kind'], resource: Resource, signal: AbortSignal): Promise<boolean> {
     const child = request.children.find((candidate) => candidate.kind === kind);
-    const name = child?.name ?? this.#deps.kind.childName(request);
+    // Not the name that the status says: whoever may write that could have us delete anything.
+    const name = this.#deps.kind.childName(request);
     const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
     return this.#deps.applier.delete(resource, { namespace: request.namespace, name }, owner, signal);
   }
@@ -154,4 +169,5 @@ export interface RevokerDeps {
   readonly client: Client;
   readonly applier: Applier;
   readonly trail: Trail;
+  readonly clock: Clock;
 }

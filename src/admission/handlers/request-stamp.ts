@@ -7,6 +7,7 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, type Handler, refuse } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
+import type { AdmissionPorts, RequestKind } from '../ports.ts';
 
 /** What Kubernetes draws generated suffixes from: no vowels, nothing that looks like something else. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
@@ -14,20 +15,24 @@ const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const SUFFIX_LENGTH = 10;
 const MAX_NAME = 63;
 
-/** Mutating webhook of the requests: says who asks, and leaves nothing in the object that could keep it from being revoked. */
-export function stampRequest(clock: Clock): Handler {
+type Ports = Pick<AdmissionPorts, 'clock' | 'sealStamp'>;
+
+/** Mutating webhook of the requests: says who asks, signs that, and leaves nothing in the object that could keep it from being revoked. */
+export function stampRequest(kind: RequestKind, ports: Ports): Handler {
   return {
     decide(review) {
       const { object } = review;
       if (!isRecord(object)) return unusable('the review carries no object');
       if (!isAbsentOrRecord(own(object, 'metadata'))) return unusable('metadata must be an object', 'metadata');
-      if (!isRecord(own(object, 'spec'))) return unusable('spec must be an object with a templateName', 'spec');
-      return review.operation === 'CREATE' ? stampNew(review, clock) : keepStamp(review);
+      const spec = own(object, 'spec');
+      if (!isRecord(spec)) return unusable('spec must be an object with a templateName', 'spec');
+      return review.operation === 'CREATE' ? stampNew(kind, review, spec, ports) : keepStamp(review);
     },
   };
 }
 
-function stampNew({ object, user }: Review, clock: Clock): Decision {
+function stampNew(kind: RequestKind, review: Review, spec: object, ports: Ports): Decision {
+  const { object, user, namespace } = review;
   if (user.username === '') {
     return refuse({
       code: 'MissingIdentity',
@@ -44,7 +49,15 @@ function stampNew({ object, user }: Review, clock: Clock): Decision {
     patch.set(['metadata', 'finalizers'], [revokeFinalizer]);
   }
   patch.remove(['metadata', 'ownerReferences']);
-  patch.set(['spec', 'requester'], requesterOf(user, clock));
+  const requester = requesterOf(user, ports.clock);
+  // Nobody reads the seal of a dry run, and in the caller's hands it would be good for a request that passes us by.
+  if (review.dryRun) {
+    patch.set(['spec', 'requester'], requester);
+    return { patch: patch.ops };
+  }
+  const seal = ports.sealStamp({ kind, namespace, name: name ?? textOf(own(metadata, 'name')), spec, requester });
+  if (!seal) return keysUnavailable;
+  patch.set(['spec', 'requester'], { ...requester, ...seal });
   return { patch: patch.ops };
 }
 
@@ -84,8 +97,15 @@ function textsOf(list: unknown): string[] {
   return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
 }
 
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 const isAbsentOrRecord = (value: unknown): boolean => value === undefined || value === null || isRecord(value);
 
 const unusable = (message: string, field?: string): Decision =>
   refuse({ code: 'InvalidObject', message, status: 422, ...(field === undefined ? {} : { field }) });
+
+const keysUnavailable = refuse({
+  code: 'SigningKeyUnavailable',
+  message: 'this server has not read its signing keys yet, and what it cannot sign would never be granted; try again',
+  status: 503,
+});

@@ -43,6 +43,12 @@ export const grant = Type.Object(
     ),
     planHash: Type.String({ description: 'The SHA-256 of the objects as planned.', minLength: 1, maxLength: 128 }),
     expiresAt: time('When access ends.'),
+    mac: Type.Optional(
+      Type.String({
+        description: 'Proves that the server wrote this grant, for this request: one without it is revoked.',
+        maxLength: 128,
+      }),
+    ),
   },
   { description: 'What was granted. Written once; access ends at expiresAt whatever happens to the template.' },
 );

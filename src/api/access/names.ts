@@ -10,6 +10,9 @@ export const requestLabel = 'access.drawbridge.dev/request';
 /** On every child: the hash of the plan that it was created from. */
 export const planHashAnnotation = 'access.drawbridge.dev/plan-hash';
 
+/** On every child: proves that we made it. */
+export const macAnnotation = 'access.drawbridge.dev/mac';
+
 export const requestConditions = {
   targetTemplateExists: 'TargetTemplateExists',
   accessDurationsValid: 'AccessDurationsValid',

@@ -11,8 +11,27 @@ export const requester = Type.Object(
       default: [],
     }),
     time: time('When the request was created.'),
+    nonce: Type.Optional(Type.String({ description: 'Makes the stamp good for one request.', maxLength: 64 })),
+    signature: Type.Optional(
+      Type.String({
+        description: 'Proves that the webhook wrote all of this, for this request: without it nothing is granted.',
+        maxLength: 128,
+      }),
+    ),
   },
   { description: 'Who asked. Set by the admission webhook, whatever was sent.' },
 );
 
 export type Requester = Static<typeof requester>;
+
+/** What the webhook vouches for: who asked, when, and for what. */
+export interface Stamp {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** The whole spec; the requester in it does not count. */
+  readonly spec: object;
+  readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
+}
+
+export type StampSeal = Required<Pick<Requester, 'nonce' | 'signature'>>;

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { applyPatch, type Operation } from 'fast-json-patch';
 import { own } from '../../../src/kit/json-value.ts';
-import { accessRequest, alice, patchOf, paths, type ReviewResponse, requester, reviewOf, World } from './support.ts';
+import {
+  accessRequest,
+  alice,
+  patchOf,
+  paths,
+  type ReviewResponse,
+  requester,
+  reviewOf,
+  seal,
+  World,
+} from './support.ts';
 
 const FINALIZER = 'access.drawbridge.dev/revoke';
 
@@ -29,6 +39,34 @@ describe('stamping of requests', () => {
     assert.equal(response.patchType, 'JSONPatch');
     assert.deepEqual(own(result, 'spec'), { templateName: 'payments-shell', requester });
     assert.deepEqual(own(own(result, 'metadata'), 'finalizers'), [FINALIZER]);
+  });
+
+  it('signs the name, the spec and who asks, as they will be stored', async () => {
+    const { result } = await create(accessRequest({ duration: '5m' }, { name: undefined, generateName: 'debug-' }));
+    assert.deepEqual(world.sealed.at(-1), {
+      kind: 'PodAccessRequest',
+      namespace: 'payments',
+      name: own(own(result, 'metadata'), 'name'),
+      spec: { templateName: 'payments-shell', duration: '5m' },
+      requester: { ...alice, time: requester.time },
+    });
+  });
+
+  it('does not sign a dry run, whose answer would be good for a request that passes it by', async () => {
+    const { result } = await create(accessRequest(), { dryRun: true });
+    assert.deepEqual(own(own(result, 'spec'), 'requester'), { ...alice, time: requester.time });
+  });
+
+  it('refuses a new request, and only that, while there are no keys', async () => {
+    world.seal = undefined;
+    const { response } = await create(accessRequest());
+    const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
+    const change = await update(accessRequest({}, { finalizers: [FINALIZER] }), stored);
+    world.seal = seal;
+    assert.equal(response.allowed, false);
+    assert.equal(response.status?.code, 503);
+    assert.match(response.status?.message ?? '', /^SigningKeyUnavailable: /);
+    assert.deepEqual(change.result, stored);
   });
 
   it('overwrites whatever requester the client sent', async () => {

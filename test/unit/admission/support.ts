@@ -3,6 +3,7 @@ import supertest from 'supertest';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import type { AdmissionPorts, Outcome, PodEntry } from '../../../src/admission/ports.ts';
+import type { Stamp, StampSeal } from '../../../src/api/access/requester.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
 import { noLog } from '../../../src/observe/log.ts';
@@ -19,7 +20,8 @@ export const paths = {
 } as const;
 
 export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] };
-export const requester = { ...alice, time: '2026-11-21T09:00:00Z' };
+export const seal = { nonce: 'once', signature: 'signed' };
+export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...seal };
 
 /** Ports that keep what they were told, and a journal that can be switched off. */
 export class World {
@@ -30,6 +32,9 @@ export class World {
   readonly asked: string[] = [];
   journalWorks = true;
   holds = false;
+  readonly sealed: Stamp[] = [];
+  /** Undefined as long as there are no keys. */
+  seal: StampSeal | undefined = seal;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
   readonly ports: { -readonly [P in keyof AdmissionPorts]: AdmissionPorts[P] } = {
@@ -40,6 +45,10 @@ export class World {
     alreadyHolds: (caller, namespace) => {
       this.asked.push(`holds ${caller.username} ${namespace}`);
       return Promise.resolve(this.holds);
+    },
+    sealStamp: (stamp) => {
+      this.sealed.push(stamp);
+      return this.seal;
     },
     podEntered: (entry) => this.entries.push(entry),
     answered: (outcome) => this.outcomes.push(outcome),

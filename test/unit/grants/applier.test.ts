@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { planHashAnnotation } from '../../../src/api/access/names.ts';
+import { macAnnotation, planHashAnnotation } from '../../../src/api/access/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { roleBindings } from '../../../src/api/resources.ts';
 import { Applier } from '../../../src/grants/applier.ts';
@@ -8,15 +8,19 @@ import { ApiError, TransportError } from '../../../src/kube/errors.ts';
 
 const { signal } = new AbortController();
 const name = { namespace: 'payments', name: 'debug-1a2b3c4d-access' };
-const provenance = { ownerUid: 'r-1', planHash: 'c0ffee' };
+const provenance = {
+  ownerUid: 'r-1',
+  planHash: 'c0ffee',
+  isOurMac: (mac: string | undefined) => Promise.resolve(mac === 'ours'),
+};
 
-const object = (uid: string, ownerUid = 'r-1', planHash = 'c0ffee', controller = true): KubeObject => ({
+const object = (uid: string, ownerUid = 'r-1', planHash = 'c0ffee', controller = true, mac = 'ours'): KubeObject => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
   kind: 'RoleBinding',
   metadata: {
     ...name,
     uid,
-    annotations: { [planHashAnnotation]: planHash },
+    annotations: { [planHashAnnotation]: planHash, ...(mac === '' ? {} : { [macAnnotation]: mac }) },
     ownerReferences: [{ apiVersion: 'v1', kind: 'R', name: 'debug', uid: ownerUid, controller }],
   },
 });
@@ -50,6 +54,8 @@ describe('the applier', () => {
       ['ours from an earlier try', object('b-1'), 'adopted'],
       ['one of another request', object('b-1', 'r-2'), 'collision'],
       ['one of ours from another plan', object('b-1', 'r-1', 'beef'), 'collision'],
+      ['one that looks like ours and has no MAC', object('b-1', 'r-1', 'c0ffee', true, ''), 'collision'],
+      ['one that looks like ours and has another MAC', object('b-1', 'r-1', 'c0ffee', true, 'theirs'), 'collision'],
       ['one that names us as owner, but not as controller', object('b-1', 'r-1', 'c0ffee', false), 'collision'],
     ];
     for (const [what, held, expected] of outcomes) {

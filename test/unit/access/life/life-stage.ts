@@ -7,10 +7,12 @@ import type { KubeObject } from '../../../../src/api/object.ts';
 import { deployments, pods } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../../src/kube/recorded-event.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';
+import { signerOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 
@@ -20,6 +22,7 @@ export const requestName = { namespace: 'payments', name: 'debug' };
 export class LifeStage {
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
+  readonly signer = signerOf('life');
   readonly lines: AuditRecord[] = [];
   readonly events: RecordedEvent[] = [];
   metrics = createMetrics();
@@ -51,6 +54,7 @@ export class LifeStage {
     const manager = new Manager({ clock, log: noLog, random: () => 0 });
     const loops = accessControllers({
       client: cluster.client,
+      signer: this.signer,
       stores: openAccessStores(cluster),
       journal: {
         available: true,
@@ -75,8 +79,10 @@ export class LifeStage {
 
   /** A request of alice's, stamped as the webhook does it. */
   ask(spec: Readonly<Record<string, unknown>> = {}, { name }: { readonly name: string } = requestName): void {
-    const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
-    const manifest = podRequestManifest({ duration: '10m', requester, ...spec });
+    const requester = { username: 'alice', uid: '', groups: ['devs'], time: formatTime(this.clock.now()) };
+    const unsigned = podRequestManifest({ duration: '10m', ...spec });
+    const seal = this.signer.sealStamp({ ...requestName, name, kind: unsigned.kind, spec: unsigned.spec, requester });
+    const manifest = podRequestManifest({ duration: '10m', requester: { ...requester, ...seal }, ...spec });
     const metadata = { ...manifest.metadata, name, finalizers: [revokeFinalizer] };
     this.cluster.put(podAccessRequests, { ...manifest, metadata } as KubeObject);
   }

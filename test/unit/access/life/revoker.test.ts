@@ -7,6 +7,7 @@ import { podAccessRequests } from '../../../../src/api/access/pod-access-request
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { requestView } from '../../../support/request-views.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const { signal } = new AbortController();
 const granted = requestView({ grant: grantOf() as unknown as Grant });
@@ -34,6 +35,7 @@ function revokerOf(
   const deps = {
     kind,
     pods: {},
+    clock: new SimulatedClock(),
     client: {
       delete: () => note('delete request'),
       jsonPatch: () => note('let go'),

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import type { Grant } from '../../api/access/grant.ts';
+import type { Stamp, StampSeal } from '../../api/access/requester.ts';
+import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import { CodedError } from '../../kit/errors.ts';
+import { isMacOf, macOf, type Purpose, type SigningKeys } from './mac.ts';
+
+/** Where the keys come from. */
+export interface KeyRing {
+  /** Undefined until they have been read for the first time. */
+  readonly keys: SigningKeys | undefined;
+  /** Reads them again now; rejects when they cannot be read. */
+  refresh(signal?: AbortSignal): Promise<void>;
+}
+
+/** The request that a grant or a child belongs to. */
+export interface GrantOwner {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** One object of a grant, as planned. */
+export interface SignedChild {
+  readonly requestUid: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly planHash: string;
+}
+
+/** Makes and verifies everything that proves our own work. Without keys it rejects or throws `SigningKeyUnavailable`. */
+export class Signer {
+  readonly #ring: KeyRing;
+
+  constructor(ring: KeyRing) {
+    this.#ring = ring;
+  }
+
+  get hasKeys(): boolean {
+    return this.#ring.keys !== undefined;
+  }
+
+  /** A seal with a fresh nonce; undefined while there are no keys. */
+  sealStamp(stamp: Stamp): StampSeal | undefined {
+    const keys = this.#ring.keys;
+    if (!keys) return undefined;
+    const nonce = randomBytes(16).toString('base64url');
+    return { nonce, signature: macOf(keys.current, 'stamp', stampValue(stamp, nonce)) };
+  }
+
+  isOurStamp(stamp: Stamp, seal: StampSeal, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('stamp', stampValue(stamp, seal.nonce), seal.signature, signal);
+  }
+
+  /** The same by the keys at hand, for what may be wrong without harm. */
+  looksLikeOurStamp(stamp: Stamp, seal: StampSeal): boolean {
+    const keys = this.#ring.keys;
+    return keys !== undefined && isMacOf(keys, 'stamp', stampValue(stamp, seal.nonce), seal.signature);
+  }
+
+  signGrant(owner: GrantOwner, grant: Grant): string {
+    return macOf(this.#keys.current, 'grant', grantValue(owner, grant));
+  }
+
+  isOurGrant(owner: GrantOwner, grant: Grant, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('grant', grantValue(owner, grant), grant.mac, signal);
+  }
+
+  signChild(child: SignedChild): string {
+    return macOf(this.#keys.current, 'child', child);
+  }
+
+  isOurChild(child: SignedChild, mac: unknown, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('child', child, mac, signal);
+  }
+
+  /** Another replica may sign under keys that this one has not read yet, so a fresh read has the last word before a no. */
+  async #isOurs(purpose: Purpose, value: unknown, mac: unknown, signal: AbortSignal): Promise<boolean> {
+    if (isMacOf(this.#keys, purpose, value, mac)) return true;
+    await this.#ring.refresh(signal);
+    return isMacOf(this.#keys, purpose, value, mac);
+  }
+
+  get #keys(): SigningKeys {
+    const keys = this.#ring.keys;
+    if (keys) return keys;
+    throw new CodedError('SigningKeyUnavailable', 'the signing keys have not been read yet');
+  }
+}
+
+function stampValue({ kind, namespace, name, spec, requester }: Stamp, nonce: string): unknown {
+  const { username, uid, groups, time } = requester;
+  const asked = Object.entries(spec).filter(([field]) => field !== 'requester');
+  const specHash = sha256Hex(canonicalJson(Object.fromEntries(asked)));
+  return { kind, namespace, name, username, uid, groups, time, nonce, specHash };
+}
+
+function grantValue({ namespace, name, uid }: GrantOwner, { mac: _, ...grant }: Grant): unknown {
+  return { namespace, name, uid, grant };
+}

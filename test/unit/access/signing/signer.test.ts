@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import type { SigningKeys } from '../../../../src/access/signing/mac.ts';
+import { type KeyRing, Signer } from '../../../../src/access/signing/signer.ts';
+import type { Grant } from '../../../../src/api/access/grant.ts';
+import { grantOf } from '../../../support/access-objects.ts';
+import { keyOf, ringOf, signerOf } from '../../../support/signers.ts';
+
+const { signal } = new AbortController();
+const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+const stamp = {
+  kind: 'PodAccessRequest',
+  namespace: 'payments',
+  name: 'debug',
+  spec: { templateName: 'payments-shell', duration: '5m' },
+  requester,
+};
+const owner = { namespace: 'payments', name: 'debug', uid: 'r-1' };
+const grant = grantOf() as unknown as Grant;
+const child = { requestUid: 'r-1', kind: 'Role', namespace: 'payments', name: 'debug-access', planHash: 'c0ffee' };
+
+describe('a signer', () => {
+  const signer = signerOf('ours');
+  const seal = signer.sealStamp(stamp);
+  assert.ok(seal);
+
+  it('makes a nonce of its own for every stamp', () => {
+    assert.notEqual(signer.sealStamp(stamp)?.nonce, seal.nonce);
+  });
+
+  it('knows its stamp again when the requester has been written into the spec', async () => {
+    const stored = { ...stamp, spec: { ...stamp.spec, requester: { ...requester, ...seal } } };
+    assert.equal(await signer.isOurStamp(stored, seal, signal), true);
+    assert.equal(signer.looksLikeOurStamp(stored, seal), true);
+  });
+
+  const changes: [string, object][] = [
+    ['kind', { kind: 'ExecAccessRequest' }],
+    ['namespace', { namespace: 'other' }],
+    ['name', { name: 'other' }],
+    ['spec', { spec: { ...stamp.spec, duration: '9h' } }],
+    ['user', { requester: { ...requester, username: 'mallory' } }],
+    ['uid', { requester: { ...requester, uid: '1' } }],
+    ['groups', { requester: { ...requester, groups: ['devs', 'sre'] } }],
+    ['time', { requester: { ...requester, time: '2026-11-21T09:00:01Z' } }],
+  ];
+  for (const [what, change] of changes) {
+    it(`refuses its stamp for another ${what}`, async () => {
+      assert.equal(await signer.isOurStamp({ ...stamp, ...change }, seal, signal), false);
+    });
+  }
+
+  it('refuses a stamp under another nonce', async () => {
+    assert.equal(await signer.isOurStamp(stamp, { ...seal, nonce: 'other' }, signal), false);
+  });
+
+  it('knows its grant, and refuses it changed, for another request, or without a MAC', async () => {
+    const mac = signer.signGrant(owner, grant);
+    const isOurs = (where: object, what: object): Promise<boolean> =>
+      signer.isOurGrant({ ...owner, ...where }, { ...grant, mac, ...what } as Grant, signal);
+    assert.equal(await isOurs({}, {}), true);
+    for (const where of [{ uid: 'r-2' }, { name: 'other' }, { namespace: 'other' }]) {
+      assert.equal(await isOurs(where, {}), false, JSON.stringify(where));
+    }
+    for (const what of [{ expiresAt: '2099-01-01T00:00:00Z' }, { subjects: [] }, { mac: undefined }, { mac: 'x' }]) {
+      assert.equal(await isOurs({}, what), false, JSON.stringify(what));
+    }
+  });
+
+  it('knows its child, and refuses its MAC on another', async () => {
+    const mac = signer.signChild(child);
+    assert.equal(await signer.isOurChild(child, mac, signal), true);
+    assert.equal(await signer.isOurChild({ ...child, kind: 'Pod' }, mac, signal), false);
+    assert.equal(await signer.isOurChild({ ...child, requestUid: 'r-2' }, mac, signal), false);
+  });
+
+  it('reads the keys afresh before it refuses: another replica may be ahead', async () => {
+    let [keys, reads]: [SigningKeys, number] = [{ current: keyOf('ours') }, 0];
+    const ring: KeyRing = {
+      get keys() {
+        return keys;
+      },
+      refresh: async () => {
+        reads++;
+        keys = { current: keyOf('next'), previous: keyOf('ours') };
+      },
+    };
+    const behind = new Signer(ring);
+    const next = signerOf('next').sealStamp(stamp);
+    assert.ok(next);
+    assert.equal(await behind.isOurStamp(stamp, next, signal), true);
+    assert.equal(await behind.isOurStamp(stamp, seal, signal), true);
+    assert.equal(reads, 1);
+  });
+
+  it('refuses nothing when the keys cannot be read afresh', async () => {
+    const ring = { ...ringOf({ current: keyOf('ours') }), refresh: () => Promise.reject(new Error('away')) };
+    await assert.rejects(new Signer(ring).isOurStamp(stamp, { ...seal, nonce: 'other' }, signal), /away/);
+  });
+
+  it('neither signs nor judges without keys', async () => {
+    const keyless = new Signer(ringOf(undefined));
+    assert.equal(keyless.hasKeys, false);
+    assert.equal(keyless.sealStamp(stamp), undefined);
+    assert.equal(keyless.looksLikeOurStamp(stamp, seal), false);
+    await assert.rejects(keyless.isOurStamp(stamp, seal, signal), { code: 'SigningKeyUnavailable' });
+    assert.throws(() => keyless.signGrant(owner, grant), { code: 'SigningKeyUnavailable' });
+  });
+});
