@@ -16,7 +16,7 @@ export interface Config {
   /** File that audit lines are appended to; `-` is standard output. */
   readonly auditLog: string;
   readonly leaderElect: boolean;
-  /** Namespace of the leader lease. */
+  /** Namespace of the leader lease and of the signing keys. */
   readonly leaseNamespace: string;
   /** Name of this replica in leases and audit lines. */
   readonly identity: string;
@@ -93,7 +93,7 @@ const flags = {
     env: 'DRAWBRIDGE_LEASE_NAMESPACE',
     fallback: 'drawbridge-system',
     value: 'NAME',
-    help: 'namespace of the leader lease',
+    help: 'namespace of the leader lease and of the signing keys',
   },
   identity: {
     env: 'DRAWBRIDGE_IDENTITY',
