@@ -1,4 +1,6 @@
 import { accessControllers } from '../../../../src/access/controllers.ts';
+import type { SigningKeys } from '../../../../src/access/signing/mac.ts';
+import { Signer } from '../../../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
 import { revokeFinalizer } from '../../../../src/api/access/names.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
@@ -12,7 +14,7 @@ import type { RecordedEvent } from '../../../../src/kube/recorded-event.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';
-import { signerOf } from '../../../support/signers.ts';
+import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from './memory-cluster.ts';
 
@@ -22,7 +24,12 @@ export const requestName = { namespace: 'payments', name: 'debug' };
 export class LifeStage {
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
-  readonly signer = signerOf('life');
+  /** What the loops sign with; taken away, they have no keys. */
+  readonly ring: { keys: SigningKeys | undefined; refresh(): Promise<void> } = {
+    keys: { current: keyOf('life') },
+    refresh: () => Promise.resolve(),
+  };
+  readonly signer = new Signer(this.ring);
   readonly lines: AuditRecord[] = [];
   readonly events: RecordedEvent[] = [];
   metrics = createMetrics();

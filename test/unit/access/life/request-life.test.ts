@@ -137,6 +137,56 @@ describe('the life of a request', () => {
     assert.deepEqual(new Set(deletes.slice(0, 100)), new Set(['rolebindings']));
   });
 
+  it('keeps its name until its stamp is too old, but not its access', async () => {
+    await granted();
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(1000);
+    assert.deepEqual(childrenLeft(), []);
+    const calls = stage.cluster.calls.length;
+    await stage.clock.advance(9000);
+    assert.ok(stage.request);
+    assert.equal(stage.cluster.calls.length, calls);
+    await stage.clock.advance(1000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('tells of its end once, though another process lets go of it', async () => {
+    await granted();
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(1000);
+    await stage.stop();
+    await stage.start();
+    await stage.clock.advance(12_000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('is revoked, children and all, when its grant is not what was signed', async () => {
+    await granted();
+    const request = stage.request;
+    assert.ok(request);
+    const status = request.status as { grant: object };
+    const grant = { ...status.grant, expiresAt: '2099-01-01T00:00:00Z' };
+    stage.cluster.put(podAccessRequests, { ...request, status: { ...status, grant } });
+    await stage.clock.advance(10);
+    assert.deepEqual(childrenLeft(), []);
+    assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
+  });
+
+  it('waits for the keys to begin, and not to end', async () => {
+    await granted();
+    await stage.stop();
+    stage.ask({}, { name: 'later' });
+    stage.ring.keys = undefined;
+    await stage.start();
+    await stage.clock.advance(5000);
+    assert.equal(stage.cluster.find(podAccessRequests, { ...requestName, name: 'later' })?.status, undefined);
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(10);
+    assert.deepEqual(childrenLeft(), []);
+  });
+
   it('shows in the metrics, with how late its end was', async () => {
     const sample = async (name: string): Promise<string[]> =>
       (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));
