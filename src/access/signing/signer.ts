@@ -89,9 +89,12 @@ export class Signer {
   }
 }
 
+/** Fields of the spec that the stamp does not cover: it is written into one, and the other may become true at any time later. */
+const changesAfterwards: ReadonlySet<string> = new Set(['requester', 'revoked']);
+
 function stampValue({ kind, namespace, name, spec, requester }: Stamp, nonce: string): unknown {
   const { username, uid, groups, time } = requester;
-  const asked = Object.entries(spec).filter(([field]) => field !== 'requester');
+  const asked = Object.entries(spec).filter(([field]) => !changesAfterwards.has(field));
   const specHash = sha256Hex(canonicalJson(Object.fromEntries(asked)));
   return { kind, namespace, name, username, uid, groups, time, nonce, specHash };
 }

@@ -29,7 +29,7 @@ export interface Stamp {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** The whole spec; the requester in it does not count. */
+  /** The whole spec; the requester and `revoked` in it do not count. */
   readonly spec: object;
   readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
 }

@@ -33,6 +33,14 @@ describe('a signer', () => {
     assert.equal(signer.looksLikeOurStamp(stored, seal), true);
   });
 
+  for (const revoked of [true, false]) {
+    it(`knows its stamp again when the request has revoked: ${revoked}`, async () => {
+      const revokedLater = { ...stamp, spec: { ...stamp.spec, revoked } };
+      assert.equal(await signer.isOurStamp(revokedLater, seal, signal), true);
+      assert.equal(signer.looksLikeOurStamp(revokedLater, seal), true);
+    });
+  }
+
   const changes: [string, object][] = [
     ['kind', { kind: 'ExecAccessRequest' }],
     ['namespace', { namespace: 'other' }],
