@@ -1,3 +1,4 @@
+import { createSecureContext } from 'node:tls';
 import { Agent, buildConnector } from 'undici';
 import type { Clock } from '../kit/clock.ts';
 import type { ClusterTls } from './credentials.ts';
@@ -15,10 +16,21 @@ export function isConnectError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && connectErrors.has(error);
 }
 
-/** The connections of one cluster under one set of certificates. Watches have their own: they must not use up those of the calls. */
+export type Lane = 'quick' | 'slow';
+
+/**
+ * Writes of Roles and RoleBindings, which the apiserver holds for 50 to 200 ms: it checks what they would give away against a list
+ * that it first waits to be current. More of them at a time cost it nothing, fewer would make a burst wait for each other.
+ */
+const SLOW_CONNECTIONS = 32;
+
+/**
+ * The connections of one cluster under one set of certificates. Watches and calls known to be slow have their own: they must not use
+ * up those of the other calls.
+ */
 export class Pools {
   readonly tls: ClusterTls;
-  readonly #calls: Agent;
+  readonly #lanes: Readonly<Record<Lane, Agent>>;
   readonly #watches: Agent;
   #running = 0;
   #onIdle = (): void => {};
@@ -28,15 +40,19 @@ export class Pools {
     // Time limits are the caller's, by its Clock.
     const common = { connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS };
     this.tls = tls;
-    this.#calls = new Agent({ ...common, connections, maxResponseSize: MAX_RESPONSE_BYTES });
+    const calls = { ...common, maxResponseSize: MAX_RESPONSE_BYTES };
+    this.#lanes = {
+      quick: new Agent({ ...calls, connections }),
+      slow: new Agent({ ...calls, connections: SLOW_CONNECTIONS }),
+    };
     this.#watches = new Agent(common);
   }
 
   /** Runs one call to its end, body included. */
-  async call<T>(work: (agent: Agent) => Promise<T>): Promise<T> {
+  async call<T>(lane: Lane, work: (agent: Agent) => Promise<T>): Promise<T> {
     this.#running++;
     try {
-      return await work(this.#calls);
+      return await work(this.#lanes[lane]);
     } finally {
       if (--this.#running === 0) this.#onIdle();
     }
@@ -58,7 +74,7 @@ export class Pools {
     });
     await this.#watches.destroy();
     await idle;
-    await this.#calls.destroy();
+    await Promise.all([this.#lanes.quick.destroy(), this.#lanes.slow.destroy()]);
   }
 }
 
@@ -78,7 +94,9 @@ function sameBytes(a: string | Buffer | undefined, b: string | Buffer | undefine
 }
 
 function taggingConnector(tls: ClusterTls): buildConnector.connector {
-  const base = buildConnector({ ...tls, keepAlive: true, keepAliveInitialDelay: PROBE_AFTER_MS });
+  // Parsed once: otherwise every connection pays for reading keys and certificates again.
+  const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
+  const base = buildConnector({ ...tls, secureContext, keepAlive: true, keepAliveInitialDelay: PROBE_AFTER_MS });
   return (options, callback) =>
     base(options, (...outcome) => {
       if (outcome[0]) connectErrors.add(outcome[0]);

@@ -3,7 +3,7 @@ import { type Cancel, type Clock, parseHttpDate, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Credentials, Material } from './credentials.ts';
 import { ApiError, TransportError } from './errors.ts';
-import { isConnectError, Pools, sameTls } from './pools.ts';
+import { isConnectError, type Lane, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
 import { toApiError } from './status-error.ts';
 
@@ -23,6 +23,8 @@ export interface CallSpec {
   readonly timeoutMs?: number;
   /** `idempotent`: GET and reviews. `write`: again only where the server did not act. `never`: the caller retries. Default by method. */
   readonly retry?: 'idempotent' | 'write' | 'never';
+  /** `slow`: a call that the server is known to hold for long, over connections kept for such calls. Default `quick`. */
+  readonly lane?: Lane | undefined;
   /** Called before every try, retries included; what it throws ends the call. */
   readonly beforeTry?: (() => void) | undefined;
 }
@@ -38,7 +40,7 @@ export interface StreamSpec {
 export interface TransportOptions {
   readonly clock: Clock;
   readonly random?: () => number;
-  /** Upper bound of connections for calls; watches come on top, one each. Default 10. */
+  /** Upper bound of connections for quick calls; up to 32 for slow ones and one for each watch come on top. Default 10. */
   readonly connections?: number;
   /** Told the server's wall clock (epoch ms, whole seconds) with every answer that carries a `Date`. */
   readonly onServerTime?: (serverMs: number) => void;
@@ -145,7 +147,7 @@ export class Transport {
     try {
       const { pools, headers } = await this.#ready(limit);
       const body = spec.body === undefined ? null : JSON.stringify(spec.body);
-      const { answer, text } = await pools.call(async (agent) => {
+      const { answer, text } = await pools.call(spec.lane ?? 'quick', async (agent) => {
         const answer = await agent.request({
           origin: this.#origin,
           path: this.#url(spec.path, spec.query),

@@ -50,6 +50,16 @@ describe('transport', () => {
     abort.abort();
   });
 
+  it('keeps quick calls possible while more slow ones hang than there are quick connections', async () => {
+    await start((request, answer) => (request.path === '/slow' ? undefined : answer.json(200, {})));
+    const slow = Array.from({ length: 20 }, () => transport.request({ method: 'POST', path: '/slow', lane: 'slow' }));
+    const cut = Promise.all(slow.map((call) => assert.rejects(call)));
+    await until(() => server.requests.length === 20);
+    assert.deepEqual(await get(), {});
+    await server.close();
+    await cut;
+  });
+
   it('sends the path below the prefix of the server, escaped queries and no undefined ones', async () => {
     await start((_request, answer) => answer.json(200, {}));
     const prefixed = new Transport(staticCredentials({ server: `${server.url}/k8s/c1/` }), { clock });
