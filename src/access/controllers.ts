@@ -127,6 +127,7 @@ function requestController<Spec extends TemplateSpec>(
 ): Controller {
   const { client, clock, stores, signer } = deps;
   const { pods } = stores;
+  const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
   const trail = new Trail({ ...deps, metrics, requestResource: kind.requestResource });
   const status = new StatusWriter(client, kind);
   const applier = new Applier(client);
@@ -150,8 +151,8 @@ function requestController<Spec extends TemplateSpec>(
       fromSubscription('pod', pods, (event) =>
         emissions(requestsOfPod(kind.requests, 'now' in event ? event.now : event.before), endsAccess(event)),
       ),
-      // Builders read the workloads, so nothing may be decided before they are known; what changes later is no concern of a grant.
-      ...stores.workloads.map((workloads) => fromSubscription(workloads.resource.plural, workloads, () => [])),
+      // Builders read workloads and selectors, so nothing may be decided before they are known; what changes later is no concern of a grant.
+      ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
     reconciler: new RequestReconciler({ kind, decider, granter, revoker, stamps, signer, status, clock, ends }),
     lanes: 3,

@@ -18,6 +18,7 @@ export const podAccess = (stores: AccessStores): AccessKind<PodAccessTemplateSpe
   childName: childNameOf,
   plan(request, { spec, namespace }, { subjects, durationMs }) {
     const workload = spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace));
-    return planPodAccess({ request, templateSpec: spec, workload, subjects, durationMs });
+    const selectors = stores.selectorsIn(namespace);
+    return planPodAccess({ request, templateSpec: spec, workload, selectors, subjects, durationMs });
   },
 });

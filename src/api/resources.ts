@@ -20,6 +20,9 @@ export const roleBindings = resource('rbac.authorization.k8s.io', 'v1', 'rolebin
 export const deployments = resource('apps', 'v1', 'deployments', 'Deployment');
 export const statefulSets = resource('apps', 'v1', 'statefulsets', 'StatefulSet');
 export const daemonSets = resource('apps', 'v1', 'daemonsets', 'DaemonSet');
+export const services = resource('', 'v1', 'services', 'Service');
+export const podDisruptionBudgets = resource('policy', 'v1', 'poddisruptionbudgets', 'PodDisruptionBudget');
+export const networkPolicies = resource('networking.k8s.io', 'v1', 'networkpolicies', 'NetworkPolicy');
 export const rollouts = resource('argoproj.io', 'v1alpha1', 'rollouts', 'Rollout');
 export const customResourceDefinitions = resource(
   'apiextensions.k8s.io',

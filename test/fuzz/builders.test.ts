@@ -151,6 +151,7 @@ describe('builders against hostile input', () => {
             request: { namespace: 'ns', name: 'req', uid: '1a2b3c4d' },
             templateSpec,
             workload,
+            selectors: [],
             subjects: [{ kind: 'User' as const, name: 'alice' }],
             durationMs: 60_000,
           }),

@@ -7,10 +7,11 @@ import { pods } from '../../api/resources.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseAccessCommand, renderAccessCommand } from '../policy/access-command.ts';
 import type { Violation } from '../policy/policy.ts';
-import type { WorkloadView } from '../stores/views.ts';
+import type { SelectorView, WorkloadView } from '../stores/views.ts';
 import type { Planned } from './plan.ts';
 import { childMetadata, planChildren, type RequestIdentity } from './plan-children.ts';
 import { checkPodReach } from './pod-guard.ts';
+import { checkSelection } from './pod-selection.ts';
 import { type MutatedTemplate, mutatePodTemplate, type PodTemplate } from './pod-template-mutation.ts';
 
 /** activeDeadlineSeconds is an int32. */
@@ -21,6 +22,8 @@ export interface PodAccessInput {
   readonly templateSpec: PodAccessTemplateSpec;
   /** What `controllerTargetRef` names; not looked at when the template has none. */
   readonly workload: WorkloadView | undefined;
+  /** What acts on the pods of the namespace by their labels. */
+  readonly selectors: readonly SelectorView[];
   readonly subjects: readonly GrantSubject[];
   /** Granted time in milliseconds. */
   readonly durationMs: number;
@@ -42,8 +45,11 @@ export function planPodAccess(input: PodAccessInput): Planned {
   const refusal = checkPodReach(template.spec, original) ?? checkMounts(template.spec) ?? checkMetadata(template);
   if (refusal) return { refusal };
   const pod = podOf(template, request, input.durationMs);
-  const unspeakable = checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
-  if (unspeakable) return { refusal: unspeakable };
+  const { labels = {} } = pod.metadata;
+  const unusable =
+    checkSelection(labels, ownLabels(request), input.selectors, templateSpec.allowedSelectors) ??
+    checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
+  if (unusable) return { refusal: unusable };
   const target = { name: pod.metadata.name };
   return {
     plan: planChildren({
@@ -81,6 +87,9 @@ function mutate(podTemplate: unknown, templateSpec: PodAccessTemplateSpec, fromW
       : podTemplate;
   return mutatePodTemplate(tokenless, templateSpec.controllerTargetMutationConfig, templateSpec);
 }
+
+const ownLabels = (request: RequestIdentity): Readonly<Record<string, string>> =>
+  childMetadata(request, podAccessRequests).labels ?? {};
 
 function podOf({ metadata, spec }: PodTemplate, request: RequestIdentity, durationMs: number): KubeObject {
   const ours = childMetadata(request, podAccessRequests);

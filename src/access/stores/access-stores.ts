@@ -12,15 +12,27 @@ import {
   readPodAccessTemplate,
 } from '../../api/access/pod-access-template.ts';
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../api/object.ts';
-import { daemonSets, deployments, pods, roleBindings, roles, rollouts, statefulSets } from '../../api/resources.ts';
+import {
+  daemonSets,
+  deployments,
+  networkPolicies,
+  podDisruptionBudgets,
+  pods,
+  roleBindings,
+  roles,
+  rollouts,
+  services,
+  statefulSets,
+} from '../../api/resources.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Projected, Store, StoreSpec } from '../../kube/store.ts';
 import { type TargetedSpec, targetKey } from '../template/target.ts';
 import { viewChild } from './child-view.ts';
 import { viewPod } from './pod-view.ts';
 import { viewRequest } from './request-view.ts';
+import { viewSelector } from './selector-view.ts';
 import { viewTemplate } from './template-view.ts';
-import type { ChildView, MadeFor, PodView, RequestView, TemplateView, WorkloadView } from './views.ts';
+import type { ChildView, MadeFor, PodView, RequestView, SelectorView, TemplateView, WorkloadView } from './views.ts';
 import { viewWorkload } from './workload-view.ts';
 
 /** Live copies of everything that decisions about access are made from. */
@@ -36,6 +48,9 @@ export interface AccessStores {
   readonly workloads: readonly Store<WorkloadView>[];
   /** The workload under a `targetKey`. */
   workload(key: string): WorkloadView | undefined;
+  /** What acts on pods by their labels: Services, PodDisruptionBudgets, NetworkPolicies. */
+  readonly selectors: readonly Store<SelectorView>[];
+  selectorsIn(namespace: string): SelectorView[];
   readonly all: readonly Store<Projected>[];
 }
 
@@ -45,7 +60,7 @@ export const byUid = 'uid';
 export const byPod = 'pod';
 /** Index of template stores: `targetKey`. */
 export const byTarget = 'target';
-/** Index of the pod store. */
+/** Index of the stores of pods and of selectors. */
 export const byNamespace = 'namespace';
 /** Index of the stores of what we made: the uid of the request. */
 export const byRequest = 'request';
@@ -57,6 +72,19 @@ export function openAccessStores(cluster: Cluster): AccessStores {
   const open = <T extends Projected>(spec: StoreSpec<T>): Store<T> => cluster.watch(spec).store;
   const workloads = [deployments, statefulSets, daemonSets, rollouts].map((resource) =>
     open({ resource, project: viewWorkload(apiVersionOf(resource), resource.kind), optional: resource === rollouts }),
+  );
+  const selectors = (
+    [
+      [services, 'Service'],
+      [podDisruptionBudgets, 'PodDisruptionBudget'],
+      [networkPolicies, 'NetworkPolicy'],
+    ] as const
+  ).map(([resource, kind]) =>
+    open({
+      resource,
+      project: viewSelector(kind),
+      indexes: { [byNamespace]: (one: SelectorView) => [one.namespace] },
+    }),
   );
   const stores = {
     podTemplates: open(templateSpec(podAccessTemplates, projectPodTemplate)),
@@ -81,7 +109,9 @@ export function openAccessStores(cluster: Cluster): AccessStores {
       const slash = key.indexOf('/');
       return workloadsByKind.get(key.slice(0, slash))?.get(key.slice(slash + 1));
     },
-    all: [...Object.values(stores), ...workloads],
+    selectors,
+    selectorsIn: (namespace) => selectors.flatMap((store) => store.byIndex(byNamespace, namespace)),
+    all: [...Object.values(stores), ...workloads, ...selectors],
   };
 }
 

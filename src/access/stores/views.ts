@@ -47,6 +47,14 @@ export interface WorkloadView extends Projected {
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
+/** An object that acts on pods by their labels. */
+export interface SelectorView extends Projected {
+  readonly kind: 'Service' | 'PodDisruptionBudget' | 'NetworkPolicy';
+  readonly namespace: string;
+  readonly name: string;
+  readonly selector: LabelSelector | undefined;
+}
+
 /** A PodAccessTemplate or ExecAccessTemplate. */
 export interface TemplateView<Spec> extends Projected {
   readonly namespace: string;

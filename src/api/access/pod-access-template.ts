@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
-import { opaqueObject, quantity } from '../schema/fields.ts';
+import { type Static, Type } from 'typebox';
+import { listOf, objectName, opaqueObject, quantity } from '../schema/fields.ts';
 import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { accessConfig } from './access-config.ts';
@@ -10,6 +10,15 @@ import { templateColumns } from './printer-columns.ts';
 import { templateStatus } from './status.ts';
 
 export const podAccessTemplates = accessResource('podaccesstemplates', 'PodAccessTemplate');
+
+const selectorReference = Type.Object({
+  kind: Type.Union([Type.Literal('Service'), Type.Literal('PodDisruptionBudget'), Type.Literal('NetworkPolicy')], {
+    description: 'The kind of the object.',
+  }),
+  name: objectName('Its name.'),
+});
+
+export type SelectorReference = Static<typeof selectorReference>;
 
 export const podAccessTemplateKind = defineKind({
   resource: podAccessTemplates,
@@ -22,6 +31,12 @@ export const podAccessTemplateKind = defineKind({
       controllerTargetMutationConfig: Type.Optional(controllerTargetMutationConfig),
       podSpec: Type.Optional(
         opaqueObject('The spec of the access pod, when there is no controllerTargetRef. A PodSpec as in a Pod.'),
+      ),
+      allowedSelectors: Type.Optional(
+        listOf(selectorReference, 64, {
+          description:
+            'Objects of the namespace that may select the access pod by its labels. All others must not: a Service would send it traffic.',
+        }),
       ),
       maxStorage: Type.Optional(quantity('The most ephemeral storage that the access pod may ask for.')),
       maxCpu: Type.Optional(quantity('The most CPU that the access pod may ask for.')),

@@ -48,6 +48,7 @@ const input = (spec: Partial<PodAccessTemplateSpec> = {}, over: Partial<PodAcces
     request: { namespace: 'ns', name: 'req', uid },
     templateSpec: { accessConfig, controllerTargetRef, ...spec },
     workload: workload(),
+    selectors: [],
     subjects: [{ kind: 'User', name: 'alice' }],
     durationMs: 1_800_000,
     ...over,

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { viewSelector } from '../../../../src/access/stores/selector-view.ts';
+import type { SelectorView } from '../../../../src/access/stores/views.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+
+const view = (kind: SelectorView['kind'], spec: unknown, metadata: object = {}): SelectorView | undefined =>
+  viewSelector(kind)({
+    apiVersion: 'v1',
+    kind: '',
+    metadata: { name: 'web', namespace: 'payments', uid: 'u', resourceVersion: '7', ...metadata },
+    spec,
+  } as KubeObject);
+
+describe('the view of what selects pods', () => {
+  const matchLabels = { app: 'web' };
+  for (const [kind, spec, selector] of [
+    ['Service', { selector: matchLabels, ports: [] }, { matchLabels }],
+    ['Service', { type: 'ExternalName' }, undefined],
+    ['PodDisruptionBudget', { selector: { matchLabels } }, { matchLabels }],
+    ['NetworkPolicy', { podSelector: { matchLabels }, ingress: [] }, { matchLabels }],
+    ['NetworkPolicy', { podSelector: 'web' }, undefined],
+    ['PodDisruptionBudget', null, undefined],
+  ] as const) {
+    it(`finds the selector of a ${kind} with ${JSON.stringify(spec)}`, () => {
+      assert.deepEqual(view(kind, spec), {
+        key: 'payments/web',
+        uid: 'u',
+        resourceVersion: '7',
+        kind,
+        namespace: 'payments',
+        name: 'web',
+        selector,
+      });
+    });
+  }
+
+  it('is none without an identity', () => assert.equal(view('Service', {}, { uid: undefined }), undefined));
+});
