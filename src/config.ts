@@ -20,6 +20,8 @@ export interface Config {
   readonly leaseNamespace: string;
   /** Name of this replica in leases and audit lines. */
   readonly identity: string;
+  /** Whoever is in it may enter every access pod; undefined: nobody may. */
+  readonly breakGlassGroup: string | undefined;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
 }
@@ -101,6 +103,12 @@ const flags = {
     value: 'NAME',
     help: 'name of this replica; default: $HOSTNAME and the process id',
   },
+  'break-glass-group': {
+    env: 'DRAWBRIDGE_BREAK_GLASS_GROUP',
+    fallback: undefined,
+    value: 'GROUP',
+    help: 'may enter access pods of others, with a Warning Event; default: nobody may',
+  },
   'log-level': {
     env: 'DRAWBRIDGE_LOG_LEVEL',
     fallback: 'info',
@@ -171,6 +179,7 @@ export function readConfig(
     leaderElect: oneOf('leader-elect', ['true', 'false']) === 'true',
     leaseNamespace: text('lease-namespace'),
     identity: read('identity') || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
+    breakGlassGroup: read('break-glass-group') || undefined,
     logLevel: oneOf('log-level', ['error', 'warn', 'info', 'debug']),
     logFormat: oneOf('log-format', ['json', 'text']),
   });

@@ -1,4 +1,5 @@
 import { admissionReads } from './access/admission-reads.ts';
+import { enteredPods } from './access/entered-pods.ts';
 import { KeySecret } from './access/signing/key-secret.ts';
 import { Signer } from './access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from './access/stores/access-stores.ts';
@@ -59,7 +60,16 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
 
   const probes = await startProbeServer({ host: config.bindAddress, port: config.healthPort, health });
   const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
-  const ports = admissionPorts({ stores, signer, client: cluster.client, events: podEvents, journal, metrics, log });
+  const ports = admissionPorts({
+    stores,
+    signer,
+    client: cluster.client,
+    events: podEvents,
+    breakGlassGroup: config.breakGlassGroup,
+    journal,
+    metrics,
+    log,
+  });
   const webhooks = await startAdmissionServer({
     app: createAdmissionApp(ports),
     certificate,
@@ -131,12 +141,14 @@ interface AdmissionDeps {
   readonly signer: Signer;
   readonly client: Client;
   readonly events: EventRecorder;
+  readonly breakGlassGroup: string | undefined;
   readonly journal: OpenJournal;
   readonly metrics: Metrics;
   readonly log: Log;
 }
 
-function admissionPorts({ stores, signer, client, events, journal, metrics, log }: AdmissionDeps): AdmissionPorts {
+function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
+  const { stores, signer, client, events, breakGlassGroup, journal, metrics, log } = deps;
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
     help: 'Time to decide one admission review and to write its audit line.',
@@ -146,11 +158,13 @@ function admissionPorts({ stores, signer, client, events, journal, metrics, log 
   return {
     ...admissionReads(stores, client),
     sealStamp: (stamp) => signer.sealStamp(stamp),
-    podEntered: ({ namespace, pod, reason, note }) => {
+    ...enteredPods({ stores, client, signer, clock }),
+    breakGlassGroup,
+    podEntered: ({ type, namespace, pod, reason, note }) => {
       // kubectl describe looks for Events by uid, and the review has none.
       const uid = stores.pods.get(keyOf({ namespace, name: pod }))?.uid;
       const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod, ...(uid === undefined ? {} : { uid }) };
-      events.record({ regarding, type: 'Normal', reason, action: 'Connect', note });
+      events.record({ regarding, type, reason, action: 'Connect', note });
     },
     answered: ({ webhook, operation, allowed, code, seconds }) =>
       reviews.observe({ webhook, operation, allowed: String(allowed), code }, seconds),

@@ -5,6 +5,7 @@ import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { parseJson } from '../kit/safe-json.ts';
 import type { Handler } from './decision.ts';
 import { handleReview } from './handle-review.ts';
+import { guardPod } from './handlers/pod-guard.ts';
 import { watchPod } from './handlers/pod-watch.ts';
 import { stampRequest } from './handlers/request-stamp.ts';
 import { validateRequest } from './handlers/request-validation.ts';
@@ -68,6 +69,8 @@ function handlerOf({ does, resource }: Route, ports: AdmissionPorts): Handler {
       return validateTemplate(resource.kind as TemplateKind);
     case 'watchPod':
       return watchPod(ports);
+    case 'guardPod':
+      return guardPod(ports);
   }
 }
 

@@ -15,7 +15,12 @@ export interface Decision {
   readonly patch?: readonly JsonPatchOp[];
   readonly warnings?: readonly string[];
   /** What the audit line says besides who, what and the verdict. */
-  readonly details?: Pick<AuditRecord, 'template' | 'pod' | 'container' | 'interactive' | 'code' | 'message'>;
+  readonly details?: Pick<
+    AuditRecord,
+    'template' | 'request' | 'pod' | 'container' | 'interactive' | 'code' | 'message'
+  >;
+  /** uid of the object where the review has none: that of the pod, on CONNECT. */
+  readonly objectUid?: string;
   /** True for what opens access: it is refused when its audit line cannot be written. */
   readonly opensAccess?: boolean;
 }

@@ -1,4 +1,4 @@
-import type { AuditRecord } from '../audit/record.ts';
+import { type AuditRecord, type WayIn, waysIn } from '../audit/record.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { withDeadline } from '../kit/promises.ts';
@@ -93,13 +93,11 @@ async function recorded(
 
 function recordOf(route: Route, review: Review, decision: Decision, latencyMs: number): AuditRecord {
   const { refusal, details } = decision;
-  const watching = watches(route);
-  const event = !watching ? 'admission' : review.subResource === 'attach' ? 'attach' : 'exec';
-  const verdict = refusal ? 'denied' : watching ? 'observed' : 'allowed';
+  const verdict = refusal ? 'denied' : watches(route) ? 'observed' : 'allowed';
   const { resource } = route;
-  const uid = uidOf(review);
+  const uid = decision.objectUid ?? uidOf(review);
   return {
-    event,
+    event: wayIn(review) ?? 'admission',
     verdict,
     who: { user: review.user.username, uid: review.user.uid, groups: review.user.groups },
     what: {
@@ -125,6 +123,8 @@ function uidOf({ object, oldObject }: Review): string | undefined {
   }
   return undefined;
 }
+
+const wayIn = ({ subResource }: Review): WayIn | undefined => waysIn.find((way) => way === subResource);
 
 const watches = (route: Route): boolean => route.does === 'watchPod';
 

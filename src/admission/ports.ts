@@ -1,4 +1,5 @@
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
+import type { GrantSubject } from '../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../api/access/requester.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -8,12 +9,28 @@ import type { Operation, UserInfo } from './codec.ts';
 export type RequestKind = 'PodAccessRequest' | 'ExecAccessRequest';
 export type TemplateKind = 'PodAccessTemplate' | 'ExecAccessTemplate';
 
-/** Somebody entered a pod. */
+/** Somebody enters a pod; becomes an Event on it. */
 export interface PodEntry {
-  readonly reason: 'PodExec' | 'PodAttach';
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
   readonly namespace: string;
   readonly pod: string;
   readonly note: string;
+}
+
+/** An open grant that lets its subjects into a pod. */
+export interface PodGrant {
+  /** Name of the request, in the pod's namespace. */
+  readonly request: string;
+  readonly subjects: readonly GrantSubject[];
+}
+
+/** A pod that somebody enters. */
+export interface EnteredPod {
+  readonly uid: string;
+  /** We made it, for one request: it is nobody else's. */
+  readonly ours: boolean;
+  readonly grants: readonly PodGrant[];
 }
 
 /** One answered review, for metrics. No identities. */
@@ -34,6 +51,12 @@ export interface AdmissionPorts {
   alreadyHolds(caller: Caller & Pick<UserInfo, 'extra'>, namespace: string, signal: AbortSignal): Promise<boolean>;
   /** Signs a stamp; undefined while the keys have not been read. */
   sealStamp(stamp: Stamp): StampSeal | undefined;
+  /** From the stores alone, for what only tells; undefined for a pod that they do not have. */
+  knownPod(namespace: string, name: string): EnteredPod | undefined;
+  /** With live reads where a store may lag behind, and grants only that are proved to be ours; undefined when there is no such pod. */
+  enteredPod(namespace: string, name: string, signal: AbortSignal): Promise<EnteredPod | undefined>;
+  /** Whoever is in it may enter every access pod, loudly; undefined when there is no such group. */
+  readonly breakGlassGroup: string | undefined;
   /** Writes an Event on the pod, some time; must not block or throw. */
   podEntered(entry: PodEntry): void;
   answered(outcome: Outcome): void;

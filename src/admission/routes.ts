@@ -1,9 +1,11 @@
 import { execAccessRequests } from '../api/access/exec-access-request.ts';
 import { execAccessTemplates } from '../api/access/exec-access-template.ts';
+import { childNameSuffix } from '../api/access/names.ts';
 import { podAccessRequests } from '../api/access/pod-access-request.ts';
 import { podAccessTemplates } from '../api/access/pod-access-template.ts';
 import type { Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
+import { waysIn } from '../audit/record.ts';
 import type { Operation } from './codec.ts';
 
 /** One webhook, as it is registered and as it is served. */
@@ -11,7 +13,7 @@ export interface Route {
   readonly path: string;
   readonly name: string;
   readonly type: 'mutating' | 'validating';
-  readonly does: 'stampRequest' | 'validateRequest' | 'validateTemplate' | 'watchPod';
+  readonly does: 'stampRequest' | 'validateRequest' | 'validateTemplate' | 'watchPod' | 'guardPod';
   readonly resource: Resource;
   /** Instead of the object itself. */
   readonly subresources?: readonly string[];
@@ -74,6 +76,35 @@ const validate = (
   ...(does === 'validateRequest' ? { matchConditions: notOnItsWayOut, failOpen: ['DELETE'] } : {}),
 });
 
+/**
+ * By name, because the object of a CONNECT has no metadata that a selector could see. Proxies are asked for as `name`, `name:port` or
+ * `scheme:name:port`. The namespaces that a cluster is repaired from are left out: nobody may be kept out of these by our absence.
+ */
+const isReserved =
+  `request.name.matches('^([^:]*${childNameSuffix}(:[^:]*)?|[^:]*:[^:]*${childNameSuffix}:[^:]*)$')` +
+  " && !(request.namespace in ['kube-system', 'drawbridge-system'])";
+
+/** Each way into a pod is told to one of the two webhooks, so that it leaves one line. */
+const enter = (
+  verb: 'watch' | 'enforce',
+  name: string,
+  failurePolicy: Route['failurePolicy'],
+  expression: string,
+): Route => ({
+  path: `/${verb}-v1-pod`,
+  name,
+  type: 'validating',
+  does: verb === 'watch' ? 'watchPod' : 'guardPod',
+  resource: pods,
+  subresources: waysIn,
+  // Ephemeral containers are added by an UPDATE of their subresource; all others are a CONNECT.
+  operations: ['CONNECT', 'UPDATE'],
+  failurePolicy,
+  sideEffects: 'NoneOnDryRun',
+  timeoutSeconds: TIMEOUT_SECONDS,
+  matchConditions: [{ name: verb === 'watch' ? 'no-access-pod' : 'access-pod', expression }],
+});
+
 /** All webhooks. The server serves this table and `webhooks/` is generated from it. */
 export const routes: readonly Route[] = [
   stamp(podAccessRequests),
@@ -82,17 +113,7 @@ export const routes: readonly Route[] = [
   validate(execAccessRequests, 'validateRequest', ['CREATE', 'UPDATE', 'DELETE']),
   validate(podAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
   validate(execAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
-  {
-    path: '/watch-v1-pod',
-    name: 'vpod.kb.io',
-    type: 'validating',
-    does: 'watchPod',
-    resource: pods,
-    subresources: ['exec', 'attach'],
-    operations: ['CONNECT'],
-    // It only watches: a broken webhook must never keep people out of pods.
-    failurePolicy: 'Ignore',
-    sideEffects: 'NoneOnDryRun',
-    timeoutSeconds: TIMEOUT_SECONDS,
-  },
+  // They only watch: a broken webhook must never keep people out of pods.
+  enter('watch', 'vpod.kb.io', 'Ignore', `!(${isReserved})`),
+  enter('enforce', 'enforce.vpod.kb.io', 'Fail', isReserved),
 ];

@@ -16,14 +16,20 @@ export interface AuditObject {
   readonly uid?: string;
 }
 
+/** The subresources of a Pod that let somebody in. */
+export const waysIn = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
+export type WayIn = (typeof waysIn)[number];
+
 /** One decision. Only the fields named here are ever written; nothing of the objects themselves, which may hold secrets. */
 export interface AuditRecord {
-  readonly event: 'admission' | 'grant' | 'revocation' | 'exec' | 'attach';
+  readonly event: 'admission' | 'grant' | 'revocation' | WayIn;
   readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'observed';
   readonly who: AuditSubject;
   readonly what: AuditObject;
   /** Name of the access template, in the object's namespace. */
   readonly template?: string;
+  /** Name of the access request that a pod was entered by, in the object's namespace. */
+  readonly request?: string;
   /** The pod that was opened or entered. */
   readonly pod?: string;
   readonly container?: string;
@@ -77,6 +83,7 @@ export function formatRecord(stamp: AuditStamp, record: AuditRecord): string {
       uid: bounded(what.uid),
     },
     template: bounded(record.template),
+    request: bounded(record.request),
     pod: bounded(record.pod),
     container: bounded(record.container),
     interactive: record.interactive,

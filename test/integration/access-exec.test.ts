@@ -33,10 +33,10 @@ describe('entering a pod', () => {
     );
 
   const pods = [
-    ['own', 'her own pod'],
-    ['running', 'the running pod that was opened to her'],
+    ['own', 'her own pod', 'allowed'],
+    ['running', 'the running pod that was opened to her', 'observed'],
   ] as const;
-  for (const [name, title] of pods) {
+  for (const [name, title, verdict] of pods) {
     describe(`as alice, ${title}`, () => {
       it('really opens, and runs the command', async () => {
         const args = ['exec', '-n', stage.namespace, podOf(name), '--', 'echo', `hello from ${name}`];
@@ -49,7 +49,7 @@ describe('entering a pod', () => {
           `exec into ${podOf(name)}`,
           ({ event, what }) => event === 'exec' && what.name === podOf(name),
         );
-        assert.deepEqual([line.who.user, line.verdict, line.what.operation], ['alice', 'observed', 'CONNECT']);
+        assert.deepEqual([line.who.user, line.verdict, line.what.operation], ['alice', verdict, 'CONNECT']);
         assert.deepEqual([line['pod'], line['interactive']], [podOf(name), false]);
         assert.doesNotMatch(JSON.stringify(line), /hello/);
       });
@@ -62,10 +62,11 @@ describe('entering a pod', () => {
 
   it('by attach is watched as well', async () => {
     // kwok has nothing to attach to; the review came before.
-    await stage.plane.kubectl(['attach', '-n', stage.namespace, podOf('own')], { reject: false });
-    const line = await stage.auditLine('attach', ({ event, what }) => event === 'attach' && what.name === podOf('own'));
-    assert.deepEqual([line.who.user, line['pod']], ['sandbox-admin', podOf('own')]);
-    assert.match(await eventNote(podOf('own'), 'PodAttach'), /^sandbox-admin attached to/);
+    const pod = podOf('running');
+    await stage.plane.kubectl(['attach', '-n', stage.namespace, pod], { reject: false });
+    const line = await stage.auditLine('attach', ({ event, what }) => event === 'attach' && what.name === pod);
+    assert.deepEqual([line.who.user, line['pod']], ['sandbox-admin', pod]);
+    assert.match(await eventNote(pod, 'PodAttach'), /^sandbox-admin attached to/);
   });
 
   it('as a colleague of the requester is refused', async () => {
@@ -75,14 +76,14 @@ describe('entering a pod', () => {
     assert.match(stderr, /carol" cannot create resource "pods\/exec"|cannot (get|create) resource "pods\/exec"/);
   });
 
-  it('works on while the server is away', async () => {
+  it('of a workload works on while the server is away', async () => {
     const { installation } = stage.server;
     await stage.stop();
     const { stdout } = await stage.alice.kubectl([
       'exec',
       '-n',
       stage.namespace,
-      podOf('own'),
+      podOf('running'),
       '--',
       'echo',
       'still here',

@@ -10,6 +10,7 @@ import { until } from '../../sandbox/wait.ts';
 import { accessUrl, type Child, childrenOf, type Manifest, type StoredRequest } from './access-requests.ts';
 import { Person } from './person.ts';
 import { sharedPlane, testNamespace } from './plane.ts';
+import { allWaysIn } from './ways-in.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
@@ -130,6 +131,18 @@ export class AccessStage {
     const placed = manifests.map((manifest) => ({ ...manifest, metadata: { ...manifest.metadata, namespace } }));
     const input = placed.map((manifest) => stringify(manifest)).join('---\n');
     return (await this.plane.kubectl(['apply', '-f', '-'], { input })).stdout;
+  }
+
+  /** Gives a user the ClusterRole `edit` in the stage's namespace, and every way into its pods. */
+  async mayEnterPods(user: string): Promise<void> {
+    await this.apply({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'ways-in' },
+      rules: [allWaysIn],
+    });
+    await this.kubectl('create', 'rolebinding', `edit-${user}`, '--clusterrole=edit', `--user=${user}`);
+    await this.kubectl('create', 'rolebinding', `ways-in-${user}`, '--role=ways-in', `--user=${user}`);
   }
 
   urlOf(kind: string, name = ''): string {

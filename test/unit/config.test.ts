@@ -21,6 +21,7 @@ describe('configuration', () => {
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
       identity: `drawbridge-${process.pid}`,
+      breakGlassGroup: undefined,
       logLevel: 'info',
       logFormat: 'json',
     });

@@ -1,8 +1,7 @@
 import { execAccessRequests } from '../../api/access/exec-access-request.ts';
-import { planHashAnnotation, requestLabel } from '../../api/access/names.ts';
+import { childNameSuffix, planHashAnnotation, requestLabel } from '../../api/access/names.ts';
 import { podAccessRequests } from '../../api/access/pod-access-request.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
-import { CHILD_NAME_SUFFIX } from '../builders/child-names.ts';
 import type { ChildView, MadeFor } from './views.ts';
 
 const requestResources = [podAccessRequests, execAccessRequests];
@@ -15,7 +14,7 @@ export function madeFor({ metadata }: KubeObject): MadeFor | undefined {
   const uid = metadata.labels?.[requestLabel];
   if (!uid || metadata.annotations?.[planHashAnnotation] === undefined) return undefined;
   const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
-  if (!controller) return metadata.name.endsWith(`-${uid.slice(0, 8)}${CHILD_NAME_SUFFIX}`) ? { uid } : undefined;
+  if (!controller) return metadata.name.endsWith(`-${uid.slice(0, 8)}${childNameSuffix}`) ? { uid } : undefined;
   const { apiVersion, kind, name } = controller;
   const isRequest = requestResources.some((one) => one.kind === kind && apiVersionOf(one) === apiVersion);
   return isRequest && controller.uid === uid ? { uid, owner: { kind, name } } : undefined;

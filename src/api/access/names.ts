@@ -10,6 +10,9 @@ export const requestLabel = 'access.drawbridge.dev/request';
 /** On every child: the hash of the plan that it was created from. */
 export const planHashAnnotation = 'access.drawbridge.dev/plan-hash';
 
+/** What the names of all children end in; the webhook that guards access pods is told of no other pod. */
+export const childNameSuffix = '-access';
+
 /** On every child: proves that we made it. */
 export const macAnnotation = 'access.drawbridge.dev/mac';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { connectReview, paths, World } from './support.ts';
+import { connectReview, debugReview, paths, World } from './support.ts';
 
 describe('watching pod entries', () => {
   let world: World;
@@ -12,6 +12,7 @@ describe('watching pod entries', () => {
     assert.equal(response.allowed, true);
     assert.deepEqual(world.entries, [
       {
+        type: 'Normal',
         reason: 'PodExec',
         namespace: 'payments',
         pod: 'web-0',
@@ -34,6 +35,62 @@ describe('watching pod entries', () => {
     assert.match(world.entries[0]?.note ?? '', /attached to the default container \(no terminal\)/);
     assert.equal(world.lines[0]?.event, 'attach');
     assert.equal(world.lines[0]?.interactive, false);
+  });
+
+  it('tells of all five ways in, with the pod and its uid, and nothing of ports, paths or commands', async () => {
+    world.pod = { uid: 'p-1', ours: false, grants: [] };
+    const ways: [Record<string, unknown>, string, string][] = [
+      [connectReview('exec'), 'exec', 'ran a command in container app (an interactive session)'],
+      [connectReview('attach'), 'attach', 'attached to container app (an interactive session)'],
+      [connectReview('portforward', { object: { ports: [4711] } }), 'portforward', 'forwarded ports to the pod'],
+      [
+        connectReview('proxy', { name: 'https:web-0:4711', object: { path: '/hunter2' } }),
+        'proxy',
+        'sent an HTTP request to the pod',
+      ],
+      [
+        debugReview(),
+        'ephemeralcontainers',
+        'added an ephemeral container to the pod: debugger (an interactive session)',
+      ],
+    ];
+    for (const [review, event, note] of ways) {
+      assert.equal((await world.review(paths.watchPod, review)).allowed, true);
+      const line = world.lines.at(-1);
+      assert.deepEqual([line?.event, line?.pod, line?.what.uid], [event, 'web-0', 'p-1']);
+      assert.deepEqual(line?.who, { user: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] });
+      assert.equal(world.entries.at(-1)?.pod, 'web-0');
+      assert.ok(world.entries.at(-1)?.note.startsWith(`alice ${note}`), world.entries.at(-1)?.note);
+    }
+    assert.equal(world.lines.length, ways.length);
+    assert.equal(world.lines.at(-1)?.container, 'debugger');
+    assert.doesNotMatch(JSON.stringify(world.lines) + JSON.stringify(world.entries), /hunter2|4711\/|4711\]/);
+  });
+
+  for (const [name, pod] of [
+    ['web-0', 'web-0'],
+    ['web-0:8080', 'web-0'],
+    ['http:web-0:8080', 'web-0'],
+    [':web-0:', 'web-0'],
+  ] as const) {
+    it(`knows the pod of a proxy call to ${name}`, async () => {
+      await world.review(paths.watchPod, connectReview('proxy', { name }));
+      assert.equal(world.lines[0]?.pod, pod);
+    });
+  }
+
+  it('names the request whose grant the caller uses', async () => {
+    const subjects = [{ kind: 'Group', name: 'devs' }] as const;
+    world.pod = {
+      uid: 'p-1',
+      ours: false,
+      grants: [
+        { request: 'other', subjects: [{ kind: 'User', name: 'bob' }] },
+        { request: 'look', subjects: [...subjects] },
+      ],
+    };
+    await world.review(paths.watchPod, connectReview('exec'));
+    assert.equal(world.lines[0]?.request, 'look');
   });
 
   it('writes no Event on dry run', async () => {

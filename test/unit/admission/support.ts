@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import supertest from 'supertest';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
-import type { AdmissionPorts, Outcome, PodEntry } from '../../../src/admission/ports.ts';
+import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
 import type { Stamp, StampSeal } from '../../../src/api/access/requester.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
@@ -17,6 +17,7 @@ export const paths = {
   podTemplate: '/validate-crds-wizardofoz-co-v1alpha1-podaccesstemplate',
   execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
   watchPod: '/watch-v1-pod',
+  guardPod: '/enforce-v1-pod',
 } as const;
 
 export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] };
@@ -37,6 +38,9 @@ export class World {
   seal: StampSeal | undefined = seal;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
+  /** What is known of the pod that is entered. */
+  pod: EnteredPod | undefined;
+
   readonly ports: { -readonly [P in keyof AdmissionPorts]: AdmissionPorts[P] } = {
     templateState: (kind, namespace, name) => {
       this.asked.push(`${kind} ${namespace}/${name}`);
@@ -50,6 +54,9 @@ export class World {
       this.sealed.push(stamp);
       return this.seal;
     },
+    knownPod: () => this.pod,
+    enteredPod: () => Promise.resolve(this.pod),
+    breakGlassGroup: 'firefighters',
     podEntered: (entry) => this.entries.push(entry),
     answered: (outcome) => this.outcomes.push(outcome),
     journal: {
@@ -151,10 +158,17 @@ const kinds: Record<string, string> = {
   execaccesstemplates: 'ExecAccessTemplate',
 };
 
-/** What `kubectl exec` or `attach` makes the apiserver ask. */
-export function connectReview(subResource: 'exec' | 'attach', fields: Record<string, unknown> = {}) {
+const optionKinds = {
+  exec: 'PodExecOptions',
+  attach: 'PodAttachOptions',
+  portforward: 'PodPortForwardOptions',
+  proxy: 'PodProxyOptions',
+} as const;
+
+/** What `kubectl exec`, `attach`, `port-forward` or a call through the proxy makes the apiserver ask. */
+export function connectReview(subResource: keyof typeof optionKinds, fields: Record<string, unknown> = {}) {
   const gvr = { group: '', version: 'v1', resource: 'pods' };
-  const kind = { group: '', version: 'v1', kind: subResource === 'exec' ? 'PodExecOptions' : 'PodAttachOptions' };
+  const kind = { group: '', version: 'v1', kind: optionKinds[subResource] };
   return {
     ...reviewOf('pods', 'CONNECT'),
     kind,
@@ -173,6 +187,24 @@ export function connectReview(subResource: 'exec' | 'attach', fields: Record<str
       container: 'app',
       command: ['sh', '-c', 'echo hunter2'],
     },
+    ...fields,
+  };
+}
+
+/** What `kubectl debug` makes the apiserver ask. */
+export function debugReview(fields: Record<string, unknown> = {}) {
+  const metadata = { name: 'web-0', namespace: 'payments', uid: 'p-1' };
+  const spec = { containers: [{ name: 'app', image: 'web' }] };
+  const old = { name: 'earlier', image: 'busybox' };
+  const added = { name: 'debugger', image: 'busybox', stdin: true, tty: true, command: ['echo', 'hunter2'] };
+  return {
+    ...connectReview('exec'),
+    kind: { group: '', version: 'v1', kind: 'Pod' },
+    operation: 'UPDATE',
+    subResource: 'ephemeralcontainers',
+    requestSubResource: 'ephemeralcontainers',
+    oldObject: { metadata, spec: { ...spec, ephemeralContainers: [old] } },
+    object: { metadata, spec: { ...spec, ephemeralContainers: [old, added] } },
     ...fields,
   };
 }

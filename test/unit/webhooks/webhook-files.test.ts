@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { evaluate } from '@marcbachmann/cel-js';
 import { parse, parseAllDocuments } from 'yaml';
 import { routes } from '../../../src/admission/routes.ts';
 import { webhookFiles } from '../../../webhooks/webhook-files.ts';
@@ -13,6 +14,7 @@ interface Webhook {
   matchPolicy: string;
   timeoutSeconds: number;
   objectSelector?: unknown;
+  matchConditions?: { expression: string }[];
   clientConfig: { service: { path: string } };
   rules: { operations: string[]; resources: string[] }[];
 }
@@ -27,6 +29,9 @@ const configurations: Configuration[] = [...webhookFiles().values()].flatMap((te
   parseAllDocuments(text).map((document) => document.toJS()),
 );
 const webhooks = configurations.flatMap((configuration) => configuration.webhooks);
+
+const connects = ({ rules }: Webhook): boolean => rules.some((rule) => rule.operations.includes('CONNECT'));
+const selectsOnConnect = (webhook: Webhook): boolean => connects(webhook) && webhook.objectSelector !== undefined;
 
 describe('webhook manifests', () => {
   it('are what the generator makes of the routes; `node --import tsx webhooks/generate.ts` brings them up to date', () => {
@@ -49,10 +54,10 @@ describe('webhook manifests', () => {
   });
 
   it('fail closed, except where they only watch or access is given back', () => {
-    for (const { name, failurePolicy, matchPolicy, timeoutSeconds, rules } of webhooks) {
-      const opensNothing = rules.every(({ operations }) =>
-        operations.every((each) => each === 'CONNECT' || each === 'DELETE'),
-      );
+    for (const { name, failurePolicy, matchPolicy, timeoutSeconds, rules, clientConfig } of webhooks) {
+      const opensNothing =
+        clientConfig.service.path === '/watch-v1-pod' ||
+        rules.every(({ operations }) => operations.every((each) => each === 'DELETE'));
       assert.equal(failurePolicy, opensNothing ? 'Ignore' : 'Fail', name);
       assert.equal(matchPolicy, 'Equivalent');
       assert.equal(timeoutSeconds, 3);
@@ -60,10 +65,41 @@ describe('webhook manifests', () => {
   });
 
   it('have no object selector on CONNECT, where it would match nothing', () => {
-    for (const { name, rules, objectSelector } of webhooks) {
-      if (rules.some((rule) => rule.operations.includes('CONNECT'))) assert.equal(objectSelector, undefined, name);
-    }
+    const stored = readdirSync(join(root, 'webhooks'))
+      .filter((name) => name.endsWith('.yaml'))
+      .flatMap((name) => parseAllDocuments(readFileSync(join(root, 'webhooks', name), 'utf8')))
+      .flatMap((document) => (document.toJS() as Configuration).webhooks);
+    assert.ok(stored.some((webhook) => connects(webhook)));
+    assert.deepEqual(stored.filter(selectsOnConnect), []);
+    const planted = stored.map((webhook) => ({ ...webhook, objectSelector: { matchLabels: { a: 'b' } } }));
+    assert.equal(planted.filter(selectsOnConnect).length, stored.filter(connects).length);
   });
+
+  const named = (name: string, namespace = 'payments') => ({ request: { name, namespace } });
+  const entered: [string, object, 'watch' | 'enforce'][] = [
+    ['an access pod', named('debug-1a2b3c4d-access'), 'enforce'],
+    ['a port of an access pod', named('debug-1a2b3c4d-access:8080'), 'enforce'],
+    ['an access pod by scheme and port', named('https:debug-1a2b3c4d-access:8080'), 'enforce'],
+    ['an access pod by an empty scheme and port', named(':debug-1a2b3c4d-access:'), 'enforce'],
+    ['a pod of a workload', named('payments-6c4f9-abcde'), 'watch'],
+    ['a pod with the ending in the middle', named('debug-access-0'), 'watch'],
+    ['a port with such a name', named('web-0:web-access'), 'watch'],
+    ['a pod of kube-system', named('debug-1a2b3c4d-access', 'kube-system'), 'watch'],
+    ['a pod of ours', named('debug-1a2b3c4d-access', 'drawbridge-system'), 'watch'],
+  ];
+  for (const [what, activation, expected] of entered) {
+    it(`tell one webhook of those who enter ${what}: ${expected}`, () => {
+      const told = webhooks
+        .filter(connects)
+        .filter(({ matchConditions }) =>
+          (matchConditions ?? []).every(({ expression }) => evaluate(expression, { ...activation })),
+        );
+      assert.deepEqual(
+        told.map(({ clientConfig }) => clientConfig.service.path),
+        [`/${expected}-v1-pod`],
+      );
+    });
+  }
 
   it('name subresources one by one', () => {
     const resources = webhooks.flatMap(({ rules }) => rules.flatMap((rule) => rule.resources));
@@ -71,7 +107,9 @@ describe('webhook manifests', () => {
       resources.filter((resource) => resource.includes('*')),
       [],
     );
-    assert.ok(resources.includes('pods/exec') && resources.includes('pods/attach'));
+    for (const way of ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers']) {
+      assert.equal(resources.filter((resource) => resource === `pods/${way}`).length, 2, way);
+    }
   });
 
   it('take their CA from the certificate that certs/ asks for', () => {

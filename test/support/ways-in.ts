@@ -1,0 +1,29 @@
+import type { ApiAnswer } from '../../sandbox/api-call.ts';
+import type { WayIn } from '../../src/audit/record.ts';
+import type { Person } from './person.ts';
+
+type Who = Pick<Person, 'call'>;
+
+/**
+ * The calls by which clients enter a pod. The API server asks the webhooks before it looks for a kubelet or an upgrade of the
+ * connection, so an answer other than 403 or 500 from admission means: let in.
+ */
+export const enter: Readonly<Record<WayIn, (who: Who, namespace: string, pod: string) => Promise<ApiAnswer>>> = {
+  exec: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/exec?command=true&stdout=true`),
+  attach: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/attach?stdout=true`),
+  portforward: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/portforward?ports=4711`),
+  proxy: (who, namespace, pod) => who.call('GET', `${podUrl(namespace, pod)}:4711/proxy/hunter2`),
+  ephemeralcontainers: (who, namespace, pod) =>
+    who.call('PATCH', `${podUrl(namespace, pod)}/ephemeralcontainers`, {
+      spec: { ephemeralContainers: [{ name: 'debugger', image: 'busybox:1.37', command: ['hunter2'] }] },
+    }),
+};
+
+const podUrl = (namespace: string, pod: string): string => `/api/v1/namespaces/${namespace}/pods/${pod}`;
+
+/** A rule for all of them; the ClusterRole `edit` lacks the last one. */
+export const allWaysIn = {
+  apiGroups: [''],
+  resources: ['pods/exec', 'pods/attach', 'pods/portforward', 'pods/proxy', 'pods/ephemeralcontainers'],
+  verbs: ['get', 'create', 'update', 'patch'],
+};

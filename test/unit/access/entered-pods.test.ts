@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { enteredPods } from '../../../src/access/entered-pods.ts';
+import { openAccessStores } from '../../../src/access/stores/access-stores.ts';
+import { planHashAnnotation } from '../../../src/api/access/names.ts';
+import { podAccessRequests } from '../../../src/api/access/pod-access-request.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { pods } from '../../../src/api/resources.ts';
+import { LifeStage, requestName } from './life/life-stage.ts';
+
+const signal = new AbortController().signal;
+const namespace = 'payments';
+
+describe('what is known of a pod that somebody enters', () => {
+  let stage: LifeStage;
+  let pod: KubeObject;
+  beforeEach(async () => {
+    stage = new LifeStage();
+    await stage.start();
+    stage.ask();
+    await stage.clock.advance(10);
+    stage.podBecomesReady();
+    await stage.clock.advance(10);
+    const [, name = ''] = (stage.cluster.names(pods)[0] ?? '').split('/');
+    pod = stage.cluster.find(pods, { namespace, name }) as KubeObject;
+  });
+  afterEach(() => stage.stop());
+
+  const lookUp = () => {
+    const { cluster, signer, clock } = stage;
+    return enteredPods({ stores: openAccessStores(cluster), client: cluster.client, signer, clock });
+  };
+  const entered = () => lookUp().enteredPod(namespace, pod.metadata.name, signal);
+  const opened = () => ({
+    uid: pod.metadata.uid,
+    ours: true,
+    grants: [{ request: 'debug', subjects: [{ kind: 'User', name: 'alice' }] }],
+  });
+
+  it('an access pod is ours, and open to the subjects of its grant', async () => {
+    stage.cluster.calls.length = 0;
+    assert.deepEqual(await entered(), opened());
+    assert.deepEqual(stage.cluster.calls, [], 'no call to the API server');
+    assert.deepEqual(lookUp().knownPod(namespace, pod.metadata.name), opened());
+  });
+
+  it('is read anew when the stores have neither pod nor grant yet', async () => {
+    await stage.stop();
+    const { cluster, signer, clock } = stage;
+    const request = cluster.find(podAccessRequests, requestName) as KubeObject;
+    cluster.drop(pods, { namespace, name: pod.metadata.name });
+    cluster.put(podAccessRequests, { ...request, status: {} });
+    const stores = openAccessStores(cluster);
+    const client = {
+      get: async (resource: typeof pods) => structuredClone(resource === pods ? pod : request),
+    };
+    const found = await enteredPods({ stores, client, signer, clock }).enteredPod(namespace, pod.metadata.name, signal);
+    assert.deepEqual(found, opened());
+    assert.equal(lookUp().knownPod(namespace, pod.metadata.name), undefined);
+  });
+
+  it('stays ours when somebody takes our marks off', async () => {
+    const { labels: _, ownerReferences: __, annotations: ___, ...metadata } = pod.metadata;
+    stage.cluster.put(pods, { ...pod, metadata });
+    assert.deepEqual(await entered(), opened());
+  });
+
+  const closed: [string, () => void][] = [
+    ['after the deadline', () => stage.clock.setWall(stage.clock.now() + 600_000)],
+    ['of a request that was revoked', () => change({ spec: { ...spec(), revoked: true } })],
+    ['under a grant that nobody signed', () => change({ status: { ...status(), grant: forged() } })],
+  ];
+  for (const [title, close] of closed) {
+    it(`${title}, is ours and open to nobody`, async () => {
+      await stage.stop();
+      close();
+      assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
+    });
+  }
+
+  it('of a request that is gone, is ours and open to nobody', async () => {
+    await stage.stop();
+    stage.cluster.drop(podAccessRequests, requestName);
+    assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
+  });
+
+  it('with such a name, but of somebody else, is not ours', async () => {
+    await stage.stop();
+    const metadata = { name: 'shell-access', namespace, uid: 'foreign', annotations: { [planHashAnnotation]: 'x' } };
+    stage.cluster.put(pods, { ...pod, metadata });
+    const found = await lookUp().enteredPod(namespace, 'shell-access', signal);
+    assert.deepEqual(found, { uid: 'foreign', ours: false, grants: [] });
+  });
+
+  it('that took the name of an access pod before it was made, is not ours', async () => {
+    await stage.stop();
+    const request = stage.cluster.find(podAccessRequests, requestName) as KubeObject;
+    stage.cluster.put(podAccessRequests, { ...request, status: { ...status(), children: [] } });
+    const metadata = { name: pod.metadata.name, namespace, uid: 'foreign' };
+    stage.cluster.put(pods, { ...pod, metadata });
+    assert.deepEqual(await entered(), { uid: 'foreign', ours: false, grants: [] });
+  });
+
+  it('that does not exist, is nothing', async () => {
+    assert.equal(await lookUp().enteredPod(namespace, 'no-access', signal), undefined);
+  });
+
+  const request = (): KubeObject => stage.cluster.find(podAccessRequests, requestName) as KubeObject;
+  const spec = (): object => request().spec as object;
+  const status = (): object => request().status as object;
+  const forged = (): object => ({
+    ...(status() as { grant: object }).grant,
+    subjects: [{ kind: 'User', name: 'mallory' }],
+  });
+  const change = (fields: object): void => {
+    stage.cluster.put(podAccessRequests, { ...request(), ...fields });
+  };
+});
