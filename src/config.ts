@@ -18,6 +18,9 @@ export interface Config {
   readonly leaderElect: boolean;
   /** Namespace of the leader lease and of the signing keys. */
   readonly leaseNamespace: string;
+  /** Grants that one user, or one namespace, may have open at once; 0 is no limit. */
+  readonly maxGrantsPerUser: number;
+  readonly maxGrantsPerNamespace: number;
   /** Name of this replica in leases and audit lines. */
   readonly identity: string;
   /** Whoever is in it may enter every access pod; undefined: nobody may. */
@@ -97,6 +100,18 @@ const flags = {
     value: 'NAME',
     help: 'namespace of the leader lease and of the signing keys',
   },
+  'max-grants-per-user': {
+    env: 'DRAWBRIDGE_MAX_GRANTS_PER_USER',
+    fallback: '0',
+    value: 'NUMBER',
+    help: 'grants that one user may have open at once; 0 is no limit',
+  },
+  'max-grants-per-namespace': {
+    env: 'DRAWBRIDGE_MAX_GRANTS_PER_NAMESPACE',
+    fallback: '0',
+    value: 'NUMBER',
+    help: 'the same for one namespace',
+  },
   identity: {
     env: 'DRAWBRIDGE_IDENTITY',
     fallback: undefined,
@@ -161,6 +176,13 @@ export function readConfig(
     }
     return Number(value);
   };
+  const count = (name: FlagName): number => {
+    const value = text(name);
+    if (!/^\d{1,6}$/.test(value)) {
+      throw new UsageError(`--${name} is "${value}"; it must be a number from 0 to 999999, where 0 is no limit`);
+    }
+    return Number(value);
+  };
   const oneOf = <T extends string>(name: FlagName, allowed: readonly T[]): T => {
     const value = text(name);
     const found = allowed.find((candidate) => candidate === value);
@@ -178,6 +200,8 @@ export function readConfig(
     auditLog: text('audit-log'),
     leaderElect: oneOf('leader-elect', ['true', 'false']) === 'true',
     leaseNamespace: text('lease-namespace'),
+    maxGrantsPerUser: count('max-grants-per-user'),
+    maxGrantsPerNamespace: count('max-grants-per-namespace'),
     identity: read('identity') || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
     breakGlassGroup: read('break-glass-group') || undefined,
     logLevel: oneOf('log-level', ['error', 'warn', 'info', 'debug']),

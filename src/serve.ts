@@ -1,5 +1,6 @@
 import { admissionReads } from './access/admission-reads.ts';
 import { enteredPods } from './access/entered-pods.ts';
+import { GrantTally } from './access/life/grant-tally.ts';
 import { KeySecret } from './access/signing/key-secret.ts';
 import { Signer } from './access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from './access/stores/access-stores.ts';
@@ -52,6 +53,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const stores = openAccessStores(cluster);
   const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
   const signer = new Signer(keys);
+  const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
+  const tally = new GrantTally({ stores, limits, clock });
   void keys.run(signal);
   const eventsThrough = (client: Client): EventRecorder =>
     eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: config.identity });
@@ -63,6 +66,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const ports = admissionPorts({
     stores,
     signer,
+    tally,
     client: cluster.client,
     events: podEvents,
     breakGlassGroup: config.breakGlassGroup,
@@ -104,7 +108,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const client: Client = gate ? gate.guard(cluster.client) : cluster.client;
   const requestEvents = eventsThrough(client);
   const loops = controllers({
-    access: { client, signer, stores, journal, events: requestEvents, clock, log, metrics },
+    access: { client, signer, tally, stores, journal, events: requestEvents, clock, log, metrics },
   });
   for (const controller of loops.access) manager.add(controller, gate);
 
@@ -139,6 +143,7 @@ async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>
 interface AdmissionDeps {
   readonly stores: AccessStores;
   readonly signer: Signer;
+  readonly tally: GrantTally;
   readonly client: Client;
   readonly events: EventRecorder;
   readonly breakGlassGroup: string | undefined;
@@ -148,7 +153,7 @@ interface AdmissionDeps {
 }
 
 function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
-  const { stores, signer, client, events, breakGlassGroup, journal, metrics, log } = deps;
+  const { stores, signer, tally, client, events, breakGlassGroup, journal, metrics, log } = deps;
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
     help: 'Time to decide one admission review and to write its audit line.',
@@ -156,7 +161,7 @@ function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
   });
   return {
-    ...admissionReads(stores, client),
+    ...admissionReads(stores, client, tally),
     sealStamp: (stamp) => signer.sealStamp(stamp),
     ...enteredPods({ stores, client, signer, clock }),
     breakGlassGroup,

@@ -2,13 +2,15 @@ import { type KubeObject, keyOf } from '../api/object.ts';
 import type { Client } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
+import type { GrantTally } from './life/grant-tally.ts';
+import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
 import { type AccessStores, projectExecTemplate, projectPodTemplate } from './stores/access-stores.ts';
 import type { TemplateView } from './stores/views.ts';
 import { type TemplateSpec, templateState } from './template/template-state.ts';
 
 /** What the webhooks ask before they judge a request; fits the ports of admission. */
-export function admissionReads(stores: AccessStores, client: Client) {
+export function admissionReads(stores: AccessStores, client: Client, tally: GrantTally) {
   const readers = {
     PodAccessTemplate: templateReader(stores.podTemplates, projectPodTemplate, client),
     ExecAccessTemplate: templateReader(stores.execTemplates, projectExecTemplate, client),
@@ -18,6 +20,7 @@ export function admissionReads(stores: AccessStores, client: Client) {
       readers[kind](namespace, name, signal),
     alreadyHolds: (caller: Caller & Extra, namespace: string, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, signal),
+    limitUses: (account: Account) => tally.uses(account),
   };
 }
 

@@ -15,6 +15,7 @@ import { execAccess } from './exec-access.ts';
 import { Janitor } from './janitor.ts';
 import { Decider } from './life/decider.ts';
 import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
+import type { GrantTally } from './life/grant-tally.ts';
 import { Granter } from './life/granter.ts';
 import { normalLane, RequestReconciler, revocationLane } from './life/request-reconciler.ts';
 import { Revoker } from './life/revoker.ts';
@@ -32,6 +33,7 @@ import type { TemplateSpec } from './template/template-state.ts';
 export interface AccessDeps {
   readonly client: Client;
   readonly signer: Signer;
+  readonly tally: GrantTally;
   readonly stores: AccessStores;
   readonly journal: Journal;
   readonly events: EventRecorder;
@@ -125,7 +127,7 @@ function requestController<Spec extends TemplateSpec>(
   deps: AccessDeps,
   metrics: GrantMetrics,
 ): Controller {
-  const { client, clock, stores, signer } = deps;
+  const { client, clock, stores, signer, tally } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
   const trail = new Trail({ ...deps, metrics, requestResource: kind.requestResource });
@@ -134,7 +136,7 @@ function requestController<Spec extends TemplateSpec>(
   const revoker = new Revoker({ kind, pods, client, applier, trail, clock });
   const granter = new Granter({ kind, pods, applier, revoker, signer, status, trail, clock });
   const stamps = new Stamps({ kind: kind.requestKind, signer, clock });
-  const decider = new Decider({ kind, client, clock, status, trail, stamps, signer });
+  const decider = new Decider({ kind, client, clock, status, trail, stamps, signer, tally });
   metrics.watch(kind.requests);
   const ends = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {

@@ -1,3 +1,4 @@
+import type { Account, LimitUse } from '../access/policy/limits.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../api/access/requester.ts';
@@ -49,6 +50,8 @@ export interface AdmissionPorts {
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
   /** SubjectAccessReview: may this caller `create` `pods/exec` in the namespace anyway? */
   alreadyHolds(caller: Caller & Pick<UserInfo, 'extra'>, namespace: string, signal: AbortSignal): Promise<boolean>;
+  /** Every limit that one more grant would come under, by what is known here. */
+  limitUses(account: Account): readonly LimitUse[];
   /** Signs a stamp; undefined while the keys have not been read. */
   sealStamp(stamp: Stamp): StampSeal | undefined;
   /** From the stores alone, for what only tells; undefined for a pod that they do not have. */

@@ -1,4 +1,6 @@
 import { accessControllers } from '../../src/access/controllers.ts';
+import { GrantTally } from '../../src/access/life/grant-tally.ts';
+import { noLimits } from '../../src/access/policy/limits.ts';
 import { KeySecret } from '../../src/access/signing/key-secret.ts';
 import { Signer } from '../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../src/access/stores/access-stores.ts';
@@ -34,7 +36,9 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   const keys = new KeySecret({ client, namespace: 'drawbridge-system', clock, log });
   await keys.refresh();
   const manager = new Manager({ clock, log });
-  const deps = { client, signer: new Signer(keys), stores, journal, events, clock, log, metrics: createMetrics() };
+  const signer = new Signer(keys);
+  const tally = new GrantTally({ stores, limits: noLimits, clock });
+  const deps = { client, signer, tally, stores, journal, events, clock, log, metrics: createMetrics() };
   for (const controller of accessControllers(deps)) manager.add(controller);
   const stop = new AbortController();
   const ended = manager.run(stop.signal);

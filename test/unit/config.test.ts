@@ -20,6 +20,8 @@ describe('configuration', () => {
       auditLog: '-',
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
+      maxGrantsPerUser: 0,
+      maxGrantsPerNamespace: 0,
       identity: `drawbridge-${process.pid}`,
       breakGlassGroup: undefined,
       logLevel: 'info',

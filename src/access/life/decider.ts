@@ -15,6 +15,7 @@ import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/views.ts';
 import { type TemplateSpec, templateState } from '../template/template-state.ts';
+import type { GrantTally } from './grant-tally.ts';
 import { deniedStatus, grantedStatus } from './request-status.ts';
 import type { Stamps } from './stamps.ts';
 import type { StatusWriter } from './status-writer.ts';
@@ -46,6 +47,7 @@ export class Decider {
   readonly #trail: Trail;
   readonly #stamps: Stamps;
   readonly #signer: Signer;
+  readonly #tally: GrantTally;
 
   constructor(deps: DeciderDeps) {
     this.#kind = deps.kind;
@@ -55,6 +57,7 @@ export class Decider {
     this.#trail = deps.trail;
     this.#stamps = deps.stamps;
     this.#signer = deps.signer;
+    this.#tally = deps.tally;
   }
 
   /** When the request ends, epoch ms: the grant's deadline; without a grant its creation plus what it asked for, 1 h when that cannot be read. */
@@ -85,6 +88,8 @@ export class Decider {
     if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
 
     const grant = this.#grant(request, template, planned.plan, duration.grantedMs);
+    const full = this.#tally.take(request, grant, template.spec.accessConfig.maxGrants);
+    if (full) return this.#deny(request, full, signal);
     const told = { duration: duration.message, notes: planned.plan.notes ?? [] };
     const status = grantedStatus(request, grant, told, this.#clock.now());
     return { kind: 'granted', request: await this.#status.write(request, status, signal), plan: planned.plan };
@@ -159,6 +164,7 @@ export interface DeciderDeps {
   readonly trail: Trail;
   readonly stamps: Stamps;
   readonly signer: Signer;
+  readonly tally: GrantTally;
 }
 
 /** Without the requester that it claims: an audit line must not name somebody who may have nothing to do with it. */

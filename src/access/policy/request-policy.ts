@@ -6,6 +6,7 @@ import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template
 import { quote } from '../../kit/errors.ts';
 import { copyJson, isRecord, own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
+import { type LimitUse, limitViolation } from './limits.ts';
 import type { Check, Violation } from './policy.ts';
 
 /** Who asks, as the API server authenticated them. */
@@ -44,6 +45,8 @@ export interface RequestInput {
   readonly template: TemplateState;
   /** A SubjectAccessReview says that the caller may already do what the template gives; asked only when no group matches. */
   readonly alreadyHolds: boolean;
+  /** At admission, as far as it is known there; the controller counts when it gives the place away. */
+  readonly limits?: readonly LimitUse[];
 }
 
 /** True when the caller is in one of the groups; an empty list allows nobody. */
@@ -161,6 +164,9 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
   };
 };
 
+/** Early, for those who wait for an answer: grants that are being decided elsewhere at this moment do not show yet. */
+const hasRoom: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
+
 const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   if (isSame(own(spec, 'requester'), own(oldSpec, 'requester'))) return undefined;
   return {
@@ -203,6 +209,7 @@ export const createRequestPolicy: readonly Check<RequestInput>[] = [
   requesterIsCaller,
   ...grantPolicy,
   requesterClaimsNothing,
+  hasRoom,
 ];
 
 /**

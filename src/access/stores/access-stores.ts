@@ -60,7 +60,9 @@ export const byUid = 'uid';
 export const byPod = 'pod';
 /** Index of template stores: `targetKey`. */
 export const byTarget = 'target';
-/** Index of the stores of pods and of selectors. */
+/** Index of request stores: the name of the requester. */
+export const byUser = 'user';
+/** Index of the stores of pods, requests and selectors. */
 export const byNamespace = 'namespace';
 /** Index of the stores of what we made: the uid of the request. */
 export const byRequest = 'request';
@@ -140,6 +142,8 @@ function requestSpec(resource: Resource): StoreSpec<RequestView> {
     project: (object) => viewRequest({ ...object, kind: resource.kind }),
     indexes: {
       [byUid]: (request) => [request.uid],
+      [byNamespace]: ({ namespace }) => [namespace],
+      [byUser]: ({ spec }) => (spec.requester ? [spec.requester.username] : []),
       [byTemplate]: ({ namespace, spec }) => [keyOf({ namespace, name: spec.templateName })],
       [byPod]: ({ namespace, grant }) => (grant ? [keyOf({ namespace, name: grant.pod.name })] : []),
     },

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { chooseDuration } from '../../access/policy/duration-choice.ts';
+import type { LimitUse } from '../../access/policy/limits.ts';
 import { firstViolation } from '../../access/policy/policy.ts';
 import {
   createRequestPolicy,
@@ -29,7 +30,7 @@ const templateKinds: Readonly<Record<RequestKind, TemplateKind>> = {
   ExecAccessRequest: 'ExecAccessTemplate',
 };
 
-type Ports = Pick<AdmissionPorts, 'templateState' | 'alreadyHolds'>;
+type Ports = Pick<AdmissionPorts, 'templateState' | 'alreadyHolds' | 'limitUses'>;
 
 /** Validating webhook of the requests: the rule book, early and with an explanation. The controller asks it again before it grants. */
 export function validateRequest(kind: RequestKind, ports: Ports): Handler {
@@ -58,9 +59,10 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   // One call to the apiserver, and only for those whom no group lets in.
   const alreadyHolds =
     template.found && !byGroup && user.username !== '' && (await ports.alreadyHolds(user, namespace, signal));
+  const limits = limitUses(spec, review, template, ports);
   const violation = firstViolation(
     createRequestPolicy,
-    inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds }),
+    inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits }),
   );
   const details = { template: spec.templateName };
   if (violation) return refuse(violation, details);
@@ -100,11 +102,23 @@ function inputOf(
   operation: RequestInput['operation'],
   review: Review,
   spec: RequestSpec,
-  world: Pick<RequestInput, 'template' | 'alreadyHolds'>,
+  world: Pick<RequestInput, 'template' | 'alreadyHolds' | 'limits'>,
 ): RequestInput {
   const { namespace, name, user } = review;
   const caller = { username: user.username, uid: user.uid, groups: user.groups };
   return { operation, kind, namespace, name, templateName: spec.templateName, caller, spec, ...world };
+}
+
+function limitUses(
+  { templateName }: RequestSpec,
+  { namespace, user }: Review,
+  template: TemplateState,
+  ports: Ports,
+): readonly LimitUse[] {
+  if (!template.found) return [];
+  const { uid, spec } = template;
+  const { maxGrants } = spec.accessConfig;
+  return ports.limitUses({ user: user.username, namespace, template: { uid, name: templateName, maxGrants } });
 }
 
 function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {

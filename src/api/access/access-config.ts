@@ -31,6 +31,13 @@ export const accessConfig = Type.Object(
       description: 'The longest that a request gets, as a Go duration. Longer requests are cut to it.',
       default: '24h',
     }),
+    maxGrants: Type.Optional(
+      Type.Integer({
+        description: 'How many grants of this template may be open at once. Unset is no limit.',
+        minimum: 1,
+        maximum: 100_000,
+      }),
+    ),
     accessCommand: Type.String({
       description:
         'The command that requesters are shown once access is open. Placeholders, all of the pod: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }} and {{ index .Metadata.Annotations "key" }}. Nothing else is replaced.',

@@ -72,6 +72,15 @@ describe('validation of requests', () => {
       'MissingIdentity',
     ],
     ['a duration that is none', () => create(stamped({ duration: '1 day' })), 422, 'InvalidDuration'],
+    [
+      'one grant too many',
+      () => {
+        world.limits = [{ scope: 'user', name: 'alice', limit: 1, open: 1, freeAt: '2026-11-21T10:00:00Z' }];
+        return create(stamped());
+      },
+      403,
+      'LimitReached',
+    ],
     ['a spec that is none', () => create(stamped({ templateName: 7 })), 422, 'InvalidSpec'],
     ['no object at all', () => create(null), 422, 'InvalidSpec'],
   ];

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import supertest from 'supertest';
+import type { LimitUse } from '../../../src/access/policy/limits.ts';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
@@ -33,6 +34,7 @@ export class World {
   readonly asked: string[] = [];
   journalWorks = true;
   holds = false;
+  limits: readonly LimitUse[] = [];
   readonly sealed: Stamp[] = [];
   /** Undefined as long as there are no keys. */
   seal: StampSeal | undefined = seal;
@@ -50,6 +52,7 @@ export class World {
       this.asked.push(`holds ${caller.username} ${namespace}`);
       return Promise.resolve(this.holds);
     },
+    limitUses: () => this.limits,
     sealStamp: (stamp) => {
       this.sealed.push(stamp);
       return this.seal;

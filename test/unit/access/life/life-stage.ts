@@ -1,4 +1,6 @@
 import { accessControllers } from '../../../../src/access/controllers.ts';
+import { GrantTally } from '../../../../src/access/life/grant-tally.ts';
+import { type Limits, noLimits } from '../../../../src/access/policy/limits.ts';
 import type { SigningKeys } from '../../../../src/access/signing/mac.ts';
 import { Signer } from '../../../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
@@ -33,6 +35,7 @@ export class LifeStage {
   readonly lines: AuditRecord[] = [];
   readonly events: RecordedEvent[] = [];
   metrics = createMetrics();
+  limits: Limits = noLimits;
   #stop = new AbortController();
   #run: Promise<void> = Promise.resolve();
 
@@ -59,10 +62,12 @@ export class LifeStage {
     const { clock, cluster, lines, events, metrics } = this;
     this.#stop = new AbortController();
     const manager = new Manager({ clock, log: noLog, random: () => 0 });
+    const stores = openAccessStores(cluster);
     const loops = accessControllers({
       client: cluster.client,
       signer: this.signer,
-      stores: openAccessStores(cluster),
+      tally: new GrantTally({ stores, limits: this.limits, clock }),
+      stores,
       journal: {
         available: true,
         append: async (record) => {
