@@ -49,8 +49,8 @@ manifests: node_modules ## writes what is generated from the sources: CRDs and w
 
 .PHONY: verify
 verify: node_modules ## fails when a generated file is not what the sources say
-	@before=$$(cat charts/drawbridge/crds/* webhooks/*.yaml | sha256sum); $(MAKE) manifests >/dev/null; \
-	  after=$$(cat charts/drawbridge/crds/* webhooks/*.yaml | sha256sum); \
+	@before=$$(cat charts/drawbridge/crds/* charts/drawbridge/files/*/* webhooks/*.yaml | sha256sum); $(MAKE) manifests >/dev/null; \
+	  after=$$(cat charts/drawbridge/crds/* charts/drawbridge/files/*/* webhooks/*.yaml | sha256sum); \
 	  [ "$$before" = "$$after" ] || { echo 'generated files were out of date; make manifests has written them, commit them' >&2; exit 1; }
 
 .PHONY: build
