@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments, stringify } from 'yaml';
+import { Helm, type Manifest } from './chart/helm.ts';
 import { issue } from './pki.ts';
 import type { PlaneClient } from './plane-client.ts';
 
@@ -30,8 +31,9 @@ export interface Installation {
 export async function install(plane: PlaneClient, port: number): Promise<Installation> {
   await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/crds')]);
   await plane.kubectl(['apply', '-f', '-'], { input: stringify(systemNamespace) });
-  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/templates/rbac.yaml'), '-f', '-'], {
-    input: stringify(serviceTo(port)),
+  const rights = await rightsOfTheChart(plane);
+  await plane.kubectl(['apply', '-f', '-'], {
+    input: [...rights, serviceTo(port)].map((manifest) => stringify(manifest)).join('---\n'),
   });
   await plane.kubectl(['apply', '-f', '-'], { input: await webhookManifests(plane, port) });
   return {
@@ -45,6 +47,12 @@ export async function install(plane: PlaneClient, port: number): Promise<Install
     ]),
     ...(await servingCertificate(plane)),
   };
+}
+
+/** The chart's, so that every test runs with the rights that users get. */
+function rightsOfTheChart(plane: PlaneClient): Promise<Manifest[]> {
+  const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
+  return helm.template(namespace, {}, '--show-only', 'templates/rbac.yaml');
 }
 
 const systemNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };

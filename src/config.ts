@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { parseGoDuration } from './kit/go-duration.ts';
 
 /** Everything that can be set from outside, read once at start and frozen. */
 export interface Config {
@@ -27,6 +28,8 @@ export interface Config {
   readonly breakGlassGroup: string | undefined;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
+  /** `revoke-all` gives up after this long. */
+  readonly timeoutMs: number;
 }
 
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
@@ -131,6 +134,12 @@ const flags = {
     help: 'operational log, on standard error',
   },
   'log-format': { env: 'DRAWBRIDGE_LOG_FORMAT', fallback: 'json', value: 'json|text', help: 'its form' },
+  timeout: {
+    env: 'DRAWBRIDGE_TIMEOUT',
+    fallback: '4m',
+    value: 'DURATION',
+    help: 'revoke-all gives up after this long',
+  },
 } as const satisfies Record<string, Flag>;
 
 type FlagName = keyof typeof flags;
@@ -144,8 +153,10 @@ export function usage(): string {
   });
   return [
     'Usage: drawbridge serve [flags]',
+    '       drawbridge revoke-all [--kubeconfig=FILE] [--timeout=DURATION]',
     '',
     'Opens access to Kubernetes workloads for a while and closes it on time.',
+    'revoke-all deletes every request and waits until a running server has closed what they opened.',
     '',
     'Flags (each may also come from the environment variable in brackets; the flag wins):',
     ...rows,
@@ -189,6 +200,11 @@ export function readConfig(
     if (found === undefined) throw new UsageError(`--${name} is "${value}"; it must be one of ${allowed.join(', ')}`);
     return found;
   };
+  const duration = (name: FlagName): number => {
+    const parsed = parseGoDuration(text(name));
+    if ('error' in parsed) throw new UsageError(`--${name}: ${parsed.error}`);
+    return Number(parsed.ns / 1_000_000n);
+  };
   return Object.freeze({
     kubeconfig: readKubeconfig(given.kubeconfig, env[flags.kubeconfig.env]),
     port: port('port'),
@@ -206,6 +222,7 @@ export function readConfig(
     breakGlassGroup: read('break-glass-group') || undefined,
     logLevel: oneOf('log-level', ['error', 'warn', 'info', 'debug']),
     logFormat: oneOf('log-format', ['json', 'text']),
+    timeoutMs: duration('timeout'),
   });
 }
 

@@ -1,6 +1,10 @@
 import pkg from '../package.json' with { type: 'json' };
+import { revokeAll } from './cli/revoke-all.ts';
 import { type Config, readConfig, UsageError, usage } from './config.ts';
+import { stayAlive, systemClock } from './kit/clock.ts';
 import { CodedError, describe } from './kit/errors.ts';
+import { ambientCredentials } from './kube/kubeconfig.ts';
+import { openCluster } from './kube/open-cluster.ts';
 import { serve } from './serve.ts';
 
 /** Exit codes: 0 ended as told, 1 failed, 2 cannot start as asked (a flag, a file). */
@@ -17,14 +21,34 @@ const setupCodes = new Set([
   'PortUnavailable',
 ]);
 
+const commands: ReadonlyMap<string, Command> = new Map([
+  ['serve', serve],
+  ['revoke-all', revokeAllOfCluster],
+]);
+
+async function revokeAllOfCluster({ kubeconfig, timeoutMs }: Config, signal: AbortSignal): Promise<void> {
+  const cluster = openCluster(await ambientCredentials(kubeconfig), { clock: systemClock });
+  const letGo = stayAlive();
+  try {
+    const options = { client: cluster.client, clock: systemClock, timeoutMs, signal };
+    await revokeAll({ ...options, say: (line) => say(`${line}\n`) });
+  } finally {
+    letGo();
+    await cluster.close();
+  }
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const [command, ...flags] = args;
   if (args.includes('--help') || command === 'help') return say(usage());
   if (args.includes('--version') || command === 'version') return say(`drawbridge ${pkg.version}\n`);
   try {
-    if (command !== 'serve')
-      throw new UsageError(`unknown command "${command ?? ''}"; there is drawbridge serve (see drawbridge --help)`);
-    await run(readConfig(flags));
+    const work = commands.get(command ?? '');
+    if (!work) {
+      const known = [...commands.keys()].map((name) => `drawbridge ${name}`).join(' and ');
+      throw new UsageError(`unknown command "${command ?? ''}"; there is ${known} (see drawbridge --help)`);
+    }
+    await untilStopped(work, readConfig(flags));
     return 0;
   } catch (error) {
     process.stderr.write(`drawbridge: ${describe(error)}\n`);
@@ -33,8 +57,10 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Serves until SIGTERM or SIGINT; a second signal ends the process at once. */
-async function run(config: Config): Promise<void> {
+type Command = (config: Config, signal: AbortSignal) => Promise<void>;
+
+/** Works until it is done or told to stop, by SIGTERM or SIGINT; a second signal ends the process at once. */
+async function untilStopped(work: Command, config: Config): Promise<void> {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {
@@ -42,7 +68,7 @@ async function run(config: Config): Promise<void> {
       process.once(signal, () => process.exit(FAILED));
     });
   }
-  await serve(config, stop.signal);
+  await work(config, stop.signal);
 }
 
 function say(text: string): number {

@@ -33,6 +33,12 @@ export const systemClock: Clock = {
   },
 };
 
+/** Keeps a process alive that only waits: none of the clock's timers does. */
+export function stayAlive(): Cancel {
+  const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
+  return () => clearInterval(timer);
+}
+
 /** `2026-11-21T09:30:00Z`: RFC 3339 in UTC with whole seconds (rounded down), the form of metav1.Time. */
 export function formatTime(instantMs: number): string {
   return `${new Date(Math.floor(instantMs / 1000) * 1000).toISOString().slice(0, 19)}Z`;

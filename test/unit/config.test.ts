@@ -26,6 +26,7 @@ describe('configuration', () => {
       breakGlassGroup: undefined,
       logLevel: 'info',
       logFormat: 'json',
+      timeoutMs: 240_000,
     });
   });
 
@@ -74,6 +75,7 @@ describe('configuration', () => {
     { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
     { args: ['stray'], message: /stray.*; see drawbridge --help$/ },
     { args: ['--port'], message: /--port.*; see drawbridge --help$/ },
+    { args: ['--timeout=soon'], message: /^--timeout: "soon" is not a duration/ },
     { env: { DRAWBRIDGE_METRICS_PORT: 'x' }, message: /^--metrics-port is "x"/ },
   ];
   for (const { args = [], env = {}, message } of mistakes) {

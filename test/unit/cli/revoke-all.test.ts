@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import type { KubeObject, Resource } from '../../../src/api/object.ts';
+import { type RevokeAllOptions, revokeAll } from '../../../src/cli/revoke-all.ts';
+import type { Client, DeleteOptions, ListOptions } from '../../../src/kube/client.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const request = (name: string): KubeObject => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessRequest',
+  metadata: { name, namespace: 'payments', uid: `uid-${name}` },
+});
+
+describe('revoke-all', () => {
+  let clock: SimulatedClock;
+  let stored: Map<string, KubeObject[]>;
+  let deleted: string[];
+  let said: string[];
+  let lists: ListOptions[];
+  let fault: Error | undefined;
+
+  beforeEach(() => {
+    clock = new SimulatedClock();
+    stored = new Map();
+    deleted = [];
+    said = [];
+    lists = [];
+    fault = undefined;
+  });
+
+  /** What a server does is up to the test: a deleted request stays until it takes it away. */
+  const client = {
+    list: (resource: Resource, options: ListOptions) => {
+      lists.push(options);
+      if (fault) return Promise.reject(fault);
+      const items = stored.get(resource.plural);
+      if (!items) return Promise.reject(new ApiError(404, 'NotFound', 'no such kind'));
+      return Promise.resolve({ items: [...items], resourceVersion: '1' });
+    },
+    delete: (_resource: Resource, { name }: { name: string }, { uid }: DeleteOptions) => {
+      deleted.push(`${name} ${uid}`);
+      for (const object of stored.get('podaccessrequests') ?? []) {
+        if (object.metadata.name === name) object.metadata.deletionTimestamp = '2026-11-21T09:00:00Z';
+      }
+      return Promise.resolve(true);
+    },
+  } as Pick<Client, 'list' | 'delete'> as Client;
+
+  const start = (options: Partial<RevokeAllOptions> = {}) => {
+    const outcome = { done: false, error: undefined as Error | undefined };
+    const { signal } = new AbortController();
+    const running = revokeAll({
+      client,
+      clock,
+      timeoutMs: 60_000,
+      say: (line) => said.push(line),
+      signal,
+      ...options,
+    }).then(
+      () => {
+        outcome.done = true;
+      },
+      (error: Error) => {
+        outcome.error = error;
+      },
+    );
+    return { outcome, running };
+  };
+
+  it('deletes each request once, by its uid, and waits until the server has let go of it', async () => {
+    stored.set('podaccessrequests', [request('a'), request('b')]);
+    const { outcome } = start();
+    await clock.advance(20_000);
+    assert.deepEqual(deleted, ['a uid-a', 'b uid-b']);
+    assert.equal(outcome.done, false);
+    stored.set('podaccessrequests', []);
+    await clock.advance(4000);
+    assert.equal(outcome.done, true);
+    assert.deepEqual(said, [
+      '2 requests and 0 objects made for them are left: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 requests and 0 objects made for them are left: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 requests and 0 objects made for them are left: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      'nothing is open',
+    ]);
+  });
+
+  it('looks for 3 s whether it stays that way, and takes what comes in between', async () => {
+    stored.set('podaccessrequests', []);
+    const { outcome } = start();
+    await clock.advance(2000);
+    stored.set('podaccessrequests', [request('late')]);
+    await clock.advance(1000);
+    stored.set('podaccessrequests', []);
+    await clock.advance(2500);
+    assert.deepEqual([deleted, outcome.done], [['late uid-late'], false]);
+    await clock.advance(1000);
+    assert.equal(outcome.done, true);
+  });
+
+  it('waits for what was made for requests as well, found by its label', async () => {
+    stored.set('rolebindings', [{ ...request('orphan'), kind: 'RoleBinding' }]);
+    const { outcome } = start();
+    await clock.advance(10_000);
+    assert.equal(outcome.done, false);
+    assert.match(said[0] ?? '', /^0 requests and 1 objects .*: RoleBinding payments\/orphan$/);
+    assert.deepEqual(
+      [...new Set(lists.map(({ labelSelector }) => labelSelector))],
+      [undefined, 'access.drawbridge.dev/request'],
+    );
+  });
+
+  it('does not take an API that does not answer for one that is empty', async () => {
+    fault = new ApiError(503, 'ServiceUnavailable', 'etcd is away');
+    const { outcome } = start();
+    await clock.advance(10_000);
+    assert.deepEqual([outcome.done, said[0]], [false, 'trying again: etcd is away']);
+    fault = undefined;
+    await clock.advance(4000);
+    assert.equal(outcome.done, true);
+  });
+
+  it('gives up after its time, and says what is left and what is needed', async () => {
+    stored.set('podaccessrequests', [request('stuck')]);
+    const { outcome } = start({ timeoutMs: 5000 });
+    await clock.advance(6000);
+    assert.match(
+      outcome.error?.message ?? '',
+      /^1 requests .*payments\/stuck after 5 s; the server has to be running to revoke it$/,
+    );
+  });
+});

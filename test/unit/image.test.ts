@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const lines = readFileSync(join(root, 'Dockerfile'), 'utf8')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'));
+const last = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')));
+const argumentOf = (instruction: string): string =>
+  last.find((line) => line.startsWith(`${instruction} `))?.slice(instruction.length + 1) ?? '';
+
+describe('the image', () => {
+  it('is built without running what packages bring along', () =>
+    assert.ok(lines.includes('RUN npm ci --ignore-scripts')));
+
+  it('has no shell and does not run as root', () => {
+    assert.match(argumentOf('FROM'), /^gcr\.io\/distroless\/nodejs\d+-\w+:nonroot$/);
+    assert.equal(argumentOf('USER'), '65532:65532');
+    assert.ok(!last.some((line) => line.startsWith('RUN ')));
+  });
+
+  it('holds one file, which runs where there is nothing else', function () {
+    this.timeout(20_000);
+    const [from, source = '', target = ''] = argumentOf('COPY').split(' ');
+    assert.deepEqual([from, basename(source)], ['--from=build', 'drawbridge.js']);
+    const [node, program] = JSON.parse(argumentOf('ENTRYPOINT')) as string[];
+    assert.deepEqual([node, program], ['/nodejs/bin/node', target]);
+
+    const bundle = join(root, 'dist/drawbridge.js');
+    if (!existsSync(bundle)) throw new Error(`${bundle} is missing: run npm run build`);
+    const folder = mkdtempSync(join(tmpdir(), 'drawbridge-image-'));
+    try {
+      copyFileSync(bundle, join(folder, basename(target)));
+      const ran = spawnSync(process.execPath, [join(folder, basename(target)), '--version'], {
+        cwd: folder,
+        env: {},
+        encoding: 'utf8',
+      });
+      assert.match(ran.stdout, /^drawbridge \d+\.\d+\.\d+\n$/, ran.stderr);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
