@@ -27,9 +27,13 @@ export interface LimitUse {
   readonly freeAt?: string;
 }
 
+/** The first limit that has no room for one more. */
+export const fullLimit = (uses: readonly LimitUse[]): LimitUse | undefined =>
+  uses.find(({ open, limit }) => open >= limit);
+
 /** Whether one more grant fits. */
 export function limitViolation(uses: readonly LimitUse[]): Violation | undefined {
-  const full = uses.find(({ open, limit }) => open >= limit);
+  const full = fullLimit(uses);
   if (!full) return undefined;
   const { scope, name, open, limit, freeAt } = full;
   const until = freeAt === undefined ? '' : `; the next place is free at ${freeAt} or when access is given back`;

@@ -10,12 +10,26 @@ export interface Violation {
   readonly status: 403 | 404 | 422;
 }
 
-/** One rule of a rule book: pure, total, no clock. */
+/** Pure, total, no clock. */
 export type Check<Input> = (input: Input) => Violation | undefined;
 
+/** One rule of a rule book: a check, and what people are told of it whether it objects or not. */
+export interface Rule<Input> {
+  /** What it asks for, a clause: `the caller is logged in`. */
+  readonly wants: string;
+  readonly check: Check<Input>;
+  /** What would make it pass, a clause that tells what to do. */
+  readonly remedy: (input: Input) => string;
+  /** Absent: always. False where what it looks at is not known, so that passing it means nothing. */
+  readonly applies?: (input: Input) => boolean;
+}
+
+/** Rules by their stable names, kebab-case, in the order in which a person should meet them. */
+export type RuleBook<Input> = Readonly<Record<string, Rule<Input>>>;
+
 /** The first rule that objects, in the order of the book. */
-export function firstViolation<Input>(book: readonly Check<Input>[], input: Input): Violation | undefined {
-  for (const check of book) {
+export function firstViolation<Input>(book: RuleBook<Input>, input: Input): Violation | undefined {
+  for (const { check } of Object.values(book)) {
     const violation = check(input);
     if (violation) return violation;
   }

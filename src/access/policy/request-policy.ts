@@ -1,13 +1,12 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { ExecAccessRequestSpec } from '../../api/access/exec-access-request.ts';
 import type { ExecAccessTemplateSpec } from '../../api/access/exec-access-template.ts';
 import type { PodAccessRequestSpec } from '../../api/access/pod-access-request.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
 import { quote } from '../../kit/errors.ts';
-import { copyJson, isRecord, own } from '../../kit/json-value.ts';
+import { own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
-import { type LimitUse, limitViolation } from './limits.ts';
-import type { Check, Violation } from './policy.ts';
+import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
+import type { Check, RuleBook } from './policy.ts';
 
 /** Who asks, as the API server authenticated them. */
 export interface Caller {
@@ -167,89 +166,80 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
 /** Early, for those who wait for an answer: grants that are being decided elsewhere at this moment do not show yet. */
 const hasRoom: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
-const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
-  if (isSame(own(spec, 'requester'), own(oldSpec, 'requester'))) return undefined;
-  return {
-    code: 'RequesterImmutable',
-    message: 'spec.requester tells who created the request and cannot change; create a request of your own instead',
-    field: 'spec.requester',
-    status: 403,
-  };
-};
-
-/** Giving access back is the only change, and there is no way back from it. Unset means false. */
-const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
-  const [before, now] = [own(oldSpec, 'revoked'), own(spec, 'revoked')];
-  return before === true && now !== true ? specImmutable('revoked', before, now) : undefined;
-};
-
-const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
-  const fields = new Set([...Object.keys(oldSpec ?? {}), ...Object.keys(spec)]);
-  for (const field of fields) {
-    const before = own(oldSpec, field);
-    const now = own(spec, field);
-    if (field !== 'requester' && field !== 'revoked' && !isSame(before, now)) return specImmutable(field, before, now);
-  }
-  return undefined;
-};
+const knowsTemplate = ({ template }: RequestInput): boolean => template.found;
 
 /** What has to hold at the moment of the grant too, when nothing the webhook saw can be relied on any more. */
-export const grantPolicy: readonly Check<RequestInput>[] = [
-  hasIdentity,
-  templateExists,
-  templateReady,
-  callerIsEligible,
-  durationIsValid,
-  targetPodIsAName,
-  isNotRevoked,
-];
+export const grantPolicy: RuleBook<RequestInput> = {
+  identity: {
+    wants: 'the caller is logged in',
+    check: hasIdentity,
+    remedy: () => 'log in and create the request again',
+  },
+  template: {
+    wants: 'the template exists in the namespace of the request',
+    check: templateExists,
+    remedy: () => 'name a template of this namespace in spec.templateName',
+  },
+  'template-ready': {
+    wants: 'the template is ready',
+    check: templateReady,
+    remedy: ({ template }) =>
+      template.found && template.failing
+        ? `wait until condition ${template.failing.type} of the template is True`
+        : 'wait until the template is ready',
+    applies: knowsTemplate,
+  },
+  eligible: {
+    wants: 'the caller is in an allowed group, or may exec into pods of the namespace anyway',
+    check: callerIsEligible,
+    remedy: ({ template }) =>
+      template.found ? `join one of ${list(template.spec.accessConfig.allowedGroups)}` : 'name a template that exists',
+    applies: knowsTemplate,
+  },
+  duration: {
+    wants: 'the duration can be granted',
+    check: durationIsValid,
+    remedy: () => 'write a Go duration from 1s up, such as 30m, or leave spec.duration out',
+    applies: knowsTemplate,
+  },
+  'target-pod': {
+    wants: 'the target pod, if one is named, has the name of a pod',
+    check: targetPodIsAName,
+    remedy: () => 'name a running pod of the workload, or leave spec.targetPod out',
+  },
+  'not-revoked': {
+    wants: 'the request is not revoked',
+    check: isNotRevoked,
+    remedy: () => 'leave spec.revoked out',
+  },
+};
+
+const stampRemedy = (): string => 'leave spec.requester out; the mutating webhook of drawbridge has to be installed';
 
 /** The rule book for a new request. */
-export const createRequestPolicy: readonly Check<RequestInput>[] = [
-  requesterIsCaller,
+export const createRequestPolicy: RuleBook<RequestInput> = {
+  requester: { wants: 'spec.requester names the caller', check: requesterIsCaller, remedy: stampRemedy },
   ...grantPolicy,
-  requesterClaimsNothing,
-  hasRoom,
-];
-
-/**
- * The rule book for a changed request: whatever was asked for stays as it was, and whoever may update the request may revoke it.
- * Metadata and status are free.
- */
-export const updateRequestPolicy: readonly Check<RequestInput>[] = [
-  requesterIsUnchanged,
-  staysRevoked,
-  specIsUnchanged,
-];
+  'requester-groups': {
+    wants: 'spec.requester claims no group that the caller is not in',
+    check: requesterClaimsNothing,
+    remedy: stampRemedy,
+  },
+  limits: {
+    wants: 'one more grant stays within the limits of user, template and namespace',
+    check: hasRoom,
+    remedy: ({ limits = [] }) => {
+      const freeAt = fullLimit(limits)?.freeAt;
+      return freeAt === undefined ? 'give access back' : `give access back, or ask again at ${freeAt}`;
+    },
+    applies: knowsTemplate,
+  },
+};
 
 const POD_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 const templateKindOf = (kind: RequestInput['kind']): 'PodAccessTemplate' | 'ExecAccessTemplate' =>
   kind === 'PodAccessRequest' ? 'PodAccessTemplate' : 'ExecAccessTemplate';
-
-function specImmutable(field: string, before: unknown, now: unknown): Violation {
-  return {
-    code: 'SpecImmutable',
-    message:
-      `spec.${shown(field)} was ${brief(before)} and cannot become ${brief(now)}: a request keeps what it asked for; ` +
-      'delete it and create another',
-    field: `spec.${field}`,
-    status: 422,
-  };
-}
-
-/** Equal as JSON: prototypes do not count. What is not JSON is never equal. */
-function isSame(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  const [copyOfA, copyOfB] = [copyJson(a), copyJson(b)];
-  return 'value' in copyOfA && 'value' in copyOfB && isDeepStrictEqual(copyOfA.value, copyOfB.value);
-}
-
-function brief(value: unknown): string {
-  if (value === undefined) return 'unset';
-  if (typeof value === 'string') return quote(value);
-  return isRecord(value) || Array.isArray(value) ? 'another value' : String(value);
-}
 
 const MOST_SHOWN = 20;
 
@@ -259,4 +249,5 @@ function list(names: readonly string[]): string {
   return `[${names.slice(0, MOST_SHOWN).map(shown).join(', ')}${more}]`;
 }
 
-const shown = (name: string): string => (/^[\w@.:/+-]{1,128}$/.test(name) ? name : quote(name));
+/** A name as it is, or quoted where it could break out of the line. */
+export const shown = (name: string): string => (/^[\w@.:/+-]{1,128}$/.test(name) ? name : quote(name));

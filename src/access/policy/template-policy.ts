@@ -6,7 +6,7 @@ import { parseQuantity } from '../../kit/quantity.ts';
 import { parseAccessCommand } from './access-command.ts';
 import { verifyDurations } from './duration-choice.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
-import type { Check, Violation } from './policy.ts';
+import type { Check, RuleBook, Violation } from './policy.ts';
 
 export interface TemplateInput {
   readonly kind: 'PodAccessTemplate' | 'ExecAccessTemplate';
@@ -76,14 +76,39 @@ const quantitiesParse: Check<TemplateInput> = ({ spec }) => {
 };
 
 /** The rule book for a template. */
-export const templatePolicy: readonly Check<TemplateInput>[] = [
-  hasTarget,
-  durationsAreValid,
-  accessCommandIsValid,
-  podSpecHasContainers,
-  patchIsWellFormed,
-  quantitiesParse,
-];
+export const templatePolicy: RuleBook<TemplateInput> = {
+  durations: {
+    wants: 'the durations can be read, and the default is not above the maximum',
+    check: durationsAreValid,
+    remedy: () => 'write Go durations from 1s up, such as 30m, with defaultDuration not above maxDuration',
+  },
+  'access-command': {
+    wants: 'the access command has only the placeholders that are filled in',
+    check: accessCommandIsValid,
+    remedy: () => 'use {{ .Metadata.Name }}, {{ .Metadata.Namespace }} and labels or annotations by index',
+  },
+  target: {
+    wants: 'the template gives access to something',
+    check: hasTarget,
+    remedy: ({ kind }) =>
+      kind === 'PodAccessTemplate' ? 'set controllerTargetRef or podSpec' : 'set controllerTargetRef',
+  },
+  'pod-spec': {
+    wants: 'the podSpec, if there is one, has a container',
+    check: podSpecHasContainers,
+    remedy: () => 'write spec.podSpec as in a Pod',
+  },
+  patch: {
+    wants: 'the patch operations are RFC 6902 over a pod template',
+    check: patchIsWellFormed,
+    remedy: () => 'correct the operation that the refusal names',
+  },
+  quantities: {
+    wants: 'caps and resources are quantities',
+    check: quantitiesParse,
+    remedy: () => 'write quantities such as 500m or 2Gi',
+  },
+};
 
 /** What is allowed and probably not meant, one sentence each, for the author to see. */
 export function templateWarnings({ kind, spec }: TemplateInput): string[] {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { chooseDuration } from '../../access/policy/duration-choice.ts';
+import { explain, explanationLines } from '../../access/policy/explain.ts';
 import type { LimitUse } from '../../access/policy/limits.ts';
 import { firstViolation } from '../../access/policy/policy.ts';
 import {
@@ -7,8 +8,8 @@ import {
   isEligibleByGroup,
   type RequestInput,
   type TemplateState,
-  updateRequestPolicy,
 } from '../../access/policy/request-policy.ts';
+import { updateRequestPolicy } from '../../access/policy/request-update-policy.ts';
 import { type ExecAccessRequestSpec, execAccessRequestKind } from '../../api/access/exec-access-request.ts';
 import { type PodAccessRequestSpec, podAccessRequestKind } from '../../api/access/pod-access-request.ts';
 import { type Read, readBySchema } from '../../api/schema/read.ts';
@@ -60,15 +61,15 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const alreadyHolds =
     template.found && !byGroup && user.username !== '' && (await ports.alreadyHolds(user, namespace, signal));
   const limits = limitUses(spec, review, template, ports);
-  const violation = firstViolation(
-    createRequestPolicy,
-    inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits }),
-  );
+  const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits });
+  const violation = firstViolation(createRequestPolicy, input);
   const details = { template: spec.templateName };
-  if (violation) return refuse(violation, details);
+  // Whoever only tries wants to know what would come of it, and why.
+  const told = review.dryRun ? explanationLines(explain(createRequestPolicy, input)) : [];
+  if (violation) return { ...refuse(violation, details), warnings: told };
   return {
     details: { ...details, message: `eligible ${alreadyHolds ? 'by rights held already' : 'by group'}` },
-    warnings: durationWarnings(spec, template),
+    warnings: [...durationWarnings(spec, template), ...told],
     opensAccess: true,
   };
 }

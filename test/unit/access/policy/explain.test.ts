@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { type Explanation, explain, explanationLines } from '../../../../src/access/policy/explain.ts';
+import { firstViolation, type RuleBook } from '../../../../src/access/policy/policy.ts';
+import { createRequestPolicy, type RequestInput } from '../../../../src/access/policy/request-policy.ts';
+import { updateRequestPolicy } from '../../../../src/access/policy/request-update-policy.ts';
+import { templatePolicy } from '../../../../src/access/policy/template-policy.ts';
+import { readyTemplate } from '../../admission/support.ts';
+
+const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+const input: RequestInput = {
+  operation: 'CREATE',
+  kind: 'PodAccessRequest',
+  namespace: 'payments',
+  name: 'debug',
+  templateName: 'payments-shell',
+  caller: { username: 'alice', uid: '', groups: ['devs'] },
+  spec: { templateName: 'payments-shell', requester },
+  template: readyTemplate(),
+  alreadyHolds: false,
+};
+const told = (over: Partial<RequestInput>): Explanation[] => explain(createRequestPolicy, { ...input, ...over });
+const failing = (over: Partial<RequestInput>): (string | undefined)[][] =>
+  told(over)
+    .filter(({ verdict }) => verdict === 'fail')
+    .map(({ rule, violation, remedy }) => [rule, violation?.code, remedy]);
+
+describe('explaining a policy', () => {
+  it('passes every rule of a request that would be granted', () => {
+    assert.deepEqual(
+      told({}).map(({ rule, verdict, remedy }) => [rule, verdict, remedy]),
+      Object.keys(createRequestPolicy).map((rule) => [rule, 'pass', undefined]),
+    );
+  });
+
+  for (const [title, over, expected] of [
+    [
+      'an outsider',
+      { caller: { ...input.caller, groups: ['qa'] } },
+      [
+        ['eligible', 'NotEligible', 'join one of [devs]'],
+        [
+          'requester-groups',
+          'MissingIdentity',
+          'leave spec.requester out; the mutating webhook of drawbridge has to be installed',
+        ],
+      ],
+    ],
+    [
+      'everything that is wrong at once',
+      {
+        spec: { ...input.spec, duration: 'a while', revoked: true },
+        limits: [{ scope: 'user', name: 'alice', limit: 1, open: 1, freeAt: '2026-11-21T10:00:00Z' }],
+      },
+      [
+        ['duration', 'InvalidDuration', 'write a Go duration from 1s up, such as 30m, or leave spec.duration out'],
+        ['not-revoked', 'AlreadyRevoked', 'leave spec.revoked out'],
+        ['limits', 'LimitReached', 'give access back, or ask again at 2026-11-21T10:00:00Z'],
+      ],
+    ],
+    [
+      'a template that is not ready',
+      {
+        template: readyTemplate({
+          ready: false,
+          failing: { type: 'TargetRefExists', reason: 'NotFound', message: 'Deployment payments is gone' },
+        }),
+      },
+      [['template-ready', 'TemplateNotReady', 'wait until condition TargetRefExists of the template is True']],
+    ],
+  ] as const) {
+    it(`tells of ${title} which rules fail, and what would make them pass`, () => {
+      assert.deepEqual(failing(over), expected);
+    });
+  }
+
+  it('leaves open what depends on a template that is not there', () => {
+    const verdicts = Object.fromEntries(
+      told({ template: { found: false } }).map(({ rule, verdict }) => [rule, verdict]),
+    );
+    assert.deepEqual(verdicts, {
+      requester: 'pass',
+      identity: 'pass',
+      template: 'fail',
+      'template-ready': 'unknown',
+      eligible: 'unknown',
+      duration: 'unknown',
+      'target-pod': 'pass',
+      'not-revoked': 'pass',
+      'requester-groups': 'pass',
+      limits: 'unknown',
+    });
+  });
+
+  it('fails first where the decision does', () => {
+    const caller = { username: '', uid: '', groups: [] };
+    for (const over of [{ caller }, { template: { found: false } }, { alreadyHolds: true }] as const) {
+      const first = told(over).find(({ verdict }) => verdict === 'fail');
+      assert.deepEqual(first?.violation, firstViolation(createRequestPolicy, { ...input, ...over }));
+    }
+  });
+
+  it('has a clause and a remedy for every rule of every book', () => {
+    const update: RequestInput = { ...input, operation: 'UPDATE', oldSpec: input.spec };
+    const template = { kind: 'PodAccessTemplate' as const, namespace: 'a', name: 'b', spec: readySpec() };
+    const clauses = [
+      ...clausesOf(createRequestPolicy, input),
+      ...clausesOf(updateRequestPolicy, update),
+      ...clausesOf(templatePolicy, template),
+    ];
+    for (const clause of clauses) assert.match(clause, /^[a-z][^\n]{5,100}$/);
+  });
+});
+
+describe('the lines of an explanation', () => {
+  it('are one a rule, in plain words', () => {
+    const lines = explanationLines(told({ template: { found: false } }));
+    assert.equal(lines[1], 'pass identity: the caller is logged in');
+    assert.equal(
+      lines[2],
+      'FAIL template: the template exists in the namespace of the request; to pass: name a template of this namespace in spec.templateName',
+    );
+    assert.match(lines[3] ?? '', /^\?\?\?\? template-ready: /);
+  });
+
+  it('are cut to what an API server passes on', () => {
+    const accessConfig = {
+      ...readySpec().accessConfig,
+      allowedGroups: Array.from({ length: 40 }, () => 'g'.repeat(60)),
+    };
+    const template = readyTemplate({ spec: { ...readySpec(), accessConfig } });
+    const lines = explanationLines(told({ template }));
+    assert.ok(lines.every((line) => line.length <= 256));
+    assert.ok(lines.some((line) => line.endsWith('…')));
+  });
+});
+
+function readySpec() {
+  const template = readyTemplate();
+  assert.ok(template.found);
+  return template.spec;
+}
+
+const clausesOf = <Input>(book: RuleBook<Input>, of: Input): string[] =>
+  Object.values(book).flatMap(({ wants, remedy }) => [wants, remedy(of)]);
