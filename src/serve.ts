@@ -14,7 +14,7 @@ import { type OpenJournal, openJournal } from './audit/journal.ts';
 import type { Config } from './config.ts';
 import { controllers } from './controllers.ts';
 import { Manager } from './engine/manager.ts';
-import { systemClock } from './kit/clock.ts';
+import { sleep, systemClock } from './kit/clock.ts';
 import { describe } from './kit/errors.ts';
 import type { Client } from './kube/client.ts';
 import { type EventRecorder, eventRecorder } from './kube/event-recorder.ts';
@@ -28,6 +28,9 @@ import { createLog, type Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
 
 const clock = systemClock;
+
+/** How long the controllers wait for the first attempt to read the signing keys, milliseconds. */
+const keysWaitMs = 1000;
 
 /**
  * The composition root: opens everything, wires it together, serves until `signal` aborts, and closes it in reverse order.
@@ -55,7 +58,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
   const tally = new GrantTally({ stores, limits, clock });
-  void keys.run(signal);
+  const keysTried = keys.start(signal);
   const eventsThrough = (client: Client): EventRecorder =>
     eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: config.identity });
   // Every replica answers webhooks; what the controllers tell goes through the leader's client.
@@ -113,6 +116,8 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   for (const controller of loops.access) manager.add(controller, gate);
 
   try {
+    // Without keys every live grant would fail its first look. Ends need none, so nothing waits long for them.
+    await Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]);
     await manager.run(signal);
   } finally {
     process.off('SIGHUP', reopen);

@@ -12,6 +12,8 @@ interface DeadEnd {
   readonly manifest: Manifest;
   /** The condition that is False, and its reason. */
   readonly condition: readonly [type: string, reason: string];
+  /** The same, if another loop is faster. */
+  readonly otherwise?: DeadEnd['condition'];
   readonly message: RegExp;
   /** Whom the stamp names, where it is not alice of group devs; false for no stamp. */
   readonly stamp?: Pick<StampOptions, 'username' | 'groups'> | false;
@@ -88,14 +90,16 @@ describe('a request that turns out to be impossible', () => {
 
   const assertDeadEnd = async (
     request: StoredRequest,
-    { condition, message }: Pick<DeadEnd, 'condition' | 'message'>,
+    { condition, otherwise = condition, message }: Pick<DeadEnd, 'condition' | 'otherwise' | 'message'>,
   ): Promise<void> => {
-    const [type, reason] = condition;
+    const isFalse = (now: StoredRequest, [type]: DeadEnd['condition']): boolean =>
+      conditionOf(now, type)?.status === 'False';
     const denied = await stage.requestUntil(
-      `to be denied by ${type}`,
+      `to be denied by ${condition[0]}`,
       request,
-      (now) => conditionOf(now, type)?.status === 'False',
+      (now) => isFalse(now, condition) || isFalse(now, otherwise),
     );
+    const [type, reason] = isFalse(denied, condition) ? condition : otherwise;
     const told = conditionOf(denied, type);
     assert.equal(told?.reason, reason);
     assert.match(told?.message ?? '', message);
@@ -212,7 +216,9 @@ describe('a request that turns out to be impossible', () => {
         title: 'a target that vanished',
         manifest: podRequest('vanished', { duration: '10m', templateName: 'vanishing' }),
         condition: ['AccessResourcesCreated', 'TargetNotFound'],
-        message: /Deployment vanishing does not exist/,
+        // When the template was looked at before the request.
+        otherwise: ['TargetTemplateExists', 'TemplateNotReady'],
+        message: /Deployment (\S+\/)?vanishing does not exist/,
       },
       ...['soon', '0s', '-5m'].map((duration, index) => ({
         title: `a duration of ${duration}`,

@@ -35,18 +35,29 @@ export class KeySecret implements KeyRing {
     return this.#keys ? undefined : `Secret ${this.#deps.namespace}/${keySecretName}: ${this.#problem}`;
   }
 
-  /** Reads the keys, makes them if there are none, and reads them again every 30 s, until `signal` aborts. Never rejects. */
-  async run(signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#deps;
+  /**
+   * Reads the keys, makes them if there are none, and reads them again every 30 s, until `signal` aborts. Resolves after the first
+   * attempt, whatever came of it; never rejects.
+   */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.#attempt(signal);
+    void this.#keepReading(signal);
+  }
+
+  async #keepReading(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      try {
-        await this.refresh(signal);
-      } catch (error) {
-        this.#problem = describe(error);
-        if (!signal.aborted)
-          log.error('signing keys not read', { error: this.#problem, inUse: this.#keys !== undefined });
-      }
-      await sleep(clock, this.#keys ? rereadMs : retryMs, signal).catch(() => undefined);
+      await sleep(this.#deps.clock, this.#keys ? rereadMs : retryMs, signal).catch(() => undefined);
+      if (!signal.aborted) await this.#attempt(signal);
+    }
+  }
+
+  async #attempt(signal: AbortSignal): Promise<void> {
+    try {
+      await this.refresh(signal);
+    } catch (error) {
+      this.#problem = describe(error);
+      if (signal.aborted) return;
+      this.#deps.log.error('signing keys not read', { error: this.#problem, inUse: this.#keys !== undefined });
     }
   }
 

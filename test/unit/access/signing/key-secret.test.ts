@@ -29,7 +29,7 @@ describe('the Secret of the signing keys', () => {
     const line = (...parts: unknown[]): number => lines.push(parts);
     const log: Log = { ...noLog, error: line, warn: line, info: line, debug: line };
     const keys = new KeySecret({ client: cluster.client, namespace, clock, log });
-    void keys.run(stop.signal);
+    void keys.start(stop.signal);
     return keys;
   };
 
@@ -84,6 +84,17 @@ describe('the Secret of the signing keys', () => {
     assert.deepEqual(keys.keys, { current: keyOf('one') });
     assert.equal(cluster.find(secrets, name), undefined);
     assert.equal(lines.length, 2);
+  });
+
+  it('lets its first attempt be waited for, whatever comes of it', async () => {
+    cluster.fault = () => {
+      throw new ApiError(503, 'ServiceUnavailable', 'etcd is away');
+    };
+    const keys = new KeySecret({ client: cluster.client, namespace, clock, log: noLog });
+    const started = keys.start(stop.signal);
+    await clock.advance(10);
+    await started;
+    assert.match(keys.problem() ?? '', /etcd is away/);
   });
 
   it('is tried every second while the API does not answer, and says why there are no keys', async () => {
