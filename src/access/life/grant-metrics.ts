@@ -59,4 +59,6 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   });
 }
 
-const hasAccess = (request: RequestView | undefined): boolean => (request?.children.length ?? 0) > 0;
+/** One that is being deleted may be held for its stamp's sake long after its access was closed. */
+const hasAccess = (request: RequestView | undefined): boolean =>
+  request !== undefined && !request.deleting && request.children.length > 0;
