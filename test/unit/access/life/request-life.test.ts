@@ -187,9 +187,18 @@ describe('the life of a request', () => {
     assert.deepEqual(childrenLeft(), []);
   });
 
+  const sample = async (name: string): Promise<string[]> =>
+    (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));
+
+  it('is no open access any more while only its name is held', async () => {
+    await granted();
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(100);
+    assert.notEqual(stage.request, undefined);
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
+  });
+
   it('shows in the metrics, with how late its end was', async () => {
-    const sample = async (name: string): Promise<string[]> =>
-      (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));
     assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
     await granted();
     assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 1']);
