@@ -1,10 +1,11 @@
 import { type KubeObject, keyOf } from '../api/object.ts';
-import type { Client } from '../kube/client.ts';
+import type { AccessQuestion, Client } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { Store } from '../kube/store.ts';
 import type { GrantTally } from './life/grant-tally.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
+import type { Right } from './policy/template-rights.ts';
 import { type AccessStores, projectExecTemplate, projectPodTemplate } from './stores/access-stores.ts';
 import type { TemplateView } from './stores/views.ts';
 import { type TemplateSpec, templateState } from './template/template-state.ts';
@@ -21,6 +22,8 @@ export function admissionReads(stores: AccessStores, client: Client, tally: Gran
     alreadyHolds: (caller: Caller & Extra, namespace: string, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, signal),
     limitUses: (account: Account) => tally.uses(account),
+    lacking: (caller: Caller & Extra, namespace: string, rights: readonly Right[], signal: AbortSignal) =>
+      lackingRights(client, caller, namespace, rights, signal),
   };
 }
 
@@ -54,7 +57,24 @@ export function alreadyHolds(
   namespace: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { username: user, uid, groups, extra } = caller;
-  const question = { user, uid, groups, verb: 'create', group: '', resource: 'pods', subresource: 'exec', namespace };
-  return client.isAllowed(extra ? { ...question, extra } : question, { signal });
+  const right = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
+  return client.isAllowed(questionOf(caller, namespace, right), { signal });
+}
+
+/** Those of `rights` that the caller does not have in the namespace; all are asked for at once. */
+export async function lackingRights(
+  client: Client,
+  caller: Caller & Extra,
+  namespace: string,
+  rights: readonly Right[],
+  signal: AbortSignal,
+): Promise<Right[]> {
+  const held = await Promise.all(
+    rights.map((right) => client.isAllowed(questionOf(caller, namespace, right), { signal })),
+  );
+  return rights.filter((_, index) => held[index] !== true);
+}
+
+function questionOf({ username, uid, groups, extra }: Caller & Extra, namespace: string, right: Right): AccessQuestion {
+  return { user: username, uid, groups, namespace, ...right, ...(extra ? { extra } : {}) };
 }

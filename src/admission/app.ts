@@ -66,7 +66,7 @@ function handlerOf({ does, resource }: Route, ports: AdmissionPorts): Handler {
     case 'validateRequest':
       return validateRequest(resource.kind as RequestKind, ports);
     case 'validateTemplate':
-      return validateTemplate(resource.kind as TemplateKind);
+      return validateTemplate(resource.kind as TemplateKind, ports);
     case 'watchPod':
       return watchPod(ports);
     case 'guardPod':

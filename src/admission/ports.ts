@@ -1,5 +1,6 @@
 import type { Account, LimitUse } from '../access/policy/limits.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
+import type { Right } from '../access/policy/template-rights.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../api/access/requester.ts';
 import type { Journal } from '../audit/journal.ts';
@@ -52,6 +53,13 @@ export interface AdmissionPorts {
   alreadyHolds(caller: Caller & Pick<UserInfo, 'extra'>, namespace: string, signal: AbortSignal): Promise<boolean>;
   /** Every limit that one more grant would come under, by what is known here. */
   limitUses(account: Account): readonly LimitUse[];
+  /** SubjectAccessReviews: those of `rights` that the caller does not have. */
+  lacking(
+    caller: Caller & Pick<UserInfo, 'extra'>,
+    namespace: string,
+    rights: readonly Right[],
+    signal: AbortSignal,
+  ): Promise<readonly Right[]>;
   /** Signs a stamp; undefined while the keys have not been read. */
   sealStamp(stamp: Stamp): StampSeal | undefined;
   /** From the stores alone, for what only tells; undefined for a pod that they do not have. */

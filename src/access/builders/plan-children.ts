@@ -5,6 +5,7 @@ import { type PolicyRule, roleOf } from '../../grants/role.ts';
 import { roleBindingOf } from '../../grants/role-binding.ts';
 import { toRbacSubject } from '../../grants/subjects.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import { grantedVerbs } from '../policy/template-rights.ts';
 import { childNameOf } from './child-names.ts';
 import type { Plan } from './plan.ts';
 
@@ -34,11 +35,13 @@ export function childMetadata(request: RequestIdentity, requestResource: Resourc
   };
 }
 
-/** The whole of a grant: see the one pod, and exec into it. */
-const rulesFor = (podName: string): PolicyRule[] => [
-  { apiGroups: [''], resources: ['pods'], resourceNames: [podName], verbs: ['get', 'list', 'watch'] },
-  { apiGroups: [''], resources: ['pods/exec'], resourceNames: [podName], verbs: ['get', 'create'] },
-];
+const rulesFor = (podName: string): PolicyRule[] =>
+  grantedVerbs.map((granted) => ({
+    apiGroups: [''],
+    resources: ['subresource' in granted ? `${granted.resource}/${granted.subresource}` : granted.resource],
+    resourceNames: [podName],
+    verbs: granted.verbs,
+  }));
 
 /** The plan for access to `target`: its Role and RoleBinding, the Pod if there is one to create, all marked with the hash of the whole. */
 export function planChildren(input: {

@@ -42,9 +42,11 @@ export function planPodAccess(input: PodAccessInput): Planned {
   if ('violation' in mutated) return { refusal: mutated.violation };
   const { template } = mutated;
   const original = source.fromWorkload ? own(source.podTemplate, 'spec') : undefined;
-  const refusal = checkPodReach(template.spec, original) ?? checkMounts(template.spec) ?? checkMetadata(template);
+  const mayReach = templateSpec.allowPrivilegedPod === true;
+  const refusal =
+    (mayReach ? undefined : checkPodReach(template, original)) ?? checkMounts(template.spec) ?? checkMetadata(template);
   if (refusal) return { refusal };
-  const pod = podOf(template, request, input.durationMs);
+  const pod = podOf(template, input);
   const { labels = {} } = pod.metadata;
   const unusable =
     checkSelection(labels, ownLabels(request), input.selectors, templateSpec.allowedSelectors) ??
@@ -91,7 +93,7 @@ function mutate(podTemplate: unknown, templateSpec: PodAccessTemplateSpec, fromW
 const ownLabels = (request: RequestIdentity): Readonly<Record<string, string>> =>
   childMetadata(request, podAccessRequests).labels ?? {};
 
-function podOf({ metadata, spec }: PodTemplate, request: RequestIdentity, durationMs: number): KubeObject {
+function podOf({ metadata, spec }: PodTemplate, { request, templateSpec, durationMs }: PodAccessInput): KubeObject {
   const ours = childMetadata(request, podAccessRequests);
   const annotations = { ...stringsOf(metadata['annotations']) };
   delete annotations[planHashAnnotation];
@@ -103,17 +105,18 @@ function podOf({ metadata, spec }: PodTemplate, request: RequestIdentity, durati
       labels: { ...stringsOf(metadata['labels']), ...ours.labels },
       annotations,
     },
-    spec: podSpecOf(spec, durationMs),
+    spec: podSpecOf(spec, durationMs, templateSpec.allowPrivilegedPod === true),
   };
 }
 
 /** Ends by itself when we do not: the kubelet stops the pod once it has run for the granted time. */
-function podSpecOf(spec: JsonObject, durationMs: number): JsonObject {
-  const { nodeName: _, ephemeralContainers: __, ...kept } = spec;
+function podSpecOf(spec: JsonObject, durationMs: number, keepsNode: boolean): JsonObject {
+  const { nodeName, ephemeralContainers: _, ...kept } = spec;
   const granted = Math.min(Math.max(1, Math.ceil(durationMs / 1000)), LONGEST_DEADLINE_S);
   const own = kept['activeDeadlineSeconds'];
   return {
     ...kept,
+    ...(keepsNode && nodeName !== undefined ? { nodeName } : {}),
     automountServiceAccountToken: kept['automountServiceAccountToken'] === true,
     activeDeadlineSeconds: typeof own === 'number' && own >= 1 ? Math.min(own, granted) : granted,
   };

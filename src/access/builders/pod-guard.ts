@@ -1,85 +1,54 @@
 import { quote } from '../../kit/errors.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import type { Violation } from '../policy/policy.ts';
+import { checkContainerContext, checkPodContext, type TooFar } from './security-context.ts';
 
 /**
- * Refuses an access pod that reaches further than the pods it is made after: privileged containers, added capabilities, host
- * namespaces, ports and paths, another ServiceAccount, a node of choice. It looks at the result, not at the patch that led there.
- * `source` is the workload's own pod spec; undefined for a template that writes its pod out, which then may have none of these.
+ * Refuses an access pod that reaches beyond itself: what the baseline level of the Pod Security Standards forbids (privileged
+ * containers, added capabilities, namespaces, paths and ports of the node), another ServiceAccount than the workload's, a node of
+ * choice. It looks at the result, whether workload, podSpec or patch led there. `source` is the workload's own pod spec; undefined
+ * for a template that writes its pod out, which has the default ServiceAccount then.
  */
-export function checkPodReach(podSpec: JsonObject, source: unknown): Violation | undefined {
+export function checkPodReach({ metadata, spec }: PodParts, source: unknown): Violation | undefined {
+  const found = checkPod(spec, source) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
+  return found && refuse(found.field, found.why);
+}
+
+interface PodParts {
+  readonly metadata: JsonObject;
+  readonly spec: JsonObject;
+}
+
+function checkPod(spec: JsonObject, source: unknown): TooFar | undefined {
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
-    if (isSet(podSpec[field]) && !isSet(own(source, field))) return refuse(`spec.${field}`, 'is set');
+    if (isSet(spec[field])) return { field: `spec.${field}`, why: 'is set' };
   }
-  if (isSet(podSpec['nodeName']) && podSpec['nodeName'] !== own(source, 'nodeName')) {
-    return refuse('spec.nodeName', 'picks a node past the scheduler; use nodeSelector');
+  // The workload's own is not copied.
+  if (isSet(spec['nodeName']) && spec['nodeName'] !== own(source, 'nodeName')) {
+    return { field: 'spec.nodeName', why: 'picks a node past the scheduler (nodeSelector does not)' };
   }
-  const account = serviceAccountOf(podSpec);
-  if (account !== serviceAccountOf(source)) {
-    return refuse(
-      'spec.serviceAccountName',
-      `is ${shown(account)}, not ${shown(serviceAccountOf(source))} as in the source`,
-    );
+  const [account, expected] = [serviceAccountOf(spec), serviceAccountOf(source)];
+  if (account !== expected) {
+    return { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expected)} as in the source` };
   }
-  return (
-    checkHostPaths(podSpec, source) ??
-    checkHostProcess(podSpec, source, 'spec.securityContext') ??
-    checkContainers(podSpec, source)
-  );
+  const hostPath = listOf(spec, 'volumes').findIndex((volume) => isPresent(own(volume, 'hostPath')));
+  return hostPath < 0 ? undefined : { field: `spec.volumes[${hostPath}].hostPath`, why: 'mounts a path of the node' };
 }
 
-function checkHostPaths(podSpec: JsonObject, source: unknown): Violation | undefined {
-  const known = new Set(hostPathsOf(source).map(({ path }) => path));
-  const added = hostPathsOf(podSpec).find(({ path }) => !known.has(path));
-  return added && refuse(`spec.volumes[${added.index}].hostPath`, `mounts ${shown(added.path)} of the node`);
-}
-
-function hostPathsOf(podSpec: unknown): { index: number; path: unknown }[] {
-  return listOf(podSpec, 'volumes').flatMap((volume, index) => {
-    const hostPath = own(volume, 'hostPath');
-    return hostPath === undefined || hostPath === null ? [] : [{ index, path: own(hostPath, 'path') }];
-  });
-}
-
-function checkContainers(podSpec: JsonObject, source: unknown): Violation | undefined {
+function checkContainers(spec: JsonObject): TooFar | undefined {
   for (const list of ['initContainers', 'containers']) {
-    const originals = listOf(source, list);
-    for (const [index, container] of listOf(podSpec, list).entries()) {
-      const name = own(container, 'name');
-      const original = originals.find((candidate) => own(candidate, 'name') === name);
-      const violation = checkContainer(container, original, `spec.${list}[${index}]`);
-      if (violation) return violation;
+    for (const [index, container] of listOf(spec, list).entries()) {
+      const where = `spec.${list}[${index}]`;
+      const port = listOf(container, 'ports')
+        .map((each) => own(each, 'hostPort'))
+        .find(isSet);
+      if (port !== undefined) return { field: `${where}.ports`, why: `takes port ${shown(port)} of the node` };
+      const found = checkContainerContext(own(container, 'securityContext'), `${where}.securityContext`);
+      if (found) return found;
     }
   }
   return undefined;
 }
-
-function checkContainer(container: unknown, original: unknown, where: string): Violation | undefined {
-  const [context, before] = [own(container, 'securityContext'), own(original, 'securityContext')];
-  if (isSet(own(context, 'privileged')) && !isSet(own(before, 'privileged'))) {
-    return refuse(`${where}.securityContext.privileged`, 'is set');
-  }
-  const had = listOf(own(before, 'capabilities'), 'add');
-  const added = listOf(own(context, 'capabilities'), 'add').find((capability) => !had.includes(capability));
-  if (added !== undefined) return refuse(`${where}.securityContext.capabilities.add`, `adds ${shown(added)}`);
-  const hostPorts = hostPortsOf(original);
-  const port = hostPortsOf(container).find((candidate) => !hostPorts.includes(candidate));
-  if (port !== undefined) return refuse(`${where}.ports`, `takes port ${shown(port)} of the node`);
-  return checkHostProcess(container, original, `${where}.securityContext`);
-}
-
-/** The privileged of Windows. */
-function checkHostProcess(holder: unknown, original: unknown, where: string): Violation | undefined {
-  const hostProcessOf = (value: unknown): unknown =>
-    own(own(own(value, 'securityContext'), 'windowsOptions'), 'hostProcess');
-  if (!isSet(hostProcessOf(holder)) || isSet(hostProcessOf(original))) return undefined;
-  return refuse(`${where}.windowsOptions.hostProcess`, 'is set');
-}
-
-const hostPortsOf = (container: unknown): unknown[] =>
-  listOf(container, 'ports')
-    .map((port) => own(port, 'hostPort'))
-    .filter(isSet);
 
 /** The deprecated `serviceAccount` counts where `serviceAccountName` is absent, as in the API server. */
 function serviceAccountOf(podSpec: unknown): unknown {
@@ -94,9 +63,10 @@ function listOf(object: unknown, field: string): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
+
 /** Neither absent nor the zero value. */
-const isSet = (value: unknown): boolean =>
-  value !== undefined && value !== null && value !== false && value !== '' && value !== 0;
+const isSet = (value: unknown): boolean => isPresent(value) && value !== false && value !== '' && value !== 0;
 
 const shown = (value: unknown): string =>
   typeof value === 'string' ? quote(value) : isRecord(value) ? 'an object' : String(value);
@@ -105,8 +75,8 @@ function refuse(field: string, why: string): Violation {
   return {
     code: 'PodReachesTooFar',
     message:
-      `${field} of the access pod ${why}; an access pod may not reach further than the pods of its workload ` +
-      '(a podSpec: than an ordinary pod with the default ServiceAccount)',
+      `${field} of the access pod ${why}; take it out, or let an administrator, who has the right ` +
+      'allow-privileged on the template, set spec.allowPrivilegedPod',
     field,
     status: 403,
   };

@@ -1,23 +1,27 @@
 import { isDeepStrictEqual } from 'node:util';
 import { firstViolation } from '../../access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
+import { authorLacks, rightsHandedOut } from '../../access/policy/template-rights.ts';
 import { execAccessTemplateKind } from '../../api/access/exec-access-template.ts';
 import { podAccessTemplateKind } from '../../api/access/pod-access-template.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import { type Handler, refuse } from '../decision.ts';
 import { invalidSpec } from '../invalid-spec.ts';
-import type { TemplateKind } from '../ports.ts';
+import type { AdmissionPorts, TemplateKind } from '../ports.ts';
 
 const structural = {
   PodAccessTemplate: podAccessTemplateKind.structural.spec,
   ExecAccessTemplate: execAccessTemplateKind.structural.spec,
 } as const;
 
-/** Validating webhook of the templates: what could never be granted is refused while its author is looking. */
-export function validateTemplate(kind: TemplateKind): Handler {
+/**
+ * Validating webhook of the templates: what could never be granted is refused while its author is looking, and so is what the author
+ * may not do.
+ */
+export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts, 'lacking'>): Handler {
   return {
-    decide({ operation, namespace, name, object, oldObject }) {
+    async decide({ operation, namespace, name, user, object, oldObject }, signal) {
       const details = { template: name };
       const raw = own(object, 'spec');
       // Templates that were stored before a rule existed can still be labelled, annotated and let go of.
@@ -26,7 +30,10 @@ export function validateTemplate(kind: TemplateKind): Handler {
       if (!read.ok) return invalidSpec(read.errors);
       const input: TemplateInput = { kind, namespace, name, spec: read.value };
       const violation = firstViolation(templatePolicy, input);
-      return violation ? refuse(violation, details) : { details, warnings: templateWarnings(input) };
+      if (violation) return refuse(violation, details);
+      const lacking = await ports.lacking(user, namespace, rightsHandedOut(input), signal);
+      const overreach = authorLacks(user.username, namespace, lacking);
+      return overreach ? refuse(overreach, details) : { details, warnings: templateWarnings(input) };
     },
   };
 }

@@ -32,6 +32,12 @@ export const podAccessTemplateKind = defineKind({
       podSpec: Type.Optional(
         opaqueObject('The spec of the access pod, when there is no controllerTargetRef. A PodSpec as in a Pod.'),
       ),
+      allowPrivilegedPod: Type.Optional(
+        Type.Boolean({
+          description:
+            'Lets the access pod be privileged, use namespaces, paths and ports of its node, run under another ServiceAccount or on a certain node. Only for who may allow-privileged this template.',
+        }),
+      ),
       allowedSelectors: Type.Optional(
         listOf(selectorReference, 64, {
           description:

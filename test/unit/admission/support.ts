@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http';
 import supertest from 'supertest';
 import type { LimitUse } from '../../../src/access/policy/limits.ts';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
+import type { Right } from '../../../src/access/policy/template-rights.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
 import type { Stamp, StampSeal } from '../../../src/api/access/requester.ts';
@@ -35,6 +36,8 @@ export class World {
   journalWorks = true;
   holds = false;
   limits: readonly LimitUse[] = [];
+  /** What every caller may not do. */
+  lacks: (right: Right) => boolean = () => false;
   readonly sealed: Stamp[] = [];
   /** Undefined as long as there are no keys. */
   seal: StampSeal | undefined = seal;
@@ -53,6 +56,7 @@ export class World {
       return Promise.resolve(this.holds);
     },
     limitUses: () => this.limits,
+    lacking: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
     sealStamp: (stamp) => {
       this.sealed.push(stamp);
       return this.seal;

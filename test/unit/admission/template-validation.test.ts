@@ -54,6 +54,17 @@ describe('validation of templates', () => {
     assert.equal((await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', worse, old)).allowed, false);
   });
 
+  it('refuses one that hands out what its author may not do', async () => {
+    world.lacks = ({ subresource }) => subresource === 'exec';
+    const response = await create(good);
+    world.lacks = () => false;
+    assert.equal(response.status?.code, 403);
+    assert.match(
+      response.status?.message ?? '',
+      /^AuthorLacksRights: .*"alice" may not get pods\/exec, create pods\/exec/,
+    );
+  });
+
   it('judges exec access templates by their own schema', async () => {
     const object = { ...template({ accessConfig: good.accessConfig, podSpec: {} }), kind: 'ExecAccessTemplate' };
     const response = await ask(paths.execTemplate, 'execaccesstemplates', 'CREATE', object);

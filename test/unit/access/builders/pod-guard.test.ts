@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { checkPodReach } from '../../../../src/access/builders/pod-guard.ts';
+import type { JsonObject } from '../../../../src/kit/json-value.ts';
+
+const source = { serviceAccountName: 'web', nodeName: 'node-1', containers: [{ name: 'app' }] };
+
+function check(spec: object, metadata: object = {}): string | undefined {
+  const whole = { ...structuredClone(source), ...spec };
+  return checkPodReach({ metadata: metadata as JsonObject, spec: whole }, source)?.message;
+}
+const container = (securityContext: object): object => ({
+  containers: [{ name: 'app' }, { name: 'b', securityContext }],
+});
+const pod = (securityContext: object): object => ({ securityContext });
+
+describe('the reach of an access pod', () => {
+  const tooFar: [string, object, RegExp][] = [
+    ['the network of the node', { hostNetwork: true }, /^spec\.hostNetwork of the access pod is set/],
+    ['the processes of the node', { hostPID: true }, /^spec\.hostPID/],
+    ['the memory of the node', { hostIPC: true }, /^spec\.hostIPC/],
+    ['another node', { nodeName: 'node-2' }, /^spec\.nodeName/],
+    ['another ServiceAccount', { serviceAccountName: 'admin' }, /is "admin", not "web"/],
+    ['no ServiceAccount, which is another', { serviceAccountName: '' }, /is "default", not "web"/],
+    ['a path of the node', { volumes: [{ name: 'a' }, { hostPath: {} }] }, /^spec\.volumes\[1\]\.hostPath/],
+    ['a port of the node', { initContainers: [{ ports: [{ hostPort: 1 }] }] }, /^spec\.initContainers\[0\]\.ports/],
+    ['a privileged container', container({ privileged: true }), /^spec\.containers\[1\]\.securityContext\.privileged/],
+    ['a capability', container({ capabilities: { add: ['CHOWN', 'NET_RAW'] } }), /adds "NET_RAW"/],
+    ['all capabilities', container({ capabilities: { add: ['ALL'] } }), /adds "ALL"/],
+    ['an unmasked /proc', container({ procMount: 'Unmasked' }), /procMount of the access pod is "Unmasked"/],
+    ['a sysctl of the node', pod({ sysctls: [{ name: 'kernel.msgmax', value: '1' }] }), /sets "kernel\.msgmax"/],
+    ['a process of the node', pod({ windowsOptions: { hostProcess: true } }), /hostProcess/],
+    [
+      'a process of the node in a container',
+      container({ windowsOptions: { hostProcess: true } }),
+      /\[1\].*hostProcess/,
+    ],
+    ['no seccomp', pod({ seccompProfile: { type: 'Unconfined' } }), /seccompProfile of the access pod is "Unconfined"/],
+    ['no AppArmor', container({ appArmorProfile: { type: 'Unconfined' } }), /appArmorProfile/],
+    ['another SELinux type', container({ seLinuxOptions: { type: 'spc_t' } }), /seLinuxOptions/],
+    ['another SELinux user', pod({ seLinuxOptions: { user: 'root' } }), /seLinuxOptions/],
+  ];
+  for (const [title, spec, message] of tooFar) {
+    it(`ends before ${title}`, () => assert.match(check(spec) ?? '', message));
+  }
+
+  it('ends before an annotation that takes AppArmor away', () => {
+    const annotations = { 'container.apparmor.security.beta.kubernetes.io/app': 'unconfined' };
+    assert.match(check({}, { annotations }) ?? '', /^metadata\.annotations/);
+  });
+
+  it('tells how to go further', () =>
+    assert.match(check({ hostPID: true }) ?? '', /allow-privileged on the template, set spec\.allowPrivilegedPod$/));
+
+  const near: [string, object][] = [
+    ['nothing of the kind', {}],
+    ['what is off', { hostNetwork: false, securityContext: { windowsOptions: { hostProcess: false } } }],
+    ['the old name of its ServiceAccount', { serviceAccountName: '', serviceAccount: 'web' }],
+    ['capabilities that runtimes give anyway', container({ capabilities: { add: ['CHOWN'], drop: ['ALL'] } })],
+    ['a safe sysctl', pod({ sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }] })],
+    [
+      'profiles and types of containers',
+      pod({ seccompProfile: { type: 'RuntimeDefault' }, seLinuxOptions: { type: 'container_t', level: 's0' } }),
+    ],
+    ['the usual /proc', container({ procMount: 'Default' })],
+    ['ports of its own', { containers: [{ name: 'app', ports: [{ containerPort: 80, hostPort: 0 }] }] }],
+  ];
+  for (const [title, spec] of near) {
+    it(`includes ${title}`, () => assert.equal(check(spec), undefined));
+  }
+});
