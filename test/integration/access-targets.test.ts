@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { applyCrds } from '../../sandbox/readiness.ts';
-import { conditionOf, execRequest, type Manifest, podRequest } from '../support/access-requests.ts';
+import { execRequest, type Manifest, podRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 import { rolloutCrd } from '../support/argo-rollouts.ts';
 
@@ -67,21 +67,6 @@ describe('the target of a template', () => {
       assert.match(exec.status?.podName ?? '', new RegExp(`^${target.metadata.name}-`));
     });
   }
-
-  it('makes the template ready when it appears, not ready when it goes, ready when it comes back', async () => {
-    const target = workload('Deployment', 'late');
-    await stage.apply(template('PodAccessTemplate', target));
-    const missing = await stage.templateReady('PodAccessTemplate', 'for-late', false);
-    const condition = conditionOf(missing, 'TargetRefExists');
-    assert.deepEqual([condition?.status, condition?.reason], ['False', 'NotFound']);
-    assert.match(condition?.message ?? '', /^Deployment access-[^/]+\/late does not exist/);
-    await stage.apply(target);
-    await stage.templateReady('PodAccessTemplate', 'for-late');
-    await stage.kubectl('delete', 'deployment', 'late');
-    await stage.templateReady('PodAccessTemplate', 'for-late', false);
-    await stage.apply(target);
-    await stage.templateReady('PodAccessTemplate', 'for-late');
-  });
 
   it('may be an Argo Rollout, also one whose CRD comes later than the template', async function () {
     this.timeout(120_000);

@@ -102,14 +102,26 @@ export class AccessStage {
     await this.plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
   }
 
-  /** Without a server their finalizer would hold up the namespace, and the next server would have to end them. */
+  /**
+   * Without a server their finalizer would hold up the namespace, and the next server would have to end them. Nobody copies stamps
+   * here, so once their children are gone the requests need not stay until the stamps are too old to be copied.
+   */
   async #endRequests(): Promise<void> {
     const urls = ['PodAccessRequest', 'ExecAccessRequest'].map((kind) => this.urlOf(kind));
     await Promise.all(urls.map((url) => this.plane.call('DELETE', url)));
-    const left = async (url: string): Promise<number> =>
-      ((await this.plane.probe(url)).body as { items: unknown[] }).items.length;
-    const none = async (): Promise<boolean> => (await Promise.all(urls.map(left))).every((count) => count === 0);
-    await until('all requests to be gone', none, { timeoutMs: 30_000 });
+    const none = async (): Promise<boolean> => {
+      const lists = await Promise.all(urls.map(async (url) => (await this.plane.probe(url)).body));
+      const left = lists.flatMap((list) => (list as { items: StoredRequest[] }).items);
+      await Promise.all(left.map((request) => this.#letGo(request)));
+      return left.length === 0;
+    };
+    await until('all requests to be gone', none, { timeoutMs: 30_000, everyMs: 200 });
+  }
+
+  async #letGo({ kind, metadata: { name, uid } }: StoredRequest): Promise<void> {
+    const children = await this.children(uid);
+    if (children.length === 0)
+      await this.plane.call('PATCH', this.urlOf(kind, name), { metadata: { finalizers: null } });
   }
 
   /** kubectl as the administrator, in the stage's namespace; resolves to what it prints. */

@@ -59,13 +59,18 @@ async function expiries(
   const prefix = `expiry-${++run}-`;
   const deadlines = new Map<string, number>();
   const goneAt = new Map<string, number>();
+  const refused: string[] = [];
   let lastReadyMs = 0;
   const readies = new Set<string>();
   const stops = await Promise.all([
-    stage.admin.watch(stage.path('podaccessrequests'), ({ object, atMs }) => {
+    stage.admin.watch(stage.path('podaccessrequests'), ({ type, object, atMs }) => {
       const { uid, name } = object.metadata;
       const expiresAt = object.status?.grant?.expiresAt;
-      if (!name.startsWith(prefix) || expiresAt === undefined) return;
+      if (!name.startsWith(prefix)) return;
+      if (expiresAt === undefined) {
+        if (type === 'DELETED') refused.push(name);
+        return;
+      }
       deadlines.set(uid, Date.parse(expiresAt));
       if (object.status?.ready && !readies.has(uid)) lastReadyMs = atMs;
       if (object.status?.ready) readies.add(uid);
@@ -83,10 +88,15 @@ async function expiries(
     for (const index of asking) asked.push(ask(`${prefix}${index}`, index, start));
     const requests = await Promise.all(asked);
     const uids = requests.map(({ metadata }) => metadata.uid);
-    await until('every RoleBinding to be gone', () => uids.every((uid) => goneAt.has(uid)), {
-      timeoutMs: 180_000,
-      everyMs: 100,
-    });
+    await until(
+      'every RoleBinding to be gone',
+      () => {
+        if (refused.length > 0)
+          throw new Error(`too slow to grant ${refused.length} of ${count} in time; ask for longer`);
+        return uids.every((uid) => goneAt.has(uid));
+      },
+      { timeoutMs: 180_000, everyMs: 100 },
+    );
     const ends = uids.map((uid) => deadlines.get(uid) ?? Number.NaN);
     return {
       lateMs: uids.map((uid, index) => (goneAt.get(uid) ?? Number.NaN) - (ends[index] ?? Number.NaN)),

@@ -6,7 +6,7 @@ import { AccessStage } from '../support/access-stage.ts';
 /** Long enough for everything that must not happen; a grant is Ready in less. */
 const quietMs = 1500;
 
-describe('a dry run', () => {
+describe('M22: a dry run', () => {
   let stage: AccessStage;
 
   before(async function () {

@@ -17,7 +17,7 @@ interface Pod {
   spec: { containers: Container[]; terminationGracePeriodSeconds: number; nodeSelector?: object; priority?: number };
 }
 
-describe('manifests as Oz users have them', () => {
+describe('M28: manifests as Oz users have them', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -156,16 +156,6 @@ describe('manifests as Oz users have them', () => {
       (await stage.children(request.metadata.uid)).map(({ kind }) => kind),
       ['Role', 'RoleBinding'],
     );
-  });
-
-  it('an ExecAccessRequest keeps the one pod chosen for it, whatever comes and goes beside it', async () => {
-    const request = await stage.askUntilReady(stage.alice, execRequest('one-pod', { duration: '10m' }));
-    await stage.kubectl('scale', 'deployment/payments', '--replicas=6');
-    await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
-    await stage.kubectl('label', 'execaccessrequest', 'one-pod', 'touched=yes');
-    const later = await stage.read('ExecAccessRequest', 'one-pod');
-    assert.deepEqual(later?.status?.grant, request.status?.grant);
-    assert.equal(later?.status?.podName, request.status?.podName);
   });
 
   describe('a pod that takes its time', () => {

@@ -5,7 +5,7 @@ import { revokeFinalizer } from '../../src/api/access/names.ts';
 import { deadlineOf, execRequest, type Manifest, podRequest, type StoredRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 
-describe('a grant', () => {
+describe('M5: a grant', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -95,6 +95,8 @@ describe('a grant', () => {
             patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
           ),
       ],
+      ['with an owner written into the request meanwhile', () => lives(podRequest('owned', { duration: '5s' }), adopt)],
+      ['with a hundred requests whose pods are never Ready before it in line', amongUnready],
       ['with somebody else’s finalizer on the request, which then waits without any access', withForeignFinalizer],
     ];
     const outcomes = new Map<string, Promise<unknown>>();
@@ -113,6 +115,23 @@ describe('a grant', () => {
         const error = await outcomes.get(title);
         if (error) throw error;
       });
+    }
+
+    function adopt({ metadata: { name } }: StoredRequest): Promise<string> {
+      const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'somebody', uid: '0', controller: true };
+      const patch = JSON.stringify({ metadata: { ownerReferences: [owner] } });
+      return stage.kubectl('patch', 'podaccessrequest', name, '--type=merge', '-p', patch);
+    }
+
+    async function amongUnready(): Promise<void> {
+      const { spec } = template('never') as unknown as { spec: object };
+      const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/ready-after': '1h' } };
+      await stage.apply({ ...template('never'), spec: { ...spec, controllerTargetMutationConfig } });
+      await stage.templateReady('PodAccessTemplate', 'never');
+      const ask = (index: number): Promise<StoredRequest> =>
+        stage.askOk(stage.alice, podRequest(`never-${index}`, { templateName: 'never', duration: '10m' }));
+      await Promise.all(Array.from({ length: 100 }, (_, index) => ask(index)));
+      await lives(podRequest('among-unready', { duration: '6s' }), async () => undefined);
     }
 
     async function ofRunningPod(): Promise<void> {
