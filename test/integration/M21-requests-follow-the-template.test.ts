@@ -59,6 +59,7 @@ describe('M21: a template', () => {
     const { installation } = stage.server;
     await stage.stop();
     const leases = '/apis/coordination.k8s.io/v1/namespaces/drawbridge-system/leases';
+    await stage.plane.call('DELETE', `${leases}/drawbridge-access`);
     await stage.plane.call('POST', leases, {
       metadata: { name: 'drawbridge-access' },
       spec: { holderIdentity: 'somebody else', leaseDurationSeconds: 600, renewTime: '2026-01-01T00:00:00.000000Z' },
