@@ -1,134 +1,36 @@
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  randomBytes,
-  sign,
-} from 'node:crypto';
-import { isIP } from 'node:net';
-import { bits, explicit, implicit, integer, octets, oid, sequence, set, time, utf8, yes } from './der.ts';
+import { generateKeyPairSync } from 'node:crypto';
+import * as x509 from '../src/certificates/x509.ts';
 
-/** A certificate and its private key, both PEM. */
-export interface Identity {
-  readonly certificate: string;
-  readonly key: string;
-}
+export type { Authority, Identity } from '../src/certificates/x509.ts';
 
-export interface Authority extends Identity {
-  readonly commonName: string;
-}
-
-/** What a leaf certificate says: who, in which groups (O), and under which names it serves. */
-export interface Subject {
-  readonly commonName: string;
-  readonly groups?: readonly string[];
-  /** DNS names and IP addresses; with any of them the certificate is a server's, otherwise a client's. */
-  readonly serves?: readonly string[];
+export interface Subject extends x509.Subject {
   /** Lifetime in days from now; negative makes a certificate that has expired. Default 30. */
   readonly days?: number;
 }
 
 const dayMs = 86_400_000;
-const ecdsaWithSha256 = sequence(oid('1.2.840.10045.4.3.2'));
 
 /** A new self-signed certificate authority (EC P-256). */
-export function createAuthority(commonName: string): Authority {
-  const { publicKey, privateKey } = keyPair();
-  const extensions = [
-    extension('2.5.29.19', sequence(yes), true),
-    // digitalSignature, keyCertSign, cRLSign
-    extension('2.5.29.15', bits(Buffer.from([0x86]), 1), true),
-  ];
-  const certificate = certify({ commonName }, publicKey, { commonName, key: privateKey }, extensions);
-  return { commonName, certificate, key: pemKey(privateKey) };
+export function createAuthority(commonName: string): x509.Authority {
+  return x509.createAuthority(commonName, lasting());
 }
 
 /** Signs a new key pair for `subject`: a server certificate when it serves names, else a client certificate. */
-export function issue(authority: Authority, subject: Subject): Identity {
-  const { publicKey, privateKey } = keyPair();
-  const serves = subject.serves ?? [];
-  const purpose = serves.length > 0 ? '1.3.6.1.5.5.7.3.1' : '1.3.6.1.5.5.7.3.2';
-  const extensions = [
-    extension('2.5.29.15', bits(Buffer.from([0x80]), 7), true),
-    extension('2.5.29.37', sequence(oid(purpose))),
-    ...(serves.length > 0 ? [extension('2.5.29.17', sequence(...serves.map(generalName)))] : []),
-  ];
-  const issuer = { commonName: authority.commonName, key: createPrivateKey(authority.key) };
-  const certificate = certify(subject, publicKey, issuer, extensions);
-  return { certificate, key: pemKey(privateKey) };
+export function issue(authority: x509.Authority, subject: Subject): x509.Identity {
+  return x509.issue(authority, subject, lasting(subject.days));
 }
 
 /** A bare key pair in PEM, for signing ServiceAccount tokens. */
 export function createSigningKey(): { readonly key: string; readonly publicKey: string } {
-  const { privateKey } = keyPair();
-  const publicKey = createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString();
-  return { key: pemKey(privateKey), publicKey };
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  };
 }
 
-interface Issuer {
-  readonly commonName: string;
-  readonly key: KeyObject;
-}
-
-function certify(subject: Subject, key: KeyObject, issuer: Issuer, extensions: readonly Buffer[]): string {
+function lasting(days = 30): x509.Validity {
   const now = Date.now();
-  const end = now + (subject.days ?? 30) * dayMs;
-  const body = sequence(
-    explicit(0, integer([2])),
-    // Positive and without leading zeros, as DER wants integers.
-    integer([0x40, ...randomBytes(15)]),
-    ecdsaWithSha256,
-    name(issuer.commonName),
-    sequence(time(Math.min(now, end) - dayMs), time(end)),
-    name(subject.commonName, subject.groups),
-    spki(key),
-    explicit(
-      3,
-      sequence(
-        ...extensions,
-        extension('2.5.29.14', octets(keyIdentifier(key))),
-        extension('2.5.29.35', sequence(implicit(0, keyIdentifier(createPublicKey(issuer.key))))),
-      ),
-    ),
-  );
-  return pem('CERTIFICATE', sequence(body, ecdsaWithSha256, bits(sign('sha256', body, issuer.key))));
-}
-
-function spki(key: KeyObject): Buffer {
-  return key.export({ type: 'spki', format: 'der' });
-}
-
-// Any value will do that is the same on both sides; strict verifiers only insist that there is one.
-function keyIdentifier(key: KeyObject): Buffer {
-  return createHash('sha256').update(spki(key)).digest().subarray(0, 20);
-}
-
-function name(commonName: string, organizations: readonly string[] = []): Buffer {
-  const attribute = (type: string, value: string): Buffer => set(sequence(oid(type), utf8(value)));
-  return sequence(...organizations.map((group) => attribute('2.5.4.10', group)), attribute('2.5.4.3', commonName));
-}
-
-function extension(id: string, value: Buffer, critical = false): Buffer {
-  return sequence(oid(id), ...(critical ? [yes] : []), octets(value));
-}
-
-function generalName(host: string): Buffer {
-  if (isIP(host) === 4) return implicit(7, Buffer.from(host.split('.').map(Number)));
-  if (host === '::1') return implicit(7, Buffer.from([...new Array<number>(15).fill(0), 1]));
-  return implicit(2, Buffer.from(host, 'ascii'));
-}
-
-function keyPair(): { publicKey: KeyObject; privateKey: KeyObject } {
-  return generateKeyPairSync('ec', { namedCurve: 'P-256' });
-}
-
-function pemKey(key: KeyObject): string {
-  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
-}
-
-function pem(label: string, der: Buffer): string {
-  const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
-  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+  const untilMs = now + days * dayMs;
+  return { fromMs: Math.min(now, untilMs) - dayMs, untilMs };
 }

@@ -8,8 +8,16 @@ export interface Config {
   /** Port of the admission webhooks (HTTPS). 0 takes a free one. */
   readonly port: number;
   readonly bindAddress: string;
+  /** Where the serving certificate comes from: two files, or a Secret that the server makes and renews itself. */
+  readonly certificates: 'files' | 'own';
   readonly certFile: string;
   readonly keyFile: string;
+  /** Name of the Secret, in `leaseNamespace`. */
+  readonly certificateSecret: string;
+  /** DNS names and IPv4 addresses that the certificate is made for; the API server asks for the first, as a rule. */
+  readonly certificateNames: readonly string[];
+  /** Names of the webhook configurations, of both kinds, that are told the authority. */
+  readonly webhookConfigurations: readonly string[];
   /** Port of `/healthz` and `/readyz` (HTTP). */
   readonly healthPort: number;
   /** Port of `/metrics` (HTTP). */
@@ -17,7 +25,7 @@ export interface Config {
   /** File that audit lines are appended to; `-` is standard output. */
   readonly auditLog: string;
   readonly leaderElect: boolean;
-  /** Namespace of the leader lease and of the signing keys. */
+  /** Namespace of the leader lease and of the Secrets that replicas share. */
   readonly leaseNamespace: string;
   /** Grants that one user, or one namespace, may have open at once; 0 is no limit. */
   readonly maxGrantsPerUser: number;
@@ -78,6 +86,30 @@ const flags = {
     value: 'FILE',
     help: 'its private key, PEM',
   },
+  certificates: {
+    env: 'DRAWBRIDGE_CERTIFICATES',
+    fallback: 'files',
+    value: 'files|own',
+    help: 'serve the pair of the two files, or one that the server makes, renews and has trusted by itself',
+  },
+  'certificate-secret': {
+    env: 'DRAWBRIDGE_CERTIFICATE_SECRET',
+    fallback: 'drawbridge-own-certificate',
+    value: 'NAME',
+    help: 'own: the Secret that the replicas share, in the namespace of the lease',
+  },
+  'certificate-names': {
+    env: 'DRAWBRIDGE_CERTIFICATE_NAMES',
+    fallback: undefined,
+    value: 'NAMES',
+    help: 'own: what it is made for, separated by commas; default: drawbridge-webhook.NAMESPACE-OF-THE-LEASE.svc',
+  },
+  'webhook-configurations': {
+    env: 'DRAWBRIDGE_WEBHOOK_CONFIGURATIONS',
+    fallback: undefined,
+    value: 'NAMES',
+    help: 'own: whose caBundle is kept up to date, separated by commas; default: those of webhooks/',
+  },
   'health-port': {
     env: 'DRAWBRIDGE_HEALTH_PORT',
     fallback: '8081',
@@ -101,7 +133,7 @@ const flags = {
     env: 'DRAWBRIDGE_LEASE_NAMESPACE',
     fallback: 'drawbridge-system',
     value: 'NAME',
-    help: 'namespace of the leader lease and of the signing keys',
+    help: 'namespace of the leader lease and of the Secrets that replicas share',
   },
   'max-grants-per-user': {
     env: 'DRAWBRIDGE_MAX_GRANTS_PER_USER',
@@ -141,6 +173,14 @@ const flags = {
     help: 'revoke-all gives up after this long',
   },
 } as const satisfies Record<string, Flag>;
+
+const defaultWebhookConfigurations = [
+  'drawbridge-execaccessrequests',
+  'drawbridge-execaccesstemplates',
+  'drawbridge-podaccessrequests',
+  'drawbridge-podaccesstemplates',
+  'drawbridge-pods',
+] as const;
 
 type FlagName = keyof typeof flags;
 
@@ -205,12 +245,24 @@ export function readConfig(
     if ('error' in parsed) throw new UsageError(`--${name}: ${parsed.error}`);
     return Number(parsed.ns / 1_000_000n);
   };
+  const names = (name: FlagName, fallback: readonly string[]): readonly string[] => {
+    const found = (read(name) ?? fallback.join()).split(',');
+    const wrong = found.find((one) => one.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(one));
+    if (wrong === undefined) return Object.freeze(found);
+    throw new UsageError(
+      `--${name} holds "${wrong}"; it must be names of small letters, digits, - and ., with commas between`,
+    );
+  };
   return Object.freeze({
     kubeconfig: readKubeconfig(given.kubeconfig, env[flags.kubeconfig.env]),
     port: port('port'),
     bindAddress: text('bind-address'),
     certFile: text('cert-file'),
     keyFile: text('key-file'),
+    certificates: oneOf('certificates', ['files', 'own']),
+    certificateSecret: text('certificate-secret'),
+    certificateNames: names('certificate-names', [`drawbridge-webhook.${text('lease-namespace')}.svc`]),
+    webhookConfigurations: names('webhook-configurations', defaultWebhookConfigurations),
     healthPort: port('health-port'),
     metricsPort: port('metrics-port'),
     auditLog: text('audit-log'),

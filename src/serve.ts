@@ -11,12 +11,16 @@ import { startAdmissionServer } from './admission/server.ts';
 import { keyOf } from './api/object.ts';
 import { destinationOf } from './audit/fd-writer.ts';
 import { type OpenJournal, openJournal } from './audit/journal.ts';
+import { OwnCertificate } from './certificates/own-certificate.ts';
+import { openCertificateStores } from './certificates/stores.ts';
 import type { Config } from './config.ts';
 import { controllers } from './controllers.ts';
 import { Manager } from './engine/manager.ts';
 import { sleep, systemClock } from './kit/clock.ts';
 import { describe } from './kit/errors.ts';
+import type { KeyPair } from './kit/key-pair.ts';
 import type { Client } from './kube/client.ts';
+import type { Cluster } from './kube/cluster.ts';
 import { type EventRecorder, eventRecorder } from './kube/event-recorder.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
 import { leaseGate } from './kube/lease-gate.ts';
@@ -42,7 +46,6 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const health = new Health();
   countUnhandledRejections(log, metrics);
 
-  const certificate = new Certificate({ certFile: config.certFile, keyFile: config.keyFile, clock, log });
   const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
@@ -53,6 +56,10 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     log,
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
+  const onServing = certificateExpiry(metrics);
+  const own = config.certificates === 'own' ? ownCertificates(config, { cluster, log, onServing }) : undefined;
+  const { certFile, keyFile } = config;
+  const certificate = own?.certificate ?? new Certificate({ certFile, keyFile, clock, log, onServing });
   const stores = openAccessStores(cluster);
   const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
   const signer = new Signer(keys);
@@ -112,8 +119,9 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const requestEvents = eventsThrough(client);
   const loops = controllers({
     access: { client, signer, tally, stores, journal, events: requestEvents, clock, log, metrics },
+    certificates: own && { ...own, client, clock, log, metrics },
   });
-  for (const controller of loops.access) manager.add(controller, gate);
+  for (const controller of [...loops.access, ...loops.certificates]) manager.add(controller, gate);
 
   try {
     // Without keys every live grant would fail its first look. Ends need none, so nothing waits long for them.
@@ -132,6 +140,27 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     });
     log.info('stopped');
   }
+}
+
+function certificateExpiry(metrics: Metrics): (pair: KeyPair) => void {
+  const expiry = metrics.gauge({
+    name: 'drawbridge_certificate_expiry_timestamp_seconds',
+    help: 'End of the serving certificate, seconds since 1970.',
+  });
+  return ({ expiresAtMs }) => expiry.set({}, expiresAtMs / 1000);
+}
+
+interface OwnCertificateDeps {
+  readonly cluster: Cluster;
+  readonly log: Log;
+  readonly onServing: (pair: KeyPair) => void;
+}
+
+function ownCertificates(config: Config, { cluster, ...deps }: OwnCertificateDeps) {
+  const secret = { namespace: config.leaseNamespace, name: config.certificateSecret };
+  const names = config.certificateNames;
+  const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
+  return { secret, names, stores, certificate: new OwnCertificate({ secret, names, stores, clock, ...deps }) };
 }
 
 /** One after the other, in order; what cannot be closed keeps nothing else open. */

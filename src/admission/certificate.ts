@@ -1,17 +1,16 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { type FSWatcher, readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import { createSecureContext } from 'node:tls';
-import { type Cancel, type Clock, formatTime, parseTime } from '../kit/clock.ts';
+import { type Cancel, type Clock, formatTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import { expiryOf, type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import type { Log } from '../observe/log.ts';
 
-/** A certificate chain and its key, both PEM, that belong together. */
-export interface KeyPair {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-  /** End of the certificate's validity, epoch ms. */
-  readonly expiresAtMs: number;
+/** What the webhooks are served with; where it comes from is not their concern. */
+export interface ServingCertificate {
+  readonly current: KeyPair;
+  /** Calls back with each new pair until `close`. */
+  start(listener: (pair: KeyPair) => void): void;
+  close(): void;
 }
 
 export interface CertificateOptions {
@@ -19,6 +18,8 @@ export interface CertificateOptions {
   readonly keyFile: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** Told of the first pair and of each that replaces it. */
+  readonly onServing?: (pair: KeyPair) => void;
 }
 
 const POLL_MS = 10_000;
@@ -30,7 +31,7 @@ const DAY_MS = 24 * 3600 * 1000;
  * The serving certificate, read again whenever its files change. A pair that cannot be used (half-written, mismatched, expired)
  * is logged and the one before it stays.
  */
-export class Certificate {
+export class Certificate implements ServingCertificate {
   readonly #options: CertificateOptions;
   readonly #watchers: FSWatcher[] = [];
   #current: KeyPair;
@@ -45,6 +46,7 @@ export class Certificate {
   constructor(options: CertificateOptions) {
     this.#options = options;
     this.#current = loadKeyPair(options.certFile, options.keyFile, options.clock.now());
+    options.onServing?.(this.#current);
   }
 
   get current(): KeyPair {
@@ -55,11 +57,7 @@ export class Certificate {
    * A readiness check: the problem once the certificate has expired. Not before: a certificate that still works is no reason to take
    * every replica away from the apiserver at the same time.
    */
-  readonly problem = (): string | undefined => {
-    const { expiresAtMs } = this.#current;
-    if (expiresAtMs > this.#options.clock.now()) return undefined;
-    return `the serving certificate expired at ${formatTime(expiresAtMs)}`;
-  };
+  readonly problem = (): string | undefined => expiryOf(this.#current, this.#options.clock.now());
 
   /** Calls back with each new pair until `close`. */
   start(listener: (pair: KeyPair) => void): void {
@@ -117,6 +115,7 @@ export class Certificate {
       if (pair.cert.equals(this.#current.cert) && pair.key.equals(this.#current.key)) return;
       this.#listener(pair);
       this.#current = pair;
+      this.#options.onServing?.(pair);
       log.info('serving certificate reloaded', { expiresAt: formatTime(pair.expiresAtMs) });
     } catch (error) {
       const problem = describe(error);
@@ -132,27 +131,13 @@ export function loadKeyPair(certFile: string, keyFile: string, nowMs: number): K
   const cert = readPem(certFile);
   const key = readPem(keyFile);
   try {
-    const parsed = new X509Certificate(cert);
-    if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key is not the one of the certificate');
-    const expiresAtMs = parseValidity(parsed.validTo);
-    if (expiresAtMs <= nowMs) throw new Error(`the certificate expired at ${formatTime(expiresAtMs)}`);
-    // Also reads the rest of the chain, which the lines above do not look at.
-    createSecureContext({ cert, key });
-    return { cert, key, expiresAtMs };
+    const pair = readKeyPair(cert, key);
+    const expired = expiryOf(pair, nowMs);
+    if (expired !== undefined) throw new Error(expired);
+    return pair;
   } catch (error) {
     throw bad(`${certFile} and ${keyFile} do not make a serving certificate`, error);
   }
-}
-
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
-/** OpenSSL's form: `Nov  5 09:30:00 2027 GMT`. */
-function parseValidity(text: string): number {
-  const [, month = '', day = '', time = '', year = ''] = /^(\w{3}) +(\d+) ([\d:]+) (\d{4}) GMT$/.exec(text) ?? [];
-  const twoDigits = (value: number | string): string => String(value).padStart(2, '0');
-  const instant = parseTime(`${year}-${twoDigits(MONTHS.indexOf(month) + 1)}-${twoDigits(day)}T${time}Z`);
-  if (instant === undefined) throw new Error(`the end of its validity cannot be read: ${text}`);
-  return instant;
 }
 
 function readPem(file: string): Buffer {

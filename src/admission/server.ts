@@ -3,13 +3,14 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Clock, sleep } from '../kit/clock.ts';
+import type { KeyPair } from '../kit/key-pair.ts';
 import { listen } from '../kit/listen.ts';
 import type { Log } from '../observe/log.ts';
-import type { Certificate, KeyPair } from './certificate.ts';
+import type { ServingCertificate } from './certificate.ts';
 
 export interface ServerOptions {
   readonly app: RequestListener;
-  readonly certificate: Certificate;
+  readonly certificate: ServingCertificate;
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;

@@ -31,3 +31,17 @@ export const customResourceDefinitions = resource(
   'CustomResourceDefinition',
   false,
 );
+export const mutatingWebhookConfigurations = resource(
+  'admissionregistration.k8s.io',
+  'v1',
+  'mutatingwebhookconfigurations',
+  'MutatingWebhookConfiguration',
+  false,
+);
+export const validatingWebhookConfigurations = resource(
+  'admissionregistration.k8s.io',
+  'v1',
+  'validatingwebhookconfigurations',
+  'ValidatingWebhookConfiguration',
+  false,
+);

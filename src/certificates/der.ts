@@ -1,3 +1,5 @@
+import { formatTime } from '../kit/clock.ts';
+
 /** A writer for the few ASN.1 types an X.509 certificate is made of, in DER. */
 function tagged(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
@@ -24,11 +26,13 @@ export const bits = (bytes: Buffer, unused = 0): Buffer => tagged(0x03, Buffer.f
 export const explicit = (tag: number, ...parts: readonly Buffer[]): Buffer => tagged(0xa0 | tag, ...parts);
 export const implicit = (tag: number, bytes: Buffer): Buffer => tagged(0x80 | tag, bytes);
 
-/** UTCTime, so only for the years 1950 to 2049. */
+/** Whole seconds, in the form that RFC 5280 wants: UTCTime until 2049, GeneralizedTime from 2050 on. */
 export function time(epochMs: number): Buffer {
-  const digits = new Date(epochMs).toISOString().replace(/[-:T]/g, '').slice(2, 14);
-  return tagged(0x17, Buffer.from(`${digits}Z`, 'ascii'));
+  const digits = formatTime(epochMs).replace(/[-:TZ]/g, '');
+  return digits < '2050' ? tagged(0x17, ascii(`${digits.slice(2)}Z`)) : tagged(0x18, ascii(`${digits}Z`));
 }
+
+const ascii = (text: string): Buffer => Buffer.from(text, 'ascii');
 
 /** An object identifier in dotted form, such as `2.5.4.3`. */
 export function oid(dotted: string): Buffer {

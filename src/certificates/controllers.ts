@@ -1,0 +1,48 @@
+import { keyOf, type ObjectName } from '../api/object.ts';
+import { Controller } from '../engine/controller.ts';
+import { fromSubscription } from '../engine/sources/from-subscription.ts';
+import { interval } from '../engine/sources/interval.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Client } from '../kube/client.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { CertificateReconciler } from './certificate-reconciler.ts';
+import type { OwnCertificate } from './own-certificate.ts';
+import type { CertificateStores } from './stores.ts';
+
+export interface CertificateDeps {
+  readonly client: Client;
+  readonly stores: CertificateStores;
+  readonly secret: ObjectName & { readonly namespace: string };
+  readonly certificate: OwnCertificate;
+  readonly names: readonly string[];
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+const resyncMs = 10 * 60_000;
+
+/** The loop that makes the serving certificate, renews it and has it trusted. */
+export function certificateControllers(deps: CertificateDeps): Controller[] {
+  const { clock, log, metrics, stores } = deps;
+  const name = 'certificate';
+  const key = keyOf(deps.secret);
+  const all = [stores.secret, ...stores.configurations];
+  return [
+    new Controller({
+      name,
+      clock,
+      log,
+      metrics: metrics.controller(name),
+      sources: [
+        ...all.map((store) => fromSubscription<unknown>(store.resource.plural, store, () => [key])),
+        // At the start nothing tells of a Secret that is not there.
+        interval({ name: 'resync', clock, everyMs: resyncMs, keys: () => [key] }),
+      ],
+      reconciler: new CertificateReconciler(deps),
+      workers: 1,
+      backoff: { baseMs: 100, capMs: 30_000 },
+    }),
+  ];
+}

@@ -1,0 +1,101 @@
+import { randomBytes, X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { own } from '../kit/json-value.ts';
+import { type KeyPair, readKeyPair } from '../kit/key-pair.ts';
+import { createAuthority, issue } from './x509.ts';
+
+/** A serving pair and the authority (PEM) that signed it. The authority's own key is thrown away: it signs once. */
+export interface Trusted {
+  readonly pair: KeyPair;
+  readonly authority: string;
+}
+
+/** What the replicas share: the pair that all of them serve, and what a rotation needs besides. */
+export interface Material extends Trusted {
+  /** Is served as soon as its authority is trusted everywhere. */
+  readonly next?: Trusted;
+  /** Of the pair that was served before; some replica may still serve it. */
+  readonly previousAuthority?: string;
+}
+
+const DAY_MS = 24 * 3600 * 1000;
+const LIFETIME_MS = 90 * DAY_MS;
+/** For clocks that are behind ours. */
+const BACKDATED_MS = 3600 * 1000;
+
+/** A new pair that serves `names`, for 90 days from `nowMs`. */
+export function newTrusted(names: readonly string[], nowMs: number): Trusted {
+  const validity = { fromMs: nowMs - BACKDATED_MS, untilMs: nowMs + LIFETIME_MS };
+  // A name of its own, so that verifiers never take one authority for another.
+  const authority = createAuthority(`drawbridge-webhook-ca-${randomBytes(4).toString('hex')}`, validity);
+  const { certificate, key } = issue(authority, { commonName: 'drawbridge-webhook', serves: names }, validity);
+  return { pair: readKeyPair(Buffer.from(certificate), Buffer.from(key)), authority: authority.certificate };
+}
+
+export function serves({ pair }: Trusted, names: readonly string[]): boolean {
+  const certificate = new X509Certificate(pair.cert);
+  return names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined);
+}
+
+/** Every authority that a pair in use may be signed by, newest first (PEM): what `caBundle` has to say. */
+export function trustBundle({ authority, next, previousAuthority = '' }: Material): string {
+  return `${next?.authority ?? ''}${authority}${previousAuthority}`;
+}
+
+/** `data` of the Secret, as text. */
+const keys = {
+  cert: 'tls.crt',
+  key: 'tls.key',
+  authority: 'ca.crt',
+  nextCert: 'next-tls.crt',
+  nextKey: 'next-tls.key',
+  nextAuthority: 'next-ca.crt',
+  previousAuthority: 'previous-ca.crt',
+} as const;
+
+/** As a merge patch of `data`: null takes a key away. */
+export function toData({ pair, authority, next, previousAuthority }: Material): Record<string, string | null> {
+  const base64 = (text: Buffer | string | undefined): string | null =>
+    text === undefined ? null : Buffer.from(text).toString('base64');
+  return {
+    [keys.cert]: base64(pair.cert),
+    [keys.key]: base64(pair.key),
+    [keys.authority]: base64(authority),
+    [keys.nextCert]: base64(next?.pair.cert),
+    [keys.nextKey]: base64(next?.pair.key),
+    [keys.nextAuthority]: base64(next?.authority),
+    [keys.previousAuthority]: base64(previousAuthority),
+  };
+}
+
+/** @throws Error that says in a clause why the serving pair or its authority cannot be used. What only a rotation needs counts as absent then. */
+export function fromData(data: unknown): Material {
+  const bytes = (key: string): Buffer => {
+    const text = own(data, key);
+    return Buffer.from(typeof text === 'string' ? text : '', 'base64');
+  };
+  const trusted = readTrusted(bytes(keys.cert), bytes(keys.key), bytes(keys.authority));
+  const next = unlessUnusable(() => readTrusted(bytes(keys.nextCert), bytes(keys.nextKey), bytes(keys.nextAuthority)));
+  const previousAuthority = unlessUnusable(() => readAuthority(bytes(keys.previousAuthority)));
+  return { ...trusted, ...(next ? { next } : {}), ...(previousAuthority ? { previousAuthority } : {}) };
+}
+
+function readTrusted(cert: Buffer, key: Buffer, pem: Buffer): Trusted {
+  const pair = readKeyPair(cert, key);
+  const authority = readAuthority(pem);
+  const leaf = new X509Certificate(cert);
+  const signer = new X509Certificate(authority);
+  if (!leaf.checkIssued(signer) || !leaf.verify(signer.publicKey)) throw new Error('the authority did not sign it');
+  return { pair, authority };
+}
+
+/** Written anew, so that nothing but this one certificate gets into a bundle. */
+const readAuthority = (pem: Buffer): string => new X509Certificate(pem).toString();
+
+function unlessUnusable<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,85 @@
+import { type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
+import { mutatingWebhookConfigurations, secrets, validatingWebhookConfigurations } from '../api/resources.ts';
+import { describe } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import type { Projected, Store } from '../kube/store.ts';
+import { fromData, type Material } from './material.ts';
+
+/** On the Secret: the server made it and may write it. */
+export const madeByServerLabel = 'certificates.drawbridge.dev/made-by-server';
+
+export interface SecretView extends Projected {
+  /** We made it. */
+  readonly ours: boolean;
+  readonly material?: Material;
+  /** Why there is no material, in a clause. */
+  readonly problem?: string;
+}
+
+export interface ConfigurationView extends Projected {
+  readonly name: string;
+  /** In the order of the object. `caBundle` is PEM; empty when there is none. */
+  readonly webhooks: readonly { readonly name: string; readonly caBundle: string }[];
+}
+
+export interface CertificateStores {
+  /** Holds one Secret at most. */
+  readonly secret: Store<SecretView>;
+  readonly configurations: readonly Store<ConfigurationView>[];
+}
+
+/** Watches the Secret, and of all webhook configurations with our label those with one of `names`. */
+export function openCertificateStores(
+  cluster: Cluster,
+  secret: ObjectName & { readonly namespace: string },
+  names: readonly string[],
+): CertificateStores {
+  const wanted = new Set(names);
+  const viewConfiguration = (object: KubeObject): ConfigurationView | undefined =>
+    wanted.has(object.metadata.name) ? configurationView(object) : undefined;
+  return {
+    secret: cluster.watch({
+      resource: secrets,
+      namespace: secret.namespace,
+      fieldSelector: `metadata.name=${secret.name}`,
+      project: viewSecret,
+    }).store,
+    configurations: [mutatingWebhookConfigurations, validatingWebhookConfigurations].map(
+      (resource) =>
+        cluster.watch({ resource, labelSelector: 'app.kubernetes.io/name=drawbridge', project: viewConfiguration })
+          .store,
+    ),
+  };
+}
+
+const projected = ({ metadata }: KubeObject): Projected => ({
+  key: keyOf(metadata),
+  uid: metadata.uid ?? '',
+  resourceVersion: metadata.resourceVersion ?? '',
+});
+
+export function viewSecret(object: KubeObject): SecretView {
+  const ours = own(own(own(object, 'metadata'), 'labels'), madeByServerLabel) === 'true';
+  const common = { ...projected(object), ours };
+  try {
+    return { ...common, material: fromData(own(object, 'data')) };
+  } catch (error) {
+    return { ...common, problem: describe(error) };
+  }
+}
+
+function configurationView(object: KubeObject): ConfigurationView {
+  const webhooks = own(object, 'webhooks');
+  return {
+    ...projected(object),
+    name: object.metadata.name,
+    webhooks: (Array.isArray(webhooks) ? webhooks : []).map((webhook) => {
+      const [name, bundle] = [own(webhook, 'name'), own(own(webhook, 'clientConfig'), 'caBundle')];
+      return {
+        name: typeof name === 'string' ? name : '',
+        caBundle: typeof bundle === 'string' ? Buffer.from(bundle, 'base64').toString() : '',
+      };
+    }),
+  };
+}

@@ -1,0 +1,132 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto';
+import { isIP } from 'node:net';
+import { bits, explicit, implicit, integer, octets, oid, sequence, set, time, utf8, yes } from './der.ts';
+
+/** A certificate and its private key, both PEM. */
+export interface Identity {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+export interface Authority extends Identity {
+  readonly commonName: string;
+}
+
+/** What a leaf certificate says: who, in which groups (O), and under which names it serves. */
+export interface Subject {
+  readonly commonName: string;
+  readonly groups?: readonly string[];
+  /** DNS names, IPv4 addresses and `::1`; with any of them the certificate is a server's, otherwise a client's. */
+  readonly serves?: readonly string[];
+}
+
+/** From when until when a certificate counts, epoch ms; certificates know whole seconds. */
+export interface Validity {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+const ecdsaWithSha256 = sequence(oid('1.2.840.10045.4.3.2'));
+
+/** A new self-signed authority (EC P-256) that may sign leaf certificates and nothing else. */
+export function createAuthority(commonName: string, validity: Validity): Authority {
+  const { publicKey, privateKey } = keyPair();
+  const extensions = [
+    extension('2.5.29.19', sequence(yes, integer([0])), true),
+    // digitalSignature, keyCertSign, cRLSign
+    extension('2.5.29.15', bits(Buffer.from([0x86]), 1), true),
+  ];
+  const issuer = { commonName, key: privateKey };
+  const certificate = certify({ subject: { commonName }, key: publicKey, issuer, validity, extensions });
+  return { commonName, certificate, key: pemKey(privateKey) };
+}
+
+/** Signs a new key pair (EC P-256) for `subject`: a server certificate when it serves names, else a client certificate. */
+export function issue(authority: Authority, subject: Subject, validity: Validity): Identity {
+  const { publicKey, privateKey } = keyPair();
+  const serves = subject.serves ?? [];
+  const purpose = serves.length > 0 ? '1.3.6.1.5.5.7.3.1' : '1.3.6.1.5.5.7.3.2';
+  const extensions = [
+    extension('2.5.29.15', bits(Buffer.from([0x80]), 7), true),
+    extension('2.5.29.37', sequence(oid(purpose))),
+    ...(serves.length > 0 ? [extension('2.5.29.17', sequence(...serves.map(generalName)))] : []),
+  ];
+  const issuer = { commonName: authority.commonName, key: createPrivateKey(authority.key) };
+  const certificate = certify({ subject, key: publicKey, issuer, validity, extensions });
+  return { certificate, key: pemKey(privateKey) };
+}
+
+interface ToBeSigned {
+  readonly subject: Subject;
+  readonly key: KeyObject;
+  readonly issuer: { readonly commonName: string; readonly key: KeyObject };
+  readonly validity: Validity;
+  readonly extensions: readonly Buffer[];
+}
+
+function certify({ subject, key, issuer, validity, extensions }: ToBeSigned): string {
+  const body = sequence(
+    explicit(0, integer([2])),
+    // Positive and without leading zeros, as DER wants integers.
+    integer([0x40, ...randomBytes(15)]),
+    ecdsaWithSha256,
+    name(issuer.commonName),
+    sequence(time(validity.fromMs), time(validity.untilMs)),
+    name(subject.commonName, subject.groups),
+    spki(key),
+    explicit(
+      3,
+      sequence(
+        ...extensions,
+        extension('2.5.29.14', octets(keyIdentifier(key))),
+        extension('2.5.29.35', sequence(implicit(0, keyIdentifier(createPublicKey(issuer.key))))),
+      ),
+    ),
+  );
+  return pem('CERTIFICATE', sequence(body, ecdsaWithSha256, bits(sign('sha256', body, issuer.key))));
+}
+
+function spki(key: KeyObject): Buffer {
+  return key.export({ type: 'spki', format: 'der' });
+}
+
+// Any value will do that is the same on both sides; strict verifiers only insist that there is one.
+function keyIdentifier(key: KeyObject): Buffer {
+  return createHash('sha256').update(spki(key)).digest().subarray(0, 20);
+}
+
+function name(commonName: string, organizations: readonly string[] = []): Buffer {
+  const attribute = (type: string, value: string): Buffer => set(sequence(oid(type), utf8(value)));
+  return sequence(...organizations.map((group) => attribute('2.5.4.10', group)), attribute('2.5.4.3', commonName));
+}
+
+function extension(id: string, value: Buffer, critical = false): Buffer {
+  return sequence(oid(id), ...(critical ? [yes] : []), octets(value));
+}
+
+function generalName(host: string): Buffer {
+  if (isIP(host) === 4) return implicit(7, Buffer.from(host.split('.').map(Number)));
+  if (host === '::1') return implicit(7, Buffer.from([...new Array<number>(15).fill(0), 1]));
+  return implicit(2, Buffer.from(host, 'ascii'));
+}
+
+function keyPair(): { publicKey: KeyObject; privateKey: KeyObject } {
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' });
+}
+
+function pemKey(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+function pem(label: string, der: Buffer): string {
+  const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}
