@@ -74,6 +74,12 @@ const flags = {
     value: 'ADDRESS',
     help: 'address of every port',
   },
+  certificates: {
+    env: 'DRAWBRIDGE_CERTIFICATES',
+    fallback: 'files',
+    value: 'files|own',
+    help: 'serve the pair of the files below, or one that the server makes and renews',
+  },
   'cert-file': {
     env: 'DRAWBRIDGE_CERT_FILE',
     fallback: '/etc/drawbridge/tls/tls.crt',
@@ -86,29 +92,23 @@ const flags = {
     value: 'FILE',
     help: 'its private key, PEM',
   },
-  certificates: {
-    env: 'DRAWBRIDGE_CERTIFICATES',
-    fallback: 'files',
-    value: 'files|own',
-    help: 'serve the pair of the two files, or one that the server makes, renews and has trusted by itself',
-  },
   'certificate-secret': {
     env: 'DRAWBRIDGE_CERTIFICATE_SECRET',
     fallback: 'drawbridge-own-certificate',
     value: 'NAME',
-    help: 'own: the Secret that the replicas share, in the namespace of the lease',
+    help: 'own: the Secret that holds it',
   },
   'certificate-names': {
     env: 'DRAWBRIDGE_CERTIFICATE_NAMES',
     fallback: undefined,
     value: 'NAMES',
-    help: 'own: what it is made for, separated by commas; default: drawbridge-webhook.NAMESPACE-OF-THE-LEASE.svc',
+    help: 'own: what it is for, by commas; default: drawbridge-webhook.NAMESPACE.svc',
   },
   'webhook-configurations': {
     env: 'DRAWBRIDGE_WEBHOOK_CONFIGURATIONS',
     fallback: undefined,
     value: 'NAMES',
-    help: 'own: whose caBundle is kept up to date, separated by commas; default: those of webhooks/',
+    help: 'own: whose caBundle it writes, by commas; default: those of webhooks/',
   },
   'health-port': {
     env: 'DRAWBRIDGE_HEALTH_PORT',
@@ -133,7 +133,7 @@ const flags = {
     env: 'DRAWBRIDGE_LEASE_NAMESPACE',
     fallback: 'drawbridge-system',
     value: 'NAME',
-    help: 'namespace of the leader lease and of the Secrets that replicas share',
+    help: 'namespace of the leader lease and of the shared Secrets',
   },
   'max-grants-per-user': {
     env: 'DRAWBRIDGE_MAX_GRANTS_PER_USER',

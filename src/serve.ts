@@ -11,6 +11,7 @@ import { startAdmissionServer } from './admission/server.ts';
 import { keyOf } from './api/object.ts';
 import { destinationOf } from './audit/fd-writer.ts';
 import { type OpenJournal, openJournal } from './audit/journal.ts';
+import type { CertificateDeps } from './certificates/controllers.ts';
 import { OwnCertificate } from './certificates/own-certificate.ts';
 import { openCertificateStores } from './certificates/stores.ts';
 import type { Config } from './config.ts';
@@ -46,6 +47,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const health = new Health();
   countUnhandledRejections(log, metrics);
 
+  const openCertificate = certificateFrom(config, { log, onServing: certificateExpiry(metrics) });
   const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
@@ -56,10 +58,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     log,
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
-  const onServing = certificateExpiry(metrics);
-  const own = config.certificates === 'own' ? ownCertificates(config, { cluster, log, onServing }) : undefined;
-  const { certFile, keyFile } = config;
-  const certificate = own?.certificate ?? new Certificate({ certFile, keyFile, clock, log, onServing });
+  const { certificate, own } = openCertificate(cluster);
   const stores = openAccessStores(cluster);
   const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
   const signer = new Signer(keys);
@@ -150,17 +149,30 @@ function certificateExpiry(metrics: Metrics): (pair: KeyPair) => void {
   return ({ expiresAtMs }) => expiry.set({}, expiresAtMs / 1000);
 }
 
-interface OwnCertificateDeps {
-  readonly cluster: Cluster;
+interface ServingDeps {
   readonly log: Log;
   readonly onServing: (pair: KeyPair) => void;
 }
 
-function ownCertificates(config: Config, { cluster, ...deps }: OwnCertificateDeps) {
+interface OpenCertificate {
+  readonly certificate: Certificate | OwnCertificate;
+  /** What its controller needs, when the server makes it. */
+  readonly own?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
+}
+
+/** Files are read at once, because a person who named the wrong ones waits for an answer; the other way needs a cluster. */
+function certificateFrom(config: Config, deps: ServingDeps): (cluster: Cluster) => OpenCertificate {
+  const { certFile, keyFile, certificateNames: names } = config;
+  if (config.certificates === 'files') {
+    const certificate = new Certificate({ certFile, keyFile, clock, ...deps });
+    return () => ({ certificate });
+  }
   const secret = { namespace: config.leaseNamespace, name: config.certificateSecret };
-  const names = config.certificateNames;
-  const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
-  return { secret, names, stores, certificate: new OwnCertificate({ secret, names, stores, clock, ...deps }) };
+  return (cluster) => {
+    const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
+    const certificate = new OwnCertificate({ secret, names, stores, clock, ...deps });
+    return { certificate, own: { secret, names, stores, certificate } };
+  };
 }
 
 /** One after the other, in order; what cannot be closed keeps nothing else open. */

@@ -4,8 +4,18 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseAllDocuments } from 'yaml';
 import { createAuthority, issue } from '../../sandbox/pki.ts';
 import { readConfig, UsageError, usage } from '../../src/config.ts';
+import { webhookFiles } from '../../webhooks/webhook-files.ts';
+
+const webhookConfigurations = [
+  ...new Set(
+    [...webhookFiles().values()].flatMap((file) =>
+      parseAllDocuments(file).map((document) => document.getIn(['metadata', 'name'])),
+    ),
+  ),
+].sort();
 
 describe('configuration', () => {
   it('has the documented defaults', () => {
@@ -13,8 +23,12 @@ describe('configuration', () => {
       kubeconfig: {},
       port: 9443,
       bindAddress: '0.0.0.0',
+      certificates: 'files',
       certFile: '/etc/drawbridge/tls/tls.crt',
       keyFile: '/etc/drawbridge/tls/tls.key',
+      certificateSecret: 'drawbridge-own-certificate',
+      certificateNames: ['drawbridge-webhook.drawbridge-system.svc'],
+      webhookConfigurations,
       healthPort: 8081,
       metricsPort: 8080,
       auditLog: '-',
@@ -28,6 +42,14 @@ describe('configuration', () => {
       logFormat: 'json',
       timeoutMs: 240_000,
     });
+  });
+
+  it('makes a certificate for the Service in the namespace of the lease, or for the names that are given', () => {
+    assert.deepEqual(readConfig(['--lease-namespace=ns'], {}).certificateNames, ['drawbridge-webhook.ns.svc']);
+    assert.deepEqual(readConfig(['--certificate-names=a.b.svc,localhost'], {}).certificateNames, [
+      'a.b.svc',
+      'localhost',
+    ]);
   });
 
   it('is frozen', () => assert.ok(Object.isFrozen(readConfig([], {}))));
@@ -71,6 +93,10 @@ describe('configuration', () => {
     },
     { args: ['--log-format=xml'], message: /^--log-format is "xml"; it must be one of json, text$/ },
     { args: ['--leader-elect=yes'], message: /^--leader-elect is "yes"; it must be one of true, false$/ },
+    { args: ['--certificates=given'], message: /^--certificates is "given"; it must be one of files, own$/ },
+    { args: ['--certificate-names=a,,b'], message: /^--certificate-names holds ""; it must be names of small letters/ },
+    { args: ['--certificate-names=*.svc'], message: /^--certificate-names holds "\*\.svc"/ },
+    { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations holds "\.\.\/x"/ },
     { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
     { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
     { args: ['stray'], message: /stray.*; see drawbridge --help$/ },

@@ -79,7 +79,7 @@ describe('the serving certificate', () => {
     ],
     ['empty', () => ({ certificate: '', key: '' }), /do not make a serving certificate/],
     ['mismatched', () => ({ key: identity().key }), /the key is not the one of the certificate/],
-    ['expired', () => identity(-1), /the certificate expired at/],
+    ['expired', () => identity(-1), /the serving certificate expired at/],
   ];
   for (const [title, next, problem] of broken) {
     it(`stays as it is while the new pair is ${title}, with one line in the log`, async () => {
