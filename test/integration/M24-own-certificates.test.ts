@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { freePorts } from '../../sandbox/ports.ts';
+import { ServerProcess } from '../../sandbox/server-process.ts';
+import { until } from '../../sandbox/wait.ts';
+import { podRequest } from '../support/access-requests.ts';
+import { AccessStage } from '../support/access-stage.ts';
+import { sharedPlane } from '../support/plane.ts';
+
+const rights = fileURLToPath(new URL('../../certs/own.yaml', import.meta.url));
+const namespace = 'drawbridge-system';
+const secretUrl = `/api/v1/namespaces/${namespace}/secrets/drawbridge-own-certificate`;
+const configurationsUrl = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
+const flags = (identity: string): string[] => ['--certificates=own', '--leader-elect=true', `--identity=${identity}`];
+
+interface Configuration {
+  readonly metadata: { readonly name: string };
+  readonly webhooks: readonly { readonly clientConfig: { readonly caBundle?: string } }[];
+}
+
+describe('certificates without cert-manager', () => {
+  let stage: AccessStage;
+  let other: ServerProcess;
+
+  before(async function () {
+    this.timeout(1_200_000);
+    const plane = await sharedPlane();
+    await plane.call('POST', '/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: namespace },
+    });
+    await plane.kubectl(['apply', '-f', rights]);
+    await plane.kubectl(['delete', 'lease', '-n', namespace, 'drawbridge-access', '--ignore-not-found']);
+    await plane.call('DELETE', secretUrl);
+    stage = await AccessStage.open({ flags: flags('left') });
+    const [port = 0] = await freePorts(1);
+    const installation = { ...stage.server.installation, port };
+    other = await ServerProcess.start(plane, { installation, flags: flags('right') });
+  });
+
+  after(async () => {
+    await other?.stop();
+    await stage?.close();
+    const plane = await sharedPlane();
+    await plane.kubectl(['delete', '--ignore-not-found', '-f', rights]);
+    await plane.call('DELETE', secretUrl);
+  });
+
+  const serving = async (server: ServerProcess): Promise<string> => {
+    const socket = connect({ host: '127.0.0.1', port: server.installation.port, rejectUnauthorized: false });
+    await once(socket, 'secureConnect');
+    const { serialNumber } = socket.getPeerCertificate();
+    socket.destroy();
+    return serialNumber;
+  };
+
+  const bundles = async (): Promise<string[]> => {
+    const { body } = await stage.plane.probe(`${configurationsUrl}?labelSelector=app.kubernetes.io/name=drawbridge`);
+    return (body as { items: Configuration[] }).items.flatMap(({ webhooks }) =>
+      webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle ?? '', 'base64').toString()),
+    );
+  };
+
+  const authorities = (bundle: string): number => bundle.split('BEGIN CERTIFICATE').length - 1;
+
+  it('are made by the server, trusted by the API server, and served by every replica', async () => {
+    await stage.askUntilReady(stage.alice, podRequest('first'));
+    const { body } = await stage.plane.probe(secretUrl);
+    const { data } = body as { data: Record<string, string> };
+    assert.deepEqual(Object.keys(data).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
+    assert.deepEqual([...new Set(await bundles())], [Buffer.from(data['ca.crt'] ?? '', 'base64').toString()]);
+    assert.equal(await serving(other), await serving(stage.server));
+  });
+
+  it('are told of by a metric: when they end', async () => {
+    const text = await (await fetch(`http://127.0.0.1:${other.metricsPort}/metrics`)).text();
+    const [, seconds = ''] = /^drawbridge_certificate_expiry_timestamp_seconds (\S+)$/m.exec(text) ?? [];
+    const days = (Number(seconds) - Date.now() / 1000) / 86_400;
+    assert.ok(days > 89.9 && days < 90.1, `${days} days`);
+  });
+
+  it('are trusted again when somebody wipes a caBundle', async () => {
+    const patch = JSON.stringify([{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }]);
+    const name = 'validatingwebhookconfiguration/drawbridge-podaccessrequests';
+    await stage.plane.kubectl(['patch', name, '--type=json', '-p', patch]);
+    const whole = async (): Promise<boolean> => (await bundles()).every((bundle) => authorities(bundle) === 1);
+    await until('caBundle to be back', whole, { timeoutMs: 10_000, everyMs: 20 });
+    await until('requests to work', async () => (await ask('after-wipe')) === 201, { timeoutMs: 5000 });
+  });
+
+  it('are rotated under 100 admissions a second without losing one', async function () {
+    this.timeout(90_000);
+    const before = await serving(stage.server);
+    const answers: Promise<number>[] = [];
+    const startMs = performance.now();
+    let running = true;
+    const load = (async () => {
+      while (running) {
+        // What is late is caught up with, so that a busy machine makes bursts and not less.
+        while (answers.length < (performance.now() - startMs) / 10) answers.push(ask(`load-${answers.length}`));
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    })();
+    await until('load', () => Promise.resolve(answers.length > 100), { timeoutMs: 10_000 });
+    await stage.plane.call('DELETE', secretUrl);
+    const both = async (): Promise<boolean> => (await bundles()).every((bundle) => authorities(bundle) === 2);
+    await until('both authorities to be trusted', both, { timeoutMs: 20_000, everyMs: 20 });
+    assert.equal(await serving(stage.server), before, 'trusted first, then served');
+    const switched = async (): Promise<boolean> =>
+      (await Promise.all([stage.server, other].map(serving))).every((serial) => serial !== before);
+    await until('the new certificate to be served', switched, { timeoutMs: 40_000, everyMs: 50 });
+    const sentBefore = answers.length;
+    await until('more load', () => Promise.resolve(answers.length > sentBefore + 200), { timeoutMs: 20_000 });
+    running = false;
+    await load;
+    const seconds = (performance.now() - startMs) / 1000;
+    const statuses = await Promise.all(answers);
+    console.error(
+      `      ${statuses.length} requests, ${Math.round(statuses.length / seconds)}/s, through one rotation`,
+    );
+    assert.deepEqual(
+      statuses.filter((status) => status !== 201),
+      [],
+    );
+    assert.equal(await serving(other), await serving(stage.server));
+  });
+
+  /** A dry run, which both webhooks judge and nothing keeps. */
+  const ask = async (name: string): Promise<number> => {
+    const { status, body } = await stage.ask(stage.alice, podRequest(name), '?dryRun=All');
+    if (status !== 201) console.error(JSON.stringify(body));
+    return status;
+  };
+});

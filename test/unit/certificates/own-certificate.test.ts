@@ -1,0 +1,321 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { mutatingWebhookConfigurations, secrets } from '../../../src/api/resources.ts';
+import { newTrusted, toData } from '../../../src/certificates/material.ts';
+import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
+import { graceMs, settleMs } from '../../../src/certificates/rotation.ts';
+import { madeByServerLabel, openCertificateStores } from '../../../src/certificates/stores.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { InformerStore } from '../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../src/kube/log.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { MemoryCluster } from '../access/life/memory-cluster.ts';
+import { CertificateStage, days, pems, secret } from './stage.ts';
+
+const ours = { [madeByServerLabel]: 'true' };
+
+describe('the certificate that the server makes itself', () => {
+  let stage: CertificateStage;
+  const settle = (ms = 100): Promise<void> => stage.clock.advance(ms);
+
+  beforeEach(() => {
+    stage = new CertificateStage();
+  });
+  afterEach(() => stage.close());
+
+  describe('at first', () => {
+    it('is made by the leader, served by all replicas and trusted by every webhook', async () => {
+      const follower = stage.replica();
+      const [before] = stage.serials();
+      assert.match(follower.certificate.problem() ?? '', /^Secret ns\/pair: it is not there yet$/);
+      stage.replica({ leads: true });
+      await settle();
+      const [left, right] = stage.serials();
+      assert.equal(left, right);
+      assert.notEqual(left, before);
+      assert.deepEqual(stage.untrusted(), []);
+      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
+      assert.deepEqual(
+        stage.replicas.map((replica) => replica.problem()),
+        [undefined, undefined],
+      );
+      const stored = stage.cluster.find(secrets, secret);
+      assert.deepEqual([stored?.['type'], stored?.metadata.labels?.[madeByServerLabel]], ['kubernetes.io/tls', 'true']);
+    });
+
+    it('is for the names that were asked for, for 90 days', async () => {
+      const { certificate } = stage.replica({ leads: true, names: ['svc.ns.svc', '127.0.0.1'] });
+      await settle();
+      const leaf = new X509Certificate(certificate.current.cert);
+      assert.equal(leaf.checkHost('svc.ns.svc'), 'svc.ns.svc');
+      assert.equal(leaf.checkIP('127.0.0.1'), '127.0.0.1');
+      const left = certificate.current.expiresAtMs - stage.clock.now();
+      assert.ok(left > 90 * days - 2000 && left <= 90 * days);
+    });
+
+    it('is made once by two that lead at the same time: who comes second takes what the first has made', async () => {
+      stage.replica({ leads: true });
+      stage.replica({ leads: true });
+      await settle();
+      assert.equal(stage.writes().filter((write) => write === 'create secrets').length, 2, 'there was a race');
+      assert.equal(new Set(stage.serials()).size, 1);
+      assert.deepEqual(stage.untrusted(), []);
+    });
+
+    it('is read by those that come later, and not made again', async () => {
+      stage.replica({ leads: true });
+      await settle();
+      const { certificate } = stage.replica();
+      assert.equal(certificate.problem(), undefined);
+      assert.equal(new Set(stage.serials()).size, 1);
+    });
+
+    it('keeps a replica from being ready until it is trusted', async () => {
+      stage.cluster.fault = ({ plural }) => {
+        if (plural === mutatingWebhookConfigurations.plural) throw new ApiError(403, 'Forbidden', 'may not patch');
+      };
+      const { certificate } = stage.replica({ leads: true });
+      await settle();
+      assert.equal(certificate.problem(), 'caBundle does not hold the authority of the serving certificate yet: a, b');
+      stage.cluster.fault = () => {};
+      await settle(60_000);
+      assert.equal(certificate.problem(), undefined);
+    });
+
+    it('is written down nowhere but in the Secret', async () => {
+      stage.replica({ leads: true });
+      await settle();
+      stage.putSecret({ labels: ours, data: { ...stage.data(), 'tls.crt': 'bm9uZQ==' } });
+      await settle();
+      const key = stage.data()['tls.key'] ?? '';
+      assert.match(key, /PRIVATE KEY/);
+      const told = JSON.stringify(stage.lines);
+      assert.ok(told.includes('serving certificate made'));
+      assert.ok(!told.includes('PRIVATE') && !told.includes(key.split('\n')[1] ?? key));
+    });
+  });
+
+  describe('in the long run', () => {
+    beforeEach(async () => {
+      stage.replica({ leads: true });
+      stage.replica();
+      await settle();
+    });
+
+    it('is renewed after 60 of its 90 days, and at no time served where it is not trusted', async function () {
+      this.timeout(20_000);
+      const seen = new Set<string>();
+      stage.cluster.fault = () => {
+        // Between any two calls.
+        assert.deepEqual(stage.untrusted(), []);
+        assert.equal(new Set(stage.serials()).size, 1);
+      };
+      for (let day = 0; day < 130; day++) {
+        await stage.clock.advance(days);
+        for (const serial of stage.serials()) seen.add(serial);
+        assert.deepEqual(stage.untrusted(), []);
+        assert.equal(seen.size, day < 59 ? 1 : day < 119 ? 2 : 3, `day ${day}`);
+        for (const { current } of stage.replicas) assert.ok(current.expiresAtMs - stage.clock.now() > 29 * days);
+      }
+      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
+      assert.deepEqual(
+        [...new Set(stage.bundles())].map((bundle) => pems(bundle).length),
+        [1],
+      );
+    });
+
+    it('lets its successor be trusted for ten seconds before it is served, and is trusted for five minutes more', async () => {
+      const [before] = stage.serials();
+      const first = stage.data()['ca.crt'];
+      await stage.clock.advance(60 * days - 2 * 3600_000);
+      assert.deepEqual(stage.bundles()[0], first);
+      while (pems(stage.bundles()[0] ?? '').length === 1) await stage.clock.advance(1000);
+      assert.equal(stage.serials()[0], before);
+      await stage.clock.advance(settleMs - 2000);
+      assert.equal(stage.serials()[0], before);
+      await stage.clock.advance(3000);
+      assert.notEqual(stage.serials()[0], before);
+      assert.equal(stage.data()['previous-ca.crt'], first);
+      await stage.clock.advance(graceMs - 5000);
+      for (const bundle of stage.bundles()) assert.ok(bundle.includes(first ?? 'none'));
+      await stage.clock.advance(10_000);
+      for (const bundle of stage.bundles()) assert.equal(bundle, stage.data()['ca.crt']);
+    });
+
+    it('costs no write while nothing changes', async () => {
+      await stage.clock.advance(graceMs);
+      const before = stage.writes().length;
+      await stage.clock.advance(7 * days);
+      assert.deepEqual(stage.writes().slice(before), []);
+    });
+
+    it('stays in use while its successor cannot be made to be trusted', async () => {
+      const [before] = stage.serials();
+      stage.cluster.fault = ({ plural, name }) => {
+        if (plural === mutatingWebhookConfigurations.plural && name === 'b') throw new ApiError(403, 'Forbidden', 'no');
+      };
+      await stage.clock.advance(60 * days);
+      assert.equal(stage.serials()[0], before);
+      assert.deepEqual(stage.untrusted(), []);
+      assert.equal(stage.replicas[0]?.problem(), undefined);
+      stage.cluster.fault = () => {};
+      await stage.clock.advance(60_000);
+      assert.notEqual(stage.serials()[0], before);
+      assert.deepEqual(stage.untrusted(), []);
+    });
+
+    it('makes the replica unready once it has expired', () => {
+      const expiresAtMs = stage.replicas[1]?.current.expiresAtMs ?? 0;
+      stage.clock.setWall(expiresAtMs - 1);
+      assert.equal(stage.replicas[1]?.problem(), undefined);
+      stage.clock.setWall(expiresAtMs);
+      assert.match(stage.replicas[1]?.problem() ?? '', /^the serving certificate expired at 2027-/);
+    });
+
+    it('is written into a caBundle again that somebody wiped, and nowhere else', async () => {
+      assert.equal(stage.replicas[0]?.problem(), undefined);
+      const before = stage.writes().length;
+      stage.putConfiguration(mutatingWebhookConfigurations, 'b');
+      assert.deepEqual(stage.untrusted(), [0, 1]);
+      assert.equal(stage.replicas[0]?.problem(), undefined, 'the webhooks of the others go on');
+      await settle();
+      assert.deepEqual(stage.untrusted(), []);
+      assert.deepEqual(stage.writes().slice(before), ['patch mutatingwebhookconfigurations']);
+    });
+
+    it('is unready when no caBundle holds it any more', async () => {
+      stage.cluster.fault = () => {
+        throw new ApiError(403, 'Forbidden', 'no');
+      };
+      for (const name of ['a', 'b']) {
+        stage.putConfiguration(undefined, name, 'bm9uZQ==');
+        stage.putConfiguration(mutatingWebhookConfigurations, name, 'bm9uZQ==');
+      }
+      assert.match(stage.replicas[1]?.problem() ?? '', /^caBundle does not hold/);
+    });
+
+    it('waits anew when a caBundle is wiped in the middle of a rotation', async () => {
+      const [before] = stage.serials();
+      stage.cluster.drop(secrets, secret);
+      await stage.clock.advance(settleMs - 1000);
+      stage.putConfiguration(mutatingWebhookConfigurations, 'b');
+      await stage.clock.advance(settleMs - 1000);
+      assert.equal(stage.serials()[0], before);
+      await stage.clock.advance(2000);
+      assert.notEqual(stage.serials()[0], before);
+    });
+  });
+
+  describe('when its Secret is not as it was', () => {
+    it('is replaced without being missed when somebody deletes it', async () => {
+      stage.replica({ leads: true });
+      stage.replica();
+      await settle();
+      const [before] = stage.serials();
+      stage.cluster.fault = () => assert.deepEqual(stage.untrusted(), []);
+      stage.cluster.drop(secrets, secret);
+      await settle();
+      assert.deepEqual(stage.serials(), [before, before]);
+      await stage.clock.advance(settleMs + 1000);
+      assert.equal(new Set([...stage.serials(), before]).size, 2);
+      assert.deepEqual(stage.untrusted(), []);
+    });
+
+    it('is put back, with a successor, when it is spoilt', async () => {
+      stage.replica({ leads: true });
+      await settle();
+      const [before] = stage.serials();
+      stage.putSecret({ labels: ours, data: { 'tls.crt': 'bm9uZQ==' } });
+      await settle();
+      assert.equal(stage.serials()[0], before);
+      assert.deepEqual(stage.untrusted(), []);
+      assert.ok(stage.data()['next-tls.crt']);
+    });
+
+    const unusable: [string, () => Record<string, string | null>][] = [
+      ['nothing', () => ({})],
+      ['garbage', () => ({ 'tls.crt': 'bm9uZQ==', 'tls.key': 'bm9uZQ==', 'ca.crt': 'bm9uZQ==' })],
+      ['another key', () => ({ ...fresh(), 'tls.key': fresh()['tls.key'] ?? '' })],
+      ['another authority', () => ({ ...fresh(), 'ca.crt': fresh()['ca.crt'] ?? '' })],
+    ];
+    for (const [title, data] of unusable) {
+      it(`is made anew at the start when the Secret is ours and holds ${title}`, async () => {
+        stage.putSecret({ labels: ours, data: data() });
+        const { certificate } = stage.replica({ leads: true });
+        await settle();
+        assert.equal(certificate.problem(), undefined);
+        assert.deepEqual(stage.untrusted(), []);
+      });
+    }
+
+    it('leaves a Secret alone that somebody else made, readable or not, and says so', async () => {
+      for (const data of [fresh(), { 'tls.crt': 'bm9uZQ==' }, undefined]) {
+        stage.putSecret(data ? { data } : {});
+        const before = stage.cluster.find(secrets, secret);
+        const { certificate, stop } = stage.replica({ leads: true });
+        await stage.clock.advance(3600_000);
+        assert.deepEqual(stage.cluster.find(secrets, secret), before);
+        assert.match(certificate.problem() ?? '', /^Secret ns\/pair: it was not made by the server .* is missing/);
+        assert.deepEqual(new Set(stage.writes()), new Set());
+        await stop();
+      }
+      stage.cluster.drop(secrets, secret);
+      const { certificate } = stage.replica({ leads: true });
+      await settle();
+      assert.equal(certificate.problem(), undefined);
+    });
+
+    it('gets a successor when it is not for the names that are wanted now', async () => {
+      const first = stage.replica({ leads: true });
+      await settle();
+      await first.stop();
+      stage.replica({ leads: true, names: ['svc.ns.svc', 'localhost'] });
+      await stage.clock.advance(settleMs + 1000);
+      const serving = new X509Certificate(stage.replicas[1]?.current.cert ?? '');
+      assert.equal(serving.checkHost('localhost'), 'localhost');
+      assert.deepEqual(stage.untrusted(), []);
+    });
+
+    it('is brought to the end by the next leader when the one before stops halfway', async () => {
+      const first = stage.replica({ leads: true });
+      await settle();
+      const [before] = stage.serials();
+      stage.cluster.drop(secrets, secret);
+      await settle();
+      await first.stop();
+      await stage.clock.advance(60_000);
+      assert.equal(stage.serials()[0], before);
+      stage.replica({ leads: true });
+      assert.equal(stage.serials()[1], before, 'a replica that starts now serves what is trusted');
+      await stage.clock.advance(settleMs + 1000);
+      assert.equal(new Set([...stage.serials(), before]).size, 2);
+      assert.deepEqual(stage.untrusted(), []);
+    });
+
+    it('stays in use when the server cannot take the new one', async () => {
+      const { certificate } = stage.replica({ leads: true });
+      await settle();
+      const [before] = stage.serials();
+      certificate.start((pair) => {
+        if (pair !== certificate.current) throw new Error('no such curve');
+      });
+      stage.cluster.drop(secrets, secret);
+      await stage.clock.advance(settleMs + 1000);
+      assert.equal(stage.serials()[0], before);
+      assert.ok(JSON.stringify(stage.lines).includes('no such curve'));
+    });
+  });
+
+  it('says that its Secret cannot be read', () => {
+    const unsynced = new MemoryCluster(stage.clock);
+    unsynced.watch = (spec) => {
+      const store = new InformerStore(spec, stage.clock, silentLog);
+      return { store, release: () => store.close() };
+    };
+    const stores = openCertificateStores(unsynced, secret, []);
+    const certificate = new OwnCertificate({ stores, secret, names: ['a'], clock: stage.clock, log: noLog });
+    assert.equal(certificate.problem(), 'Secret ns/pair could not be read yet; see the log');
+  });
+
+  const fresh = (): Record<string, string | null> => toData(newTrusted(['svc.ns.svc'], stage.clock.now()));
+});

@@ -1,0 +1,123 @@
+import { X509Certificate } from 'node:crypto';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { mutatingWebhookConfigurations, secrets, validatingWebhookConfigurations } from '../../../src/api/resources.ts';
+import { certificateControllers } from '../../../src/certificates/controllers.ts';
+import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
+import { openCertificateStores } from '../../../src/certificates/stores.ts';
+import { Manager } from '../../../src/engine/manager.ts';
+import type { Log } from '../../../src/observe/log.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+import { MemoryCluster } from '../access/life/memory-cluster.ts';
+
+export const secret = { namespace: 'ns', name: 'pair' };
+export const days = 24 * 3600 * 1000;
+const configurationNames = ['a', 'b'];
+const configurations = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
+
+/** Replicas that share one cluster, in memory, where each call and each write is looked at. */
+export class CertificateStage {
+  readonly clock = new SimulatedClock();
+  readonly cluster = new MemoryCluster(this.clock);
+  readonly lines: unknown[] = [];
+  readonly replicas: OwnCertificate[] = [];
+  readonly #stops: (() => Promise<void>)[] = [];
+  readonly #log: Log;
+
+  constructor() {
+    const line = (...parts: unknown[]): number => this.lines.push(parts);
+    this.#log = { ...noLog, error: line, warn: line, info: line, debug: line, child: () => this.#log };
+    for (const resource of configurations) {
+      for (const name of configurationNames) this.putConfiguration(resource, name);
+    }
+  }
+
+  putConfiguration(resource = validatingWebhookConfigurations, name = 'a', caBundle?: string): void {
+    const clientConfig = { service: { namespace: 'ns', name: 'svc' }, ...(caBundle === undefined ? {} : { caBundle }) };
+    this.cluster.put(resource, {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: resource.kind,
+      metadata: { name },
+      webhooks: [
+        { name: 'one', clientConfig },
+        { name: 'two', clientConfig },
+      ],
+    });
+  }
+
+  /** One more replica; returns how to end the controller of one that leads. */
+  replica({ leads = false, names = ['svc.ns.svc'] } = {}): { certificate: OwnCertificate; stop(): Promise<void> } {
+    const { clock, cluster } = this;
+    const log = this.#log;
+    const stores = openCertificateStores(cluster, secret, configurationNames);
+    const certificate = new OwnCertificate({ stores, secret, names, clock, log });
+    this.replicas.push(certificate);
+    if (!leads) return { certificate, stop: async () => {} };
+    const manager = new Manager({ clock, log });
+    const { client } = cluster;
+    const deps = { client, stores, secret, certificate, names, clock, log, metrics: createMetrics() };
+    for (const controller of certificateControllers(deps)) manager.add(controller);
+    const signal = new AbortController();
+    const ended = manager.run(signal.signal);
+    const stop = async (): Promise<void> => {
+      signal.abort();
+      await Promise.all([ended, clock.advance(10)]);
+    };
+    this.#stops.push(stop);
+    return { certificate, stop };
+  }
+
+  async close(): Promise<void> {
+    for (const stop of this.#stops) await stop();
+  }
+
+  /** PEM of every caBundle, one a webhook. */
+  bundles(): string[] {
+    return configurations.flatMap((resource) =>
+      configurationNames.flatMap((name) => {
+        const { webhooks } = this.cluster.find(resource, { name }) as unknown as {
+          webhooks: { clientConfig: { caBundle?: string } }[];
+        };
+        return webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle ?? '', 'base64').toString());
+      }),
+    );
+  }
+
+  /** `data` of the Secret, decoded. */
+  data(): Record<string, string> {
+    const data = this.cluster.find(secrets, secret)?.['data'] ?? {};
+    return Object.fromEntries(
+      Object.entries(data as Record<string, string>).map(([key, text]) => [
+        key,
+        Buffer.from(text, 'base64').toString(),
+      ]),
+    );
+  }
+
+  putSecret(object: Partial<KubeObject> & { labels?: Record<string, string> }): void {
+    const { labels = {}, ...rest } = object;
+    this.cluster.put(secrets, { apiVersion: 'v1', kind: 'Secret', ...rest, metadata: { ...secret, labels } });
+  }
+
+  serials(): string[] {
+    return this.replicas.map(({ current }) => new X509Certificate(current.cert).serialNumber);
+  }
+
+  /** Replicas that some API server could not call, because a caBundle has no authority that signed what they serve. */
+  untrusted(): number[] {
+    const bundles = new Set(this.bundles());
+    return this.replicas.flatMap(({ current }, index) => {
+      const leaf = new X509Certificate(current.cert);
+      return [...bundles].every((bundle) => pems(bundle).some((pem) => leaf.verify(new X509Certificate(pem).publicKey)))
+        ? []
+        : [index];
+    });
+  }
+
+  writes(): string[] {
+    return this.cluster.calls.filter(({ verb }) => verb !== 'get').map(({ verb, plural }) => `${verb} ${plural}`);
+  }
+}
+
+export const pems = (bundle: string): string[] => bundle.match(/-----BEGIN[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
