@@ -1,6 +1,6 @@
 import { apiVersionOf, type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
 import { secrets } from '../api/resources.ts';
-import { after, at, done, type Reconciler, type Result } from '../engine/result.ts';
+import { after, done, type Reconciler, type Result } from '../engine/result.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError } from '../kit/errors.ts';
 import type { Client } from '../kube/client.ts';
@@ -59,14 +59,8 @@ export class CertificateReconciler implements Reconciler {
     if (this.#trusted?.what !== what) this.#trusted = { what, sinceMs: clock.monotonic() };
     const trustedForMs = clock.monotonic() - this.#trusted.sinceMs;
     const step = nextStep(material, { names, nowMs: clock.now(), trustedForMs });
-    switch (step.kind) {
-      case 'wait':
-        return after(step.delayMs);
-      case 'sleep':
-        return at(step.atMs);
-      case 'store':
-        return this.#write(stored, step.material, step.why, signal);
-    }
+    if (step.kind === 'wait') return after(step.delayMs);
+    return this.#write(stored, step.material, step.why, signal);
   }
 
   /** Whoever deletes the Secret wants another certificate, not an outage: what is in use stays until its successor is trusted. */

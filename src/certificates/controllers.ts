@@ -21,7 +21,8 @@ export interface CertificateDeps {
   readonly metrics: Metrics;
 }
 
-const resyncMs = 10 * 60_000;
+/** Watches and deadlines tell everything but a clock that was set. */
+const resyncMs = 6 * 3600_000;
 
 /** The loop that makes the serving certificate, renews it and has it trusted. */
 export function certificateControllers(deps: CertificateDeps): Controller[] {

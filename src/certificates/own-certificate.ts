@@ -27,8 +27,8 @@ export class OwnCertificate {
   readonly #unsubscribe: () => void;
   #material: Material;
   #shared = false;
-  /** Once everything has fitted together, one broken configuration must not take the others' webhooks away. */
-  #wasTrusted = false;
+  /** Once readiness has been granted, one broken configuration must not take the others' webhooks away. */
+  #wasReady = false;
   #problem = 'it is not there yet';
   #listener: (pair: KeyPair) => void = () => {};
 
@@ -80,10 +80,10 @@ export class OwnCertificate {
       webhooks.some(({ caBundle }) => !caBundle.includes(authority)),
     );
     if (without.length === 0) {
-      if (configurations.length > 0) this.#wasTrusted = true;
+      if (configurations.length > 0) this.#wasReady = true;
       return undefined;
     }
-    if (this.#wasTrusted && without.length < configurations.length) return undefined;
+    if (this.#wasReady && without.length < configurations.length) return undefined;
     return `caBundle does not hold the authority of the serving certificate yet: ${without.map(({ name }) => name).join(', ')}`;
   }
 

@@ -4,9 +4,7 @@ import { type Material, newTrusted, serves } from './material.ts';
 export type Step =
   /** Write it to the Secret; `why` is for the log. */
   | { readonly kind: 'store'; readonly material: Material; readonly why: string }
-  | { readonly kind: 'wait'; readonly delayMs: number }
-  /** Until the wall clock shows `atMs`. */
-  | { readonly kind: 'sleep'; readonly atMs: number };
+  | { readonly kind: 'wait'; readonly delayMs: number };
 
 export interface Moment {
   /** What the certificate has to serve. */
@@ -32,7 +30,7 @@ export function nextStep(material: Material, { names, nowMs, trustedForMs }: Mom
   const dueAtMs = dueAt(material);
   if (nowMs >= dueAtMs) return renewal(material, names, nowMs, 'two thirds of its life are over');
   if (!serves(material, names)) return renewal(material, names, nowMs, `it is not for ${names.join(', ')}`);
-  if (previousAuthority === undefined) return { kind: 'sleep', atMs: dueAtMs };
+  if (previousAuthority === undefined) return { kind: 'wait', delayMs: dueAtMs - nowMs };
   if (trustedForMs < graceMs) return { kind: 'wait', delayMs: graceMs - trustedForMs };
   return { kind: 'store', material: served, why: 'the certificate before is served by nobody any more' };
 }
