@@ -33,7 +33,7 @@ export class Narrator {
 
   audit(line: AuditLine | undefined): void {
     if (!line) throw new Error('the audit trail has no line for this step');
-    const { who, what, seq, time, replica, ...rest } = line;
+    const { who, what, seq, time, replica, chain, prev, hash, ...rest } = line;
     const shown = { seq, time, ...rest, who, what };
     console.log(`     ${dim(`audit ${JSON.stringify(shown)}`)}`);
   }

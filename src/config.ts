@@ -194,11 +194,12 @@ export function usage(): string {
   return [
     'Usage: drawbridge serve [flags]',
     '       drawbridge revoke-all [--kubeconfig=FILE] [--timeout=DURATION]',
+    '       drawbridge audit verify [flags] FILE|- ...   checks audit journals; see drawbridge audit --help',
     '',
     'Opens access to Kubernetes workloads for a while and closes it on time.',
     'revoke-all deletes every request and waits until a running server has closed what they opened.',
     '',
-    'Flags (each may also come from the environment variable in brackets; the flag wins):',
+    'Flags of serve (each may also come from the environment variable in brackets; the flag wins):',
     ...rows,
     '  --help, --version',
     '',
@@ -277,6 +278,9 @@ export function readConfig(
     timeoutMs: duration('timeout'),
   });
 }
+
+/** The search path for kubeconfig files, as kubectl reads it. */
+export const kubeconfigPaths = (): string | undefined => process.env['KUBECONFIG'];
 
 /** The flag names one file, even with a colon in it; the variable is a list, as kubectl reads it. */
 function readKubeconfig(file: string | undefined, paths: string | undefined): Config['kubeconfig'] {

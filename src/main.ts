@@ -1,6 +1,7 @@
 import pkg from '../package.json' with { type: 'json' };
+import { auditCommand } from './cli/audit.ts';
 import { revokeAll } from './cli/revoke-all.ts';
-import { type Config, readConfig, UsageError, usage } from './config.ts';
+import { type Config, kubeconfigPaths, readConfig, UsageError, usage } from './config.ts';
 import { stayAlive, systemClock } from './kit/clock.ts';
 import { CodedError, describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
@@ -40,12 +41,13 @@ async function revokeAllOfCluster({ kubeconfig, timeoutMs }: Config, signal: Abo
 
 async function main(args: readonly string[]): Promise<number> {
   const [command, ...flags] = args;
+  if (command === 'audit') return audit(flags);
   if (args.includes('--help') || command === 'help') return say(usage());
   if (args.includes('--version') || command === 'version') return say(`drawbridge ${pkg.version}\n`);
   try {
     const work = commands.get(command ?? '');
     if (!work) {
-      const known = [...commands.keys()].map((name) => `drawbridge ${name}`).join(' and ');
+      const known = [...commands.keys(), 'audit'].map((name) => `drawbridge ${name}`).join(' and ');
       throw new UsageError(`unknown command "${command ?? ''}"; there is ${known} (see drawbridge --help)`);
     }
     await untilStopped(work, readConfig(flags));
@@ -69,6 +71,17 @@ async function untilStopped(work: Command, config: Config): Promise<void> {
     });
   }
   await work(config, stop.signal);
+}
+
+function audit(args: readonly string[]): Promise<number> {
+  const paths = kubeconfigPaths();
+  const letGo = stayAlive();
+  return auditCommand(args, {
+    stdin: process.stdin,
+    print: say,
+    complain: (text) => void process.stderr.write(text),
+    ...(paths ? { kubeconfigPaths: paths } : {}),
+  }).finally(letGo);
 }
 
 function say(text: string): number {

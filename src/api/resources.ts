@@ -12,6 +12,7 @@ const resource = (group: string, version: string, plural: string, kind: string, 
 export const pods = resource('', 'v1', 'pods', 'Pod');
 export const namespaces = resource('', 'v1', 'namespaces', 'Namespace', false);
 export const secrets = resource('', 'v1', 'secrets', 'Secret');
+export const configMaps = resource('', 'v1', 'configmaps', 'ConfigMap');
 export const serviceAccounts = resource('', 'v1', 'serviceaccounts', 'ServiceAccount');
 export const events = resource('events.k8s.io', 'v1', 'events', 'Event');
 export const leases = resource('coordination.k8s.io', 'v1', 'leases', 'Lease');

@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync, statSync, writeSync } from 'node:fs';
 import type { Clock } from '../kit/clock.ts';
 
 /** Where lines go: a file (appended to, created with mode 0600) or standard output. */
@@ -44,6 +44,7 @@ export class FdWriter {
     this.#stallMs = options.stallMs ?? DEFAULT_STALL_MS;
     this.#write = options.writeSync ?? writeSync;
     this.#fd = open(destination);
+    this.#torn = endsTorn(destination);
   }
 
   /** Writes `line` and a newline. @throws the error of write(2), with code `EAGAIN` when the reader stalled for too long. */
@@ -61,6 +62,11 @@ export class FdWriter {
           continue;
         }
         this.#stalled = true;
+        // Only its newline is missing: the line is whole, and must not be told to have failed.
+        if (offset === bytes.length - 1) {
+          this.#torn = true;
+          return;
+        }
         // Nothing written leaves things as they were; otherwise the stump ends in the middle unless only the newline got out.
         if (offset > 0) this.#torn = bytes[offset - 1] !== NEWLINE;
         throw error;
@@ -74,7 +80,7 @@ export class FdWriter {
   reopen(): void {
     const before = this.#fd;
     this.#fd = open(this.#destination);
-    this.#torn = false;
+    this.#torn = endsTorn(this.#destination);
     if (before !== 1) closeSync(before);
   }
 
@@ -95,6 +101,24 @@ function open(destination: Destination): number {
   } catch {
     // A socket, or a pipe that belongs to another user: only the inherited descriptor is left.
     return destination.fd;
+  }
+}
+
+/** Whether a process before us broke off in the middle of its last line. A file that cannot be read counts as whole. */
+function endsTorn(destination: Destination): boolean {
+  if (!('path' in destination)) return false;
+  try {
+    const file = statSync(destination.path);
+    if (!file.isFile() || file.size === 0) return false;
+    const fd = openSync(destination.path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const last = Buffer.alloc(1);
+      return readSync(fd, last, 0, 1, file.size - 1) === 1 && last[0] !== NEWLINE;
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return false;
   }
 }
 

@@ -1,9 +1,11 @@
 import { createLogger, format } from 'winston';
-import { type Clock, formatMicroTime } from '../kit/clock.ts';
+import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import type { ChainHead } from './chain.ts';
+import { ChainWriter } from './chain-writer.ts';
 import { type Destination, FdWriter, type WriteSync } from './fd-writer.ts';
-import { type AuditRecord, formatRecord } from './record.ts';
-import { type LineInfo, lineOf, SyncTransport, settle } from './sync-transport.ts';
+import type { AuditRecord } from './record.ts';
+import { type LineInfo, recordOf, SyncTransport, settle } from './sync-transport.ts';
 
 /** The audit trail: one line of JSON a decision, written before the decision takes effect. */
 export interface Journal {
@@ -17,6 +19,8 @@ export interface Journal {
 }
 
 export interface OpenJournal extends Journal {
+  /** How far the chain of lines has got; one for each process. */
+  readonly head: ChainHead;
   /** Opens the file anew after a rotation; keeps the old one and throws `AuditUnavailable` when that fails. Nothing on standard output. */
   reopen(): void;
   close(): void;
@@ -35,22 +39,24 @@ export interface JournalOptions {
 export function openJournal(options: JournalOptions): OpenJournal {
   const { clock, replica, destination, writeSync } = options;
   const writer = orUnavailable('open', () => new FdWriter(destination, writeSync ? { clock, writeSync } : { clock }));
-  // The lines are finished; winston only carries them to its transport.
-  const logger = createLogger({ format: format((info) => info)(), transports: [new SyncTransport(writer)] });
-  let seq = 0;
+  const chain = new ChainWriter(writer, { replica, clock });
+  // Each record becomes a line where it is written, so that the chain follows the order of writes; winston only carries it there.
+  const logger = createLogger({ format: format((info) => info)(), transports: [new SyncTransport(chain)] });
   let available = true;
 
   return {
     get available() {
       return available;
     },
+    get head() {
+      return chain.head;
+    },
     append(record) {
       return new Promise((resolve, reject) => {
-        seq++;
         const info: LineInfo = {
           level: 'info',
           message: '',
-          [lineOf]: formatRecord({ seq, time: formatMicroTime(clock.now()), replica }, record),
+          [recordOf]: record,
           [settle](error) {
             available = error === undefined;
             if (available) resolve();

@@ -1,3 +1,5 @@
+import type { ChainLink } from './chain.ts';
+
 /** Who did it, as the apiserver authenticated them. */
 export interface AuditSubject {
   readonly user: string;
@@ -47,9 +49,7 @@ export interface AuditRecord {
 }
 
 /** What the journal adds to each record. */
-export interface AuditStamp {
-  /** Counts up by one from 1 in each process; a gap is a record that could not be written. */
-  readonly seq: number;
+export interface AuditStamp extends ChainLink {
   /** RFC 3339 with microseconds. */
   readonly time: string;
   readonly replica: string;
@@ -58,12 +58,14 @@ export interface AuditStamp {
 const MAX_TEXT = 1024;
 const MAX_GROUPS = 32;
 
-/** One line of JSON without its newline: allow-listed fields, bounded lengths, and nothing a terminal or a line reader could trip over. */
+/** One line of JSON without its hash and its newline: allow-listed fields, bounded lengths, and nothing a terminal or a line reader could trip over. */
 export function formatRecord(stamp: AuditStamp, record: AuditRecord): string {
   const { who, what } = record;
   const groups = who.groups ?? [];
   const line = JSON.stringify({
+    chain: stamp.chain,
     seq: stamp.seq,
+    lost: stamp.lost || undefined,
     time: stamp.time,
     replica: bounded(stamp.replica),
     event: record.event,
@@ -93,6 +95,7 @@ export function formatRecord(stamp: AuditStamp, record: AuditRecord): string {
     latencyMs: record.latencyMs,
     dryRun: record.dryRun,
     reviewUid: bounded(record.reviewUid),
+    prev: stamp.prev,
   });
   return line.replace(UNPRINTABLE, escapeUnit);
 }

@@ -1,8 +1,9 @@
 import Transport from 'winston-transport';
-import type { FdWriter } from './fd-writer.ts';
+import type { ChainWriter } from './chain-writer.ts';
+import type { AuditRecord } from './record.ts';
 
-/** On an info object: the finished line. */
-export const lineOf: unique symbol = Symbol('line');
+/** On an info object: what the line is about. */
+export const recordOf: unique symbol = Symbol('record');
 /** On an info object: told whether the line was written. */
 export const settle: unique symbol = Symbol('settle');
 
@@ -10,7 +11,7 @@ export const settle: unique symbol = Symbol('settle');
 export interface LineInfo {
   readonly level: 'info';
   readonly message: '';
-  readonly [lineOf]: string;
+  readonly [recordOf]: AuditRecord;
   readonly [settle]: (error?: unknown) => void;
 }
 
@@ -20,9 +21,9 @@ export interface LineInfo {
  * would make winston drop the transport for good.
  */
 export class SyncTransport extends Transport {
-  readonly #writer: FdWriter;
+  readonly #writer: ChainWriter;
 
-  constructor(writer: FdWriter) {
+  constructor(writer: ChainWriter) {
     super({ level: 'info' });
     this.#writer = writer;
   }
@@ -30,7 +31,7 @@ export class SyncTransport extends Transport {
   override log(info: LineInfo, next: () => void): void {
     let failure: unknown;
     try {
-      this.#writer.writeLine(info[lineOf]);
+      this.#writer.append(info[recordOf]);
     } catch (error) {
       failure = error;
     }

@@ -1,0 +1,180 @@
+import { quote } from '../../kit/errors.ts';
+import { isSigned, type SignedHead } from '../head.ts';
+import { type ChainLine, readLine } from './read-line.ts';
+import type { ChainReport, Finding, Place, VerifyReport } from './report.ts';
+import { expectContinuation, numbers, outOfOrder, Segment } from './segment.ts';
+
+export interface VerifierOptions {
+  /** Public keys that may sign heads, in base64; absent: whichever key the head names. */
+  readonly keys?: readonly string[];
+  /** Older lines need not be here: those before the first line of a chain, and chains without any line. Default false. */
+  readonly partial?: boolean;
+}
+
+const MAX_LISTED = 1000;
+
+/** Checks journals against one another's signed heads: heads first, then every line of every file, then `report`. */
+export class Verifier {
+  readonly #options: VerifierOptions;
+  /** By chain and number. */
+  readonly #heads = new Map<string, Map<number, SignedHead>>();
+  readonly #keys = new Set<string>();
+  readonly #segments = new Map<string, Map<string, Segment>>();
+  /** Highest number at which a head was met, by chain. */
+  readonly #signedTo = new Map<string, number>();
+  /** What may be the remains of failed writes, until a later line says so. */
+  #unsettled: { at: Place; chain: string | undefined }[] = [];
+  readonly #stumps: Place[] = [];
+  readonly #findings: Finding[] = [];
+  #more = 0;
+
+  constructor(options: VerifierOptions = {}) {
+    this.#options = options;
+  }
+
+  head(head: SignedHead): void {
+    const { keys } = this.#options;
+    const problem = !isSigned(head)
+      ? 'its signature is wrong'
+      : keys && !keys.includes(head.key)
+        ? `it is signed by key ${head.key}, which is none of those given`
+        : undefined;
+    if (problem) {
+      this.#report({ code: 'BadHead', chain: head.chain, message: `the head at line ${head.seq}: ${problem}` });
+      return;
+    }
+    this.#keys.add(head.key);
+    entry(this.#heads, head.chain, () => new Map()).set(head.seq, head);
+  }
+
+  /** An entry among the heads that is none. */
+  unreadableHead(name: string): void {
+    this.#report({ code: 'BadHead', message: `the entry ${quote(name)} is no signed head` });
+  }
+
+  line(file: string, number: number, text: string): void {
+    const at = { file, line: number };
+    const reading = readLine(text);
+    if (reading.is === 'line') this.#chained(reading.line, at);
+    else if (reading.is === 'stump') this.#unsettled.push({ at, chain: reading.chain });
+    else if (reading.is === 'foreign') this.#report(inserted(at));
+  }
+
+  /** The file is over: what nothing followed may be the remains of its last write. */
+  endOfFile(): void {
+    for (const { at } of this.#unsettled) this.#stump(at);
+    this.#unsettled = [];
+  }
+
+  /** To be called once, at the end. */
+  report(): VerifyReport {
+    const named = [...new Set([...this.#heads.keys(), ...this.#segments.keys()])];
+    const chains = named.map((chain) => this.#chainReport(chain));
+    const unsigned = chains.some(({ last, signedTo }) => last > 0 && signedTo === 0);
+    return {
+      verdict: this.#findings.length > 0 ? 'changed' : unsigned ? 'unsigned' : 'intact',
+      findings: this.#findings,
+      chains,
+      stumps: this.#stumps,
+      keys: [...this.#keys],
+      more: this.#more,
+    };
+  }
+
+  #chained(line: ChainLine, at: Place): void {
+    this.#settle(line);
+    const { chain } = line;
+    const segment = this.#segments.get(chain)?.get(at.file);
+    if (!line.intact) {
+      this.#report({ code: 'Changed', chain, at, message: `line ${line.seq} of the chain was changed` });
+      // What it claims to be is believed where that fits, so that one changed line is one finding.
+      if (segment ? line.seq !== segment.last.seq + 1 : !this.#heads.has(chain)) return;
+    }
+    if (!segment) entry(this.#segments, chain, () => new Map<string, Segment>()).set(at.file, new Segment(line, at));
+    else if (!segment.add(line, at, (finding) => this.#report(finding))) return;
+    this.#compareHead(line, at);
+  }
+
+  #compareHead({ chain, seq, hash }: ChainLine, at: Place): void {
+    const head = this.#heads.get(chain)?.get(seq);
+    if (!head) return;
+    if (head.hash === hash) this.#signedTo.set(chain, Math.max(seq, this.#signedTo.get(chain) ?? 0));
+    else {
+      const message = `the head signed ${head.time} has another line ${seq}: it or lines before it were replaced`;
+      this.#report({ code: 'HeadMismatch', chain, at, message });
+    }
+  }
+
+  /** A line that says how many were lost accounts for as many stumps before it; the first of a new chain for what ended the old one. */
+  #settle({ chain, seq, lost }: ChainLine): void {
+    if (this.#unsettled.length === 0) return;
+    let accounted = seq === 1 ? Number.POSITIVE_INFINITY : lost;
+    this.#unsettled = this.#unsettled.filter((stump) => {
+      if (stump.chain !== undefined && stump.chain !== chain && seq !== 1) return true;
+      if (accounted-- > 0) this.#stump(stump.at);
+      else this.#report(inserted(stump.at));
+      return false;
+    });
+  }
+
+  #chainReport(chain: string): ChainReport {
+    const segments = [...(this.#segments.get(chain)?.values() ?? [])].sort((a, b) => a.first.seq - b.first.seq);
+    const heads = [...(this.#heads.get(chain)?.values() ?? [])].sort((a, b) => a.seq - b.seq);
+    const [first, newest] = [segments[0]?.first, heads.at(-1)];
+    this.#expectStart(chain, first);
+    for (const [i, segment] of segments.entries()) {
+      const before = segments[i - 1]?.last;
+      if (!before) continue;
+      if (segment.first.seq <= before.seq) this.#report(outOfOrder(chain, segment.first, before));
+      else expectContinuation(chain, before, segment.first, (finding) => this.#report(finding));
+    }
+    const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
+    if (newest && newest.seq > last && (last > 0 || !this.#options.partial)) {
+      const message = `${numbers(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} has them`;
+      this.#report({ code: 'Missing', chain, message });
+    }
+    const signedTo = this.#signedTo.get(chain) ?? 0;
+    return {
+      chain,
+      ...(newest ? { replica: newest.replica } : {}),
+      first: first?.seq ?? 0,
+      last,
+      signedTo,
+      unproven: last - Math.max(signedTo, (first?.seq ?? 1) - 1),
+      lost: segments.reduce((sum, segment) => sum + segment.lost, 0),
+    };
+  }
+
+  #expectStart(chain: string, first: Segment['first'] | undefined): void {
+    if (!first || this.#options.partial) return;
+    if (first.seq > 1) {
+      const message = `${numbers(1, first.seq - 1)} missing before this: give older files too, or --partial`;
+      this.#report({ code: 'Missing', chain, at: first.at, message });
+    } else if (first.prev !== '') {
+      this.#report({ code: 'Broken', chain, at: first.at, message: 'is the first of its chain but continues another' });
+    }
+  }
+
+  #stump(at: Place): void {
+    if (this.#stumps.length < MAX_LISTED) this.#stumps.push(at);
+  }
+
+  #report(finding: Finding): void {
+    if (this.#findings.length < MAX_LISTED) this.#findings.push(finding);
+    else this.#more++;
+  }
+}
+
+const inserted = (at: Place): Finding => ({
+  code: 'Inserted',
+  at,
+  message: 'reads like an audit record, but is not a line that a chain has written',
+});
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const made = make();
+  map.set(key, made);
+  return made;
+}

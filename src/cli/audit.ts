@@ -1,0 +1,156 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { configMaps } from '../api/resources.ts';
+import { headsConfigMapName, readHeads } from '../audit/head.ts';
+import { byteLines } from '../audit/verify/lines.ts';
+import type { VerifyReport } from '../audit/verify/report.ts';
+import { Verifier } from '../audit/verify/verifier.ts';
+import { systemClock } from '../kit/clock.ts';
+import { CodedError, describe, quote } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
+import { ambientCredentials } from '../kube/kubeconfig.ts';
+import { openCluster } from '../kube/open-cluster.ts';
+import { reportText } from './audit-report.ts';
+
+export interface AuditIo {
+  readonly stdin: AsyncIterable<Uint8Array>;
+  readonly print: (text: string) => void;
+  readonly complain: (text: string) => void;
+  /** The value of $KUBECONFIG. */
+  readonly kubeconfigPaths?: string;
+}
+
+const usage = `Usage: drawbridge audit verify [flags] FILE|- ...
+
+Checks audit journals against the signed heads of their chains: every change, removal, insertion or move up to a chain's last
+head is found. Give the files of all replicas, rotated ones too, in any order; other lines among them are passed over.
+
+  --heads FILE        the heads, as kubectl get configmap ${headsConfigMapName} -o json prints them; may be given more than
+                      once, also older copies. Default: read from the cluster
+  --key KEY           public key that signs heads; may be given more than once. Default: whichever key a head names
+  --partial           older files are not here
+  -o, --output FORM   text or json (default text)
+  --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve
+  --namespace NAME    where the heads are in the cluster (default drawbridge-system)
+
+Exit codes: 0 as written up to the last heads, 1 changed, 2 cannot be checked, 3 a chain has no signed head.
+`;
+
+const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
+const CANNOT = 2;
+
+/** `drawbridge audit …`. Resolves to the exit code; never rejects. */
+export async function auditCommand(args: readonly string[], io: AuditIo): Promise<number> {
+  try {
+    const [command, ...rest] = args;
+    if (args.includes('--help') || args.includes('-h')) {
+      io.print(usage);
+      return 0;
+    }
+    if (command !== 'verify') throw wrongUsage(`there is only drawbridge audit verify, not ${quote(command ?? '')}`);
+    const asked = readArgs(rest);
+    const report = await verify(asked, io);
+    io.print(asked.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
+    return exitCodes[report.verdict];
+  } catch (error) {
+    io.complain(`drawbridge audit: ${describe(error)}\n`);
+    return CANNOT;
+  }
+}
+
+interface Asked {
+  readonly files: readonly string[];
+  readonly heads: readonly string[];
+  readonly keys: readonly string[] | undefined;
+  readonly partial: boolean;
+  readonly json: boolean;
+  readonly kubeconfig: string | undefined;
+  readonly namespace: string;
+}
+
+function readArgs(args: readonly string[]): Asked {
+  const { values, positionals } = parsed(args);
+  const { output = 'text' } = values;
+  if (positionals.length === 0) throw wrongUsage('name the files to check, or - for standard input');
+  const twice = positionals.find((file, i) => positionals.indexOf(file) !== i);
+  if (twice !== undefined) throw wrongUsage(`${quote(twice, 256)} is given twice`);
+  if (output !== 'text' && output !== 'json') throw wrongUsage(`--output is ${quote(output)}; it must be text or json`);
+  return {
+    files: positionals,
+    heads: values.heads ?? [],
+    keys: values.key,
+    partial: values.partial ?? false,
+    json: output === 'json',
+    kubeconfig: values.kubeconfig,
+    namespace: values.namespace ?? 'drawbridge-system',
+  };
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        heads: { type: 'string', multiple: true },
+        key: { type: 'string', multiple: true },
+        partial: { type: 'boolean' },
+        output: { type: 'string', short: 'o' },
+        kubeconfig: { type: 'string' },
+        namespace: { type: 'string' },
+      },
+    });
+  } catch (error) {
+    throw wrongUsage((describe(error).split('\n')[0] ?? '').replace(/\. To specify.*$/, ''));
+  }
+}
+
+const wrongUsage = (message: string): CodedError =>
+  new CodedError('InvalidArguments', `${message}; see drawbridge audit --help`);
+
+async function verify(asked: Asked, io: AuditIo): Promise<VerifyReport> {
+  const { keys, partial } = asked;
+  const verifier = new Verifier({ partial, ...(keys ? { keys } : {}) });
+  for (const configMap of await headSources(asked, io)) {
+    const { heads, unreadable } = readHeads(configMap);
+    for (const head of heads) verifier.head(head);
+    for (const name of unreadable) verifier.unreadableHead(name);
+  }
+  for (const file of asked.files) {
+    await readLines(file, file === '-' ? io.stdin : createReadStream(file), verifier);
+  }
+  return verifier.report();
+}
+
+async function readLines(file: string, chunks: AsyncIterable<Uint8Array>, verifier: Verifier): Promise<void> {
+  let number = 0;
+  try {
+    for await (const line of byteLines(chunks)) verifier.line(file, ++number, line);
+  } catch (cause) {
+    throw new CodedError('FileUnreadable', `cannot read ${quote(file, 256)}`, { cause });
+  }
+  verifier.endOfFile();
+}
+
+async function headSources({ heads, kubeconfig, namespace }: Asked, io: AuditIo): Promise<unknown[]> {
+  if (heads.length > 0) return Promise.all(heads.map(readHeadsFile));
+  const { kubeconfigPaths: paths } = io;
+  const credentials = await ambientCredentials(kubeconfig ? { file: kubeconfig } : paths ? { paths } : {});
+  const cluster = openCluster(credentials, { clock: systemClock });
+  try {
+    return [await cluster.client.get(configMaps, { namespace, name: headsConfigMapName })];
+  } finally {
+    await cluster.close();
+  }
+}
+
+async function readHeadsFile(file: string): Promise<unknown> {
+  try {
+    const configMap: unknown = JSON.parse(await readFile(file, 'utf8'));
+    if (own(configMap, 'kind') !== configMaps.kind) throw new Error('it holds no ConfigMap');
+    return configMap;
+  } catch (cause) {
+    throw new CodedError('FileUnreadable', `cannot read heads from ${quote(file, 256)}`, { cause });
+  }
+}
