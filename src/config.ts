@@ -25,7 +25,7 @@ export interface Config {
   /** File that audit lines are appended to; `-` is standard output. */
   readonly auditLog: string;
   readonly leaderElect: boolean;
-  /** Namespace of the leader lease and of the Secrets that replicas share. */
+  /** Namespace of the leader lease, the Secrets that replicas share and the audit heads. */
   readonly leaseNamespace: string;
   /** Grants that one user, or one namespace, may have open at once; 0 is no limit. */
   readonly maxGrantsPerUser: number;
@@ -133,7 +133,7 @@ const flags = {
     env: 'DRAWBRIDGE_LEASE_NAMESPACE',
     fallback: 'drawbridge-system',
     value: 'NAME',
-    help: 'namespace of the leader lease and of the shared Secrets',
+    help: 'namespace of the lease, the shared Secrets and the audit heads',
   },
   'max-grants-per-user': {
     env: 'DRAWBRIDGE_MAX_GRANTS_PER_USER',

@@ -1,6 +1,7 @@
 import { admissionReads } from './access/admission-reads.ts';
 import { enteredPods } from './access/entered-pods.ts';
 import { GrantTally } from './access/life/grant-tally.ts';
+import { AuditHeads } from './access/signing/audit-heads.ts';
 import { KeySecret } from './access/signing/key-secret.ts';
 import { Signer } from './access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from './access/stores/access-stores.ts';
@@ -65,6 +66,17 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
   const tally = new GrantTally({ stores, limits, clock });
   const keysTried = keys.start(signal);
+  const heads = new AuditHeads({
+    client: cluster.client,
+    namespace: config.leaseNamespace,
+    replica: config.identity,
+    journal,
+    keys,
+    clock,
+    log,
+    onUnsigned: unsignedLines(metrics),
+  });
+  heads.start();
   const eventsThrough = (client: Client): EventRecorder =>
     eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: config.identity });
   // Every replica answers webhooks; what the controllers tell goes through the leader's client.
@@ -132,6 +144,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
       webhooks: () => webhooks.close(),
       certificate: () => certificate.close(),
       events: () => Promise.all([podEvents.close(), requestEvents.close()]),
+      auditHeads: () => heads.close(),
       cluster: () => cluster.close(),
       metrics: () => metricsServer.close(),
       health: () => probes.close(),
@@ -223,6 +236,14 @@ function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
     clock,
     log,
   };
+}
+
+function unsignedLines(metrics: Metrics): (lines: number) => void {
+  const gauge = metrics.gauge({
+    name: 'drawbridge_audit_unsigned_lines',
+    help: 'Audit lines of this process that no published head covers yet.',
+  });
+  return (lines) => gauge.set({}, lines);
 }
 
 /** A healthy watch hears of the API server at least every 30 s; what has been silent for twice as long is out of date. */

@@ -1,0 +1,153 @@
+import type { KubeObject } from '../../api/object.ts';
+import { configMaps } from '../../api/resources.ts';
+import type { ChainHead } from '../../audit/chain.ts';
+import { HeadSigner, headsConfigMapName, parseHead } from '../../audit/head.ts';
+import { type Clock, formatMicroTime, sleep } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
+import { withDeadline } from '../../kit/promises.ts';
+import type { Client } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import type { KeyRing } from './signer.ts';
+
+export interface AuditHeadsDeps {
+  readonly client: Client;
+  readonly namespace: string;
+  /** Name of this process among its replicas. */
+  readonly replica: string;
+  readonly journal: { readonly head: ChainHead };
+  readonly keys: Pick<KeyRing, 'keys'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told how many lines no published head covers. */
+  readonly onUnsigned?: (lines: number) => void;
+}
+
+/** Time within which a line is covered by a head, milliseconds. */
+const everyMs = 5000;
+/** How often a head that has not changed is looked at, milliseconds: somebody may have taken it away. */
+const lookMs = 300_000;
+/** How long the last head may hold up the end of the process, milliseconds. */
+const lastWriteMs = 2000;
+/** Chains in the ConfigMap, about 450 bytes each; beyond it the ones signed longest ago are dropped. */
+export const maxHeads = 128;
+
+/** Publishes the signed head of this process's chain whenever the chain has grown. */
+export class AuditHeads {
+  readonly #deps: AuditHeadsDeps;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+  #signer: { readonly secret: Uint8Array; readonly signer: HeadSigner } | undefined;
+  /** What stands in the ConfigMap as far as we know. */
+  #published = { seq: 0, key: '', text: '', atMs: 0 };
+  #failing = false;
+
+  constructor(deps: AuditHeadsDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#running ??= this.#run(this.#stopping.signal);
+  }
+
+  /** Publishes the last head; to be called when no more lines come. Never rejects. */
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    const timeout = new AbortController();
+    await withDeadline(this.#deps.clock, lastWriteMs, this.publish(timeout.signal)).catch((error: unknown) => {
+      timeout.abort(error);
+      this.#deps.log.warn('last audit head not published', { error: describe(error) });
+    });
+  }
+
+  /** Brings the ConfigMap up to the journal, if it is not. Never rejects. */
+  async publish(signal?: AbortSignal): Promise<void> {
+    try {
+      await this.#bringUp(signal ? { signal } : {});
+      this.#failing = false;
+    } catch (error) {
+      if (signal?.aborted) return;
+      // Once for each outage; the metric shows how long it lasts.
+      if (!this.#failing) this.#deps.log.error('audit head not published', { error: describe(error) });
+      this.#failing = true;
+    }
+    this.#deps.onUnsigned?.(this.#deps.journal.head.seq - this.#published.seq);
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    while (!signal.aborted) {
+      await this.publish(signal);
+      await sleep(clock, everyMs, signal).catch(() => undefined);
+    }
+  }
+
+  async #bringUp(options: { signal?: AbortSignal }): Promise<void> {
+    const { journal, clock, replica } = this.#deps;
+    const { head } = journal;
+    const signer = this.#currentSigner();
+    if (head.seq === 0 || !signer) return;
+    if (head.seq === this.#published.seq && signer.publicKey === this.#published.key) {
+      if (clock.monotonic() - this.#published.atMs < lookMs || (await this.#stands(options))) return;
+    }
+    const text = JSON.stringify(signer.sign({ ...head, replica, time: formatMicroTime(clock.now()) }));
+    const written = await this.#write({ [head.chain]: text }, options);
+    this.#published = { seq: head.seq, key: signer.publicKey, text, atMs: clock.monotonic() };
+    const surplus = surplusOf(written, head.chain);
+    if (surplus.length > 0) await this.#write(Object.fromEntries(surplus.map((chain) => [chain, null])), options);
+  }
+
+  async #stands(options: { signal?: AbortSignal }): Promise<boolean> {
+    const { client, journal, clock, log } = this.#deps;
+    const found = await client.get(configMaps, this.#name, options).catch((error: unknown) => {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    });
+    const stands = own(own(found, 'data'), journal.head.chain) === this.#published.text;
+    if (stands) this.#published = { ...this.#published, atMs: clock.monotonic() };
+    else log.warn('somebody took the audit head away or changed it; publishing it again');
+    return stands;
+  }
+
+  /** Each process writes its own entry only, so several need not agree. */
+  async #write(data: Readonly<Record<string, string | null>>, options: { signal?: AbortSignal }): Promise<KubeObject> {
+    const { client } = this.#deps;
+    try {
+      return await client.mergePatch(configMaps, this.#name, { data }, options);
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    // Applied rather than created: that way the right to create it can be confined to its name.
+    const labels = { 'app.kubernetes.io/name': 'drawbridge' };
+    const empty = { apiVersion: 'v1', kind: configMaps.kind, metadata: { ...this.#name, labels } };
+    await client.apply(configMaps, empty, { ...options, fieldManager: 'drawbridge' });
+    return client.mergePatch(configMaps, this.#name, { data }, options);
+  }
+
+  #currentSigner(): HeadSigner | undefined {
+    const secret = this.#deps.keys.keys?.current;
+    if (!secret) return undefined;
+    if (this.#signer?.secret !== secret) this.#signer = { secret, signer: new HeadSigner(secret) };
+    return this.#signer.signer;
+  }
+
+  get #name() {
+    return { namespace: this.#deps.namespace, name: headsConfigMapName };
+  }
+}
+
+/** The entries beyond the limit: those that are no heads first, then those signed longest ago; never our own. */
+function surplusOf(configMap: KubeObject, ours: string): string[] {
+  const data = own(configMap, 'data');
+  if (!isRecord(data)) return [];
+  const names = Object.keys(data);
+  const signedAt = (name: string): string => parseHead(data[name])?.time ?? '';
+  return names
+    .filter((name) => name !== ours)
+    .map((name) => ({ name, time: signedAt(name) }))
+    .sort((a, b) => (a.time < b.time ? -1 : 1))
+    .slice(0, Math.max(0, names.length - maxHeads))
+    .map(({ name }) => name);
+}
