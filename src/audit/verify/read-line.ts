@@ -52,8 +52,7 @@ const TAIL = ',"hash":""}'.length + 64;
 /** Whoever reads the journal with a JSON parser would take it for one of its records. */
 function isRecordLike(json: string): boolean {
   try {
-    const value: unknown = JSON.parse(json);
-    return own(value, 'chain') !== undefined || own(value, 'verdict') !== undefined;
+    return own(JSON.parse(json), 'verdict') !== undefined || json.startsWith(start);
   } catch {
     return false;
   }

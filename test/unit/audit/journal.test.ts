@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   closeSync,
@@ -11,6 +12,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,8 +30,17 @@ const record = (name: string): AuditRecord => ({
   what: { operation: 'CREATE', apiVersion: 'v1', kind: 'Pod', namespace: 'payments', name },
 });
 
+interface Line {
+  readonly chain: string;
+  readonly seq: number;
+  readonly lost?: number;
+  readonly prev: string;
+  readonly hash: string;
+  readonly what: { readonly name: string };
+}
+
 /** The lines of a journal; a torn one is undefined. */
-const read = (text: string): ({ seq: number; what: { name: string } } | undefined)[] =>
+const read = (text: string): (Line | undefined)[] =>
   text
     .split('\n')
     .filter((line) => line !== '')
@@ -71,7 +82,11 @@ describe('the audit journal', () => {
       lines.map((line) => [line?.seq, line?.what.name]),
       Array.from({ length: 50 }, (_, index) => [index + 1, `pod-${index}`]),
     );
-    assert.deepEqual(lines[0], {
+    const { chain, prev, hash, ...first } = lines[0] ?? {};
+    assert.match(chain ?? '', /^[0-9a-f]{24}$/);
+    assert.equal(prev, '');
+    assert.match(hash ?? '', /^[0-9a-f]{64}$/);
+    assert.deepEqual(first, {
       seq: 1,
       time: '2026-11-21T09:00:00.000000Z',
       replica: 'drawbridge-0',
@@ -144,10 +159,68 @@ describe('the audit journal', () => {
     assert.equal(journal.available, true);
     const lines = read(readFileSync(path, 'utf8'));
     assert.deepEqual(
-      lines.map((line) => [line?.seq, line?.what.name]),
-      [[3, 'back']],
+      lines.map((line) => [line?.seq, line?.lost, line?.what.name]),
+      [[1, 2, 'back']],
+    );
+    await journal.append(record('next'));
+    assert.equal(read(readFileSync(path, 'utf8'))[1]?.lost, undefined);
+  });
+
+  it('fails on a full disk', async () => {
+    const journal = open(undefined, '/dev/full');
+    await assert.rejects(journal.append(record('lost')), { code: 'AuditUnavailable', message: /ENOSPC/ });
+    assert.equal(journal.available, false);
+  });
+
+  it('takes a line that lacks only its newline for written', async () => {
+    let cut = true;
+    const journal = open((fd, bytes, offset) => {
+      if (!cut) return writeSync(fd, bytes, offset);
+      if (offset === bytes.length - 1) throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+      return writeSync(fd, bytes, offset, bytes.length - 1 - offset);
+    });
+    await journal.append(record('whole'));
+    cut = false;
+    await journal.append(record('next'));
+    const lines = read(readFileSync(path, 'utf8'));
+    assert.deepEqual(
+      lines.map((line) => [line?.seq, line?.lost, line?.what.name]),
+      [
+        [1, undefined, 'whole'],
+        [2, undefined, 'next'],
+      ],
     );
   });
+
+  it('begins a line of its own after a process that broke off', async () => {
+    writeFileSync(path, '{"chain":"00');
+    await open().append(record('whole'));
+    assert.deepEqual(names(readFileSync(path, 'utf8')), [undefined, 'whole']);
+  });
+
+  it('chains its lines by hashes over their bytes, across rotations', async () => {
+    const journal = open();
+    assert.deepEqual([journal.head.seq, journal.head.hash], [0, '']);
+    await journal.append(record('one'));
+    await journal.append(record('zwei ü \u0007'));
+    renameSync(path, `${path}.1`);
+    journal.reopen();
+    await journal.append(record('three'));
+    const printed = [`${path}.1`, path].flatMap((file) => readFileSync(file, 'utf8').trimEnd().split('\n'));
+    const lines = printed.map((line) => JSON.parse(line) as Line);
+    assert.deepEqual(
+      lines.map(({ prev }) => prev),
+      ['', lines[0]?.hash, lines[1]?.hash],
+    );
+    for (const [i, line] of printed.entries()) {
+      // As a shell would: sed 's/,"hash":"[0-9a-f]*"}$/}/' | sha256sum.
+      const hashed = line.replace(/,"hash":"[0-9a-f]*"}$/, '}');
+      assert.equal(createHash('sha256').update(hashed).digest('hex'), lines[i]?.hash);
+    }
+    assert.deepEqual(journal.head, { chain: lines[0]?.chain, seq: 3, hash: lines[2]?.hash });
+  });
+
+  it('draws a new chain in each process', () => assert.notEqual(open().head.chain, open().head.chain));
 
   it('leaves a line that broke off as a stump of its own', async () => {
     let room = 20;

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type AuditRecord, formatRecord } from '../../../src/audit/record.ts';
 
-const stamp = { seq: 1, time: '2026-11-21T09:00:00.000000Z', replica: 'drawbridge-0' };
+const stamp = {
+  chain: '0123456789abcdef01234567',
+  seq: 1,
+  lost: 0,
+  time: '2026-11-21T09:00:00.000000Z',
+  replica: 'drawbridge-0',
+  prev: '',
+};
 const record: AuditRecord = {
   event: 'admission',
   verdict: 'denied',
@@ -18,7 +25,12 @@ describe('audit lines', () => {
       who: { ...record.who, token: 'hunter2' },
       what: { ...record.what, spec: 'hunter2' },
     };
-    assert.deepEqual(JSON.parse(formatRecord(stamp, smuggled)), { ...stamp, ...record });
+    const { lost: _, ...printed } = stamp;
+    assert.deepEqual(JSON.parse(formatRecord(stamp, smuggled)), { ...printed, ...record });
+  });
+
+  it('tell how many before them were lost, if any were', () => {
+    assert.equal(JSON.parse(formatRecord({ ...stamp, lost: 3 }, record)).lost, 3);
   });
 
   it('keep the first 32 groups and tell how many there were', () => {

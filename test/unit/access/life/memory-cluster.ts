@@ -9,7 +9,7 @@ import { silentLog } from '../../../../src/kube/log.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 
 export interface Call {
-  readonly verb: 'get' | 'list' | 'create' | 'patch' | 'delete';
+  readonly verb: 'get' | 'list' | 'create' | 'patch' | 'apply' | 'delete';
   readonly plural: string;
   readonly name: string;
 }
@@ -134,8 +134,11 @@ export class MemoryCluster implements Cluster {
         resourceVersion: String(this.#version),
       };
     },
+    apply: async (resource, object) => {
+      await this.#note('apply', resource, object.metadata);
+      return this.put(resource, merged(this.find(resource, object.metadata) ?? {}, object) as KubeObject);
+    },
     replace: unused,
-    apply: unused,
     createToken: unused,
     raw: unused,
   };

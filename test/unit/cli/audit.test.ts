@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { auditCommand } from '../../../src/cli/audit.ts';
+import { signer, Written } from '../audit/verify/journals.ts';
+
+describe('drawbridge audit', () => {
+  let folder: string;
+  let journal: Written;
+  let heads: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'drawbridge-verify-'));
+    journal = new Written(3);
+    heads = file('heads.json', headsOf(journal));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const headsOf = (...journals: Written[]): string =>
+    JSON.stringify({
+      kind: 'ConfigMap',
+      data: Object.fromEntries(journals.map((one) => [one.id, JSON.stringify(one.head())])),
+    });
+  const log = (name: string, lines: readonly string[]): string => file(name, lines.map((line) => `${line}\n`).join(''));
+  const run = async (...args: string[]): Promise<{ code: number; out: string; err: string }> => {
+    let [out, err] = ['', ''];
+    const input = Buffer.from(journal.lines.join('\n'));
+    async function* stdin(): AsyncGenerator<Uint8Array> {
+      // In pieces that end anywhere.
+      for (let at = 0; at < input.length; at += 100) yield input.subarray(at, at + 100);
+    }
+    const code = await auditCommand(args, {
+      stdin: stdin(),
+      print: (text) => {
+        out += text;
+      },
+      complain: (text) => {
+        err += text;
+      },
+    });
+    return { code, out, err };
+  };
+
+  it('verify answers 0 for what was written, from files or standard input', async () => {
+    for (const source of [log('audit.log', journal.lines), '-']) {
+      const { code, out, err } = await run('verify', source, '--heads', heads);
+      assert.deepEqual([code, err], [0, '']);
+      assert.match(out, new RegExp(`^chain ${journal.id} of drawbridge-0: lines 1 to 3, signed to 3\n`));
+      assert.match(out, /\nINTACT: .*\n$/);
+      assert.ok(out.includes(`heads are signed by key ${signer.publicKey}\n`));
+    }
+  });
+
+  it('verify answers 1 for a change and names the file and the line', async () => {
+    const changed = journal.lines.map((line, i) => (i === 1 ? line.replace('alice', 'mallory') : line));
+    const path = log('audit.log', changed);
+    const { code, out } = await run('verify', `--heads=${heads}`, path);
+    assert.equal(code, 1);
+    assert.ok(out.startsWith(`${path}:2: Changed: line 2 of the chain was changed (chain ${journal.id})\n`), out);
+    assert.match(out, /\nCHANGED: /);
+  });
+
+  it('verify finds a byte changed into one that no text has', async () => {
+    const bytes = Buffer.from(`${journal.lines.join('\n')}\n`);
+    bytes[bytes.indexOf('ü')] = 0xff;
+    writeFileSync(join(folder, 'audit.log'), bytes);
+    assert.equal((await run('verify', join(folder, 'audit.log'), '--heads', heads)).code, 1);
+  });
+
+  it('verify answers 3 for a chain that has no head', async () => {
+    const path = log('audit.log', [...journal.lines, ...new Written(1).lines]);
+    const { code, out } = await run('verify', path, '--heads', heads);
+    assert.equal(code, 3);
+    assert.match(out, /not signed, 1 unproven\n/);
+  });
+
+  it('verify takes several files in any order, several copies of heads, and keys', async () => {
+    const older = heads;
+    journal.write('later');
+    const newer = file('newer.json', headsOf(journal));
+    const files = [log('audit.log', journal.lines.slice(2)), log('audit.log.1', journal.lines.slice(0, 2))];
+    const args = ['--heads', older, '--heads', newer, '--key', signer.publicKey];
+    assert.equal((await run('verify', ...files, ...args)).code, 0);
+    assert.equal((await run('verify', files[0] ?? '', ...args)).code, 1);
+    assert.equal((await run('verify', files[0] ?? '', '--partial', ...args)).code, 0);
+    assert.equal((await run('verify', ...files, '--heads', newer, '--key', 'another')).code, 1);
+  });
+
+  it('verify prints the report as JSON', async () => {
+    const { code, out } = await run('verify', '-', '--heads', heads, '-o', 'json');
+    assert.equal(code, 0);
+    assert.deepEqual(JSON.parse(out).verdict, 'intact');
+  });
+
+  it('keeps control characters of files away from the terminal', async () => {
+    const path = log('a\u001b[31m.log', ['{"verdict":"granted"}']);
+    const { out } = await run('verify', path, '--heads', heads);
+    assert.ok(!out.includes('\u001b'), out);
+  });
+
+  const mistakes: [string, string[], RegExp][] = [
+    ['no command', [], /there is only drawbridge audit verify/],
+    ['no file', ['verify'], /name the files to check/],
+    ['a file twice', ['verify', '-', '-'], /"-" is given twice/],
+    ['an unknown flag', ['verify', '-', '--nonsense'], /Unknown option '--nonsense'; see drawbridge audit --help/],
+    ['an unknown form', ['verify', '-', '-o', 'xml'], /it must be text or json/],
+    [
+      'heads that are not there',
+      ['verify', '-', '--heads', '/nonexistent'],
+      /cannot read heads from "\/nonexistent": ENOENT/,
+    ],
+    ['no cluster', ['verify', '-', '--kubeconfig', '/nonexistent'], /kubeconfig "\/nonexistent" cannot be used/],
+  ];
+  for (const [title, args, message] of mistakes) {
+    it(`answers 2 for ${title}`, async () => {
+      const { code, out, err } = await run(...args);
+      assert.deepEqual([code, out], [2, '']);
+      assert.match(err, message);
+    });
+  }
+
+  it('answers 2 for a file that cannot be read, or that holds no ConfigMap', async () => {
+    const missing = await run('verify', join(folder, 'none'), '--heads', heads);
+    assert.deepEqual([missing.code, /cannot read ".*none": ENOENT/.test(missing.err)], [2, true]);
+    const wrong = await run('verify', '-', '--heads', log('audit.log', journal.lines.slice(0, 1)));
+    assert.match(wrong.err, /holds no ConfigMap/);
+  });
+
+  it('explains itself', async () => {
+    const { code, out } = await run('--help');
+    assert.equal(code, 0);
+    assert.match(out, /^Usage: drawbridge audit verify/);
+  });
+});
