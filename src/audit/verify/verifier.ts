@@ -129,7 +129,8 @@ export class Verifier {
       else expectContinuation(chain, before, segment.first, (finding) => this.#report(finding));
     }
     const last = Math.max(0, ...segments.map((segment) => segment.last.seq));
-    if (newest && newest.seq > last && (last > 0 || !this.#options.partial)) {
+    const elsewhere = last === 0 && this.#options.partial && this.#segments.size > 0;
+    if (newest && newest.seq > last && !elsewhere) {
       const message = `${numbers(last + 1, newest.seq)} missing at the end: the head signed ${newest.time} has them`;
       this.#report({ code: 'Missing', chain, message });
     }

@@ -147,6 +147,7 @@ describe('the verifier of audit journals', () => {
       ],
     );
     assert.deepEqual(found(verified({ a: lines.slice(2, 5) }, [journal.head()], { partial: true })), ['Missing']);
+    assert.deepEqual(found(verified({ a: [] }, [journal.head()], { partial: true })), ['Missing']);
   });
 
   describe('of writes that failed', () => {
