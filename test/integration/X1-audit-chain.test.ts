@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { until } from '../../sandbox/wait.ts';
 import { headsConfigMapName } from '../../src/audit/head.ts';
-import type { VerifyReport } from '../../src/audit/verify/report.ts';
+import type { ChainReport, VerifyReport } from '../../src/audit/verify/report.ts';
 import { podRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 
@@ -37,6 +37,9 @@ describe('X1: the audit journal', () => {
   const live = (): string[] => [...files, '--partial', `--kubeconfig=${stage.plane.adminKubeconfig}`];
   const report = async (...args: string[]): Promise<VerifyReport> =>
     JSON.parse((await verify(...args, '-o', 'json')).out) as VerifyReport;
+  /** Other servers on this plane may have left heads; their journals are not given. */
+  const ofServer = (chains: readonly ChainReport[]): ChainReport | undefined =>
+    chains.find(({ replica, last }) => replica === 'drawbridge-x' && last > 0);
   const linesOf = (file: string): string[] => readFileSync(file, 'utf8').trimEnd().split('\n');
 
   /** Resolves once heads cover every line, without a finding. */
@@ -66,7 +69,7 @@ describe('X1: the audit journal', () => {
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'one'));
     await stage.gone(request);
     const { verdict, chains, keys } = await proven();
-    const ours = chains.find(({ replica }) => replica === 'drawbridge-x');
+    const ours = ofServer(chains);
     assert.deepEqual([verdict, ours?.first, ours?.last], ['intact', 1, linesOf(stage.server.auditFile).length]);
     assert.equal(keys.length, 1);
     console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by ${keys[0]}`);
@@ -122,7 +125,7 @@ describe('X1: the audit journal', () => {
     files.splice(0, 1, auditFile, `${auditFile}.1`);
     assert.equal((await stage.ask(stage.bob, podRequest('three'))).status, 403);
     const { chains } = await proven();
-    assert.equal(chains.find(({ replica }) => replica === 'drawbridge-x')?.first, 1);
+    assert.equal(ofServer(chains)?.first, 1);
   });
 
   it('on a full disk opens nothing new, closes what is open, and says afterwards how many lines were lost', async () => {
@@ -147,7 +150,7 @@ describe('X1: the audit journal', () => {
     }
     await reopened();
     await stage.gone(await stage.askUntilReady(stage.alice, podRequest('again', { duration: '3s' })));
-    const ours = (await proven()).chains.find(({ replica }) => replica === 'drawbridge-x');
+    const ours = ofServer((await proven()).chains);
     assert.ok((ours?.lost ?? 0) >= 3, JSON.stringify(ours));
   });
 
