@@ -133,7 +133,7 @@ const flags = {
     env: 'DRAWBRIDGE_LEASE_NAMESPACE',
     fallback: 'drawbridge-system',
     value: 'NAME',
-    help: 'namespace of the lease, the shared Secrets and the audit heads',
+    help: 'namespace of the lease, shared Secrets and audit heads',
   },
   'max-grants-per-user': {
     env: 'DRAWBRIDGE_MAX_GRANTS_PER_USER',
