@@ -20,7 +20,7 @@ export interface ServerOptions {
 
 export interface AdmissionServer {
   readonly port: number;
-  /** Takes no new connections, delivers the answers in the making, and is done after 5 s at the latest. */
+  /** Answers whoever still asks, ends each connection with its next answer, and is done when nobody has asked for 0.5 s, after 5 s at the latest. */
   close(): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ const REQUEST_MS = 10_000;
 const HANDSHAKE_MS = 5_000;
 const MAX_CONNECTIONS = 2048;
 const DRAIN_MS = 5_000;
-/** Long enough for a request that was on its way when we stopped accepting to arrive. */
+/** Long enough for a request that is on its way to arrive. */
 const QUIET_MS = 500;
 const SWEEP_MS = 50;
 
@@ -70,7 +70,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     port: (server.address() as AddressInfo).port,
     close() {
       certificate.close();
-      connections.retire();
+      connections.retireForGood();
       return drain(server, connections, clock);
     },
   };
@@ -86,6 +86,8 @@ class Connections {
   readonly #accepted = new Set<Duplex>();
   readonly #born = new WeakMap<Socket, number>();
   readonly #unanswered = new Set<ServerResponse>();
+  #asked = 0;
+  #forGood = false;
 
   accepted(socket: Duplex): void {
     this.#accepted.add(socket);
@@ -97,7 +99,8 @@ class Connections {
   }
 
   answering(socket: Socket, response: ServerResponse): void {
-    if (this.#born.get(socket) !== this.#generation) response.setHeader('connection', 'close');
+    if (this.#forGood || this.#born.get(socket) !== this.#generation) response.setHeader('connection', 'close');
+    this.#asked++;
     this.#unanswered.add(response);
     response.once('close', () => this.#unanswered.delete(response));
   }
@@ -110,9 +113,24 @@ class Connections {
     }
   }
 
+  /** Those that are yet to be opened as well. */
+  retireForGood(): void {
+    this.#forGood = true;
+    this.retire();
+  }
+
   /** An answer is in the making. */
   get busy(): boolean {
     return this.#unanswered.size > 0;
+  }
+
+  get open(): boolean {
+    return this.#accepted.size > 0;
+  }
+
+  /** Requests so far. */
+  get asked(): number {
+    return this.#asked;
   }
 
   destroy(): void {
@@ -124,22 +142,21 @@ function tlsOptions({ cert, key }: KeyPair) {
   return { cert, key, minVersion: 'TLSv1.2' } as const;
 }
 
+/**
+ * Goes on answering, each connection once more, until nobody has asked for a while: closing an idle connection, or the listener with
+ * it, would lose the request that is on its way. Who still finds us new is answered as well.
+ */
 async function drain(server: Server, connections: Connections, clock: Clock): Promise<void> {
-  let ended = false;
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => {
-      ended = true;
-      resolve();
-    });
-  });
-  // A connection becomes idle when its last answer is out; nobody tells. One that never carried a request (clients open spare
-  // ones) is no idle connection to Node, so what stays open while nothing is being answered does not hold us up.
-  let quietMs = 0;
-  for (let waitedMs = 0; waitedMs < DRAIN_MS && quietMs < QUIET_MS && !ended; waitedMs += SWEEP_MS) {
-    server.closeIdleConnections();
-    await Promise.race([closed, sleep(clock, SWEEP_MS)]);
-    quietMs = connections.busy ? 0 : quietMs + SWEEP_MS;
+  let quietMs = connections.open ? 0 : QUIET_MS;
+  let asked = connections.asked;
+  for (let waitedMs = 0; waitedMs < DRAIN_MS && quietMs < QUIET_MS; waitedMs += SWEEP_MS) {
+    await sleep(clock, SWEEP_MS);
+    quietMs = connections.busy || connections.asked !== asked ? 0 : quietMs + SWEEP_MS;
+    asked = connections.asked;
   }
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
   connections.destroy();
   await closed;
 }

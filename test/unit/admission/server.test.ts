@@ -163,6 +163,17 @@ describe('the webhook server', () => {
     assert.deepEqual([...statuses], [200]);
   });
 
+  it('loses no request of connections that are in use when it closes, and then takes nothing new', async () => {
+    await start(new World().app);
+    const several = (): Promise<{ status: number }[]> => Promise.all(Array.from({ length: 4 }, () => post()));
+    await several();
+    const closing = server.close();
+    const statuses = [...(await several()), ...(await several())].map(({ status }) => status);
+    await closing;
+    assert.deepEqual([...new Set(statuses)], [200]);
+    await assert.rejects(post(), { code: 'ECONNREFUSED' });
+  });
+
   it('delivers the answers in the making when it closes, and takes nothing new', async () => {
     const entered = deferred();
     const release = deferred();

@@ -1,0 +1,32 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const program = fileURLToPath(new URL('balancer-program.ts', import.meta.url));
+
+/** Stands for a Service: spreads new TCP connections over the ports that are ready; open ones stay where they are. */
+export class Balancer {
+  readonly port: number;
+  readonly #child: ChildProcess;
+
+  private constructor(port: number, child: ChildProcess) {
+    this.port = port;
+    this.#child = child;
+  }
+
+  static async open(): Promise<Balancer> {
+    const child = fork(program, { execArgv: ['--import', 'tsx'] });
+    const [port] = (await once(child, 'message')) as [number];
+    return new Balancer(port, child);
+  }
+
+  /** From now on connections go to these ports of this machine; with none they are reset. */
+  lead(ports: readonly number[]): void {
+    if (this.#child.connected) this.#child.send([...ports]);
+  }
+
+  async close(): Promise<void> {
+    this.#child.disconnect();
+    await once(this.#child, 'exit');
+  }
+}

@@ -1,0 +1,141 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PlaneClient } from '../plane-client.ts';
+import { until } from '../wait.ts';
+import { Balancer } from './balancer.ts';
+import { HostPod } from './host-pod.ts';
+import type { PodManifest } from './pod-manifest.ts';
+
+/** Pods that carry it are run here and left alone by kwok. */
+export const hostAnnotation = 'sandbox/host';
+
+const lookMs = 150;
+const filesMs = 1000;
+
+/** Runs the Pods of the chart in one namespace as processes of this machine, and stands for the Service in front of them. */
+export class HostKubelet {
+  readonly #plane: PlaneClient;
+  readonly #namespace: string;
+  readonly #pods = new Map<string, HostPod>();
+  readonly #finished: HostPod[] = [];
+  readonly #balancer: Balancer;
+  readonly #stop = new AbortController();
+  readonly #loop: Promise<void>;
+  #problem: unknown;
+
+  private constructor(plane: PlaneClient, namespace: string, balancer: Balancer) {
+    this.#plane = plane;
+    this.#namespace = namespace;
+    this.#balancer = balancer;
+    this.#loop = this.#run();
+  }
+
+  static async start(plane: PlaneClient, namespace: string): Promise<HostKubelet> {
+    return new HostKubelet(plane, namespace, await Balancer.open());
+  }
+
+  /** Where the Service leads to. */
+  get port(): number {
+    return this.#balancer.port;
+  }
+
+  /** Those that exist now. */
+  get pods(): readonly HostPod[] {
+    return [...this.#pods.values()];
+  }
+
+  /** Every Pod that was ever run. */
+  get all(): readonly HostPod[] {
+    return [...this.#finished, ...this.#pods.values()];
+  }
+
+  /** What every Pod said, for a failed test. */
+  async logs(): Promise<string> {
+    const texts = await Promise.all(this.all.map(async (pod) => `--- ${pod.name}\n${(await pod.log()).slice(-4000)}`));
+    return texts.join('\n');
+  }
+
+  /** Lets the Service of the chart lead here; everything else of it stays. */
+  async switchService(name: string): Promise<void> {
+    const url = `/api/v1/namespaces/${this.#namespace}/services/${name}`;
+    const spec = { type: 'ExternalName', externalName: 'localhost' };
+    const { status, body } = await this.#plane.call('PATCH', url, { spec });
+    if (status !== 200) throw new Error(`Service ${name}: ${status} ${JSON.stringify(body)}`);
+  }
+
+  /** Resolves with the Pod that holds the lease. */
+  async leader(lease: string, timeoutMs = 30_000): Promise<HostPod> {
+    const url = `/apis/coordination.k8s.io/v1/namespaces/${this.#namespace}/leases/${lease}`;
+    return until(
+      'a leader',
+      async () => {
+        const { body } = await this.#plane.probe(url);
+        const holder = (body as { spec?: { holderIdentity?: string } }).spec?.holderIdentity;
+        return this.pods.find((pod) => pod.running && holder === `${pod.name}-${pod.pid}`);
+      },
+      { timeoutMs, everyMs: 20 },
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+    await Promise.all(this.pods.map((pod) => pod.abandon()));
+    await this.#balancer.close();
+    if (this.#problem !== undefined) throw this.#problem;
+  }
+
+  async #run(): Promise<void> {
+    let filesAt = 0;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#look();
+        await Promise.all(this.pods.map((pod) => pod.observe()));
+        if (performance.now() - filesAt > filesMs) {
+          filesAt = performance.now();
+          await Promise.all(this.pods.filter(({ running }) => running).map((pod) => pod.refreshFiles()));
+        }
+      } catch (error) {
+        this.#problem ??= error;
+      }
+      await sleep(lookMs);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { status, body } = await this.#plane.probe(`/api/v1/namespaces/${this.#namespace}/pods`);
+    if (status !== 200) return;
+    const found = new Map(
+      (body as { items: PodManifest[] }).items
+        .filter(({ metadata, spec }) => metadata.annotations?.[hostAnnotation] && spec.nodeName)
+        .map((pod) => [pod.metadata.uid, pod]),
+    );
+    for (const [uid, manifest] of found) {
+      const known = this.#pods.get(uid);
+      if (manifest.metadata.deletionTimestamp) this.#background((known ?? this.#podOf(manifest)).end());
+      else if (!known) {
+        const pod = this.#podOf(manifest);
+        this.#pods.set(uid, pod);
+        this.#background(pod.start());
+      }
+    }
+    for (const [uid, pod] of this.#pods) {
+      if (found.has(uid)) continue;
+      this.#pods.delete(uid);
+      this.#finished.push(pod);
+      this.#background(pod.abandon());
+    }
+  }
+
+  #podOf(manifest: PodManifest): HostPod {
+    return new HostPod(this.#plane, manifest, () => {
+      const ready = this.pods.filter(({ endpoint }) => endpoint);
+      this.#balancer.lead(ready.map((pod) => pod.port('webhooks')));
+    });
+  }
+
+  #background(work: Promise<void>): void {
+    work.catch((error: unknown) => {
+      this.#problem ??= error;
+    });
+  }
+}

@@ -1,0 +1,287 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+import type { PlaneClient } from '../plane-client.ts';
+import { freePorts } from '../ports.ts';
+import type { Container, PodManifest } from './pod-manifest.ts';
+import { MountedVolume } from './pod-volumes.ts';
+
+const program = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.url));
+const tokenPath = '/var/run/secrets/kubernetes.io/serviceaccount';
+const restartMs = 1000;
+/** Every node hears a moment later that a Pod has left its Service. */
+const endpointLagMs = 500;
+
+/** The ports of the server by their names in the chart, and what else than the default puts them elsewhere. */
+const portVariables: Readonly<Record<string, string>> = {
+  webhooks: 'DRAWBRIDGE_PORT',
+  health: 'DRAWBRIDGE_HEALTH_PORT',
+  metrics: 'DRAWBRIDGE_METRICS_PORT',
+};
+
+/**
+ * One Pod of the chart, run as a process of this machine: with its arguments and environment, the token of its ServiceAccount, and its
+ * volumes as files. Its ports are mapped to free ones.
+ */
+export class HostPod {
+  readonly manifest: PodManifest;
+  readonly logFile: string;
+  #endpoint = false;
+  readonly #onEndpoint: () => void;
+  readonly #plane: PlaneClient;
+  readonly #folder: string;
+  readonly #volumes: MountedVolume[];
+  readonly #ports = new Map<string, number>();
+  #child: ChildProcess | undefined;
+  #told = '';
+  #ending = false;
+  #startedAt = '';
+
+  /** `onEndpoint` is called when it becomes, or is no more, one that new connections are sent to. */
+  constructor(plane: PlaneClient, manifest: PodManifest, onEndpoint: () => void) {
+    this.#onEndpoint = onEndpoint;
+    this.manifest = manifest;
+    this.#plane = plane;
+    this.#folder = join(plane.directory, 'pods', manifest.metadata.uid);
+    this.logFile = join(this.#folder, 'log');
+    this.#volumes = (manifest.spec.volumes ?? []).map(
+      (volume) => new MountedVolume(plane, manifest, volume, this.#folder),
+    );
+  }
+
+  /** Whether new connections are sent here. */
+  get endpoint(): boolean {
+    return this.#endpoint;
+  }
+
+  #setEndpoint(endpoint: boolean): void {
+    if (endpoint === this.#endpoint) return;
+    this.#endpoint = endpoint;
+    this.#onEndpoint();
+  }
+
+  get name(): string {
+    return this.manifest.metadata.name;
+  }
+
+  get #container(): Container {
+    return this.manifest.spec.containers[0];
+  }
+
+  /** 0 before it was started. */
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** The port of this machine behind a named one. */
+  port(name: string): number {
+    return this.#ports.get(name) ?? 0;
+  }
+
+  log(): Promise<string> {
+    return readFile(this.logFile, 'utf8').catch(() => '');
+  }
+
+  /** Waits for what it mounts, as kubelet does, and starts it. */
+  async start(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true });
+    while (!(await this.refreshFiles())) {
+      if (this.#ending) return;
+      await sleep(200);
+    }
+    const names = (this.#container.ports ?? []).map(({ name }) => name);
+    const free = await freePorts(names.length);
+    for (const [i, name] of names.entries()) this.#ports.set(name, free[i] ?? 0);
+    await this.#writeKubeconfig();
+    if (!this.#ending) this.#spawn();
+  }
+
+  /** Secrets and ConfigMaps may have changed. False while one is missing. */
+  async refreshFiles(): Promise<boolean> {
+    const found: boolean[] = [];
+    for (const volume of this.#volumes) found.push(await volume.refresh());
+    return found.every(Boolean);
+  }
+
+  /** Asks the readiness probe and tells the API what came of it. */
+  async observe(): Promise<void> {
+    if (this.#ending || this.#child === undefined) return;
+    const ready = this.running && (await this.#probe());
+    if (this.#ending) return;
+    this.#setEndpoint(ready);
+    if (this.running) await this.#tell('Running', ready);
+  }
+
+  /** As kubelet ends a Pod that was deleted: preStop, SIGTERM, SIGKILL; then the Pod is gone from the API. */
+  async end(): Promise<void> {
+    if (this.#ending) return;
+    this.#ending = true;
+    const { terminationGracePeriodSeconds: seconds } = this.manifest.spec;
+    const late = sleep(seconds * 1000, undefined, { ref: false }).then(() => this.kill());
+    const left = sleep(endpointLagMs).then(() => {
+      this.#setEndpoint(false);
+    });
+    if (this.running) {
+      await sleep((this.#container.lifecycle?.preStop?.sleep.seconds ?? 0) * 1000);
+      await left;
+      this.#child?.kill('SIGTERM');
+      await Promise.race([this.#exited(), late]);
+    }
+    const { namespace, name } = this.manifest.metadata;
+    await this.#plane.call('DELETE', `/api/v1/namespaces/${namespace}/pods/${name}?gracePeriodSeconds=0`);
+  }
+
+  async kill(): Promise<void> {
+    this.#child?.kill('SIGKILL');
+    await this.#exited();
+  }
+
+  /** Nothing more is done for the Pod, and its process ends. */
+  async abandon(): Promise<void> {
+    this.#ending = true;
+    await this.kill();
+  }
+
+  async #exited(): Promise<void> {
+    if (this.running && this.#child) await once(this.#child, 'exit');
+  }
+
+  #spawn(): void {
+    const log = openSync(this.logFile, 'a');
+    this.#startedAt = new Date().toISOString();
+    const child = spawn(process.execPath, [program, ...this.#args()], {
+      env: this.#environment(),
+      stdio: ['ignore', log, log],
+    });
+    this.#child = child;
+    const endWithThisProcess = (): void => void child.kill('SIGKILL');
+    process.once('exit', endWithThisProcess);
+    child.once('exit', (code) => {
+      process.off('exit', endWithThisProcess);
+      this.#setEndpoint(false);
+      void this.#ended(code ?? 137);
+    });
+  }
+
+  async #ended(code: number): Promise<void> {
+    if (this.#ending) return;
+    if (this.manifest.spec.restartPolicy === 'Never') {
+      await this.#tell(code === 0 ? 'Succeeded' : 'Failed', false, code);
+      return;
+    }
+    await this.#tell('Running', false, code);
+    await sleep(restartMs);
+    if (!this.#ending) this.#spawn();
+  }
+
+  /** Paths in a container become paths of this machine. */
+  #args(): string[] {
+    const mounts = this.#mounts();
+    return (this.#container.args ?? []).map((arg) => {
+      const mount = mounts.find(({ path }) => arg.includes(`${path}/`));
+      return mount ? arg.replace(mount.path, mount.folder) : arg;
+    });
+  }
+
+  #mounts(): { path: string; folder: string }[] {
+    return (this.#container.volumeMounts ?? []).map(({ name, mountPath }) => {
+      const folder = this.#volumes.find((volume) => volume.folder === join(this.#folder, name))?.folder;
+      if (folder === undefined) throw new Error(`Pod ${this.name} mounts ${name}, which is none of its volumes`);
+      return { path: mountPath, folder };
+    });
+  }
+
+  #environment(): NodeJS.ProcessEnv {
+    const ports = Object.entries(portVariables).map(([name, variable]) => [variable, String(this.port(name))]);
+    const given = (this.#container.env ?? []).map(({ name, value }) => [name, value ?? '']);
+    return Object.fromEntries([
+      ['PATH', process.env['PATH'] ?? ''],
+      ['HOSTNAME', this.name],
+      ['KUBECONFIG', join(this.#folder, 'kubeconfig')],
+      ['DRAWBRIDGE_BIND_ADDRESS', '127.0.0.1'],
+      ...ports,
+      ...given,
+    ]) as NodeJS.ProcessEnv;
+  }
+
+  /** In a Pod these files are found by their fixed path; here several Pods share one file system. */
+  async #writeKubeconfig(): Promise<void> {
+    const account = this.#mounts().find(({ path }) => path === tokenPath)?.folder;
+    if (account === undefined) return;
+    const config = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [
+        {
+          name: 'pod',
+          cluster: { server: this.#plane.server, 'certificate-authority': join(account, 'ca.crt') },
+        },
+      ],
+      users: [{ name: 'pod', user: { tokenFile: join(account, 'token') } }],
+      contexts: [{ name: 'pod', context: { cluster: 'pod', user: 'pod' } }],
+      'current-context': 'pod',
+    };
+    await writeFile(join(this.#folder, 'kubeconfig'), stringify(config));
+  }
+
+  async #probe(): Promise<boolean> {
+    const probe = this.#container.readinessProbe?.httpGet;
+    if (!probe) return true;
+    const url = `http://127.0.0.1:${this.port(probe.port)}${probe.path}`;
+    return fetch(url, { signal: AbortSignal.timeout(1000) }).then(
+      (answer) => answer.ok,
+      () => false,
+    );
+  }
+
+  /** Says it once. */
+  async #tell(phase: 'Running' | 'Succeeded' | 'Failed', ready: boolean, exitCode?: number): Promise<void> {
+    const told = `${phase} ${ready} ${exitCode} ${this.pid}`;
+    if (told === this.#told) return;
+    this.#told = told;
+    const { namespace, name } = this.manifest.metadata;
+    const url = `/api/v1/namespaces/${namespace}/pods/${name}`;
+    const now = new Date().toISOString();
+    const condition = (type: string, status: boolean): object => ({
+      type,
+      status: status ? 'True' : 'False',
+      lastTransitionTime: now,
+    });
+    const state =
+      exitCode === undefined
+        ? { running: { startedAt: this.#startedAt } }
+        : {
+            terminated: {
+              exitCode,
+              reason: exitCode === 0 ? 'Completed' : 'Error',
+              startedAt: this.#startedAt,
+              finishedAt: now,
+            },
+          };
+    const { image, name: container } = this.#container;
+    await this.#plane.call('PATCH', `${url}/status`, {
+      status: {
+        phase,
+        startTime: this.#startedAt,
+        podIP: '127.0.0.1',
+        podIPs: [{ ip: '127.0.0.1' }],
+        conditions: [
+          condition('PodScheduled', true),
+          condition('Initialized', true),
+          condition('ContainersReady', ready),
+          condition('Ready', ready),
+        ],
+        containerStatuses: [{ name: container, image, imageID: '', ready, started: true, restartCount: 0, state }],
+      },
+    });
+  }
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { chart } from '../../sandbox/chart/helm.ts';
+import { accessUrl, execRequest, podRequest } from '../support/access-requests.ts';
+import { AdmissionLoad } from '../support/admission-load.ts';
+import { type CertificateMode, ChartStage } from '../support/chart-stage.ts';
+
+const crdUrl = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podaccessrequests.crds.wizardofoz.co';
+const modes: readonly CertificateMode[] = ['secret', 'cert-manager'];
+
+describe('the chart, installed by Helm', function () {
+  this.timeout(180_000);
+  let stage: ChartStage;
+  /** Where the audit log of the API server was at the last installation. */
+  let mark = 0;
+
+  before(async () => {
+    stage = await ChartStage.open();
+  });
+  after(() => stage?.close());
+
+  for (const mode of modes) {
+    describe(`with certificates ${mode}`, () => {
+      it('becomes ready with two replicas', async () => {
+        mark = stage.plane.auditLog.mark();
+        await stage.install(mode);
+        assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
+      });
+
+      it('opens access with the rights of its own ServiceAccount', async () => {
+        const pod = await stage.askUntilReady(stage.alice, podRequest('pod'));
+        const exec = await stage.askUntilReady(stage.alice, execRequest('exec'));
+        for (const { status } of [pod, exec]) {
+          assert.equal(await stage.alice.mayExec(stage.payments, status?.podName ?? ''), true);
+        }
+        const refused = await stage.bob.call('POST', accessUrl('PodAccessRequest', stage.payments), podRequest('no'));
+        assert.equal(refused.status, 403, JSON.stringify(refused.body));
+        assert.deepEqual(forbidden(), []);
+      });
+
+      it('is upgraded, its CRDs too, and grants go on', async () => {
+        const newer = await mkdtemp(join(tmpdir(), 'drawbridge-chart-'));
+        try {
+          await cp(chart, newer, { recursive: true });
+          const file = join(newer, 'files/crds/podaccessrequests.yaml');
+          const crd = await readFile(file, 'utf8');
+          await writeFile(
+            file,
+            crd.replace('    plural: podaccessrequests', '    shortNames: [par]\n    plural: podaccessrequests'),
+          );
+          await stage.upgrade(mode, {}, newer);
+        } finally {
+          await rm(newer, { recursive: true });
+        }
+        const { body } = await stage.plane.probe(crdUrl);
+        assert.deepEqual((body as { spec: { names: { shortNames?: string[] } } }).spec.names.shortNames, ['par']);
+        await stage.upgrade(mode);
+        assert.equal((await stage.granted()).length, 3 + 2);
+      });
+
+      if (mode === 'secret') {
+        it('loses no call of 100 admissions a second while all replicas are replaced', async () => {
+          const before = stage.kubelet.pods.map(({ name }) => name);
+          const load = new AdmissionLoad(stage.plane, stage.payments, 50);
+          await stage.upgrade(mode, { log: { level: 'debug', format: 'text' } });
+          await sleepUntilGone(before);
+          await load.stop();
+          console.log(`      ${load.sent * 2} admissions, ${load.failures.length} failed`);
+          assert.deepEqual(load.failures, []);
+          assert.ok(load.sent > 200, `${load.sent} sent`);
+        });
+
+        it('loses no call of 100 admissions a second while the certificate is renewed', async () => {
+          const load = new AdmissionLoad(stage.plane, stage.payments, 50);
+          await sleep(1000);
+          await stage.renewCertificate();
+          // Files are brought up to date every second, and the server looks at them at once.
+          await sleep(5000);
+          await load.stop();
+          console.log(`      ${load.sent * 2} admissions, ${load.failures.length} failed`);
+          assert.deepEqual(load.failures, []);
+          for (const pod of stage.kubelet.pods) assert.match(await pod.log(), /serving certificate reloaded/);
+        });
+      }
+
+      it('revokes everything before it is uninstalled, lets nobody ask meanwhile, and leaves no grant behind', async () => {
+        const asked: number[] = [];
+        let asking = true;
+        const ask = async (): Promise<void> => {
+          for (let n = 0; asking && mode === 'secret'; n += 1) {
+            const { status } = await stage.alice.call(
+              'POST',
+              accessUrl('ExecAccessRequest', stage.payments),
+              execRequest(`late-${n}`),
+            );
+            asked.push(status);
+            await sleep(20);
+          }
+        };
+        const persistent = ask();
+        const said = await stage.uninstall();
+        asking = false;
+        await persistent;
+        assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
+        console.log(
+          `      asked ${asked.length} times meanwhile, admitted ${asked.filter((status) => status === 201).length}`,
+        );
+
+        assert.ok(!asked.includes(500), `${asked}`);
+        const [job] = stage.kubelet.all.filter(({ name }) => name.startsWith('drawbridge-revoke-all')).slice(-1);
+        assert.match(
+          (await job?.log()) ?? '',
+          /requests and \d+ objects made for them are left[\s\S]*nothing is open\n$/,
+        );
+        assert.deepEqual(await stage.granted(), []);
+        // Without webhooks anybody may store a request; nobody grants it.
+        await stage.deleteRequests();
+        await stage.leftovers();
+      });
+    });
+  }
+
+  const forbidden = (): string[] =>
+    stage.plane.auditLog
+      .calls({ user: stage.serverUser, since: mark })
+      .filter(({ code }) => code === 403)
+      .map(({ verb, uri }) => `${verb} ${uri}`);
+
+  const sleepUntilGone = async (names: readonly string[]): Promise<void> => {
+    while (stage.kubelet.pods.some(({ name }) => names.includes(name))) await sleep(100);
+  };
+});

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { chart, Helm } from '../../sandbox/chart/helm.ts';
+import { HostKubelet, hostAnnotation } from '../../sandbox/chart/host-kubelet.ts';
+import { issue } from '../../sandbox/pki.ts';
+import { type Plane, startPlane } from '../../sandbox/plane.ts';
+import { until } from '../../sandbox/wait.ts';
+import { requestLabel } from '../../src/api/access/names.ts';
+import { accessUrl, type Child, childrenOf, type Manifest, type StoredRequest } from './access-requests.ts';
+import { installCertManagerCrds } from './cert-manager.ts';
+import { Person } from './person.ts';
+
+export type CertificateMode = 'own' | 'cert-manager' | 'secret';
+
+const service = 'drawbridge-webhook';
+const root = join(chart, '../..');
+
+interface WebhookConfiguration {
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly webhooks: { readonly name: string; readonly clientConfig: object }[];
+}
+
+/**
+ * The chart, installed by Helm on a plane of its own, with its Pods running as processes of this machine. `values` of the tests hold
+ * only what the sandbox needs: an annotation by which kwok leaves the Pods alone, and the port that the Service leads to.
+ */
+export class ChartStage {
+  readonly plane: Plane;
+  readonly helm: Helm;
+  readonly kubelet: HostKubelet;
+  /** Of the release. */
+  readonly namespace = 'drawbridge-system';
+  /** Of the workload and the templates of `examples/`. */
+  readonly payments = 'payments';
+  readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge`;
+  /** Of group devs, whom the templates allow. */
+  readonly alice: Person;
+  /** Of group qa, whom no template allows. */
+  readonly bob: Person;
+
+  private constructor(plane: Plane, kubelet: HostKubelet, [alice, bob]: [Person, Person]) {
+    this.plane = plane;
+    this.kubelet = kubelet;
+    this.helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+    this.alice = alice;
+    this.bob = bob;
+  }
+
+  static async open(): Promise<ChartStage> {
+    const plane = await startPlane();
+    const kubelet = await HostKubelet.start(plane, 'drawbridge-system');
+    const people = [Person.of(plane, 'alice', ['devs']), Person.of(plane, 'bob', ['qa'])] as const;
+    const stage = new ChartStage(plane, kubelet, await Promise.all(people));
+    await plane.kubectl(['create', 'namespace', stage.namespace]);
+    await stage.#apply('examples/workload.yaml', 'examples/rbac.yaml');
+    await plane.kubectl(['create', 'rolebinding', 'qa', '--role=request-access', '--group=qa', '-n', stage.payments]);
+    return stage;
+  }
+
+  async close(): Promise<void> {
+    await this.kubelet.stop();
+    await this.plane.stop();
+  }
+
+  /** `helm install` and what an administrator does around it; resolves when every replica is ready. */
+  async install(mode: CertificateMode, values: object = {}): Promise<void> {
+    if (mode === 'secret') await this.renewCertificate();
+    if (mode === 'cert-manager') await installCertManagerCrds(this.plane);
+    await this.helmWithValues(['install', 'drawbridge', chart], mode, values);
+    await this.kubelet.switchService(service);
+    if (mode === 'cert-manager') await this.#playCertManager();
+    await this.rolledOut();
+    await this.#apply('examples/templates.yaml');
+    for (const name of ['podaccesstemplate/payments-shell', 'execaccesstemplate/payments-exec']) {
+      await this.plane.kubectl([
+        'wait',
+        name,
+        '-n',
+        this.payments,
+        '--for=jsonpath={.status.ready}=true',
+        '--timeout=30s',
+      ]);
+    }
+  }
+
+  async upgrade(mode: CertificateMode, values: object = {}, from = chart): Promise<void> {
+    await this.helmWithValues(['upgrade', 'drawbridge', from], mode, values);
+    await this.rolledOut();
+  }
+
+  /** Resolves with what helm said. */
+  async uninstall(): Promise<string> {
+    const { stdout, stderr } = await this.helm.run(
+      ['uninstall', 'drawbridge', '--namespace', this.namespace, '--timeout', '60s'],
+      { reject: false },
+    );
+    return `${stdout}${stderr}`;
+  }
+
+  async rolledOut(): Promise<void> {
+    const args = ['rollout', 'status', 'deployment/drawbridge', '-n', this.namespace, '--timeout=60s'];
+    const { code, stdout, stderr } = await this.plane.kubectl(args, { reject: false });
+    assert.equal(code, 0, `${stdout}${stderr}${await this.kubelet.logs()}`);
+  }
+
+  async helmWithValues(command: string[], mode: CertificateMode, values: object): Promise<void> {
+    const authority = this.plane.authority.certificate;
+    const given = {
+      certificates: { mode, ...(mode === 'secret' ? { caBundle: authority } : {}) },
+      service: { port: this.kubelet.port },
+      podAnnotations: { [hostAnnotation]: 'true' },
+      uninstall: { timeout: '40s' },
+      ...values,
+    };
+    await this.helm.run([...command, '--namespace', this.namespace, '--values', '-'], { input: JSON.stringify(given) });
+  }
+
+  /** A new serving certificate of the same authority in the Secret that the Pods mount. */
+  async renewCertificate(): Promise<void> {
+    const { certificate, key } = issue(this.plane.authority, {
+      commonName: service,
+      serves: [`${service}.${this.namespace}.svc`],
+    });
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'drawbridge-webhook-tls', namespace: this.namespace },
+      type: 'kubernetes.io/tls',
+      stringData: { 'tls.crt': certificate, 'tls.key': key },
+    };
+    await this.plane.kubectl(['apply', '-f', '-'], { input: stringify(secret) });
+  }
+
+  /** What cert-manager would do for the Certificate of the chart, and its cainjector for the annotated webhooks. */
+  async #playCertManager(): Promise<void> {
+    await this.renewCertificate();
+    const caBundle = Buffer.from(this.plane.authority.certificate).toString('base64');
+    for (const plural of ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations']) {
+      const url = `/apis/admissionregistration.k8s.io/v1/${plural}`;
+      const { items } = (await this.plane.probe(url)).body as { items: WebhookConfiguration[] };
+      for (const { metadata, webhooks } of items) {
+        if (metadata.annotations?.['cert-manager.io/inject-ca-from'] !== `${this.namespace}/${service}`) continue;
+        const trusted = webhooks.map((one) => ({ ...one, clientConfig: { ...one.clientConfig, caBundle } }));
+        await this.plane.call('PATCH', `${url}/${metadata.name}`, { webhooks: trusted });
+      }
+    }
+  }
+
+  /** Creates a request and resolves when it is ready. */
+  async askUntilReady(person: Person, manifest: Manifest): Promise<StoredRequest> {
+    const url = accessUrl(manifest.kind, this.payments);
+    const { status, body } = await person.call('POST', url, manifest);
+    assert.equal(status, 201, `${JSON.stringify(body)}\n${await this.kubelet.logs()}`);
+    const { metadata } = body as StoredRequest;
+    return until(
+      `${manifest.kind} ${metadata.name} to be ready`,
+      async () => {
+        const found = (await this.plane.probe(`${url}/${metadata.name}`)).body as StoredRequest;
+        return found.status?.ready === true && found;
+      },
+      { timeoutMs: 30_000 },
+    );
+  }
+
+  children(uid: string): Promise<Child[]> {
+    return childrenOf(this.plane, this.payments, uid);
+  }
+
+  /** URL and name of everything in the cluster that was made for a request. */
+  async granted(): Promise<string[]> {
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    const found: string[] = [];
+    for (const url of ['/api/v1/pods', `${rbac}/roles`, `${rbac}/rolebindings`]) {
+      const { status, body } = await this.plane.probe(`${url}?labelSelector=${requestLabel}`);
+      assert.equal(status, 200, url);
+      for (const { metadata } of (body as { items: StoredRequest[] }).items) found.push(`${url} ${metadata.name}`);
+    }
+    return found;
+  }
+
+  /** Waits until the replicas of a release that was uninstalled have ended, and takes their lease away, which they may no longer. */
+  async leftovers(): Promise<void> {
+    await until('the replicas to end', () => this.kubelet.pods.length === 0, { timeoutMs: 45_000 });
+    await this.plane.kubectl(['delete', 'lease', 'drawbridge-access', '-n', this.namespace]);
+  }
+
+  async deleteRequests(): Promise<void> {
+    for (const kind of ['PodAccessRequest', 'ExecAccessRequest']) {
+      await this.plane.call('DELETE', accessUrl(kind, this.payments));
+    }
+  }
+
+  async #apply(...files: string[]): Promise<void> {
+    for (const file of files) await this.plane.kubectl(['apply', '-f', join(root, file)]);
+  }
+}
