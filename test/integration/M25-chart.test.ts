@@ -8,6 +8,7 @@ import { sharedPlane, testNamespace } from '../support/plane.ts';
 
 const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 const modes: Readonly<Record<string, object>> = {
+  own: { certificates: { mode: 'own' } },
   'cert-manager': { certificates: { mode: 'cert-manager' } },
   secret: { certificates: { mode: 'secret', caBundle: certificate } },
 };

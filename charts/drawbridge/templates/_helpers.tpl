@@ -59,3 +59,9 @@ affinity: {{ toYaml . | nindent 2 }}
 priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
+
+{{/* What the server makes itself never takes the place of what somebody else has made. */}}
+{{- define "drawbridge.certificateSecret" -}}
+{{- $default := ternary "drawbridge-own-certificate" "drawbridge-webhook-tls" (eq .Values.certificates.mode "own") }}
+{{- .Values.certificates.secretName | default $default }}
+{{- end }}
