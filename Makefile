@@ -38,6 +38,10 @@ integration: dist/drawbridge.js ## the integration tests; FILE=test/integration/
 faults: dist/drawbridge.js ## faults between the server and the API server, longer than make test (DRAWBRIDGE_SLOW=1 for the slow ones too)
 	npm run --silent test:integration -- --exit 'test/faults/**/*.test.ts'
 
+.PHONY: fuzz
+fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)
+	@$(tsx) test/fuzz/main.ts
+
 .PHONY: bench
 bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200
 	@$(tsx) test/bench/$(BENCH).ts

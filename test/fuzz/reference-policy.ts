@@ -1,0 +1,213 @@
+/**
+ * What the webhooks must refuse, written a second time from the documentation and as plainly as possible. It knows nothing of the
+ * server's own rules, shares no code with them, and is allowed to be more lenient: it is what nobody may get past.
+ */
+
+/** What the cluster looks like to the webhooks while one review is judged. */
+export interface ReferenceWorld {
+  /** Undefined: there is none, whatever name is asked for. */
+  readonly template:
+    | {
+        readonly allowedGroups: readonly string[];
+        readonly defaultDuration: string;
+        readonly maxDuration: string;
+        /** `status.ready`, and whether it speaks of the present generation. */
+        readonly ready: boolean | undefined;
+        readonly observed: boolean;
+      }
+    | undefined;
+  /** The caller may exec into pods of the namespace anyway. */
+  readonly holds: boolean;
+  readonly limits: readonly { readonly open: number; readonly limit: number }[];
+  /** `verb resource` that the caller may not do. */
+  readonly lacks: readonly string[];
+  /** The pod that is entered. */
+  readonly pod: { readonly ours: boolean; readonly subjects: readonly string[] } | undefined;
+  readonly journalWorks: boolean;
+}
+
+export const breakGlassGroup = 'firefighters';
+
+/** Why the review of `body` at `path` must not be allowed; undefined where this policy has nothing against it. */
+export function mustRefuse(path: string, body: unknown, world: ReferenceWorld): string | undefined {
+  const route = routeOf(path);
+  if (!route) return 'no such webhook';
+  const request = get(body, 'request');
+  if (get(body, 'kind') !== 'AdmissionReview' || !isObject(request)) return 'no review';
+  const resource = get(request, 'resource');
+  if (get(resource, 'resource') !== route.resource || (get(resource, 'group') ?? '') !== route.group)
+    return 'wrong kind';
+  const user = userOf(request);
+  if (!user) return 'no user';
+  const review: Review = {
+    user,
+    operation: get(request, 'operation'),
+    object: get(request, 'object'),
+    oldObject: get(request, 'oldObject'),
+    dryRun: get(request, 'dryRun') === true,
+  };
+  return route.rule(review, world, route.resource);
+}
+
+interface User {
+  readonly username: string;
+  readonly groups: readonly string[];
+}
+
+interface Review {
+  readonly user: User;
+  readonly operation: unknown;
+  readonly object: unknown;
+  readonly oldObject: unknown;
+  readonly dryRun: boolean;
+}
+
+type Rule = (review: Review, world: ReferenceWorld, resource: string) => string | undefined;
+
+function routeOf(path: string): { group: string; resource: string; rule: Rule } | undefined {
+  if (path === '/watch-v1-pod') return { group: '', resource: 'pods', rule: () => undefined };
+  if (path === '/enforce-v1-pod') return { group: '', resource: 'pods', rule: entering };
+  const [, type, kind] = /^\/(mutate|validate)-crds-wizardofoz-co-v1alpha1-(\w+)$/.exec(path) ?? [];
+  if (!kind) return undefined;
+  const rule = kind.endsWith('template') ? writingTemplate : type === 'mutate' ? stamping : writingRequest;
+  return { group: 'crds.wizardofoz.co', resource: `${kind}s`, rule };
+}
+
+const stamping: Rule = ({ operation, user, object }) => {
+  if (!isObject(get(object, 'spec'))) return 'no spec';
+  return operation === 'CREATE' && user.username === '' ? 'nobody' : undefined;
+};
+
+const writingRequest: Rule = (review, world, resource) => {
+  if (review.operation === 'CREATE') return asking(review, world, resource);
+  if (review.operation === 'UPDATE') return changing(review, resource);
+  return review.operation === 'DELETE' ? undefined : 'no such operation';
+};
+
+function asking({ user, object }: Review, world: ReferenceWorld, resource: string): string | undefined {
+  const spec = get(object, 'spec');
+  const stamp = get(spec, 'requester');
+  const { template } = world;
+  if (user.username === '' || user.username === 'system:anonymous') return 'nobody';
+  if (user.groups.includes('system:unauthenticated')) return 'nobody';
+  if (get(stamp, 'username') !== user.username) return 'stamp of somebody else';
+  const claimed = get(stamp, 'groups') ?? [];
+  if (!Array.isArray(claimed) || claimed.some((group) => !user.groups.includes(group))) return 'claims a group';
+  const name = get(spec, 'templateName');
+  if (typeof name !== 'string' || name === '' || !template) return 'no template';
+  if (template.ready === false && template.observed) return 'template not ready';
+  if (!world.holds && !user.groups.some((group) => template.allowedGroups.includes(group)))
+    return 'in no allowed group';
+  const bounds = [template.defaultDuration, template.maxDuration];
+  const asked = get(spec, 'duration') ?? '';
+  if ([...bounds, ...(asked === '' ? [] : [asked])].some((text) => !(secondsOf(text) > 0.999))) return 'duration';
+  const pod = get(spec, 'targetPod') ?? undefined;
+  if (resource.startsWith('exec') && pod !== undefined && !(typeof pod === 'string' && /^[a-z0-9.-]+$/.test(pod))) {
+    return 'target pod';
+  }
+  if (get(spec, 'revoked') === true) return 'revoked already';
+  if (world.limits.some(({ open, limit }) => open >= limit)) return 'no room';
+  return world.journalWorks ? undefined : 'no journal';
+}
+
+/** Nothing of a request changes but `revoked`, from false to true. */
+function changing({ object, oldObject }: Review, resource: string): string | undefined {
+  const [now, before] = [get(object, 'spec'), get(oldObject, 'spec')];
+  // Metadata may change around any spec.
+  if (same(now, before)) return undefined;
+  // A pod is named in requests of one kind alone; in the others the API server drops the field.
+  const fields = ['templateName', 'duration', ...(resource.startsWith('exec') ? ['targetPod'] : [])];
+  for (const field of fields) {
+    const [is, was] = [get(now, field) || undefined, get(before, field) || undefined];
+    if (!same(is, was)) return `${field} changed`;
+  }
+  if (!same(stampOf(now), stampOf(before))) return 'stamp changed';
+  return get(before, 'revoked') === true && get(now, 'revoked') !== true ? 'takes back what was given back' : undefined;
+}
+
+/** Unset fields of a stamp are empty ones. */
+function stampOf(spec: unknown): unknown {
+  const stamp = get(spec, 'requester');
+  if (!isObject(stamp)) return stamp ?? undefined;
+  return {
+    ...Object.fromEntries(['username', 'time', 'nonce', 'signature'].map((field) => [field, get(stamp, field) ?? ''])),
+    uid: get(stamp, 'uid') ?? '',
+    groups: get(stamp, 'groups') ?? [],
+  };
+}
+
+const placeholders = /\{\{ *(\.Metadata\.(Name|Namespace)|index +\.Metadata\.(Labels|Annotations) +"[^"\\{}]+") *\}\}/g;
+
+const writingTemplate: Rule = ({ operation, object, oldObject }, world, resource) => {
+  const spec = get(object, 'spec');
+  if (operation === 'UPDATE' && same(spec, get(oldObject, 'spec'))) return undefined;
+  const config = get(spec, 'accessConfig');
+  const groups = get(config, 'allowedGroups');
+  if (!Array.isArray(groups) || groups.some((group) => typeof group !== 'string' || group === '')) return 'groups';
+  const standard = secondsOf(get(config, 'defaultDuration') ?? '1h');
+  const longest = secondsOf(get(config, 'maxDuration') ?? '24h');
+  if (!(standard > 0.999 && longest > 0.999 && longest < 3.2e8)) return 'durations';
+  if (standard > longest * 1.000001) return 'default above maximum';
+  const command = get(config, 'accessCommand') ?? 'x';
+  if (typeof command !== 'string' || command.trim() === '') return 'command';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in a command
+  if (command.replace(placeholders, '').includes('{{') || /[\u0000-\u001f]/.test(command.trim())) return 'command';
+  const pod = resource.startsWith('pod');
+  if (!get(spec, 'controllerTargetRef') && !(pod && get(spec, 'podSpec'))) return 'no target';
+  const handsOut = ['get pods', 'list pods', 'watch pods', 'get pods/exec', 'create pods/exec'];
+  if (pod) handsOut.push('create pods');
+  if (get(spec, 'allowPrivilegedPod') === true) handsOut.push(`allow-privileged ${resource}`);
+  const lacking = handsOut.find((right) => world.lacks.includes(right));
+  return lacking === undefined ? undefined : `author may not ${lacking}`;
+};
+
+/** Pods that we made are for those that were let in; others are none of our business. */
+const entering: Rule = ({ user }, { pod, journalWorks }) => {
+  if (!pod) return 'no such pod';
+  if (!pod.ours || pod.subjects.includes(user.username)) return undefined;
+  return user.groups.includes(breakGlassGroup) && journalWorks ? undefined : 'not let in';
+};
+
+function userOf(request: unknown): User | undefined {
+  const info = get(request, 'userInfo');
+  const username = get(info, 'username') ?? '';
+  const groups = get(info, 'groups') ?? [];
+  const isUser = isObject(info) && typeof username === 'string' && Array.isArray(groups);
+  return isUser ? { username, groups } : undefined;
+}
+
+const units: Readonly<Record<string, number>> = {
+  ns: 1e-9,
+  us: 1e-6,
+  µs: 1e-6,
+  μs: 1e-6,
+  ms: 1e-3,
+  s: 1,
+  m: 60,
+  h: 3600,
+};
+
+/** Seconds of a Go duration; NaN for what is none. */
+function secondsOf(text: unknown): number {
+  if (typeof text !== 'string' || !/^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(text)) return Number.NaN;
+  let seconds = 0;
+  for (const [, digits = '', unit = ''] of text.matchAll(/([\d.]+)([a-zµμ]+)/g))
+    seconds += Number(digits) * (units[unit] ?? 0);
+  return seconds;
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function get(value: unknown, field: string): unknown {
+  return isObject(value) && Object.hasOwn(value, field) ? (value as Record<string, unknown>)[field] : undefined;
+}
+
+/** Equal as JSON, in whatever order the fields are. */
+function same(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => same(item, b[i]));
+  if (!isObject(a) || !isObject(b) || Array.isArray(a) || Array.isArray(b))
+    return (a ?? undefined) === (b ?? undefined);
+  const fields = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...fields].every((field) => same(get(a, field), get(b, field)));
+}

@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { Judge } from './judge.ts';
+import { fuzzCase } from './reviews.ts';
+
+describe('fuzz: admission beside a reference policy', function () {
+  this.timeout(60_000);
+
+  it('answers everything, and allows nothing that the reference policy refuses', async () => {
+    const judge = new Judge();
+    const { tally } = judge;
+    await fc.assert(
+      fc.asyncProperty(fuzzCase, (one) => judge.judge(one)),
+      { seed: 6, numRuns: 3000 },
+    );
+    // Else it proves nothing.
+    assert.ok(tally.allowed > 300 && tally.refused > 300 && tally.malformed > 100, JSON.stringify(tally));
+    assert.ok(tally.reasons.size > 15, [...tally.reasons.keys()].join());
+  });
+});
