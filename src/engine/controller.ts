@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../kit/clock.ts';
 import { aborted } from '../kit/promises.ts';
 import { type ControllerMetrics, noControllerMetrics } from '../observe/controller-metrics.ts';
@@ -57,6 +58,8 @@ export class Controller {
     });
     this.#dispatcher = dispatcher;
     const stop = new AbortController();
+    // A controller may have any number of sources, and each waits for it.
+    setMaxListeners(0, stop.signal);
     const onAbort = (): void => {
       stop.abort(signal.reason);
       // At once, not after the sources: no write may start from here on.
