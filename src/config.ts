@@ -30,6 +30,8 @@ export interface Config {
   /** Grants that one user, or one namespace, may have open at once; 0 is no limit. */
   readonly maxGrantsPerUser: number;
   readonly maxGrantsPerNamespace: number;
+  /** File with what templates may hand out besides what every grant gives; absent: nothing. */
+  readonly grantable: string | undefined;
   /** Name of this replica in leases and audit lines. */
   readonly identity: string;
   /** Whoever is in it may enter every access pod; undefined: nobody may. */
@@ -146,6 +148,12 @@ const flags = {
     fallback: '0',
     value: 'NUMBER',
     help: 'the same for one namespace',
+  },
+  grantable: {
+    env: 'DRAWBRIDGE_GRANTABLE',
+    fallback: undefined,
+    value: 'FILE',
+    help: 'what templates may hand out besides exec: a JSON list of PolicyRules; default: nothing',
   },
   identity: {
     env: 'DRAWBRIDGE_IDENTITY',
@@ -271,6 +279,7 @@ export function readConfig(
     leaseNamespace: text('lease-namespace'),
     maxGrantsPerUser: count('max-grants-per-user'),
     maxGrantsPerNamespace: count('max-grants-per-namespace'),
+    grantable: read('grantable') || undefined,
     identity: read('identity') || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
     breakGlassGroup: read('break-glass-group') || undefined,
     logLevel: oneOf('log-level', ['error', 'warn', 'info', 'debug']),

@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { admissionReads } from './access/admission-reads.ts';
 import { enteredPods } from './access/entered-pods.ts';
 import { GrantTally } from './access/life/grant-tally.ts';
+import { parseGrantable } from './access/policy/grantable.ts';
 import { AuditHeads } from './access/signing/audit-heads.ts';
 import { KeySecret } from './access/signing/key-secret.ts';
 import { Signer } from './access/signing/signer.ts';
@@ -18,6 +20,7 @@ import { openCertificateStores } from './certificates/stores.ts';
 import type { Config } from './config.ts';
 import { controllers } from './controllers.ts';
 import { Manager } from './engine/manager.ts';
+import type { RbacRule } from './grants/rule-cover.ts';
 import { sleep, systemClock } from './kit/clock.ts';
 import { describe } from './kit/errors.ts';
 import type { KeyPair } from './kit/key-pair.ts';
@@ -49,6 +52,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   countUnhandledRejections(log, metrics);
 
   const openCertificate = certificateFrom(config, { log, onServing: certificateExpiry(metrics) });
+  const grantable = config.grantable === undefined ? [] : parseGrantable(readFileSync(config.grantable));
   const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
@@ -88,6 +92,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     stores,
     signer,
     tally,
+    grantable,
     client: cluster.client,
     events: podEvents,
     breakGlassGroup: config.breakGlassGroup,
@@ -129,7 +134,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const client: Client = gate ? gate.guard(cluster.client) : cluster.client;
   const requestEvents = eventsThrough(client);
   const loops = controllers({
-    access: { client, signer, tally, stores, journal, events: requestEvents, clock, log, metrics },
+    access: { client, signer, tally, grantable, stores, journal, events: requestEvents, clock, log, metrics },
     certificates: own && { ...own, client, clock, log, metrics },
   });
   for (const controller of [...loops.access, ...loops.certificates]) manager.add(controller, gate);
@@ -203,6 +208,7 @@ interface AdmissionDeps {
   readonly stores: AccessStores;
   readonly signer: Signer;
   readonly tally: GrantTally;
+  readonly grantable: readonly RbacRule[];
   readonly client: Client;
   readonly events: EventRecorder;
   readonly breakGlassGroup: string | undefined;
@@ -212,7 +218,7 @@ interface AdmissionDeps {
 }
 
 function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
-  const { stores, signer, tally, client, events, breakGlassGroup, journal, metrics, log } = deps;
+  const { stores, signer, tally, grantable, client, events, breakGlassGroup, journal, metrics, log } = deps;
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
     help: 'Time to decide one admission review and to write its audit line.',
@@ -221,6 +227,7 @@ function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
   });
   return {
     ...admissionReads(stores, client, tally),
+    grantable,
     sealStamp: (stamp) => signer.sealStamp(stamp),
     ...enteredPods({ stores, client, signer, clock }),
     breakGlassGroup,

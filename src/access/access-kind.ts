@@ -1,4 +1,5 @@
 import type { GrantSubject } from '../api/access/grant.ts';
+import type { GrantedRule } from '../api/access/granted-rule.ts';
 import type { Resource } from '../api/object.ts';
 import type { Store } from '../kube/store.ts';
 import type { Planned } from './builders/plan.ts';
@@ -9,8 +10,8 @@ import type { TemplateSpec } from './template/template-state.ts';
 export interface Granting {
   readonly subjects: readonly GrantSubject[];
   readonly durationMs: number;
-  /** The pod that the grant fixed earlier; absent while deciding. */
-  readonly pinned?: { readonly name: string; readonly uid?: string };
+  /** The pod and the rules that the grant fixed earlier; absent while deciding. */
+  readonly pinned?: { readonly name: string; readonly uid?: string; readonly rules?: readonly GrantedRule[] };
 }
 
 /** Everything that tells one kind of access from another; the life of a request is the same for all. */

@@ -4,6 +4,7 @@ import { deadlines } from '../engine/sources/deadlines.ts';
 import { type Emission, fromSubscription } from '../engine/sources/from-subscription.ts';
 import { interval } from '../engine/sources/interval.ts';
 import { Applier } from '../grants/applier.ts';
+import type { RbacRule } from '../grants/rule-cover.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
@@ -34,6 +35,8 @@ export interface AccessDeps {
   readonly client: Client;
   readonly signer: Signer;
   readonly tally: GrantTally;
+  /** What templates may hand out besides what every grant gives. */
+  readonly grantable: readonly RbacRule[];
   readonly stores: AccessStores;
   readonly journal: Journal;
   readonly events: EventRecorder;
@@ -127,7 +130,7 @@ function requestController<Spec extends TemplateSpec>(
   deps: AccessDeps,
   metrics: GrantMetrics,
 ): Controller {
-  const { client, clock, stores, signer, tally } = deps;
+  const { client, clock, stores, signer, tally, grantable } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
   const trail = new Trail({ ...deps, metrics, requestResource: kind.requestResource });
@@ -136,7 +139,7 @@ function requestController<Spec extends TemplateSpec>(
   const revoker = new Revoker({ kind, pods, client, applier, trail, clock });
   const granter = new Granter({ kind, pods, applier, revoker, signer, status, trail, clock });
   const stamps = new Stamps({ kind: kind.requestKind, signer, clock });
-  const decider = new Decider({ kind, client, clock, status, trail, stamps, signer, tally });
+  const decider = new Decider({ kind, client, clock, status, trail, stamps, signer, tally, grantable });
   metrics.watch(kind.requests);
   const ends = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {

@@ -3,6 +3,8 @@ import { type ExecAccessTemplateSpec, execAccessTemplates } from '../api/access/
 import type { AccessKind } from './access-kind.ts';
 import { childNameOf } from './builders/child-names.ts';
 import { chooseExecPod, planExecAccess } from './builders/exec-access-builder.ts';
+import type { Planned } from './builders/plan.ts';
+import { confinedTo, rulesOf } from './policy/granted-rules.ts';
 import { type AccessStores, byNamespace } from './stores/access-stores.ts';
 import { targetKey } from './template/target.ts';
 
@@ -17,15 +19,20 @@ export const execAccess = (stores: AccessStores): AccessKind<ExecAccessTemplateS
   templates: stores.execTemplates,
   childName: childNameOf,
   plan(request, { spec, namespace }, { subjects, pinned }) {
-    if (pinned?.uid) return planExecAccess({ request, pod: { name: pinned.name, uid: pinned.uid }, subjects });
+    const planFor = (pod: { readonly name: string; readonly uid: string }): Planned =>
+      planExecAccess({
+        request,
+        pod,
+        subjects,
+        rules: pinned?.rules ?? confinedTo(pod.name, rulesOf(spec.accessConfig)),
+      });
+    if (pinned?.uid) return planFor({ name: pinned.name, uid: pinned.uid });
     const chosen = chooseExecPod({
       requestUid: request.uid,
       targetPod: 'targetPod' in request.spec ? request.spec.targetPod : undefined,
       selector: stores.workload(targetKey(spec.controllerTargetRef, namespace))?.selector,
       pods: stores.pods.byIndex(byNamespace, request.namespace),
     });
-    return 'violation' in chosen
-      ? { refusal: chosen.violation }
-      : planExecAccess({ request, pod: chosen.pod, subjects });
+    return 'violation' in chosen ? { refusal: chosen.violation } : planFor(chosen.pod);
   },
 });

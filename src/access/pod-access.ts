@@ -16,9 +16,17 @@ export const podAccess = (stores: AccessStores): AccessKind<PodAccessTemplateSpe
   requests: stores.podRequests,
   templates: stores.podTemplates,
   childName: childNameOf,
-  plan(request, { spec, namespace }, { subjects, durationMs }) {
+  plan(request, { spec, namespace }, { subjects, durationMs, pinned }) {
     const workload = spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace));
     const selectors = stores.selectorsIn(namespace);
-    return planPodAccess({ request, templateSpec: spec, workload, selectors, subjects, durationMs });
+    return planPodAccess({
+      request,
+      templateSpec: spec,
+      workload,
+      selectors,
+      subjects,
+      durationMs,
+      rules: pinned?.rules,
+    });
   },
 });

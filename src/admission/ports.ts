@@ -1,6 +1,8 @@
 import type { Account, LimitUse } from '../access/policy/limits.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
+import type { TemplateInput } from '../access/policy/template-policy.ts';
 import type { Right } from '../access/policy/template-rights.ts';
+import type { AccessConfig } from '../api/access/access-config.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../api/access/requester.ts';
 import type { Journal } from '../audit/journal.ts';
@@ -49,8 +51,15 @@ export interface Outcome {
 export interface AdmissionPorts {
   /** From the store; one live read when the store does not have it, because it may lag behind the caller's own write. */
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
-  /** SubjectAccessReview: may this caller `create` `pods/exec` in the namespace anyway? */
-  alreadyHolds(caller: Caller & Pick<UserInfo, 'extra'>, namespace: string, signal: AbortSignal): Promise<boolean>;
+  /** SubjectAccessReviews: may this caller exec into every pod of the namespace, and whatever else the template gives, anyway? */
+  alreadyHolds(
+    caller: Caller & Pick<UserInfo, 'extra'>,
+    namespace: string,
+    config: Pick<AccessConfig, 'rules'>,
+    signal: AbortSignal,
+  ): Promise<boolean>;
+  /** What templates may hand out besides what every grant gives. */
+  readonly grantable: TemplateInput['grantable'];
   /** Every limit that one more grant would come under, by what is known here. */
   limitUses(account: Account): readonly LimitUse[];
   /** SubjectAccessReviews: those of `rights` that the caller does not have. */

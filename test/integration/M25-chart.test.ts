@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { chart, Helm, type Manifest } from '../../sandbox/chart/helm.ts';
 import type { Plane } from '../../sandbox/plane.ts';
+import { parseGrantable } from '../../src/access/policy/grantable.ts';
+import { covers } from '../../src/grants/rule-cover.ts';
 import { sharedPlane, testNamespace } from '../support/plane.ts';
 
 const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
@@ -105,6 +107,17 @@ describe('the chart', () => {
       assert.match(stderr, message);
     });
   }
+
+  it('tells the server what templates may hand out, in the words of the values', async () => {
+    const manifests = await helm.template(namespace, everything);
+    const { data } = named(manifests, 'ConfigMap', 'drawbridge-grantable') as { data?: Record<string, string> };
+    const rules = parseGrantable(Buffer.from(data?.['rules.json'] ?? ''));
+    assert.ok(covers(rules, everything.grantable) && covers(everything.grantable, rules));
+    const deployment = JSON.stringify(named(manifests, 'Deployment', 'drawbridge'));
+    assert.match(deployment, /--grantable=\/etc\/drawbridge\/grantable\/rules\.json/);
+    const without = await helm.template(namespace, modes['cert-manager'] ?? {});
+    assert.ok(!JSON.stringify(without).includes('--grantable'));
+  });
 
   it('refuses a Kubernetes that is too old for it', async () => {
     const { code, stderr } = await helm.run(['template', chart, '--kube-version', '1.29.9'], { reject: false });

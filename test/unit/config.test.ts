@@ -34,6 +34,7 @@ describe('configuration', () => {
       auditLog: '-',
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
+      grantable: undefined,
       maxGrantsPerUser: 0,
       maxGrantsPerNamespace: 0,
       identity: `drawbridge-${process.pid}`,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { execAccessRequests } from '../../api/access/exec-access-request.ts';
 import type { GrantSubject } from '../../api/access/grant.ts';
+import type { GrantedRule } from '../../api/access/granted-rule.ts';
 import { requestLabel } from '../../api/access/names.ts';
 import type { LabelSelector } from '../../api/object.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
@@ -79,10 +80,11 @@ export function planExecAccess(input: {
   readonly request: RequestIdentity;
   readonly pod: { readonly name: string; readonly uid: string };
   readonly subjects: readonly GrantSubject[];
+  readonly rules?: readonly GrantedRule[];
 }): Planned {
-  const { request, pod, subjects } = input;
+  const { pod, ...rest } = input;
   const target = { name: pod.name, uid: pod.uid };
-  return { plan: planChildren({ request, requestResource: execAccessRequests, target, subjects }) };
+  return { plan: planChildren({ ...rest, requestResource: execAccessRequests, target }) };
 }
 
 function refuse(code: string, message: string, status: Violation['status'] = 422): { readonly violation: Violation } {

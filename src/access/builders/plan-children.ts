@@ -1,11 +1,12 @@
 import type { GrantSubject } from '../../api/access/grant.ts';
+import type { GrantedRule } from '../../api/access/granted-rule.ts';
 import { planHashAnnotation, requestLabel } from '../../api/access/names.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from '../../api/object.ts';
-import { type PolicyRule, roleOf } from '../../grants/role.ts';
+import { roleOf } from '../../grants/role.ts';
 import { roleBindingOf } from '../../grants/role-binding.ts';
 import { toRbacSubject } from '../../grants/subjects.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
-import { grantedVerbs } from '../policy/template-rights.ts';
+import { baseRules, confinedTo } from '../policy/granted-rules.ts';
 import { childNameOf } from './child-names.ts';
 import type { Plan } from './plan.ts';
 
@@ -35,25 +36,19 @@ export function childMetadata(request: RequestIdentity, requestResource: Resourc
   };
 }
 
-const rulesFor = (podName: string): PolicyRule[] =>
-  grantedVerbs.map((granted) => ({
-    apiGroups: [''],
-    resources: ['subresource' in granted ? `${granted.resource}/${granted.subresource}` : granted.resource],
-    resourceNames: [podName],
-    verbs: granted.verbs,
-  }));
-
 /** The plan for access to `target`: its Role and RoleBinding, the Pod if there is one to create, all marked with the hash of the whole. */
 export function planChildren(input: {
   readonly request: RequestIdentity;
   readonly requestResource: Resource;
   readonly target: Plan['target'];
   readonly subjects: readonly GrantSubject[];
+  /** What the Role says; default: what every grant gives. */
+  readonly rules?: readonly GrantedRule[];
   readonly pod?: KubeObject;
   readonly notes?: readonly string[];
 }): Plan {
-  const { request, requestResource, target, pod } = input;
-  const role = roleOf(childMetadata(request, requestResource), rulesFor(target.name));
+  const { request, requestResource, target, pod, rules = confinedTo(target.name, baseRules) } = input;
+  const role = roleOf(childMetadata(request, requestResource), rules);
   const roleBinding = roleBindingOf(
     childMetadata(request, requestResource),
     role.metadata.name,
@@ -68,6 +63,7 @@ export function planChildren(input: {
   return {
     target,
     subjects: [...input.subjects],
+    rules: [...rules],
     ...(pod ? { pod: marked(pod) } : {}),
     role: marked(role),
     roleBinding: marked(roleBinding),

@@ -1,4 +1,5 @@
 import type { GrantSubject } from '../../api/access/grant.ts';
+import type { GrantedRule } from '../../api/access/granted-rule.ts';
 import type { KubeObject } from '../../api/object.ts';
 import type { Violation } from '../policy/policy.ts';
 
@@ -8,6 +9,8 @@ export interface Plan {
   readonly target: { readonly name: string; readonly uid?: string };
   /** Who is let in; never empty. */
   readonly subjects: GrantSubject[];
+  /** What they may do, as the Role says it: on the one pod alone. */
+  readonly rules: GrantedRule[];
   /** PodAccess only: the Pod to create. */
   readonly pod?: KubeObject;
   readonly role: KubeObject;

@@ -1,4 +1,5 @@
 import type { GrantSubject } from '../../api/access/grant.ts';
+import type { GrantedRule } from '../../api/access/granted-rule.ts';
 import { planHashAnnotation } from '../../api/access/names.ts';
 import { podAccessRequests } from '../../api/access/pod-access-request.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
@@ -6,6 +7,7 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods } from '../../api/resources.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseAccessCommand, renderAccessCommand } from '../policy/access-command.ts';
+import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { SelectorView, WorkloadView } from '../stores/views.ts';
 import type { Planned } from './plan.ts';
@@ -25,6 +27,8 @@ export interface PodAccessInput {
   /** What acts on the pods of the namespace by their labels. */
   readonly selectors: readonly SelectorView[];
   readonly subjects: readonly GrantSubject[];
+  /** What the Role was decided to say; default: what the template says now. */
+  readonly rules?: readonly GrantedRule[] | undefined;
   /** Granted time in milliseconds. */
   readonly durationMs: number;
 }
@@ -59,6 +63,7 @@ export function planPodAccess(input: PodAccessInput): Planned {
       requestResource: podAccessRequests,
       target,
       subjects,
+      rules: input.rules ?? confinedTo(target.name, rulesOf(templateSpec.accessConfig)),
       pod,
       notes: mutated.lowered,
     }),

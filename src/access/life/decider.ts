@@ -1,5 +1,6 @@
 import type { Grant } from '../../api/access/grant.ts';
 import { keyOf } from '../../api/object.ts';
+import type { RbacRule } from '../../grants/rule-cover.ts';
 import { subjectsOf } from '../../grants/subjects.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
@@ -10,6 +11,7 @@ import type { AccessKind } from '../access-kind.ts';
 import { alreadyHolds } from '../admission-reads.ts';
 import type { Plan } from '../builders/plan.ts';
 import { chooseDuration } from '../policy/duration-choice.ts';
+import { grantableViolation, rulesViolation } from '../policy/granted-rules.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -48,6 +50,7 @@ export class Decider {
   readonly #stamps: Stamps;
   readonly #signer: Signer;
   readonly #tally: GrantTally;
+  readonly #grantable: readonly RbacRule[];
 
   constructor(deps: DeciderDeps) {
     this.#kind = deps.kind;
@@ -58,6 +61,7 @@ export class Decider {
     this.#stamps = deps.stamps;
     this.#signer = deps.signer;
     this.#tally = deps.tally;
+    this.#grantable = deps.grantable;
   }
 
   /** When the request ends, epoch ms: the grant's deadline; without a grant its creation plus what it asked for, 1 h when that cannot be read. */
@@ -82,6 +86,10 @@ export class Decider {
     if ('code' in duration) return this.#deny(request, duration, signal);
 
     if (request.createdAtMs + duration.grantedMs <= this.#clock.now()) return this.#deny(request, tooLate, signal);
+
+    const { rules } = template.spec.accessConfig;
+    const unfit = rulesViolation(rules) ?? grantableViolation(rules, this.#grantable);
+    if (unfit) return this.#deny(request, unfit, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? nobody);
     const planned = this.#kind.plan(request, template, { subjects, durationMs: duration.grantedMs });
@@ -112,7 +120,9 @@ export class Decider {
       spec: request.spec,
       template: templateState(template),
       alreadyHolds:
-        !byGroup && caller.username !== '' && (await alreadyHolds(this.#client, caller, request.namespace, signal)),
+        !byGroup &&
+        caller.username !== '' &&
+        (await alreadyHolds(this.#client, caller, request.namespace, template.spec.accessConfig, signal)),
     });
   }
 
@@ -149,6 +159,7 @@ export class Decider {
       },
       subjects: plan.subjects,
       pod: plan.target,
+      rules: plan.rules,
       planHash: plan.hash,
       expiresAt: formatTime(request.createdAtMs + grantedMs),
     };
@@ -165,6 +176,8 @@ export interface DeciderDeps {
   readonly stamps: Stamps;
   readonly signer: Signer;
   readonly tally: GrantTally;
+  /** What templates may hand out besides what every grant gives. */
+  readonly grantable: readonly RbacRule[];
 }
 
 /** Without the requester that it claims: an audit line must not name somebody who may have nothing to do with it. */

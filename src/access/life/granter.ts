@@ -118,7 +118,7 @@ export class Granter {
     const planned = this.#deps.kind.plan(request, template, {
       subjects: grant.subjects,
       durationMs: (parseTime(grant.expiresAt) ?? 0) - request.createdAtMs,
-      pinned: grant.pod,
+      pinned: grant.rules ? { ...grant.pod, rules: grant.rules } : grant.pod,
     });
     return 'plan' in planned && planned.plan.hash === grant.planHash ? planned.plan : changed;
   }

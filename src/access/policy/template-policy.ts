@@ -1,10 +1,12 @@
 import type { ExecAccessTemplateSpec } from '../../api/access/exec-access-template.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import type { RbacRule } from '../../grants/rule-cover.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import { parseAccessCommand } from './access-command.ts';
 import { verifyDurations } from './duration-choice.ts';
+import { grantableViolation, rulesViolation } from './granted-rules.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import type { Check, RuleBook, Violation } from './policy.ts';
 
@@ -13,6 +15,8 @@ export interface TemplateInput {
   readonly namespace: string;
   readonly name: string;
   readonly spec: PodAccessTemplateSpec | ExecAccessTemplateSpec;
+  /** What templates may hand out besides what every grant gives. */
+  readonly grantable: readonly RbacRule[];
 }
 
 const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
@@ -75,6 +79,11 @@ const quantitiesParse: Check<TemplateInput> = ({ spec }) => {
   return undefined;
 };
 
+const rulesAreOnThePod: Check<TemplateInput> = ({ spec }) => rulesViolation(spec.accessConfig.rules);
+
+const rulesAreGrantable: Check<TemplateInput> = ({ spec, grantable }) =>
+  grantableViolation(spec.accessConfig.rules, grantable);
+
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
   durations: {
@@ -107,6 +116,16 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     wants: 'caps and resources are quantities',
     check: quantitiesParse,
     remedy: () => 'write quantities such as 500m or 2Gi',
+  },
+  rules: {
+    wants: 'the rules are named verbs on pods and its subresources',
+    check: rulesAreOnThePod,
+    remedy: () => 'leave wildcards, other groups and other resources out',
+  },
+  grantable: {
+    wants: 'the rules are among those that may be handed out here',
+    check: rulesAreGrantable,
+    remedy: () => 'ask an administrator to add them to the grantable rules',
   },
 };
 

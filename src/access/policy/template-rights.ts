@@ -1,7 +1,10 @@
 import { execAccessTemplates } from '../../api/access/exec-access-template.ts';
+import type { TemplateRule } from '../../api/access/granted-rule.ts';
 import { podAccessTemplates } from '../../api/access/pod-access-template.ts';
+import { rightsOf } from '../../grants/rule-cover.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
+import { rulesOf } from './granted-rules.ts';
 import type { Violation } from './policy.ts';
 import type { TemplateInput } from './template-policy.ts';
 
@@ -14,12 +17,6 @@ export interface Right {
   readonly name?: string;
 }
 
-/** What every grant gives on its one pod: see it, and exec into it. */
-export const grantedVerbs = [
-  { resource: 'pods', verbs: ['get', 'list', 'watch'] },
-  { resource: 'pods', subresource: 'exec', verbs: ['get', 'create'] },
-] as const;
-
 /** The verb on a template that makes somebody an administrator to it: may set `allowPrivilegedPod`. */
 export const privilegedVerb = 'allow-privileged';
 
@@ -27,15 +24,21 @@ const templates = { PodAccessTemplate: podAccessTemplates, ExecAccessTemplate: e
 
 /** All that a template lets others do, or makes us do for them: nobody may write one who may not do all of it. */
 export function rightsHandedOut({ kind, name, spec }: Pick<TemplateInput, 'kind' | 'name' | 'spec'>): Right[] {
-  const rights: Right[] = grantedVerbs.flatMap(({ verbs, ...on }) =>
-    verbs.map((verb): Right => ({ verb, group: '', ...on })),
-  );
+  const rights = rightsToAsk(rulesOf(spec.accessConfig));
   if (kind === 'PodAccessTemplate') rights.push({ verb: 'create', group: '', resource: 'pods' });
   if (own(spec, 'allowPrivilegedPod') === true) {
     const { group, plural } = templates[kind];
     rights.push({ verb: privilegedVerb, group, resource: plural, name });
   }
   return rights;
+}
+
+/** The rights of rules on all pods of a namespace: before there is a grant nobody knows on which. */
+export function rightsToAsk(rules: readonly TemplateRule[]): Right[] {
+  return rightsOf(rules).map(({ verb, group, resource: path }) => {
+    const [resource = '', subresource] = path.split('/', 2);
+    return { verb, group, resource, ...(subresource === undefined ? {} : { subresource }) };
+  });
 }
 
 /** The violation of an author who lacks some of the rights that the template hands out. */

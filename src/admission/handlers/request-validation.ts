@@ -59,7 +59,10 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const byGroup = template.found && isEligibleByGroup(user, template.spec.accessConfig.allowedGroups);
   // One call to the apiserver, and only for those whom no group lets in.
   const alreadyHolds =
-    template.found && !byGroup && user.username !== '' && (await ports.alreadyHolds(user, namespace, signal));
+    template.found &&
+    !byGroup &&
+    user.username !== '' &&
+    (await ports.alreadyHolds(user, namespace, template.spec.accessConfig, signal));
   const limits = limitUses(spec, review, template, ports);
   const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits });
   const violation = firstViolation(createRequestPolicy, input);

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { explain, explanationLines } from '../../access/policy/explain.ts';
 import { firstViolation } from '../../access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
 import { authorLacks, rightsHandedOut } from '../../access/policy/template-rights.ts';
@@ -19,21 +20,23 @@ const structural = {
  * Validating webhook of the templates: what could never be granted is refused while its author is looking, and so is what the author
  * may not do.
  */
-export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts, 'lacking'>): Handler {
+export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts, 'lacking' | 'grantable'>): Handler {
   return {
-    async decide({ operation, namespace, name, user, object, oldObject }, signal) {
+    async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal) {
       const details = { template: name };
       const raw = own(object, 'spec');
       // Templates that were stored before a rule existed can still be labelled, annotated and let go of.
       if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return { details };
       const read = readBySchema<TemplateInput['spec']>(structural[kind], raw, 'spec');
       if (!read.ok) return invalidSpec(read.errors);
-      const input: TemplateInput = { kind, namespace, name, spec: read.value };
+      const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable: ports.grantable };
       const violation = firstViolation(templatePolicy, input);
-      if (violation) return refuse(violation, details);
+      const told = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
+      if (violation) return { ...refuse(violation, details), warnings: told };
       const lacking = await ports.lacking(user, namespace, rightsHandedOut(input), signal);
       const overreach = authorLacks(user.username, namespace, lacking);
-      return overreach ? refuse(overreach, details) : { details, warnings: templateWarnings(input) };
+      const warnings = [...templateWarnings(input), ...told];
+      return overreach ? { ...refuse(overreach, details), warnings: told } : { details, warnings };
     },
   };
 }

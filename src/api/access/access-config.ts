@@ -1,5 +1,6 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
+import { templateRule } from './granted-rule.ts';
 
 /** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
 const goDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
@@ -44,6 +45,12 @@ export const accessConfig = Type.Object(
       default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       maxLength: 4096,
     }),
+    rules: Type.Optional(
+      listOf(templateRule, 8, {
+        description:
+          'What a grant gives besides seeing the pod and exec into it, as rules of a Role: verbs on pods and its subresources, such as get on pods/log. They hold for the granted pod alone.',
+      }),
+    ),
     grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
       description:
         'Who is let in: Requester is the person who asked, AllowedGroups is every member of the allowed groups, as Oz does it.',

@@ -3,6 +3,7 @@ import { own } from '../../kit/json-value.ts';
 import { listOf, objectName, time } from '../schema/fields.ts';
 import { type Read, readBySchema } from '../schema/read.ts';
 import { toStructural } from '../schema/to-structural.ts';
+import { grantedRule } from './granted-rule.ts';
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
 
@@ -41,6 +42,8 @@ export const grant = Type.Object(
       },
       { description: 'The one pod that the grant opens.' },
     ),
+    // Absent where an earlier version granted.
+    rules: Type.Optional(listOf(grantedRule, 16, { description: 'What they may do: the rules of the Role.' })),
     planHash: Type.String({ description: 'The SHA-256 of the objects as planned.', minLength: 1, maxLength: 128 }),
     expiresAt: time('When access ends.'),
     mac: Type.Optional(

@@ -55,6 +55,7 @@ export class World {
       this.asked.push(`holds ${caller.username} ${namespace}`);
       return Promise.resolve(this.holds);
     },
+    grantable: [],
     limitUses: () => this.limits,
     lacking: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
     sealStamp: (stamp) => {

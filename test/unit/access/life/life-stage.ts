@@ -11,6 +11,7 @@ import type { KubeObject } from '../../../../src/api/object.ts';
 import { deployments, pods } from '../../../../src/api/resources.ts';
 import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
+import type { RbacRule } from '../../../../src/grants/rule-cover.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../../src/kube/recorded-event.ts';
 import { noLog } from '../../../../src/observe/log.ts';
@@ -36,6 +37,7 @@ export class LifeStage {
   readonly events: RecordedEvent[] = [];
   metrics = createMetrics();
   limits: Limits = noLimits;
+  grantable: readonly RbacRule[] = [];
   #stop = new AbortController();
   #run: Promise<void> = Promise.resolve();
 
@@ -67,6 +69,7 @@ export class LifeStage {
       client: cluster.client,
       signer: this.signer,
       tally: new GrantTally({ stores, limits: this.limits, clock }),
+      grantable: this.grantable,
       stores,
       journal: {
         available: true,

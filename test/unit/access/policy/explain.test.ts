@@ -101,7 +101,13 @@ describe('explaining a policy', () => {
 
   it('has a clause and a remedy for every rule of every book', () => {
     const update: RequestInput = { ...input, operation: 'UPDATE', oldSpec: input.spec };
-    const template = { kind: 'PodAccessTemplate' as const, namespace: 'a', name: 'b', spec: readySpec() };
+    const template = {
+      kind: 'PodAccessTemplate' as const,
+      namespace: 'a',
+      name: 'b',
+      spec: readySpec(),
+      grantable: [],
+    };
     const clauses = [
       ...clausesOf(createRequestPolicy, input),
       ...clausesOf(updateRequestPolicy, update),

@@ -18,8 +18,10 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
     namespace: 'payments',
     name: 'shell',
     spec: { accessConfig: { ...accessConfig, ...config }, ...spec },
+    grantable: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }],
   };
 }
+const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
 const mutation = (controllerTargetMutationConfig: object): TemplateInput =>
   template({ controllerTargetRef, controllerTargetMutationConfig });
 const op = (operation: object): TemplateInput =>
@@ -30,6 +32,10 @@ describe('template policy', () => {
     ['a reference to a workload', template({ controllerTargetRef })],
     ['a podSpec alone', template({ podSpec })],
     ['both', template({ controllerTargetRef, podSpec })],
+    [
+      'rules that may be handed out',
+      template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')] }),
+    ],
     ['an ExecAccessTemplate', template({ controllerTargetRef }, {}, 'ExecAccessTemplate')],
     [
       'a patch with values of any kind',
@@ -122,6 +128,41 @@ describe('template policy', () => {
       'InvalidQuantity',
       'spec.controllerTargetMutationConfig.resources.limits.cpu',
       /"1x"/,
+    ],
+    [
+      'a rule on something else',
+      template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('secrets', 'get')] }),
+      'InvalidRules',
+      'spec.accessConfig.rules[1].resources',
+      /"secrets"/,
+    ],
+    [
+      'a rule on a subresource of everything',
+      template({ podSpec }, { rules: [rule('*/log', 'get')] }),
+      'InvalidRules',
+      'spec.accessConfig.rules[0].resources',
+      /allowed is pods or a subresource/,
+    ],
+    [
+      'a rule of all verbs',
+      template({ podSpec }, { rules: [rule('pods/log', '*')] }),
+      'InvalidRules',
+      'spec.accessConfig.rules[0].verbs',
+      /"\*"/,
+    ],
+    [
+      'a rule of another group',
+      template({ podSpec }, { rules: [{ apiGroups: ['', 'metrics.k8s.io'], resources: ['pods'], verbs: ['get'] }] }),
+      'InvalidRules',
+      'spec.accessConfig.rules[0].apiGroups',
+      /"metrics\.k8s\.io"/,
+    ],
+    [
+      'rules that nobody may hand out here',
+      template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
+      'NotGrantable',
+      'spec.accessConfig.rules',
+      /hands out get pods\/portforward, create pods\/portforward, which/,
     ],
   ] as const) {
     it(`refuses ${title}`, () => {

@@ -3,7 +3,7 @@ import type { TemplateInput } from '../../../../src/access/policy/template-polic
 import { authorLacks, type Right, rightsHandedOut } from '../../../../src/access/policy/template-rights.ts';
 
 const rights = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
-  rightsHandedOut({ kind, name: 'shell', spec: spec as TemplateInput['spec'] }).map(
+  rightsHandedOut({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
     ({ verb, resource, subresource = '', name = '' }) => [verb, resource, subresource, name].join(' ').trim(),
   );
 
@@ -21,11 +21,16 @@ describe('what a template hands out', () => {
     assert.equal(rights('PodAccessTemplate', { allowPrivilegedPod: false }).length, exec.length + 1);
   });
 
+  it('is what its rules add, on all pods, because nobody knows yet on which', () => {
+    const rules = [{ apiGroups: [''], resources: ['pods/log', 'pods'], verbs: ['get'] }];
+    assert.deepEqual(rights('ExecAccessTemplate', { accessConfig: { rules } }), [...exec, 'get pods log', 'get pods']);
+  });
+
   it('is told to an author who lacks it', () => {
     const [, , , , createExec] = rightsHandedOut({
       kind: 'ExecAccessTemplate',
       name: 'x',
-      spec: {} as TemplateInput['spec'],
+      spec: { accessConfig: {} } as TemplateInput['spec'],
     });
     const lacking: Right[] = createExec ? [createExec] : [];
     assert.equal(

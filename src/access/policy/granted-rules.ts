@@ -1,0 +1,67 @@
+import type { GrantedRule, TemplateRule } from '../../api/access/granted-rule.ts';
+import { describeRight, type RbacRule, uncovered } from '../../grants/rule-cover.ts';
+import { quote } from '../../kit/errors.ts';
+import type { Violation } from './policy.ts';
+
+/** What every grant gives on its one pod: see it, and exec into it. */
+export const baseRules: readonly TemplateRule[] = [
+  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
+  { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
+];
+
+/** All that a template hands out, before it is confined to the one pod. */
+export const rulesOf = ({ rules = [] }: { readonly rules?: readonly TemplateRule[] }): readonly TemplateRule[] => [
+  ...baseRules,
+  ...rules,
+];
+
+/** The same as the Role of a grant has it: the pod is named in every rule, because a rule without names means all pods. */
+export const confinedTo = (pod: string, rules: readonly TemplateRule[]): GrantedRule[] =>
+  rules.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, resourceNames: [pod], verbs }));
+
+const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
+const VERB = /^[a-z]+$/;
+const field = 'spec.accessConfig.rules';
+
+/** What a template may add: named verbs on the pod and its subresources. Everything else cannot be confined to the pod that is granted. */
+export function rulesViolation(rules: readonly TemplateRule[] = []): Violation | undefined {
+  for (const [index, { apiGroups, resources, verbs }] of rules.entries()) {
+    const group = apiGroups.find((name) => name !== '');
+    const resource = resources.find((name) => !POD_RESOURCE.test(name));
+    const verb = verbs.find((name) => !VERB.test(name));
+    const at = `${field}[${index}]`;
+    if (group !== undefined) return invalid(`${at}.apiGroups`, group, 'the core group, "", alone');
+    if (resource !== undefined) return invalid(`${at}.resources`, resource, 'pods or a subresource such as pods/log');
+    if (verb !== undefined) return invalid(`${at}.verbs`, verb, 'verbs by name, such as get or create');
+    if ([apiGroups, resources, verbs].some((list) => list.length === 0)) {
+      return invalid(at, '', 'at least one group, resource and verb');
+    }
+  }
+  return undefined;
+}
+
+const invalid = (at: string, found: string, allowed: string): Violation => ({
+  code: 'InvalidRules',
+  message: `${at} has ${quote(found)}; allowed is ${allowed}: a rule gives rights on the pod that is granted, and on nothing else`,
+  field: at,
+  status: 422,
+});
+
+/** Whether an administrator lets the server hand out all of it; `grantable` is besides what every grant gives. */
+export function grantableViolation(
+  rules: readonly TemplateRule[] | undefined,
+  grantable: readonly RbacRule[],
+): Violation | undefined {
+  const missing = uncovered([...baseRules, ...grantable], rules ?? []);
+  if (missing.length === 0) return undefined;
+  return {
+    code: 'NotGrantable',
+    message:
+      `${field} hands out ${missing.slice(0, MOST_SHOWN).map(describeRight).join(', ')}, which this installation does not allow; ` +
+      'an administrator can add it to the grantable rules',
+    field,
+    status: 403,
+  };
+}
+
+const MOST_SHOWN = 10;

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { parseGrantable } from '../../../../src/access/policy/grantable.ts';
+
+const parse = (value: unknown) => parseGrantable(Buffer.from(JSON.stringify(value)));
+const rule = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
+
+describe('the list of what may be handed out', () => {
+  it('is read as rules of a Role', () => {
+    assert.deepEqual(parse([rule, { ...rule, resourceNames: ['a'] }]), [
+      { ...rule, resourceNames: [] },
+      { ...rule, resourceNames: ['a'] },
+    ]);
+    assert.deepEqual(parse([]), []);
+  });
+
+  for (const [title, value, message] of [
+    ['no list', { rules: [rule] }, /the file must be a list/],
+    ['a rule that is none', ['pods/log'], /\[0\] must be a rule with apiGroups, resources, verbs/],
+    ['URLs', [rule, { nonResourceURLs: ['/metrics'], verbs: ['get'] }], /\[1\] has "nonResourceURLs"; allowed are/],
+    ['no verbs', [{ ...rule, verbs: [] }], /\[0\]\.verbs must be a list of strings/],
+    ['no groups', [{ resources: ['pods'], verbs: ['get'] }], /\[0\]\.apiGroups must be/],
+    ['names that mean all', [{ ...rule, resourceNames: [] }], /\[0\]\.resourceNames must be/],
+    ['a verb that is a number', [{ ...rule, verbs: [1] }], /\[0\]\.verbs must be/],
+  ] as const) {
+    it(`is refused with ${title}`, () => assert.throws(() => parse(value), { code: 'InvalidGrantable', message }));
+  }
+
+  it('is refused when it is not JSON', () =>
+    assert.throws(() => parseGrantable(Buffer.from('- a')), { code: 'InvalidJson' }));
+});
