@@ -79,8 +79,10 @@ export class GrantTally {
   take(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
     const place = placeOf(request, grant);
     const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
-    const full = limitViolation(this.uses({ ...place, template }, request.uid));
-    if (!full) this.#given.set(request.uid, { place, request });
+    const uses = this.uses({ ...place, template }, request.uid);
+    const full = limitViolation(uses);
+    // Where nothing is limited nobody counts, and nobody would ever look whether the place is settled.
+    if (!full && uses.length > 0) this.#given.set(request.uid, { place, request });
     return full;
   }
 
