@@ -49,10 +49,11 @@ export async function install(plane: PlaneClient, port: number): Promise<Install
   };
 }
 
-/** The chart's, so that every test runs with the rights that users get. */
+/** The chart's, so that every test runs with the rights that users get, and under the policies that they are kept by. */
 function rightsOfTheChart(plane: PlaneClient): Promise<Manifest[]> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
-  return helm.template(namespace, {}, '--show-only', 'templates/rbac.yaml');
+  const files = ['rbac.yaml', 'policies.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);
+  return helm.template(namespace, {}, ...files);
 }
 
 const systemNamespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };

@@ -64,9 +64,9 @@ describe('M6: whatever is left behind by a request that was forced away is delet
     const asked = manifests.map((manifest) => stage.askUntilReady(stage.alice, manifest));
     const kept = await stage.askUntilReady(stage.alice, podRequest('kept', { duration: '10m' }));
     const requests = await Promise.all(asked);
-    await stage.apply(bystander(requests[0]?.metadata.uid ?? ''));
     await stage.server.kill();
     await stage.removeWebhooks();
+    await stage.apply(bystander(requests[0]?.metadata.uid ?? ''));
     for (const request of requests) {
       await forceAway(request);
       assert.ok((await kindsLeft(request)).length >= 2, 'Orphan leaves the children there');

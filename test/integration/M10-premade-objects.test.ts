@@ -53,6 +53,7 @@ describe('M10: an object made in advance under the name of a child', () => {
     // The first run on a machine builds Kubernetes.
     this.timeout(1_200_000);
     stage = await AccessStage.open();
+    await stage.removePolicies();
   });
   after(() => stage?.close());
 

@@ -11,6 +11,7 @@ describe('M12: a status that somebody else wrote', () => {
     // The first run on a machine builds Kubernetes.
     this.timeout(1_200_000);
     stage = await AccessStage.open();
+    await stage.removePolicies();
   });
   after(() => stage?.close());
 

@@ -7,6 +7,7 @@ import { install } from '../../sandbox/installation.ts';
 import type { Plane } from '../../sandbox/plane.ts';
 import { type AuditLine, type ServerOptions, ServerProcess } from '../../sandbox/server-process.ts';
 import { until } from '../../sandbox/wait.ts';
+import { requestLabel } from '../../src/api/access/names.ts';
 import { accessUrl, type Child, childrenOf, type Manifest, type StoredRequest } from './access-requests.ts';
 import { Person } from './person.ts';
 import { sharedPlane, testNamespace } from './plane.ts';
@@ -14,6 +15,7 @@ import { allWaysIn } from './ways-in.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
+const admissionPolicies = 'validatingadmissionpolicybindings,validatingadmissionpolicies';
 
 /**
  * What the tests of the access half play on: the built server on the shared plane, a namespace with the objects of `examples/`, and
@@ -83,9 +85,29 @@ export class AccessStage {
     await install(this.plane, this.server.installation.port);
   }
 
-  /** As if drawbridge's webhooks had never been installed. */
+  /** As if neither drawbridge's webhooks nor its policies had ever been installed. */
   async removeWebhooks(): Promise<void> {
+    await this.removeWebhooksOnly();
+    await this.removePolicies();
+  }
+
+  async removeWebhooksOnly(): Promise<void> {
     await this.plane.kubectl(['delete', webhookConfigurations, '-l', 'app.kubernetes.io/name=drawbridge']);
+  }
+
+  /** For tests that forge what the policies would refuse. */
+  async removePolicies(): Promise<void> {
+    await this.plane.kubectl(['delete', admissionPolicies, '-l', 'app.kubernetes.io/name=drawbridge']);
+    await this.policiesAre('gone');
+  }
+
+  /** The API server takes a second to notice that policies have come or gone. */
+  async policiesAre(wanted: 'in force' | 'gone'): Promise<void> {
+    const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${this.namespace}/roles?dryRun=All`;
+    const forged = { metadata: { name: 'forged', labels: { [requestLabel]: 'forged' } } };
+    const expected = wanted === 'gone' ? 201 : 403;
+    const noticed = async (): Promise<boolean> => (await this.plane.call('POST', roles, forged)).status === expected;
+    await until(`the policies to be ${wanted}`, noticed, { timeoutMs: 15_000, everyMs: 50 });
   }
 
   /** Ends the server, takes the webhooks away, and tells when the server was ever refused for want of rights. */
