@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { accessKinds } from '../../../src/api/access/kinds.ts';
+import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+interface Policy {
+  kind: string;
+  metadata: { name: string };
+  spec: {
+    failurePolicy?: string;
+    policyName?: string;
+    validationActions?: string[];
+    matchConstraints?: { resourceRules: { resources: string[] }[] };
+    variables?: { name: string; expression: string }[];
+    validations?: { expression: string; message: string; reason: string }[];
+  };
+}
+
+const text = read('charts/drawbridge/templates/policies.yaml')
+  .replaceAll('{{ .Release.Namespace }}', 'drawbridge-system')
+  .replaceAll(/\{\{.*?\}\}/g, '{}');
+const documents = parseAllDocuments(text).map((document) => document.toJS() as Policy);
+const policies = documents.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+
+describe('admission policies', () => {
+  it('fail closed, and are each in force', () => {
+    for (const { metadata, spec } of policies) {
+      assert.equal(spec.failurePolicy, 'Fail', metadata.name);
+      const bindings = documents.filter((one) => one.spec.policyName === metadata.name);
+      assert.deepEqual(
+        bindings.map((one) => one.spec.validationActions),
+        [['Deny']],
+      );
+    }
+    assert.equal(documents.length, 2 * policies.length);
+  });
+
+  it('guard every kind of ours and its status', () => {
+    const guarded = new Set(
+      policies.flatMap(({ spec }) => spec.matchConstraints?.resourceRules ?? []).flatMap((rule) => rule.resources),
+    );
+    for (const { resource } of accessKinds) {
+      assert.ok(guarded.has(`${resource.plural}/status`), resource.plural);
+      assert.equal(guarded.has(resource.plural), resource.kind.endsWith('Request'), resource.plural);
+    }
+  });
+
+  it('speak of the marks that we make', () => {
+    const named = new Set(text.match(/access\.drawbridge\.dev\/[a-z-]+/g));
+    assert.deepEqual([...named].sort(), [macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer].sort());
+  });
+
+  it('know the server by the name that the bindings of its rights have', () => {
+    const users = new Set(text.match(/system:serviceaccount:drawbridge[\w:-]+/g));
+    assert.deepEqual([...users], ['system:serviceaccount:drawbridge-system:drawbridge']);
+  });
+
+  it('answer with a code that is documented', () => {
+    const operations = read('docs/operations.md');
+    for (const { message, reason } of policies.flatMap(({ spec }) => spec.validations ?? [])) {
+      const [code = ''] = message.split(':');
+      assert.ok(operations.includes(`\`${code}\``), code);
+      assert.equal(reason, 'Forbidden');
+    }
+  });
+});
