@@ -9,6 +9,7 @@ import { Signer } from './access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from './access/stores/access-stores.ts';
 import { createAdmissionApp } from './admission/app.ts';
 import { Certificate } from './admission/certificate.ts';
+import { outcomeMetrics } from './admission/outcome-metrics.ts';
 import type { AdmissionPorts } from './admission/ports.ts';
 import { startAdmissionServer } from './admission/server.ts';
 import { keyOf } from './api/object.ts';
@@ -219,12 +220,6 @@ interface AdmissionDeps {
 
 function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
   const { stores, signer, tally, grantable, client, events, breakGlassGroup, journal, metrics, log } = deps;
-  const reviews = metrics.histogram({
-    name: 'drawbridge_admission_review_duration_seconds',
-    help: 'Time to decide one admission review and to write its audit line.',
-    labels: ['webhook', 'operation', 'allowed', 'code'],
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
-  });
   return {
     ...admissionReads(stores, client, tally),
     grantable,
@@ -237,8 +232,7 @@ function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
       const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod, ...(uid === undefined ? {} : { uid }) };
       events.record({ regarding, type, reason, action: 'Connect', note });
     },
-    answered: ({ webhook, operation, allowed, code, seconds }) =>
-      reviews.observe({ webhook, operation, allowed: String(allowed), code }, seconds),
+    answered: outcomeMetrics(metrics),
     journal,
     clock,
     log,

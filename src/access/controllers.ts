@@ -25,6 +25,7 @@ import { StatusWriter } from './life/status-writer.ts';
 import { Trail } from './life/trail.ts';
 import { podAccess } from './pod-access.ts';
 import type { Signer } from './signing/signer.ts';
+import { stockMetrics } from './stock-metrics.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
 import type { MadeFor, TemplateView } from './stores/views.ts';
 import { type TargetedSpec, targetKey } from './template/target.ts';
@@ -49,6 +50,7 @@ export interface AccessDeps {
 export function accessControllers(deps: AccessDeps): Controller[] {
   const [pod, exec] = [podAccess(deps.stores), execAccess(deps.stores)];
   const grants = grantMetrics(deps.metrics);
+  stockMetrics(deps);
   return [
     templateController(pod, deps),
     templateController(exec, deps),

@@ -27,12 +27,17 @@ export async function handleReview(
   const latencyMs = ports.clock.monotonic() - start;
   const decision = await recorded(route, review, decided, latencyMs, ports);
   const { refusal } = decision;
+  const way = wayIn(review);
   ports.answered({
     webhook: route.name,
     operation: review.operation,
     allowed: refusal === undefined,
     code: refusal?.code ?? '',
     seconds: (ports.clock.monotonic() - start) / 1000,
+    namespace: review.namespace,
+    dryRun: review.dryRun,
+    template: decision.details?.template ?? '',
+    ...(way ? { entry: { way, interactive: decision.details?.interactive ?? false } } : {}),
   });
   return encodeAnswer(review.uid, answerOf(decision));
 }

@@ -6,6 +6,7 @@ import type { AccessConfig } from '../api/access/access-config.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../api/access/requester.ts';
 import type { Journal } from '../audit/journal.ts';
+import type { WayIn } from '../audit/record.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../observe/log.ts';
 import type { Operation, UserInfo } from './codec.ts';
@@ -45,6 +46,12 @@ export interface Outcome {
   /** Code of the refusal; empty when allowed. */
   readonly code: string;
   readonly seconds: number;
+  readonly namespace: string;
+  readonly dryRun: boolean;
+  /** Name of the template, where the review was about one. */
+  readonly template: string;
+  /** How a pod was entered. */
+  readonly entry?: { readonly way: WayIn; readonly interactive: boolean };
 }
 
 /** What the webhooks need of the world; the composition root provides it. Rejections refuse the request at hand (fail closed). */

@@ -26,6 +26,8 @@ export interface Metrics {
   controller(name: string): ControllerMetrics;
   counter(options: MetricOptions): CounterMetric;
   gauge(options: MetricOptions): GaugeMetric;
+  /** A gauge that is worked out whenever somebody looks: `collect` sets every series there is, those before are forgotten. */
+  collected(options: MetricOptions, collect: (set: GaugeMetric['set']) => void): void;
   histogram(options: MetricOptions & { readonly buckets: readonly number[] }): HistogramMetric;
   /** The Prometheus exposition text and its content type. */
   readonly contentType: string;
@@ -52,6 +54,15 @@ export function createMetrics(): Metrics {
       return { inc: (labels = {}, by = 1) => counter.inc(labels, by) };
     },
     gauge: (options) => new Gauge(named(options)),
+    collected: (options, collect) => {
+      new Gauge({
+        ...named(options),
+        collect() {
+          this.reset();
+          collect((labels, value) => this.set(labels, value));
+        },
+      });
+    },
     histogram: ({ buckets, ...options }) => new Histogram({ ...named(options), buckets: [...buckets] }),
     contentType: registry.contentType,
     expose: () => registry.metrics(),

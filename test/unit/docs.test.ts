@@ -63,7 +63,7 @@ describe('documents', () => {
 
   it('list every metric', () => {
     const metrics = filesIn('src', '.ts').flatMap((file) =>
-      all(read(file), /name: '((?:drawbridge|controller_runtime|workqueue)_\w+)'/g),
+      all(read(file), /name: '((?:drawbridge|controller_runtime|workqueue|oz)_\w+)'/g),
     );
     assert.ok(metrics.length > 10);
     assert.deepEqual(missing(metrics), []);

@@ -1,4 +1,5 @@
 import { parseTime } from '../../kit/clock.ts';
+import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { RequestView } from '../stores/views.ts';
@@ -6,9 +7,11 @@ import type { Ending } from './ending.ts';
 
 /** What an operator watches of the grants of one kind of request. No identities. */
 export interface GrantMetrics {
-  granted(): void;
-  /** `code` of the violation. */
-  denied(code: string): void;
+  granted(request: RequestView): void;
+  /** What was granted can be used, at `nowMs` (epoch ms). */
+  ready(request: RequestView, nowMs: number): void;
+  /** `code` of the violation, and the condition that says so. */
+  denied(request: RequestView, code: string, condition: string): void;
   /** Access of `request` was closed at `nowMs` (epoch ms). */
   revoked(request: RequestView, ending: Ending, nowMs: number): void;
   /** Keeps `drawbridge_grants_active` at the number of requests in the store that have access open. */
@@ -38,11 +41,23 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
     help: 'Requests with access open, as this replica sees them.',
     labels: ['kind'],
   });
+  const oz = ozMetrics(metrics);
   return (kind) => ({
-    granted: () => decisions.inc({ kind, verdict: 'granted', code: '' }),
-    denied: (code) => decisions.inc({ kind, verdict: 'denied', code }),
+    granted(request) {
+      decisions.inc({ kind, verdict: 'granted', code: '' });
+      const asked = parseGoDuration(request.spec.duration ?? '');
+      if ('ns' in asked) oz.requested.observe(labelsOf(kind, request), toMilliseconds(asked.ns) / 1000);
+    },
+    ready: (request, nowMs) =>
+      oz.ready.observe(labelsOf(kind, request), Math.max(0, nowMs - request.createdAtMs) / 1000),
+    denied(request, code, condition) {
+      decisions.inc({ kind, verdict: 'denied', code });
+      oz.conditionErrors.inc({ ...labelsOf(kind, request), condition });
+      oz.terminated.inc({ ...labelsOf(kind, request), reason: ozReasons[code] ?? code });
+    },
     revoked(request, ending, nowMs) {
       revocations.inc({ kind, ending });
+      oz.terminated.inc({ ...labelsOf(kind, request), reason: ozReasons[ending] ?? ending });
       const deadlineMs = ending === 'Expired' ? parseTime(request.grant?.expiresAt ?? '') : undefined;
       // Monotonic time may have ended it before the wall clock did.
       if (deadlineMs !== undefined) lag.observe({ kind }, Math.max(0, nowMs - deadlineMs) / 1000);
@@ -62,3 +77,41 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
 /** One that is being deleted may be held for its stamp's sake long after its access was closed. */
 const hasAccess = (request: RequestView | undefined): boolean =>
   request !== undefined && !request.deleting && request.children.length > 0;
+
+const labelsOf = (kind: string, { namespace, spec }: RequestView): Record<string, string> => ({
+  kind,
+  namespace,
+  template: spec.templateName,
+});
+
+/** Where Oz has a word of its own for how a request ends; all else goes by our codes. */
+const ozReasons: Readonly<Record<string, string>> = { Expired: 'expired', InvalidDuration: 'duration_invalid' };
+
+/** What Oz tells of a request's life, under its names, so that its dashboards work. */
+function ozMetrics(metrics: Metrics) {
+  const labels = ['kind', 'namespace', 'template'];
+  return {
+    requested: metrics.histogram({
+      name: 'oz_access_request_requested_duration_seconds',
+      help: 'Durations that requests asked for themselves, of those that were granted.',
+      labels,
+      buckets: [900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800],
+    }),
+    ready: metrics.histogram({
+      name: 'oz_access_request_ready_seconds',
+      help: 'From the creation of a request until its access could be used.',
+      labels,
+      buckets: [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+    }),
+    terminated: metrics.counter({
+      name: 'oz_access_request_terminated_total',
+      help: 'Requests that are over, by what ended them.',
+      labels: [...labels, 'reason'],
+    }),
+    conditionErrors: metrics.counter({
+      name: 'oz_access_request_condition_errors_total',
+      help: 'Requests that were denied after admission, by the condition that says so.',
+      labels: [...labels, 'condition'],
+    }),
+  };
+}

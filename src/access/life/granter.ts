@@ -136,7 +136,9 @@ export class Granter {
     if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + graceMs) return opened.atMs + graceMs;
     const accessMessage = pod ? this.#accessMessage(request, pod) : { text: '' };
     const status = progressStatus(request, { children: opened.children, pod, accessMessage }, nowMs);
-    if (!isUnchanged(request, status)) await this.#deps.status.write(request, status, signal);
+    if (isUnchanged(request, status)) return undefined;
+    await this.#deps.status.write(request, status, signal);
+    if (status.ready && !request.ready) this.#deps.trail.ready(request);
     return undefined;
   }
 

@@ -47,6 +47,9 @@ const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, strin
   TooLate: ['AccessStillValid', 'Timeout'],
 };
 
+/** The condition that tells of a refusal with `code`. */
+export const conditionFor = (code: string): RequestCondition => conditionOfCode[code]?.[0] ?? 'AccessResourcesCreated';
+
 /** A terminal no, before or after the grant was fixed. */
 export function deniedStatus(request: RequestView, violation: Violation, nowMs: number): RequestStatus {
   const [type, reason] = conditionOfCode[violation.code] ?? (['AccessResourcesCreated', violation.code] as const);

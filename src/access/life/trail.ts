@@ -9,6 +9,7 @@ import type { Violation } from '../policy/policy.ts';
 import type { RequestView } from '../stores/views.ts';
 import { type Ending, endingTexts } from './ending.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
+import { conditionFor } from './request-status.ts';
 
 /** What the controllers tell about requests: the audit line, the Event and the metrics of each step in a grant's life. */
 export class Trail {
@@ -31,13 +32,18 @@ export class Trail {
   /** Resolves once the journal holds the record; nothing may be opened before. Rejects with `AuditUnavailable`. */
   async granted(request: RequestView): Promise<void> {
     await this.#journal.append(this.#record(request, 'grant', 'granted'));
-    this.#metrics.granted();
+    this.#metrics.granted(request);
     this.#event(
       request,
       'Normal',
       'AccessGranted',
       `${request.spec.requester?.username} may use pod ${request.grant?.pod.name} until ${request.grant?.expiresAt}`,
     );
+  }
+
+  /** Only a figure: the journal has told of the grant. */
+  ready(request: RequestView): void {
+    this.#metrics.ready(request, this.#clock.now());
   }
 
   /** Told after the fact: closing access never waits for the journal. */
@@ -57,7 +63,7 @@ export class Trail {
   }
 
   denied(request: RequestView, violation: Violation): void {
-    this.#metrics.denied(violation.code);
+    this.#metrics.denied(request, violation.code, conditionFor(violation.code));
     this.#appendLater({
       ...this.#record(request, 'grant', 'denied'),
       code: violation.code,

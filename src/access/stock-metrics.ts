@@ -1,0 +1,99 @@
+import { type Clock, parseTime } from '../kit/clock.ts';
+import type { Projected, Store } from '../kube/store.ts';
+import type { GaugeMetric, Metrics } from '../observe/metrics.ts';
+import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
+import type { MadeFor, RequestView } from './stores/views.ts';
+
+interface StockDeps {
+  readonly metrics: Metrics;
+  readonly stores: AccessStores;
+  readonly clock: Clock;
+}
+
+/** What there is at the moment, counted from the stores whenever somebody looks. No identities. */
+export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
+  const requests = [stores.podRequests, stores.execRequests];
+  metrics.collected(
+    {
+      name: 'drawbridge_grants_past_expiry',
+      help: 'Requests whose deadline has passed and whose RoleBinding still exists, as this replica sees them.',
+      labels: ['kind'],
+    },
+    (set) => {
+      for (const store of requests) {
+        const late = [...store.list()].filter((request) => isPast(request) && isOpen(request));
+        set({ kind: store.resource.kind }, late.length);
+      }
+    },
+  );
+  metrics.collected(
+    {
+      name: 'drawbridge_drift_objects',
+      help: 'Objects that are there for no request (orphaned), or that a request names and that are gone (missing).',
+      labels: ['kind', 'drift'],
+    },
+    (set) => {
+      for (const store of [stores.pods, stores.roles, stores.roleBindings]) {
+        const { kind } = store.resource;
+        set({ kind, drift: 'orphaned' }, [...store.list()].filter(isOrphaned).length);
+        set({ kind, drift: 'missing' }, missingIn(store, kind));
+      }
+    },
+  );
+  metrics.collected(
+    {
+      name: 'oz_access_requests',
+      help: 'Requests that exist.',
+      labels: ['kind', 'namespace', 'template', 'user', 'ready'],
+    },
+    (set) =>
+      count(
+        set,
+        requests.flatMap((store) => [...store.list()].map((request) => labelsOf(store, request))),
+      ),
+  );
+  metrics.collected(
+    { name: 'oz_access_templates', help: 'Templates that exist.', labels: ['kind', 'namespace', 'name', 'ready'] },
+    (set) => {
+      for (const store of [stores.podTemplates, stores.execTemplates]) {
+        for (const { namespace, name, ready } of store.list()) {
+          set({ kind: store.resource.kind, namespace, name, ready: String(ready ?? false) }, 1);
+        }
+      }
+    },
+  );
+
+  const isPast = ({ grant }: RequestView): boolean =>
+    grant !== undefined && clock.now() >= (parseTime(grant.expiresAt) ?? Number.POSITIVE_INFINITY);
+
+  const isOpen = ({ uid }: RequestView): boolean => stores.roleBindings.byIndex(byRequest, uid).length > 0;
+
+  const isOrphaned = ({ madeFor }: { readonly madeFor?: MadeFor }): boolean =>
+    madeFor !== undefined && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
+
+  const missingIn = (store: Store<Projected>, kind: string): number =>
+    requests
+      .flatMap((each) => [...each.list()])
+      .filter(({ deleting }) => !deleting)
+      .flatMap(({ namespace, children }) => children.map((child) => ({ ...child, namespace })))
+      .filter((child) => child.kind === kind && store.get(`${child.namespace}/${child.name}`)?.uid !== child.uid)
+      .length;
+}
+
+const labelsOf = (store: Store<RequestView>, { namespace, spec, ready }: RequestView): Record<string, string> => ({
+  kind: store.resource.kind,
+  namespace,
+  template: spec.templateName,
+  // What Oz says instead of a name, unless it is told otherwise.
+  user: 'redacted',
+  ready: String(ready),
+});
+
+function count(set: GaugeMetric['set'], series: readonly Record<string, string>[]): void {
+  const counts = new Map<string, { labels: Record<string, string>; value: number }>();
+  for (const labels of series) {
+    const key = JSON.stringify(labels);
+    counts.set(key, { labels, value: (counts.get(key)?.value ?? 0) + 1 });
+  }
+  for (const { labels, value } of counts.values()) set(labels, value);
+}

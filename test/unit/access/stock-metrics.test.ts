@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { podAccessRequests } from '../../../src/api/access/pod-access-request.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { pods, roleBindings } from '../../../src/api/resources.ts';
+import { LifeStage, requestName } from './life/life-stage.ts';
+
+describe('metrics of access', () => {
+  let stage: LifeStage;
+  beforeEach(async () => {
+    stage = new LifeStage();
+    await stage.start();
+    stage.ask();
+    await stage.clock.advance(10);
+    stage.podBecomesReady();
+    await stage.clock.advance(10);
+  });
+  afterEach(() => stage.stop());
+
+  const lines = async (): Promise<string[]> => (await stage.metrics.expose()).split('\n');
+  const value = async (series: string): Promise<number | undefined> => {
+    const line = (await lines()).find((one) => one.startsWith(`${series} `));
+    return line === undefined ? undefined : Number(line.slice(series.length + 1));
+  };
+
+  const steady: [string, number][] = [
+    [
+      'oz_access_requests{kind="PodAccessRequest",namespace="payments",template="payments-shell",user="redacted",ready="true"}',
+      1,
+    ],
+    ['oz_access_templates{kind="PodAccessTemplate",namespace="payments",name="payments-shell",ready="true"}', 1],
+    [
+      'oz_access_request_ready_seconds_count{kind="PodAccessRequest",namespace="payments",template="payments-shell"}',
+      1,
+    ],
+    [
+      'oz_access_request_requested_duration_seconds_sum{kind="PodAccessRequest",namespace="payments",template="payments-shell"}',
+      600,
+    ],
+    ['drawbridge_grants_past_expiry{kind="PodAccessRequest"}', 0],
+    ['drawbridge_grants_active{kind="PodAccessRequest"}', 1],
+    ['drawbridge_drift_objects{kind="RoleBinding",drift="orphaned"}', 0],
+    ['drawbridge_drift_objects{kind="RoleBinding",drift="missing"}', 0],
+  ];
+  for (const [series, expected] of steady) {
+    it(`show ${series}`, async () => assert.equal(await value(series), expected));
+  }
+
+  it('name nobody', async () => assert.doesNotMatch((await lines()).join('\n'), /alice/));
+
+  it('count a grant whose RoleBinding outlives its deadline, until it is gone', async () => {
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'delete' && plural === 'rolebindings') throw new Error('not now');
+    };
+    await stage.clock.advance(600_000);
+    assert.equal(await value('drawbridge_grants_past_expiry{kind="PodAccessRequest"}'), 1);
+    stage.cluster.fault = () => {};
+    await stage.clock.advance(10_000);
+    assert.equal(await value('drawbridge_grants_past_expiry{kind="PodAccessRequest"}'), 0);
+    const lag = 'drawbridge_expiry_lag_seconds';
+    assert.equal(await value(`${lag}_count{kind="PodAccessRequest"}`), 1);
+    assert.equal(
+      await value(
+        'oz_access_request_terminated_total{kind="PodAccessRequest",namespace="payments",template="payments-shell",reason="expired"}',
+      ),
+      1,
+    );
+    assert.equal(
+      await value(
+        'oz_access_requests{kind="PodAccessRequest",namespace="payments",template="payments-shell",user="redacted",ready="true"}',
+      ),
+      undefined,
+      'a series goes with what it counts',
+    );
+  });
+
+  it('count what is missing, and what is there for nobody', async () => {
+    const [binding = ''] = stage.cluster.names(roleBindings);
+    const name = binding.split('/')[1] ?? '';
+    stage.cluster.drop(roleBindings, { namespace: 'payments', name });
+    assert.equal(await value('drawbridge_drift_objects{kind="RoleBinding",drift="missing"}'), 1);
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'delete' && plural === 'pods') throw new Error('not now');
+    };
+    const { metadata, ...pod } = stage.cluster.find(pods, { namespace: 'payments', name }) as KubeObject;
+    stage.cluster.drop(podAccessRequests, requestName);
+    stage.cluster.put(pods, { ...pod, metadata } as KubeObject);
+    await stage.clock.advance(10);
+    assert.equal(await value('drawbridge_drift_objects{kind="Pod",drift="orphaned"}'), 1);
+  });
+});

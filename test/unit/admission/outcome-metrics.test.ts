@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { outcomeMetrics } from '../../../src/admission/outcome-metrics.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { accessRequest, connectReview, paths, readyTemplate, requester, reviewOf, World } from './support.ts';
+
+describe('metrics of the webhooks', () => {
+  let world: World;
+  const metrics = createMetrics();
+  const told = outcomeMetrics(metrics);
+  beforeEach(() => {
+    world = new World();
+    world.ports.answered = told;
+  });
+
+  it('count requests, entries and refusals, and no dry runs', async () => {
+    world.template = () => Promise.resolve(readyTemplate());
+    const create = (fields: object = {}) =>
+      world.review(
+        paths.validatePod,
+        reviewOf('podaccessrequests', 'CREATE', { object: accessRequest({ requester }), ...fields }),
+      );
+    assert.equal((await create()).allowed, true);
+    assert.equal((await create({ dryRun: true })).allowed, true);
+    assert.equal((await create({ object: accessRequest({ requester, duration: 'x' }) })).allowed, false);
+    await world.review(paths.watchPod, connectReview('exec'));
+    await world.review(paths.guardPod, connectReview('portforward'));
+    world.pod = { uid: 'p-1', ours: true, grants: [] };
+    await world.review(paths.guardPod, connectReview('attach'));
+
+    const text = await metrics.expose();
+    for (const line of [
+      'oz_access_request_created_total{kind="PodAccessRequest",namespace="payments",template="payments-shell",user="redacted"} 1',
+      'oz_pod_exec_total{namespace="payments",subresource="exec",user="redacted",interactive="true"} 1',
+      'drawbridge_admission_review_duration_seconds_count{webhook="vpodaccessrequest.kb.io",operation="CREATE",allowed="false",code="InvalidDuration"} 1',
+      'drawbridge_admission_review_duration_seconds_count{webhook="enforce.vpod.kb.io",operation="CONNECT",allowed="false",code="AccessEnded"} 1',
+    ]) {
+      assert.ok(text.split('\n').includes(line), `missing ${line} in\n${text}`);
+    }
+    assert.doesNotMatch(text, /alice|subresource="(attach|portforward)"/);
+  });
+});
