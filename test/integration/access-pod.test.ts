@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../sandbox/wait.ts';
-import { requestConditions } from '../../src/api/access/names.ts';
+import { requestConditions, summaryConditions } from '../../src/api/access/names.ts';
 import { conditionOf, podRequest, type StoredRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 
@@ -36,7 +36,8 @@ describe('a PodAccessRequest', () => {
 
     it('has every condition True, of reason Success and of its generation', () => {
       const conditions = request.status?.conditions ?? [];
-      assert.deepEqual(conditions.map(({ type }) => type).sort(), Object.values(requestConditions).sort());
+      const expected = [...Object.values(requestConditions), summaryConditions.ready];
+      assert.deepEqual(conditions.map(({ type }) => type).sort(), expected.sort());
       for (const { type, status, reason, observedGeneration } of conditions) {
         assert.deepEqual(
           { type, status, reason, observedGeneration },

@@ -3,6 +3,7 @@ import { type RequestCondition, requestConditions } from '../../api/access/names
 import type { RequestChild } from '../../api/access/status.ts';
 import type { Condition } from '../../api/object.ts';
 import { allTrue, type Finding, failure, mergeConditions, sameConditions, success } from '../conditions.ts';
+import { isSummary, type Standing, summarized } from '../kstatus.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { PodView, RequestView } from '../stores/views.ts';
 
@@ -58,11 +59,12 @@ export function deniedStatus(request: RequestView, violation: Violation, nowMs: 
 
 /** True once a terminal no is recorded; `AccessResourcesReady` alone may be False for a while. */
 export function isDenied(request: RequestView): boolean {
-  return request.conditions.some(
-    (condition) =>
-      condition.status === 'False' && condition.type !== 'AccessResourcesReady' && condition.type !== 'AccessMessage',
-  );
+  return request.conditions.some(isFinal);
 }
+
+/** AccessResourcesReady and AccessMessage may be False for a while. */
+const isFinal = ({ type, status }: Condition): boolean =>
+  status === 'False' && type !== 'AccessResourcesReady' && type !== 'AccessMessage' && !isSummary({ type });
 
 export interface Progress {
   readonly children: readonly RequestChild[];
@@ -108,5 +110,20 @@ function withConditions(
   findings: readonly Finding<RequestCondition>[],
 ): Pick<RequestStatus, 'conditions' | 'ready'> {
   const conditions = mergeConditions(request, findings, nowMs);
-  return { conditions, ready: allTrue(conditions, Object.values(requestConditions)) };
+  const ready = allTrue(conditions, Object.values(requestConditions));
+  return { conditions: summarized(request.generation, conditions, standing(conditions, ready), nowMs), ready };
+}
+
+function standing(conditions: readonly Condition[], ready: boolean): Standing {
+  if (ready) return { is: 'ready', message: 'access is open' };
+  const failed = (which: (condition: Condition) => boolean): Condition | undefined =>
+    conditions.find((condition) => condition.status === 'False' && which(condition));
+  const stuck = failed(isFinal) ?? failed(({ type }) => type === 'AccessMessage');
+  if (stuck) return { is: 'stalled', reason: stuck.reason, message: stuck.message };
+  const waiting = failed(({ type }) => type === 'AccessResourcesReady');
+  return {
+    is: 'reconciling',
+    reason: waiting?.reason ?? 'Progressing',
+    message: waiting?.message ?? 'access is being opened',
+  };
 }

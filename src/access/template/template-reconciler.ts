@@ -1,10 +1,11 @@
-import { templateConditions } from '../../api/access/names.ts';
+import { type TemplateCondition, templateConditions } from '../../api/access/names.ts';
 import type { Resource } from '../../api/object.ts';
 import { done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import { allTrue, failure, mergeConditions, sameConditions, success } from '../conditions.ts';
+import { allTrue, type Finding, failure, mergeConditions, sameConditions, success } from '../conditions.ts';
+import { type Standing, summarized } from '../kstatus.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import type { TemplateView, WorkloadView } from '../stores/views.ts';
 import { type TargetedSpec, targetKey } from './target.ts';
@@ -21,8 +22,10 @@ export class TemplateReconciler implements Reconciler {
     const template = this.#deps.templates.get(key);
     if (!template) return done;
     const findings = [this.#durations(template), this.#target(template)];
-    const conditions = mergeConditions(template, findings, this.#deps.clock.now());
-    const ready = allTrue(conditions, Object.values(templateConditions));
+    const nowMs = this.#deps.clock.now();
+    const told = mergeConditions(template, findings, nowMs);
+    const ready = allTrue(told, Object.values(templateConditions));
+    const conditions = summarized(template.generation, told, standing(findings), nowMs);
     if (ready === template.ready && sameConditions(template.conditions, conditions)) return done;
     const patch = { metadata: { resourceVersion: template.resourceVersion }, status: { conditions, ready } };
     await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
@@ -61,4 +64,12 @@ export interface TemplateReconcilerDeps {
   readonly workload: (key: string) => WorkloadView | undefined;
   readonly client: Client;
   readonly clock: Clock;
+}
+
+/** Bad durations stay until somebody corrects them; a target may come by itself. */
+function standing(findings: readonly Finding<TemplateCondition>[]): Standing {
+  const failing = findings.find(({ status }) => status === 'False');
+  if (!failing) return { is: 'ready', message: 'requests can be made' };
+  const { type, reason, message } = failing;
+  return { is: type === templateConditions.templateDurationsValid ? 'stalled' : 'reconciling', reason, message };
 }

@@ -1,3 +1,4 @@
+import { isSummary } from '../kstatus.ts';
 import type { TemplateState } from '../policy/request-policy.ts';
 import type { TemplateView } from '../stores/views.ts';
 
@@ -6,7 +7,7 @@ export type TemplateSpec = Found['spec'];
 
 /** What the rule books need to know of a template that was found. */
 export function templateState(template: TemplateView<TemplateSpec>): Found {
-  const failing = template.conditions.find((condition) => condition.status === 'False');
+  const failing = template.conditions.find((condition) => condition.status === 'False' && !isSummary(condition));
   const observed = template.conditions.map((condition) => condition.observedGeneration ?? 0);
   return {
     found: true,

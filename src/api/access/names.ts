@@ -30,6 +30,9 @@ export const templateConditions = {
   targetRefExists: 'TargetRefExists',
 } as const;
 
+/** The conditions by which kstatus tells how any object stands; they sum up the others and do not count in `status.ready`. */
+export const summaryConditions = { ready: 'Ready', reconciling: 'Reconciling', stalled: 'Stalled' } as const;
+
 export type RequestCondition = (typeof requestConditions)[keyof typeof requestConditions];
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions];
 

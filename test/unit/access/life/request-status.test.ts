@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isSummary } from '../../../../src/access/kstatus.ts';
 import {
   deniedStatus,
   grantedStatus,
@@ -10,6 +11,7 @@ import {
 } from '../../../../src/access/life/request-status.ts';
 import type { RequestView } from '../../../../src/access/stores/views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
+import type { Condition } from '../../../../src/api/object.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { condition, createdAtMs, podView, requestView } from '../../../support/request-views.ts';
 
@@ -32,8 +34,9 @@ const written = (request: RequestView, status: RequestStatus): RequestView => ({
   ready: status.ready,
   children: status.children ?? request.children,
 });
-const summary = (status: RequestStatus): string[] =>
-  status.conditions.map(({ type, status, reason }) => `${type}=${status} ${reason}`);
+const said = ({ type, status, reason }: Condition): string => `${type}=${status} ${reason}`;
+const details = (status: RequestStatus): string[] => status.conditions.filter((one) => !isSummary(one)).map(said);
+const summed = (status: RequestStatus): string[] => status.conditions.filter(isSummary).map(said);
 
 describe('the status of a request', () => {
   const granted = written(requestView(), grantedStatus(requestView(), grant, told, createdAtMs));
@@ -49,13 +52,14 @@ describe('the status of a request', () => {
     assert.equal(status.podName, 'debug-1a2b3c4d-access');
     assert.equal(status.ready, false);
     assert.deepEqual(
-      status.conditions.map(({ type, message }) => [type, message]),
+      status.conditions.slice(0, 3).map(({ type, message }) => [type, message]),
       [
         ['TargetTemplateExists', 'PodAccessTemplate payments-shell, generation 3; cpu lowered'],
         ['AccessDurationsValid', '4h, the most allowed'],
         ['AccessStillValid', 'until 2026-11-21T09:30:00Z'],
       ],
     );
+    assert.deepEqual(summed(status), ['Ready=False Progressing', 'Reconciling=True Progressing']);
   });
 
   it('is ready with the message once the pod is', () => {
@@ -63,7 +67,8 @@ describe('the status of a request', () => {
     assert.equal(status.ready, true);
     assert.equal(status.accessMessage, 'kubectl exec …');
     assert.deepEqual(status.children, children);
-    assert.deepEqual(summary(status).slice(3), [
+    assert.deepEqual(summed(status), ['Ready=True Success']);
+    assert.deepEqual(details(status).slice(3), [
       'AccessResourcesCreated=True Success',
       'AccessResourcesReady=True Success',
       'AccessMessage=True Success',
@@ -86,6 +91,7 @@ describe('the status of a request', () => {
       const told = status.conditions.find(({ type }) => type === 'AccessResourcesReady');
       assert.deepEqual([told?.status, told?.reason, told?.message], ['False', 'NotYetReady', message]);
       assert.equal(isDenied(written(granted, status)), false);
+      assert.deepEqual(summed(status), ['Ready=False NotYetReady', 'Reconciling=True NotYetReady']);
     });
   }
 
@@ -93,7 +99,8 @@ describe('the status of a request', () => {
     const refusal = { code: 'BadAccessCommand', message: 'no such label', status: 422 } as const;
     const status = progressStatus(granted, progress({ accessMessage: { refusal } }), createdAtMs);
     assert.equal(status.ready, false);
-    assert.equal(summary(status).at(-1), 'AccessMessage=False BadAccessCommand');
+    assert.equal(details(status).at(-1), 'AccessMessage=False BadAccessCommand');
+    assert.deepEqual(summed(status), ['Ready=False BadAccessCommand', 'Stalled=True BadAccessCommand']);
     assert.equal(isDenied(written(granted, status)), false);
   });
 
@@ -101,7 +108,7 @@ describe('the status of a request', () => {
     const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
     const lost = written(ready, progressStatus(ready, progress({ pod: podView({ ready: false }) }), createdAtMs));
     assert.equal(lost.ready, false);
-    assert.equal(progressStatus(lost, progress(), createdAtMs).ready, true);
+    assert.deepEqual(summed(progressStatus(lost, progress(), createdAtMs)), ['Ready=True Success']);
   });
 
   const refusals: [string, string][] = [
@@ -115,7 +122,9 @@ describe('the status of a request', () => {
   for (const [code, expected] of refusals) {
     it(`tells of ${code} for good as ${expected}`, () => {
       const status = deniedStatus(requestView(), { code, message: 'why', status: 403 }, createdAtMs);
-      assert.deepEqual(summary(status), [expected]);
+      assert.deepEqual(details(status), [expected]);
+      const reason = expected.split(' ')[1];
+      assert.deepEqual(summed(status), [`Ready=False ${reason}`, `Stalled=True ${reason}`]);
       assert.equal(status.ready, false);
       assert.equal(isDenied(written(requestView(), status)), true);
     });

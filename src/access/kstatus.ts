@@ -1,0 +1,42 @@
+import { summaryConditions as summaries } from '../api/access/names.ts';
+import type { Condition } from '../api/object.ts';
+import { type Finding, mergeConditions } from './conditions.ts';
+
+/** How an object stands, for tools that know nothing of its kind. */
+export type Standing =
+  | { readonly is: 'ready'; readonly message: string }
+  /** Something is awaited that comes by itself. */
+  | { readonly is: 'reconciling'; readonly reason: string; readonly message: string }
+  /** It will not become ready unless somebody changes something. */
+  | { readonly is: 'stalled'; readonly reason: string; readonly message: string };
+
+const ofSummaries: ReadonlySet<string> = new Set(Object.values(summaries));
+
+export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => ofSummaries.has(type);
+
+/**
+ * `conditions` with what kstatus reads, and through it kubectl wait, Argo CD and Flux: Ready always; Reconciling or Stalled, which tell
+ * of what is not as it should be, only while they are True.
+ */
+export function summarized(
+  generation: number,
+  conditions: readonly Condition[],
+  standing: Standing,
+  nowMs: number,
+): Condition[] {
+  const findings = findingsOf(standing);
+  const others = conditions.filter((one) => !isSummary(one));
+  const kept = conditions.filter((one) => isSummary(one) && findings.some(({ type }) => type === one.type));
+  return mergeConditions({ generation, conditions: [...others, ...kept] }, findings, nowMs);
+}
+
+function findingsOf(standing: Standing): Finding<string>[] {
+  const { message } = standing;
+  if (standing.is === 'ready') return [{ type: summaries.ready, status: 'True', reason: 'Success', message }];
+  const { reason } = standing;
+  const abnormal = standing.is === 'stalled' ? summaries.stalled : summaries.reconciling;
+  return [
+    { type: summaries.ready, status: 'False', reason, message },
+    { type: abnormal, status: 'True', reason, message },
+  ];
+}
