@@ -11,6 +11,7 @@ describe('M8: of a request that was made', () => {
     stage = await AccessStage.open();
     await stage.askUntilReady(stage.alice, execRequest('kept', { duration: '10m' }));
   });
+  after(() => stage?.close());
 
   const changes: [string, object][] = [
     ['the template', { templateName: 'other' }],
