@@ -32,6 +32,8 @@ export interface Config {
   readonly maxGrantsPerNamespace: number;
   /** File with what templates may hand out besides what every grant gives; absent: nothing. */
   readonly grantable: string | undefined;
+  /** Whether templates that name no author give grants. */
+  readonly trustExistingTemplates: boolean;
   /** Name of this replica in leases and audit lines. */
   readonly identity: string;
   /** Whoever is in it may enter every access pod; undefined: nobody may. */
@@ -154,6 +156,12 @@ const flags = {
     fallback: undefined,
     value: 'FILE',
     help: 'what templates may hand out besides exec: a JSON list of PolicyRules; default: nothing',
+  },
+  'trust-existing-templates': {
+    env: 'DRAWBRIDGE_TRUST_EXISTING_TEMPLATES',
+    fallback: 'false',
+    value: 'true|false',
+    help: 'grant through templates that name no author, too',
   },
   identity: {
     env: 'DRAWBRIDGE_IDENTITY',
@@ -280,6 +288,7 @@ export function readConfig(
     maxGrantsPerUser: count('max-grants-per-user'),
     maxGrantsPerNamespace: count('max-grants-per-namespace'),
     grantable: read('grantable') || undefined,
+    trustExistingTemplates: oneOf('trust-existing-templates', ['true', 'false']) === 'true',
     identity: read('identity') || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
     breakGlassGroup: read('break-glass-group') || undefined,
     logLevel: oneOf('log-level', ['error', 'warn', 'info', 'debug']),

@@ -135,7 +135,19 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const client: Client = gate ? gate.guard(cluster.client) : cluster.client;
   const requestEvents = eventsThrough(client);
   const loops = controllers({
-    access: { client, signer, tally, grantable, stores, journal, events: requestEvents, clock, log, metrics },
+    access: {
+      client,
+      signer,
+      tally,
+      grantable,
+      stores,
+      journal,
+      events: requestEvents,
+      clock,
+      log,
+      metrics,
+      trustExistingTemplates: config.trustExistingTemplates,
+    },
     certificates: own && { ...own, client, clock, log, metrics },
   });
   for (const controller of [...loops.access, ...loops.certificates]) manager.add(controller, gate);
@@ -224,6 +236,7 @@ function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
     ...admissionReads(stores, client, tally),
     grantable,
     sealStamp: (stamp) => signer.sealStamp(stamp),
+    sealAuthor: (stamp) => signer.sealAuthor(stamp),
     ...enteredPods({ stores, client, signer, clock }),
     breakGlassGroup,
     podEntered: ({ type, namespace, pod, reason, note }) => {

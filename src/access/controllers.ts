@@ -28,7 +28,9 @@ import type { Signer } from './signing/signer.ts';
 import { stockMetrics } from './stock-metrics.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
 import type { MadeFor, TemplateView } from './stores/views.ts';
-import { type TargetedSpec, targetKey } from './template/target.ts';
+import { AuthorRights } from './template/author-rights.ts';
+import { targetKey } from './template/target.ts';
+import { TemplateAuthors } from './template/template-authors.ts';
 import { TemplateReconciler } from './template/template-reconciler.ts';
 import type { TemplateSpec } from './template/template-state.ts';
 
@@ -44,6 +46,8 @@ export interface AccessDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Whether templates that name no author give grants. */
+  readonly trustExistingTemplates: boolean;
 }
 
 /** The loops of the access half, templates before the requests that wait for them. */
@@ -51,11 +55,20 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   const [pod, exec] = [podAccess(deps.stores), execAccess(deps.stores)];
   const grants = grantMetrics(deps.metrics);
   stockMetrics(deps);
+  const rights = new AuthorRights(deps);
+  const authors = ({ templateKind }: AccessKind): TemplateAuthors =>
+    new TemplateAuthors({
+      kind: templateKind,
+      signer: deps.signer,
+      rights,
+      trustExisting: deps.trustExistingTemplates,
+    });
+  const [podAuthors, execAuthors] = [authors(pod), authors(exec)];
   return [
-    templateController(pod, deps),
-    templateController(exec, deps),
-    requestController(pod, deps, grants(pod.requestKind)),
-    requestController(exec, deps, grants(exec.requestKind)),
+    templateController(pod, podAuthors, deps),
+    templateController(exec, execAuthors, deps),
+    requestController(pod, podAuthors, deps, grants(pod.requestKind)),
+    requestController(exec, execAuthors, deps, grants(exec.requestKind)),
     janitorController([pod, exec], deps),
   ];
 }
@@ -99,9 +112,13 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
   });
 }
 
-function templateController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, deps: AccessDeps): Controller {
-  const { client, clock, stores } = deps;
-  const templates: Store<TemplateView<TargetedSpec>> = kind.templates;
+function templateController<Spec extends TemplateSpec>(
+  kind: AccessKind<Spec>,
+  authors: TemplateAuthors,
+  deps: AccessDeps,
+): Controller {
+  const { client, clock, stores, signer } = deps;
+  const templates: Store<TemplateView<TemplateSpec>> = kind.templates;
   return controller(kind.templateKind, deps, {
     sources: [
       fromSubscription('template', templates, keyOfEvent),
@@ -120,6 +137,8 @@ function templateController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, d
       resource: kind.templateResource,
       templates,
       workload: (key) => stores.workload(key),
+      authors,
+      signer,
       client,
       clock,
     }),
@@ -129,6 +148,7 @@ function templateController<Spec extends TemplateSpec>(kind: AccessKind<Spec>, d
 
 function requestController<Spec extends TemplateSpec>(
   kind: AccessKind<Spec>,
+  authors: TemplateAuthors,
   deps: AccessDeps,
   metrics: GrantMetrics,
 ): Controller {
@@ -141,7 +161,7 @@ function requestController<Spec extends TemplateSpec>(
   const revoker = new Revoker({ kind, pods, client, applier, trail, clock });
   const granter = new Granter({ kind, pods, applier, revoker, signer, status, trail, clock });
   const stamps = new Stamps({ kind: kind.requestKind, signer, clock });
-  const decider = new Decider({ kind, client, clock, status, trail, stamps, signer, tally, grantable });
+  const decider = new Decider({ kind, client, clock, status, trail, stamps, authors, signer, tally, grantable });
   metrics.watch(kind.requests);
   const ends = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {

@@ -5,6 +5,7 @@ import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { parseJson } from '../kit/safe-json.ts';
 import type { Handler } from './decision.ts';
 import { handleReview } from './handle-review.ts';
+import { stampAuthor } from './handlers/author-stamp.ts';
 import { guardPod } from './handlers/pod-guard.ts';
 import { watchPod } from './handlers/pod-watch.ts';
 import { stampRequest } from './handlers/request-stamp.ts';
@@ -65,6 +66,8 @@ function handlerOf({ does, resource }: Route, ports: AdmissionPorts): Handler {
       return stampRequest(resource.kind as RequestKind, ports);
     case 'validateRequest':
       return validateRequest(resource.kind as RequestKind, ports);
+    case 'stampAuthor':
+      return stampAuthor(resource.kind as TemplateKind, ports);
     case 'validateTemplate':
       return validateTemplate(resource.kind as TemplateKind, ports);
     case 'watchPod':

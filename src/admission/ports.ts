@@ -3,6 +3,7 @@ import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
 import type { TemplateInput } from '../access/policy/template-policy.ts';
 import type { Right } from '../access/policy/template-rights.ts';
 import type { AccessConfig } from '../api/access/access-config.ts';
+import type { AuthorStamp } from '../api/access/author.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../api/access/requester.ts';
 import type { Journal } from '../audit/journal.ts';
@@ -78,6 +79,8 @@ export interface AdmissionPorts {
   ): Promise<readonly Right[]>;
   /** Signs a stamp; undefined while the keys have not been read. */
   sealStamp(stamp: Stamp): StampSeal | undefined;
+  /** Signs who wrote a template; undefined while the keys have not been read. */
+  sealAuthor(stamp: AuthorStamp): string | undefined;
   /** From the stores alone, for what only tells; undefined for a pod that they do not have. */
   knownPod(namespace: string, name: string): EnteredPod | undefined;
   /** With live reads where a store may lag behind, and grants only that are proved to be ours; undefined when there is no such pod. */

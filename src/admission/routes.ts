@@ -13,7 +13,7 @@ export interface Route {
   readonly path: string;
   readonly name: string;
   readonly type: 'mutating' | 'validating';
-  readonly does: 'stampRequest' | 'validateRequest' | 'validateTemplate' | 'watchPod' | 'guardPod';
+  readonly does: 'stampRequest' | 'validateRequest' | 'stampAuthor' | 'validateTemplate' | 'watchPod' | 'guardPod';
   readonly resource: Resource;
   /** Instead of the object itself. */
   readonly subresources?: readonly string[];
@@ -44,18 +44,18 @@ const notOnItsWayOut = [
   },
 ];
 
-const stamp = (resource: Resource): Route => ({
+const stamp = (resource: Resource, does: 'stampRequest' | 'stampAuthor'): Route => ({
   path: `/mutate-${groupPath(resource)}-${objectName(resource)}`,
   name: `m${objectName(resource)}.kb.io`,
   type: 'mutating',
-  does: 'stampRequest',
+  does,
   resource,
   operations: ['CREATE', 'UPDATE'],
   failurePolicy: 'Fail',
   sideEffects: 'None',
   timeoutSeconds: TIMEOUT_SECONDS,
   matchConditions: notOnItsWayOut,
-  // Another webhook may undo the stamp or add finalizers after us; doing it again changes nothing that is already right.
+  // Another webhook may undo the stamp, add finalizers or change a template after us; doing it again changes nothing that is already right.
   reinvocationPolicy: 'IfNeeded',
 });
 
@@ -107,11 +107,13 @@ const enter = (
 
 /** All webhooks. The server serves this table and `webhooks/` is generated from it. */
 export const routes: readonly Route[] = [
-  stamp(podAccessRequests),
+  stamp(podAccessRequests, 'stampRequest'),
   validate(podAccessRequests, 'validateRequest', ['CREATE', 'UPDATE', 'DELETE']),
-  stamp(execAccessRequests),
+  stamp(execAccessRequests, 'stampRequest'),
   validate(execAccessRequests, 'validateRequest', ['CREATE', 'UPDATE', 'DELETE']),
+  stamp(podAccessTemplates, 'stampAuthor'),
   validate(podAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
+  stamp(execAccessTemplates, 'stampAuthor'),
   validate(execAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
   // They only watch: a broken webhook must never keep people out of pods.
   enter('watch', 'vpod.kb.io', 'Ignore', `!(${isReserved})`),

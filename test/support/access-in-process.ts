@@ -38,7 +38,8 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   const manager = new Manager({ clock, log });
   const signer = new Signer(keys);
   const tally = new GrantTally({ stores, limits: noLimits, clock });
-  const deps = { client, signer, tally, grantable: [], stores, journal, events, clock, log, metrics: createMetrics() };
+  const given = { grantable: [], trustExistingTemplates: false };
+  const deps = { client, signer, tally, stores, journal, events, clock, log, metrics: createMetrics(), ...given };
   for (const controller of accessControllers(deps)) manager.add(controller);
   const stop = new AbortController();
   const ended = manager.run(stop.signal);

@@ -35,6 +35,7 @@ describe('configuration', () => {
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
       grantable: undefined,
+      trustExistingTemplates: false,
       maxGrantsPerUser: 0,
       maxGrantsPerNamespace: 0,
       identity: `drawbridge-${process.pid}`,

@@ -16,6 +16,7 @@ import { firstViolation, type Violation } from '../policy/policy.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/views.ts';
+import type { TemplateAuthors } from '../template/template-authors.ts';
 import { type TemplateSpec, templateState } from '../template/template-state.ts';
 import type { GrantTally } from './grant-tally.ts';
 import { deniedStatus, grantedStatus } from './request-status.ts';
@@ -30,6 +31,8 @@ export type Decision =
   | { readonly kind: 'waiting' };
 
 const hourMs = 3_600_000;
+/** What was found out about an author this recently needs no asking again, milliseconds. */
+const youngMs = 60_000;
 
 /** Stands in for a requester that is not there; no rule book lets it pass. */
 const nobody = { username: '', uid: '', groups: [] };
@@ -48,6 +51,7 @@ export class Decider {
   readonly #status: StatusWriter;
   readonly #trail: Trail;
   readonly #stamps: Stamps;
+  readonly #authors: TemplateAuthors;
   readonly #signer: Signer;
   readonly #tally: GrantTally;
   readonly #grantable: readonly RbacRule[];
@@ -59,6 +63,7 @@ export class Decider {
     this.#status = deps.status;
     this.#trail = deps.trail;
     this.#stamps = deps.stamps;
+    this.#authors = deps.authors;
     this.#signer = deps.signer;
     this.#tally = deps.tally;
     this.#grantable = deps.grantable;
@@ -80,7 +85,8 @@ export class Decider {
     const state = templateState(template);
     if (state.found && state.observedGeneration !== state.generation) return { kind: 'waiting' };
 
-    const violation = await this.#refusal(request, template, signal);
+    const violation =
+      (await this.#refusal(request, template, signal)) ?? (await this.#authors.refusal(template, youngMs, signal));
     if (violation) return this.#deny(request, violation, signal);
     const duration = chooseDuration(request.spec.duration, template.spec.accessConfig);
     if ('code' in duration) return this.#deny(request, duration, signal);
@@ -174,6 +180,7 @@ export interface DeciderDeps {
   readonly status: StatusWriter;
   readonly trail: Trail;
   readonly stamps: Stamps;
+  readonly authors: TemplateAuthors;
   readonly signer: Signer;
   readonly tally: GrantTally;
   /** What templates may hand out besides what every grant gives. */

@@ -7,6 +7,7 @@ import { own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
 import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
 import type { Check, RuleBook } from './policy.ts';
+import { systemGroup } from './system-group.ts';
 
 /** Who asks, as the API server authenticated them. */
 export interface Caller {
@@ -123,6 +124,10 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   };
 };
 
+/** Of a template that was written before this was refused. */
+const templateNamesTeams: Check<RequestInput> = ({ template }) =>
+  template.found ? systemGroup(template.spec.accessConfig.allowedGroups) : undefined;
+
 const callerIsEligible: Check<RequestInput> = ({ caller, templateName, template, alreadyHolds }) => {
   if (!template.found) return undefined;
   const { allowedGroups } = template.spec.accessConfig;
@@ -187,6 +192,12 @@ export const grantPolicy: RuleBook<RequestInput> = {
       template.found && template.failing
         ? `wait until condition ${template.failing.type} of the template is True`
         : 'wait until the template is ready',
+    applies: knowsTemplate,
+  },
+  'template-groups': {
+    wants: 'the template names teams, no groups of Kubernetes itself',
+    check: templateNamesTeams,
+    remedy: () => 'have the groups that begin with system: taken out of the template',
     applies: knowsTemplate,
   },
   eligible: {

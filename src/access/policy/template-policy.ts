@@ -9,6 +9,7 @@ import { verifyDurations } from './duration-choice.ts';
 import { grantableViolation, rulesViolation } from './granted-rules.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import type { Check, RuleBook, Violation } from './policy.ts';
+import { systemGroup } from './system-group.ts';
 
 export interface TemplateInput {
   readonly kind: 'PodAccessTemplate' | 'ExecAccessTemplate';
@@ -20,6 +21,8 @@ export interface TemplateInput {
 }
 
 const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
+
+const groupsAreTeams: Check<TemplateInput> = ({ spec }) => systemGroup(spec.accessConfig.allowedGroups);
 
 const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
   const { accessCommand } = spec.accessConfig;
@@ -91,6 +94,11 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     check: durationsAreValid,
     remedy: () => 'write Go durations from 1s up, such as 30m, with defaultDuration not above maxDuration',
   },
+  groups: {
+    wants: 'the allowed groups are teams, no groups of Kubernetes itself',
+    check: groupsAreTeams,
+    remedy: () => 'name the groups of the people who may ask; none begins with system:',
+  },
   'access-command': {
     wants: 'the access command has only the placeholders that are filled in',
     check: accessCommandIsValid,
@@ -135,11 +143,6 @@ export function templateWarnings({ kind, spec }: TemplateInput): string[] {
   const { allowedGroups, grantTo } = spec.accessConfig;
   if (allowedGroups.length === 0) {
     warnings.push('spec.accessConfig.allowedGroups is empty: only those who hold this access anyway can ask for it');
-  }
-  for (const group of ['system:authenticated', 'system:unauthenticated', 'system:serviceaccounts']) {
-    if (allowedGroups.includes(group)) {
-      warnings.push(`spec.accessConfig.allowedGroups has ${group}, which is not a team but almost everybody`);
-    }
   }
   if (grantTo === 'AllowedGroups') {
     warnings.push(

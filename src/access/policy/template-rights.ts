@@ -6,6 +6,7 @@ import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import { rulesOf } from './granted-rules.ts';
 import type { Violation } from './policy.ts';
+import type { Caller } from './request-policy.ts';
 import type { TemplateInput } from './template-policy.ts';
 
 /** Something that somebody may do in a namespace, as a SubjectAccessReview asks for it. Without a name: to all. */
@@ -22,11 +23,13 @@ export const privilegedVerb = 'allow-privileged';
 
 const templates = { PodAccessTemplate: podAccessTemplates, ExecAccessTemplate: execAccessTemplates } as const;
 
+export const handsOutPrivilege = (spec: TemplateInput['spec']): boolean => own(spec, 'allowPrivilegedPod') === true;
+
 /** All that a template lets others do, or makes us do for them: nobody may write one who may not do all of it. */
 export function rightsHandedOut({ kind, name, spec }: Pick<TemplateInput, 'kind' | 'name' | 'spec'>): Right[] {
   const rights = rightsToAsk(rulesOf(spec.accessConfig));
   if (kind === 'PodAccessTemplate') rights.push({ verb: 'create', group: '', resource: 'pods' });
-  if (own(spec, 'allowPrivilegedPod') === true) {
+  if (handsOutPrivilege(spec)) {
     const { group, plural } = templates[kind];
     rights.push({ verb: privilegedVerb, group, resource: plural, name });
   }
@@ -39,6 +42,24 @@ export function rightsToAsk(rules: readonly TemplateRule[]): Right[] {
     const [resource = '', subresource] = path.split('/', 2);
     return { verb, group, resource, ...(subresource === undefined ? {} : { subresource }) };
   });
+}
+
+/** The mutating webhook writes the author; without its work the controller would have nobody to ask about. */
+export function authorIsNotCaller(
+  caller: Pick<Caller, 'username' | 'groups'>,
+  spec: TemplateInput['spec'],
+): Violation | undefined {
+  const { author } = spec;
+  const groups = new Set(caller.groups);
+  if (author?.username === caller.username && author.groups.every((group) => groups.has(group))) return undefined;
+  return {
+    code: 'MissingIdentity',
+    message:
+      `spec.author must name ${quote(caller.username)}, who writes the template, with no foreign groups, and names ` +
+      `${author ? quote(author.username) : 'nobody'}; the mutating webhook of drawbridge sets it: check that it is installed`,
+    field: 'spec.author',
+    status: 403,
+  };
 }
 
 /** The violation of an author who lacks some of the rights that the template hands out. */

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 
 /** What a MAC vouches for. One made for one purpose never verifies for another, whatever the values are. */
-export type Purpose = 'stamp' | 'grant' | 'child';
+export type Purpose = 'stamp' | 'author' | 'grant' | 'child';
 
 /** Secret keys, 32 bytes or more each. What is made is made under `current`; what was made under `previous` still verifies. */
 export interface SigningKeys {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { AuthorStamp } from '../../api/access/author.ts';
 import type { Grant } from '../../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../../api/access/requester.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
@@ -57,6 +58,22 @@ export class Signer {
   looksLikeOurStamp(stamp: Stamp, seal: StampSeal): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'stamp', stampValue(stamp, seal.nonce), seal.signature);
+  }
+
+  /** Undefined while there are no keys. */
+  sealAuthor(stamp: AuthorStamp): string | undefined {
+    const keys = this.#ring.keys;
+    return keys && macOf(keys.current, 'author', stamp);
+  }
+
+  isOurAuthor(stamp: AuthorStamp, signature: unknown, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('author', stamp, signature, signal);
+  }
+
+  /** The same by the keys at hand: where there is another proof to look at. */
+  looksLikeOurAuthor(stamp: AuthorStamp, signature: unknown): boolean {
+    const keys = this.#ring.keys;
+    return keys !== undefined && isMacOf(keys, 'author', stamp, signature);
   }
 
   signGrant(owner: GrantOwner, grant: Grant): string {

@@ -63,6 +63,10 @@ export interface TemplateView<Spec> extends Projected {
   readonly spec: Spec;
   readonly conditions: readonly Condition[];
   readonly ready: boolean | undefined;
+  /** Epoch ms. */
+  readonly createdAtMs: number;
+  /** The signature of `spec.author` under a later key than its own; undefined when there is none. */
+  readonly authorSignature: string | undefined;
 }
 
 export type RequestSpec = PodAccessRequestSpec | ExecAccessRequestSpec;

@@ -1,16 +1,23 @@
 import { type TemplateCondition, templateConditions } from '../../api/access/names.ts';
 import type { Resource } from '../../api/object.ts';
-import { done, type Reconciler, type Result } from '../../engine/result.ts';
+import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { allTrue, type Finding, failure, mergeConditions, sameConditions, success } from '../conditions.ts';
 import { type Standing, summarized } from '../kstatus.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
+import type { Signer } from '../signing/signer.ts';
 import type { TemplateView, WorkloadView } from '../stores/views.ts';
 import { type TargetedSpec, targetKey } from './target.ts';
+import type { TemplateAuthors } from './template-authors.ts';
+import type { TemplateSpec } from './template-state.ts';
 
-/** Tells in a template's status whether it can be used: its durations hold together, and what it points to exists. */
+/** How often an author's rights are looked at anew, milliseconds. Shorter than a grant takes an answer for young. */
+const recheckMs = 40_000;
+
+/** Tells in a template's status whether it can be used: its durations hold together, what it points to exists, and its author may do what it hands out. */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
 
@@ -21,15 +28,41 @@ export class TemplateReconciler implements Reconciler {
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const template = this.#deps.templates.get(key);
     if (!template) return done;
-    const findings = [this.#durations(template), this.#target(template)];
+    const findings = [this.#durations(template), this.#target(template), await this.#author(template, signal)];
     const nowMs = this.#deps.clock.now();
     const told = mergeConditions(template, findings, nowMs);
     const ready = allTrue(told, Object.values(templateConditions));
     const conditions = summarized(template.generation, told, standing(findings), nowMs);
-    if (ready === template.ready && sameConditions(template.conditions, conditions)) return done;
-    const patch = { metadata: { resourceVersion: template.resourceVersion }, status: { conditions, ready } };
-    await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
-    return done;
+    const authorSignature = this.#authorSignature(template, findings);
+    const same = ready === template.ready && authorSignature === template.authorSignature;
+    if (!same || !sameConditions(template.conditions, conditions)) {
+      const status = { conditions, ready, ...(authorSignature === undefined ? {} : { authorSignature }) };
+      const patch = { metadata: { resourceVersion: template.resourceVersion }, status };
+      await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
+    }
+    // What the author may do can change without any event; a grant finds the answers that are still young.
+    return template.spec.author ? after(recheckMs) : done;
+  }
+
+  async #author(template: TemplateView<TemplateSpec>, signal: AbortSignal): Promise<Finding<TemplateCondition>> {
+    const { authorHoldsRights } = templateConditions;
+    const { username } = template.spec.author ?? {};
+    const violation = await this.#deps.authors.refusal(template, recheckMs / 2, signal);
+    if (violation) return failure(authorHoldsRights, violation.code, violation.message);
+    const told = username === undefined ? 'names no author, and existing templates are trusted' : quote(username);
+    return success(authorHoldsRights, told);
+  }
+
+  /** Under the present key, once it is proven; a key that is rotated away must not take the templates with it. */
+  #authorSignature(
+    template: TemplateView<TemplateSpec>,
+    findings: readonly Finding<TemplateCondition>[],
+  ): string | undefined {
+    const unknown = findings.some(({ reason }) => reason === 'AuthorUnknown');
+    const stamp = unknown ? undefined : this.#deps.authors.stampOf(template);
+    const signature = stamp && this.#deps.signer.sealAuthor(stamp);
+    const own = signature === undefined || signature === template.spec.author?.signature;
+    return own ? template.authorSignature : signature;
   }
 
   #durations(template: TemplateView<TargetedSpec>) {
@@ -59,9 +92,11 @@ export class TemplateReconciler implements Reconciler {
 
 export interface TemplateReconcilerDeps {
   readonly resource: Resource;
-  readonly templates: Store<TemplateView<TargetedSpec>>;
+  readonly templates: Store<TemplateView<TemplateSpec>>;
   /** The workload under a `targetKey`. */
   readonly workload: (key: string) => WorkloadView | undefined;
+  readonly authors: TemplateAuthors;
+  readonly signer: Signer;
   readonly client: Client;
   readonly clock: Clock;
 }

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import type { Requester } from '../../api/access/requester.ts';
@@ -8,12 +7,7 @@ import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, type Handler, refuse } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts, RequestKind } from '../ports.ts';
-
-/** What Kubernetes draws generated suffixes from: no vowels, nothing that looks like something else. */
-const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-/** Twice as long as Kubernetes' own, because the apiserver does not try again when a name that we settled is taken. */
-const SUFFIX_LENGTH = 10;
-const MAX_NAME = 63;
+import { settledName } from './settled-name.ts';
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'sealStamp'>;
 
@@ -77,16 +71,6 @@ function keepStamp({ object, oldObject }: Review): Decision {
     }
   }
   return patch.ops.length > 0 ? { patch: patch.ops } : allow;
-}
-
-/** A name where only generateName was sent: the stamp has to speak of one object, and the apiserver names it too late for that. */
-function settledName(metadata: unknown): string | undefined {
-  if (isSet(own(metadata, 'name'))) return undefined;
-  const base = own(metadata, 'generateName');
-  if (typeof base !== 'string' || base === '') return undefined;
-  let suffix = '';
-  for (let i = 0; i < SUFFIX_LENGTH; i++) suffix += SUFFIX_ALPHABET[randomInt(SUFFIX_ALPHABET.length)];
-  return base.slice(0, MAX_NAME - SUFFIX_LENGTH) + suffix;
 }
 
 function requesterOf(user: UserInfo, clock: Clock): Requester {

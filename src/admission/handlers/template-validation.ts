@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { explain, explanationLines } from '../../access/policy/explain.ts';
 import { firstViolation } from '../../access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
-import { authorLacks, rightsHandedOut } from '../../access/policy/template-rights.ts';
+import { authorIsNotCaller, authorLacks, rightsHandedOut } from '../../access/policy/template-rights.ts';
 import { execAccessTemplateKind } from '../../api/access/exec-access-template.ts';
 import { podAccessTemplateKind } from '../../api/access/pod-access-template.ts';
 import { readBySchema } from '../../api/schema/read.ts';
@@ -33,6 +33,8 @@ export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts,
       const violation = firstViolation(templatePolicy, input);
       const told = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
       if (violation) return { ...refuse(violation, details), warnings: told };
+      const unsigned = authorIsNotCaller(user, read.value);
+      if (unsigned) return { ...refuse(unsigned, details), warnings: told };
       const lacking = await ports.lacking(user, namespace, rightsHandedOut(input), signal);
       const overreach = authorLacks(user.username, namespace, lacking);
       const warnings = [...templateWarnings(input), ...told];

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { accessConfig } from './access-config.ts';
+import { author } from './author.ts';
 import { controllerTargetRef } from './controller-target-ref.ts';
 import { accessResource } from './names.ts';
 import { templateColumns } from './printer-columns.ts';
@@ -14,7 +15,7 @@ export const execAccessTemplateKind = defineKind({
   description:
     'An ExecAccessTemplate lets the members of some groups ask for a shell in a running pod of a workload, for a while.',
   spec: Type.Object(
-    { accessConfig, controllerTargetRef },
+    { accessConfig, controllerTargetRef, author: Type.Optional(author) },
     { description: 'What access is given, to whom and for how long.' },
   ),
   status: templateStatus,

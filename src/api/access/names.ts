@@ -28,6 +28,7 @@ export const requestConditions = {
 export const templateConditions = {
   templateDurationsValid: 'TemplateDurationsValid',
   targetRefExists: 'TargetRefExists',
+  authorHoldsRights: 'AuthorHoldsRights',
 } as const;
 
 /** The conditions by which kstatus tells how any object stands; they sum up the others and do not count in `status.ready`. */

@@ -3,6 +3,7 @@ import { listOf, objectName, opaqueObject, quantity } from '../schema/fields.ts'
 import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { accessConfig } from './access-config.ts';
+import { author } from './author.ts';
 import { controllerTargetRef } from './controller-target-ref.ts';
 import { controllerTargetMutationConfig } from './mutation-config.ts';
 import { accessResource } from './names.ts';
@@ -47,6 +48,7 @@ export const podAccessTemplateKind = defineKind({
       maxStorage: Type.Optional(quantity('The most ephemeral storage that the access pod may ask for.')),
       maxCpu: Type.Optional(quantity('The most CPU that the access pod may ask for.')),
       maxMemory: Type.Optional(quantity('The most memory that the access pod may ask for.')),
+      author: Type.Optional(author),
     },
     {
       description: 'What access is given, to whom and for how long.',

@@ -20,7 +20,18 @@ const child = Type.Object({
   uid: Type.String({ description: 'Its uid.', minLength: 1, maxLength: 128 }),
 });
 
-export const templateStatus = Type.Object(common, { description: 'What has been found out about this template.' });
+export const templateStatus = Type.Object(
+  {
+    ...common,
+    authorSignature: Type.Optional(
+      Type.String({
+        description: 'The signature of spec.author under the present key, so that keys can be rotated.',
+        maxLength: 128,
+      }),
+    ),
+  },
+  { description: 'What has been found out about this template.' },
+);
 
 export const requestStatus = Type.Object(
   {

@@ -20,7 +20,9 @@ describe('reviews recorded from a real kube-apiserver', () => {
     const paths = new Set(recordings.map(([, { url }]) => url));
     assert.deepEqual([...paths].sort(), [
       '/mutate-crds-wizardofoz-co-v1alpha1-execaccessrequest?timeout=3s',
+      '/mutate-crds-wizardofoz-co-v1alpha1-execaccesstemplate?timeout=3s',
       '/mutate-crds-wizardofoz-co-v1alpha1-podaccessrequest?timeout=3s',
+      '/mutate-crds-wizardofoz-co-v1alpha1-podaccesstemplate?timeout=3s',
       '/validate-crds-wizardofoz-co-v1alpha1-execaccessrequest?timeout=3s',
       '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate?timeout=3s',
       '/validate-crds-wizardofoz-co-v1alpha1-podaccessrequest?timeout=3s',

@@ -5,6 +5,7 @@ import type { TemplateState } from '../../../src/access/policy/request-policy.ts
 import type { Right } from '../../../src/access/policy/template-rights.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
+import type { AuthorStamp } from '../../../src/api/access/author.ts';
 import type { Stamp, StampSeal } from '../../../src/api/access/requester.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
@@ -16,6 +17,7 @@ export const paths = {
   validatePod: '/validate-crds-wizardofoz-co-v1alpha1-podaccessrequest',
   stampExec: '/mutate-crds-wizardofoz-co-v1alpha1-execaccessrequest',
   validateExec: '/validate-crds-wizardofoz-co-v1alpha1-execaccessrequest',
+  stampPodTemplate: '/mutate-crds-wizardofoz-co-v1alpha1-podaccesstemplate',
   podTemplate: '/validate-crds-wizardofoz-co-v1alpha1-podaccesstemplate',
   execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
   watchPod: '/watch-v1-pod',
@@ -38,6 +40,7 @@ export class World {
   limits: readonly LimitUse[] = [];
   /** What every caller may not do. */
   lacks: (right: Right) => boolean = () => false;
+  readonly authors: AuthorStamp[] = [];
   readonly sealed: Stamp[] = [];
   /** Undefined as long as there are no keys. */
   seal: StampSeal | undefined = seal;
@@ -58,6 +61,10 @@ export class World {
     grantable: [],
     limitUses: () => this.limits,
     lacking: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
+    sealAuthor: (stamp) => {
+      this.authors.push(stamp);
+      return this.seal?.signature;
+    },
     sealStamp: (stamp) => {
       this.sealed.push(stamp);
       return this.seal;

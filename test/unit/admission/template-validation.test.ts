@@ -8,7 +8,8 @@ const template = (spec: unknown) => ({
   metadata: { name: 'payments-shell', namespace: 'payments' },
   spec,
 });
-const good = { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target };
+const author = { ...alice, time: '2026-11-21T09:00:00Z', signature: 'signed' };
+const good = { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target, author };
 
 describe('validation of templates', () => {
   const world = new World();
@@ -24,9 +25,9 @@ describe('validation of templates', () => {
   });
 
   it('warns of what is probably not meant', async () => {
-    const response = await create({ ...good, accessConfig: { allowedGroups: ['system:authenticated'] } });
+    const response = await create({ ...good, accessConfig: { allowedGroups: [] } });
     assert.equal(response.allowed, true);
-    assert.match(response.warnings?.[0] ?? '', /system:authenticated/);
+    assert.match(response.warnings?.[0] ?? '', /allowedGroups is empty/);
   });
 
   it('refuses durations, commands and targets that can never work', async () => {
@@ -53,6 +54,23 @@ describe('validation of templates', () => {
     const worse = template({ accessConfig: { allowedGroups: 7 } });
     assert.equal((await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', worse, old)).allowed, false);
   });
+
+  it('refuses groups that Kubernetes gives', async () => {
+    const response = await create({ ...good, accessConfig: { allowedGroups: ['devs', 'system:authenticated'] } });
+    assert.match(response.status?.message ?? '', /^SystemGroup: .*"system:authenticated"/);
+  });
+
+  for (const [title, forged] of [
+    ['nobody', undefined],
+    ['somebody else', { ...author, username: 'admin' }],
+    ['groups of others', { ...author, groups: ['devs', 'sre'] }],
+  ] as const) {
+    it(`refuses one that names ${title} as its author`, async () => {
+      const response = await create({ ...good, author: forged });
+      assert.equal(response.status?.code, 403);
+      assert.match(response.status?.message ?? '', /^MissingIdentity: spec\.author must name "alice"/);
+    });
+  }
 
   it('refuses one that hands out what its author may not do', async () => {
     world.lacks = ({ subresource }) => subresource === 'exec';

@@ -81,6 +81,8 @@ export class LifeStage {
       clock,
       log: noLog,
       metrics,
+      // The template here has not been through the webhook.
+      trustExistingTemplates: true,
     });
     for (const loop of loops) manager.add(loop);
     this.#run = manager.run(this.#stop.signal);

@@ -82,6 +82,7 @@ describe('explaining a policy', () => {
       identity: 'pass',
       template: 'fail',
       'template-ready': 'unknown',
+      'template-groups': 'unknown',
       eligible: 'unknown',
       duration: 'unknown',
       'target-pod': 'pass',

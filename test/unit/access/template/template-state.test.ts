@@ -15,6 +15,8 @@ const template = (conditions: readonly Condition[], ready?: boolean): TemplateVi
   spec,
   conditions,
   ready,
+  createdAtMs: 0,
+  authorSignature: undefined,
 });
 const at = (generation: number): Partial<Condition> => ({ observedGeneration: generation });
 

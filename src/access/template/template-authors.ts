@@ -1,0 +1,74 @@
+import type { AuthorStamp } from '../../api/access/author.ts';
+import { parseTime } from '../../kit/clock.ts';
+import type { Violation } from '../policy/policy.ts';
+import { authorLacks, handsOutPrivilege, rightsHandedOut } from '../policy/template-rights.ts';
+import type { Signer } from '../signing/signer.ts';
+import type { TemplateView } from '../stores/views.ts';
+import type { AuthorRights } from './author-rights.ts';
+import type { TemplateSpec } from './template-state.ts';
+
+/** How far the creation of a template may be before and after its first stamp, by the clocks of two machines in whole seconds. */
+const skewMs = 2000;
+const validMs = 10_000;
+
+/** Whom templates are granted for: an author whom our webhook has seen, and who may still do what the template hands out. */
+export class TemplateAuthors {
+  readonly #deps: TemplateAuthorsDeps;
+
+  constructor(deps: TemplateAuthorsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Why nothing may be granted through the template; undefined when it may. Rejects while that cannot be told. */
+  async refusal(
+    template: TemplateView<TemplateSpec>,
+    maxAgeMs: number,
+    signal: AbortSignal,
+  ): Promise<Violation | undefined> {
+    const { spec, namespace, name } = template;
+    const { kind, rights, trustExisting } = this.#deps;
+    if (!spec.author) {
+      return trustExisting && !handsOutPrivilege(spec)
+        ? undefined
+        : refuse('nobody vouches for the template: it was written while the webhooks of drawbridge were away');
+    }
+    const stamp = this.stampOf(template);
+    if (!stamp || !(await this.#isProven(template, stamp, signal))) {
+      return refuse('spec.author was not written by drawbridge for this generation of the template');
+    }
+    const handedOut = rightsHandedOut({ kind, name, spec });
+    const lacking = await rights.lacking(spec.author, namespace, handedOut, maxAgeMs, signal);
+    return authorLacks(spec.author.username, namespace, lacking);
+  }
+
+  /** What the signature of the template's author has to be about; undefined without an author. */
+  stampOf({ spec, namespace, name, uid, generation }: TemplateView<TemplateSpec>): AuthorStamp | undefined {
+    if (!spec.author) return undefined;
+    const { signature: _, ...author } = spec.author;
+    return { kind: this.#deps.kind, namespace, name, uid: generation === 1 ? '' : uid, generation, author };
+  }
+
+  async #isProven(template: TemplateView<TemplateSpec>, stamp: AuthorStamp, signal: AbortSignal): Promise<boolean> {
+    // The first stamp does not know the uid: one of an earlier template of this name is told by its age.
+    const age = template.createdAtMs - (parseTime(stamp.author.time) ?? Number.NaN);
+    if (template.generation === 1 && !(age >= -skewMs && age <= validMs)) return false;
+    const { signer } = this.#deps;
+    if (signer.looksLikeOurAuthor(stamp, template.authorSignature)) return true;
+    return signer.isOurAuthor(stamp, template.spec.author?.signature, signal);
+  }
+}
+
+export interface TemplateAuthorsDeps {
+  readonly kind: 'PodAccessTemplate' | 'ExecAccessTemplate';
+  readonly signer: Signer;
+  readonly rights: AuthorRights;
+  /** Whether a template that names no author may be granted through all the same. */
+  readonly trustExisting: boolean;
+}
+
+const refuse = (why: string): Violation => ({
+  code: 'AuthorUnknown',
+  message: `${why}; let somebody change it who may do what it hands out, if only spec.author.username, which becomes their own`,
+  field: 'spec.author',
+  status: 403,
+});

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import type { Right } from '../../../../src/access/policy/template-rights.ts';
+import { AuthorRights } from '../../../../src/access/template/author-rights.ts';
+import type { AccessQuestion, Client } from '../../../../src/kube/client.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const erin = { username: 'erin', uid: '', groups: ['owners'] };
+const see: Right = { verb: 'get', group: '', resource: 'pods' };
+const exec: Right = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
+
+describe('what authors may do', () => {
+  const clock = new SimulatedClock();
+  const { signal } = new AbortController();
+  let asked: AccessQuestion[];
+  let may: (question: AccessQuestion) => boolean;
+  let rights: AuthorRights;
+
+  beforeEach(() => {
+    asked = [];
+    may = () => true;
+    const client = {
+      isAllowed: (question: AccessQuestion) => {
+        asked.push(question);
+        return Promise.resolve(may(question));
+      },
+    } as Partial<Client> as Client;
+    rights = new AuthorRights({ client, clock });
+  });
+
+  const lacking = (maxAgeMs = 60_000, author = erin, namespace = 'payments'): Promise<Right[]> =>
+    rights.lacking(author, namespace, [see, exec], maxAgeMs, signal);
+
+  it('is asked of the API server, one question a right', async () => {
+    may = ({ subresource }) => subresource !== 'exec';
+    assert.deepEqual(await lacking(), [exec]);
+    assert.deepEqual(asked, [
+      { user: 'erin', uid: '', groups: ['owners'], namespace: 'payments', ...see },
+      { user: 'erin', uid: '', groups: ['owners'], namespace: 'payments', ...exec },
+    ]);
+  });
+
+  it('is remembered, yes and no, as long as it is young enough', async () => {
+    may = ({ subresource }) => subresource !== 'exec';
+    await lacking();
+    may = () => true;
+    await clock.advance(30_000);
+    assert.deepEqual(await lacking(), [exec]);
+    assert.equal(asked.length, 2);
+    assert.deepEqual(await lacking(20_000), []);
+    assert.equal(asked.length, 4);
+    await clock.advance(59_999);
+    assert.deepEqual(await lacking(), []);
+    assert.equal(asked.length, 4);
+    await clock.advance(1);
+    await lacking(3_600_000);
+    assert.equal(asked.length, 6);
+  });
+
+  it('is another question for every author and namespace', async () => {
+    await lacking();
+    await lacking(60_000, { ...erin, groups: [] });
+    await lacking(60_000, { ...erin, username: 'frank' });
+    await lacking(60_000, erin, 'other');
+    assert.equal(asked.length, 8);
+  });
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { alice, paths, reviewOf, World } from './support.ts';
+
+const path = paths.stampPodTemplate;
+const spec = { accessConfig: { allowedGroups: ['devs'] }, podSpec: { containers: [{ name: 'a' }] } };
+const time = '2026-11-21T09:00:00Z';
+const admin = { username: 'admin', uid: '', groups: ['sre'], time, signature: 'old' };
+const byAlice = { ...alice, time, signature: 'signed' };
+
+const template = (fields: object, metadata: object = {}) => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name: 'shell', namespace: 'payments', ...metadata },
+  spec: { ...spec, ...fields },
+});
+const stored = template({ author: admin }, { uid: 't-1', generation: 4 });
+
+describe('the author of a template', () => {
+  let world: World;
+  beforeEach(() => {
+    world = new World();
+  });
+
+  const patchOf = async (operation: string, object: unknown, oldObject: unknown = null, more: object = {}) => {
+    const review = reviewOf('podaccesstemplates', operation, { name: 'shell', object, oldObject, ...more });
+    const { allowed, patch, status } = await world.review(path, review);
+    assert.equal(allowed, true, status?.message);
+    const ops: { path: string; value: unknown }[] = patch ? JSON.parse(Buffer.from(patch, 'base64').toString()) : [];
+    return Object.fromEntries(ops.map((op) => [op.path, op.value]));
+  };
+
+  it('is who creates it, whatever it claims, signed as its first generation', async () => {
+    assert.deepEqual(await patchOf('CREATE', template({ author: admin })), { '/spec/author': byAlice });
+    const { signature: _, ...author } = byAlice;
+    assert.deepEqual(world.authors, [
+      { kind: 'PodAccessTemplate', namespace: 'payments', name: 'shell', uid: '', generation: 1, author },
+    ]);
+  });
+
+  it('is who changes its spec, signed as the generation that comes of it', async () => {
+    const changed = template({ author: admin, maxCpu: '1' }, { uid: 't-1', generation: 4 });
+    assert.deepEqual(await patchOf('UPDATE', changed, stored), { '/spec/author': byAlice });
+    assert.deepEqual([world.authors[0]?.uid, world.authors[0]?.generation], ['t-1', 5]);
+  });
+
+  it('is who writes anything else into the field', async () => {
+    const claimed = template({ author: { username: 'me' } }, { uid: 't-1', generation: 4 });
+    assert.deepEqual(await patchOf('UPDATE', claimed, stored), { '/spec/author': byAlice });
+    const unstamped = template({}, { uid: 't-1', generation: 4 });
+    assert.deepEqual(await patchOf('UPDATE', claimed, unstamped), { '/spec/author': byAlice });
+  });
+
+  it('stays when only metadata changes', async () => {
+    assert.deepEqual(
+      await patchOf('UPDATE', { ...stored, metadata: { ...stored.metadata, labels: { a: 'b' } } }, stored),
+      {},
+    );
+    const unstamped = template({}, { uid: 't-1', generation: 4 });
+    assert.deepEqual(await patchOf('UPDATE', unstamped, unstamped), {});
+    assert.deepEqual(world.authors, []);
+  });
+
+  it('stays when a manifest that does not know the field is applied again', async () => {
+    assert.deepEqual(await patchOf('UPDATE', template({}), stored), { '/spec/author': admin });
+  });
+
+  it('is told but not signed on a dry run', async () => {
+    const { signature: _, ...author } = byAlice;
+    assert.deepEqual(await patchOf('CREATE', template({}), null, { dryRun: true }), { '/spec/author': author });
+    assert.deepEqual(world.authors, []);
+  });
+
+  it('is signed for the name that was settled', async () => {
+    const object = template({}, { name: undefined, generateName: 'shell-' });
+    const patch = await patchOf('CREATE', object);
+    assert.match(String(patch['/metadata/name']), /^shell-[a-z0-9]{10}$/);
+    assert.equal(world.authors[0]?.name, patch['/metadata/name']);
+  });
+
+  const refusals: [string, (world: World) => void, object, RegExp][] = [
+    ['an anonymous caller', () => {}, { userInfo: { username: '', uid: '', groups: [] } }, /^MissingIdentity/],
+    ['a template without a spec', () => {}, { object: { metadata: {} } }, /^InvalidObject/],
+    [
+      'any template while there are no keys',
+      (without) => {
+        without.seal = undefined;
+      },
+      {},
+      /^SigningKeyUnavailable/,
+    ],
+  ];
+  for (const [title, prepare, fields, message] of refusals) {
+    it(`is not written for ${title}`, async () => {
+      prepare(world);
+      const review = reviewOf('podaccesstemplates', 'CREATE', { object: template({}), ...fields });
+      const { allowed, status } = await world.review(path, review);
+      assert.equal(allowed, false);
+      assert.match(status?.message ?? '', message);
+    });
+  }
+});
