@@ -22,6 +22,7 @@ import { normalLane, RequestReconciler, revocationLane } from './life/request-re
 import { Revoker } from './life/revoker.ts';
 import { Stamps } from './life/stamps.ts';
 import { StatusWriter } from './life/status-writer.ts';
+import { TemplateEdits } from './life/template-edits.ts';
 import { Trail } from './life/trail.ts';
 import { podAccess } from './pod-access.ts';
 import type { Signer } from './signing/signer.ts';
@@ -159,7 +160,8 @@ function requestController<Spec extends TemplateSpec>(
   const status = new StatusWriter(client, kind);
   const applier = new Applier(client);
   const revoker = new Revoker({ kind, pods, client, applier, trail, clock });
-  const granter = new Granter({ kind, pods, applier, revoker, signer, status, trail, clock });
+  const edits = new TemplateEdits({ kind, client });
+  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, status, trail, clock });
   const stamps = new Stamps({ kind: kind.requestKind, signer, clock });
   const decider = new Decider({ kind, client, clock, status, trail, stamps, authors, signer, tally, grantable });
   metrics.watch(kind.requests);
@@ -181,7 +183,7 @@ function requestController<Spec extends TemplateSpec>(
       // Builders read workloads and selectors, so nothing may be decided before they are known; what changes later is no concern of a grant.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
-    reconciler: new RequestReconciler({ kind, decider, granter, revoker, stamps, signer, status, clock, ends }),
+    reconciler: new RequestReconciler({ kind, decider, granter, revoker, stamps, edits, signer, status, clock, ends }),
     lanes: 3,
     workers: 32,
     reservedForUpperLanes: 4,

@@ -10,6 +10,7 @@ import { parseAccessCommand, renderAccessCommand } from '../policy/access-comman
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { SelectorView, WorkloadView } from '../stores/views.ts';
+import { copiedAnnotations } from './copied-annotations.ts';
 import type { Planned } from './plan.ts';
 import { childMetadata, planChildren, type RequestIdentity } from './plan-children.ts';
 import { checkPodReach } from './pod-guard.ts';
@@ -86,17 +87,20 @@ function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source {
 
 function mutate(podTemplate: unknown, templateSpec: PodAccessTemplateSpec, fromWorkload: boolean): MutatedTemplate {
   if (!fromWorkload) return mutatePodTemplate(podTemplate, undefined, templateSpec);
-  // Off before the patch runs, so that only the patch can switch it on.
-  const spec = own(podTemplate, 'spec');
-  const tokenless =
-    isRecord(podTemplate) && isRecord(spec)
-      ? { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } }
-      : podTemplate;
-  return mutatePodTemplate(tokenless, templateSpec.controllerTargetMutationConfig, templateSpec);
+  return mutatePodTemplate(withoutIdentity(podTemplate), templateSpec.controllerTargetMutationConfig, templateSpec);
 }
 
 const ownLabels = (request: RequestIdentity): Readonly<Record<string, string>> =>
   childMetadata(request, podAccessRequests).labels ?? {};
+
+/** Off before the template's own changes, so that only those can switch it on. */
+function withoutIdentity(podTemplate: unknown): unknown {
+  const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];
+  if (!isRecord(podTemplate) || !isRecord(spec)) return podTemplate;
+  const tokenless = { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } };
+  if (!isRecord(metadata)) return tokenless;
+  return { ...tokenless, metadata: { ...metadata, annotations: copiedAnnotations(metadata['annotations']) } };
+}
 
 function podOf({ metadata, spec }: PodTemplate, { request, templateSpec, durationMs }: PodAccessInput): KubeObject {
   const ours = childMetadata(request, podAccessRequests);

@@ -3,7 +3,7 @@ import type { RequestChild } from '../../api/access/status.ts';
 import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
 import type { Applier, Created } from '../../grants/applier.ts';
-import { type Clock, parseTime } from '../../kit/clock.ts';
+import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
@@ -14,6 +14,7 @@ import { renderAccessMessage } from './access-message.ts';
 import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { StatusWriter } from './status-writer.ts';
+import type { TemplateEdits } from './template-edits.ts';
 import type { Trail } from './trail.ts';
 
 /** A pod that is ready within this time costs no status write of its own on the way, milliseconds. */
@@ -135,11 +136,19 @@ export class Granter {
     const nowMs = this.#deps.clock.now();
     if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + graceMs) return opened.atMs + graceMs;
     const accessMessage = pod ? this.#accessMessage(request, pod) : { text: '' };
-    const status = progressStatus(request, { children: opened.children, pod, accessMessage }, nowMs);
+    const until = this.#until(request);
+    const status = progressStatus(request, { children: opened.children, until, pod, accessMessage }, nowMs);
     if (isUnchanged(request, status)) return undefined;
     await this.#deps.status.write(request, status, signal);
     if (status.ready && !request.ready) this.#deps.trail.ready(request);
     return undefined;
+  }
+
+  #until(request: RequestView): string {
+    const { expiresAt = '' } = request.grant ?? {};
+    const endMs = this.#deps.edits.endOf(request);
+    if (endMs >= (parseTime(expiresAt) ?? 0)) return `until ${expiresAt}`;
+    return `until ${formatTime(endMs)}, because the maxDuration of the template was shortened`;
   }
 
   /** The pod that was granted, not a namesake of it. */
@@ -163,6 +172,7 @@ export interface GranterDeps {
   readonly pods: Store<PodView>;
   readonly applier: Applier;
   readonly revoker: Revoker;
+  readonly edits: TemplateEdits;
   readonly signer: Signer;
   readonly status: StatusWriter;
   readonly trail: Trail;

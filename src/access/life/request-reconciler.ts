@@ -1,3 +1,4 @@
+import type { Grant } from '../../api/access/grant.ts';
 import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -12,6 +13,7 @@ import { isDenied } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { Stamps } from './stamps.ts';
 import type { StatusWriter } from './status-writer.ts';
+import type { TemplateEdits } from './template-edits.ts';
 
 /** Expiries and revocations overtake everything else in the queue. */
 export const revocationLane = 0;
@@ -74,7 +76,11 @@ export class RequestReconciler implements Reconciler {
   }
 
   #isOver(request: RequestView): boolean {
-    return this.#deadlines.isOver(request.uid, request.createdAtMs, this.#deps.decider.endOf(request));
+    return this.#isPast(request, this.#deps.decider.endOf(request));
+  }
+
+  #isPast(request: RequestView, endMs: number): boolean {
+    return Number.isFinite(endMs) && this.#deadlines.isOver(request.uid, request.createdAtMs, endMs);
   }
 
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
@@ -82,17 +88,23 @@ export class RequestReconciler implements Reconciler {
     if (request.deleting) return 'Deleted';
     const { grant } = request;
     if (!grant) return undefined;
-    const { signer, revoker } = this.#deps;
+    const { signer, edits } = this.#deps;
+    if (this.#isPast(request, edits.endOf(request))) return 'Shortened';
     // Without keys nothing can be verified and nothing more is opened, but what has lost its ground is closed all the same.
-    const lost = signer.hasKeys ? undefined : await revoker.lostItsGround(request, grant, signal);
+    const lost = signer.hasKeys ? undefined : await this.#lostItsGround(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
-    return revoker.lostItsGround(request, grant, signal);
+    return this.#lostItsGround(request, grant, signal);
+  }
+
+  async #lostItsGround(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
+    const { revoker, edits } = this.#deps;
+    return (await revoker.lostItsGround(request, grant, signal)) ?? edits.ending(request, signal);
   }
 
   /** Set before anything is tried, so that no failure in between can make the end late. */
   #awaitEnd(request: RequestView): void {
-    const endMs = this.#deps.decider.endOf(request);
+    const endMs = Math.min(this.#deps.decider.endOf(request), this.#deps.edits.endOf(request));
     this.#deps.ends.set(request.key, this.#deadlines.nextLook(request.uid, request.createdAtMs, endMs));
   }
 
@@ -101,6 +113,7 @@ export class RequestReconciler implements Reconciler {
     this.#deadlines.forget(uid);
     this.#deps.ends.delete(key);
     this.#deps.status.forget(uid);
+    this.#deps.edits.forget(uid);
     this.#deps.granter.forget(uid);
     this.#deps.revoker.forget(uid);
   }
@@ -113,6 +126,7 @@ export interface RequestReconcilerDeps {
   readonly decider: Decider;
   readonly granter: Granter;
   readonly stamps: Stamps;
+  readonly edits: TemplateEdits;
   readonly signer: Signer;
   readonly revoker: Revoker;
   /** Emits a request's key when its end has come. */

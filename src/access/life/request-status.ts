@@ -68,6 +68,8 @@ const isFinal = ({ type, status }: Condition): boolean =>
 
 export interface Progress {
   readonly children: readonly RequestChild[];
+  /** Until when access is open, a clause. */
+  readonly until: string;
   /** The pod as the store has it; undefined when it has not been seen yet. */
   readonly pod: PodView | undefined;
   /** The rendered access message, or why there is none. */
@@ -78,6 +80,7 @@ export interface Progress {
 export function progressStatus(request: RequestView, progress: Progress, nowMs: number): RequestStatus {
   const usable = progress.pod?.ready === true;
   const findings: Finding<RequestCondition>[] = [
+    success('AccessStillValid', progress.until),
     success('AccessResourcesCreated', progress.children.map((child) => `${child.kind} ${child.name}`).join(', ')),
     usable
       ? success('AccessResourcesReady', `Pod ${progress.pod.name} is ready`)

@@ -52,6 +52,12 @@ export function verifyDurations(config: DurationBounds): Violation | undefined {
   };
 }
 
+/** The longest that the template gives, milliseconds; undefined when that cannot be read. */
+export function longestMs(config: DurationBounds): number | undefined {
+  const bounds = readBounds(config);
+  return 'code' in bounds ? undefined : toMilliseconds(bounds.max);
+}
+
 function readBounds(config: DurationBounds): { readonly standard: bigint; readonly max: bigint } | Violation {
   const standard = readDuration(config.defaultDuration ?? '1h', 'spec.accessConfig.defaultDuration');
   if (typeof standard !== 'bigint') return standard;

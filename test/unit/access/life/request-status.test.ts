@@ -23,6 +23,7 @@ const children: Progress['children'] = [
 ];
 const progress = (over: Partial<Progress> = {}): Progress => ({
   children,
+  until: 'until 2026-11-21T09:30:00Z',
   pod: podView(),
   accessMessage: { text: 'kubectl exec …' },
   ...over,
