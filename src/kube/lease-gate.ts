@@ -41,6 +41,9 @@ export function leaseGate(options: LeaseGateOptions): LeaseGate {
   return new LeaseCampaign(options);
 }
 
+/** How many times a standby looks while a leader renews once. */
+const LOOKS_A_TRY = 5;
+
 class LeaseCampaign implements LeaseGate {
   readonly name: string;
   readonly #client: Client;
@@ -257,10 +260,10 @@ class LeaseCampaign implements LeaseGate {
     };
   }
 
-  /** A standby looks again at the latest when the lease it saw runs out. */
+  /** A standby looks often, so that a lease that was given back is taken at once, and again when the lease it saw runs out. */
   #nextTryMs(): number {
     if (!this.#heldByOther()) return this.#jittered();
-    return Math.min(this.#jittered(), Math.max(50, this.#freeAtMs() - this.#clock.monotonic()));
+    return Math.min(this.#jittered() / LOOKS_A_TRY, Math.max(50, this.#freeAtMs() - this.#clock.monotonic()));
   }
 
   #jittered(): number {
