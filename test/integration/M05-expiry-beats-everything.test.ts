@@ -178,12 +178,12 @@ describe('M5: a grant', () => {
     const shut = async (): Promise<boolean> =>
       !(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''));
     await until('the access to end', shut, { timeoutMs: 2000 });
-    await stage.gone(request);
+    await stage.closed(request);
   });
 
   it('tells the end in an audit line and an Event', async () => {
     const request = await stage.askUntilReady(stage.alice, podRequest('told', { duration: '2s' }));
-    await stage.gone(request);
+    await stage.closed(request);
     const line = await stage.auditLine(
       'the revocation',
       ({ event, what }) => event === 'revocation' && what.name === 'told',
@@ -240,7 +240,7 @@ describe('M5: a grant', () => {
           timeoutMs: 1000,
           everyMs: 10,
         });
-        await stage.gone(request);
+        await stage.closed(request);
         const line = await stage.auditLine(
           'the revocation',
           ({ event, what }) => event === 'revocation' && what.name === name,
@@ -252,7 +252,7 @@ describe('M5: a grant', () => {
     it('when the running pod it was for is deleted, without moving to the next', async () => {
       const request = await stage.askUntilReady(stage.alice, execRequest('pod-gone', { duration: '10m' }));
       await stage.kubectl('delete', 'pod', request.status?.podName ?? '', '--wait=false');
-      await stage.gone(request);
+      await stage.closed(request);
     });
   });
 });

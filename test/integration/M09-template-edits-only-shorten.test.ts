@@ -55,7 +55,7 @@ describe('M09: a later edit of a template', () => {
     (await stage.read(kind, metadata.name)) ?? assert.fail('the request is gone');
   /** Resolves with how long it took until nothing was left, and checks the code that the journal has. */
   const ended = async (request: StoredRequest, code: string, sinceMs: number): Promise<number> => {
-    const goneMs = (await stage.gone(request)) - sinceMs;
+    const goneMs = (await stage.closed(request)) - sinceMs;
     const line = await stage.auditLine(
       'the revocation',
       ({ event, what }) => event === 'revocation' && what.name === request.metadata.name,

@@ -81,7 +81,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
   it('nobody gets in once the access is given back', async () => {
     const { name } = request.metadata;
     await stage.alice.call('PATCH', stage.urlOf(request.kind, name), { spec: { revoked: true } });
-    await stage.gone(request);
+    await stage.closed(request);
     assert.notEqual((await echo(stage.alice, pod)).code, 0);
   });
 });

@@ -59,7 +59,7 @@ describe('M19: access that is given back', () => {
       const childrenMs = Date.now() - revokedAt;
       console.log(`      ${closedMs} ms until no exec, ${childrenMs} ms until the children were gone`);
       assert.ok(closedMs <= limitMs && childrenMs <= limitMs, `${closedMs} ms and ${childrenMs} ms`);
-      await stage.gone(request);
+      await stage.closed(request);
 
       const { name } = request.metadata;
       const end = await stage.auditLine(
@@ -83,7 +83,7 @@ describe('M19: access that is given back', () => {
     const request = await stage.askUntilReady(stage.alice, podRequest('by-kubectl', { duration: '10m' }));
     const args = ['patch', 'podaccessrequest', 'by-kubectl', '-n', stage.namespace, '--type=merge'];
     await stage.alice.kubectl([...args, '-p', '{"spec":{"revoked":true}}']);
-    await stage.gone(request);
+    await stage.closed(request);
   });
 
   it('before it was granted, is not granted any more', async () => {
@@ -92,7 +92,7 @@ describe('M19: access that is given back', () => {
       (status?.conditions ?? []).some((condition) => condition.status === 'False'),
     );
     await revoke(stage.alice, request);
-    await stage.gone(request);
+    await stage.closed(request);
     const told = await stage.audit(({ event, what }) => event === 'revocation' && what.name === 'denied');
     assert.deepEqual(told, [], 'there was no access that could have ended');
   });
@@ -129,7 +129,7 @@ describe('M19: access that is given back', () => {
       assert.equal((await patch(stage.alice, request, { revoked: false })).status, 200);
       assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
       await revoke(stage.alice, request);
-      await stage.gone(request);
+      await stage.closed(request);
     });
   });
 

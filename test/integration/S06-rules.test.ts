@@ -105,7 +105,7 @@ describe('rules that a template adds', () => {
     assert.deepEqual(rulesOf(after), rulesOf(request));
     assert.equal(await may(stage.alice, 'create', 'portforward', pod), false);
     await stage.plane.call('DELETE', stage.urlOf('ExecAccessRequest', 'read'));
-    await stage.gone(request);
+    await stage.closed(request);
     assert.equal(await may(stage.alice, 'get', 'log', pod), false);
   });
 

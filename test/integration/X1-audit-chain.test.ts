@@ -67,7 +67,7 @@ describe('X1: the audit journal', () => {
     const request = await stage.askUntilReady(stage.alice, podRequest('one', { duration: '10m' }));
     assert.equal((await stage.ask(stage.bob, podRequest('two'))).status, 403);
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'one'));
-    await stage.gone(request);
+    await stage.closed(request);
     const { verdict, chains, keys } = await proven();
     const ours = ofServer(chains);
     assert.deepEqual([verdict, ours?.first, ours?.last], ['intact', 1, linesOf(stage.server.auditFile).length]);
@@ -143,13 +143,13 @@ describe('X1: the audit journal', () => {
       assert.match((body as { message: string }).message, /AuditUnavailable/);
       const patched = await stage.alice.call('PATCH', stage.urlOf(request.kind, 'open'), { spec: { revoked: true } });
       assert.equal(patched.status, 200, JSON.stringify(patched.body));
-      await stage.gone(request);
+      await stage.closed(request);
       assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
     } finally {
       rmSync(auditFile);
     }
     await reopened();
-    await stage.gone(await stage.askUntilReady(stage.alice, podRequest('again', { duration: '3s' })));
+    await stage.closed(await stage.askUntilReady(stage.alice, podRequest('again', { duration: '3s' })));
     const ours = ofServer((await proven()).chains);
     assert.ok((ours?.lost ?? 0) >= 3, JSON.stringify(ours));
   });

@@ -42,7 +42,7 @@ describe('a wall clock that jumps', () => {
     assert.equal(await mayExec(request), true);
     clock.jump(24 * hourMs);
     await until('the access to end', async () => !(await mayExec(request)), { timeoutMs: 1000, everyMs: 10 });
-    await stage.gone(request);
+    await stage.closed(request);
     assert.equal(controllers.records.at(-1)?.code, 'Expired');
   });
 
@@ -54,7 +54,7 @@ describe('a wall clock that jumps', () => {
       everyMs: 10,
     });
     assert.equal(await mayExec(request), false);
-    await stage.gone(request);
+    await stage.closed(request);
   });
 
   it('one hour back and forth again changes nothing', async () => {
@@ -71,6 +71,6 @@ describe('a wall clock that jumps', () => {
       everyMs: 10,
     });
     assert.equal(await mayExec(request), false);
-    await stage.gone(request);
+    await stage.closed(request);
   });
 });

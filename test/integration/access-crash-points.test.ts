@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { HttpScript } from '../../sandbox/http-script.ts';
 import { until } from '../../sandbox/wait.ts';
-import { podRequest } from '../support/access-requests.ts';
+import { podRequest, type StoredRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 import { orphansIn } from '../support/orphans.ts';
 import { RequestWitness } from '../support/request-witness.ts';
@@ -24,6 +24,7 @@ const opening = 5;
 describe('a server that dies', () => {
   let stage: AccessStage;
   let witness: RequestWitness;
+  const requests: StoredRequest[] = [];
 
   before(async function () {
     this.timeout(1_200_000);
@@ -72,9 +73,15 @@ describe('a server that dies', () => {
         assert.deepEqual(kinds, ['Pod', 'Role', 'RoleBinding']);
         await stage.alice.call('DELETE', stage.urlOf(request.kind, request.metadata.name));
       }
-      await stage.gone(request);
+      await stage.closed(request);
+      requests.push(request);
       assert.deepEqual(witness.secondChoices(), []);
       assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
     });
   }
+
+  it('leaves no request that stays for ever', async () => {
+    assert.equal(requests.length, life.length);
+    await Promise.all(requests.map((request) => stage.gone(request)));
+  });
 });

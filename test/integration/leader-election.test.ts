@@ -96,7 +96,7 @@ describe('two servers with leader election', () => {
     // A standby looks about twice a second; its answer and the start of its controllers come on top.
     assert.ok(ledMs - toldMs < 2000, `${ledMs - toldMs} ms`);
     assert.ok(goneMs <= Math.max(deadlineMs + 1000, ledMs + 2000));
-    await stage.gone(request);
+    await stage.closed(request);
     // What was granted by the one is known to the other.
     assert.equal((await stage.read('PodAccessRequest', 'by-left'))?.status?.ready, true);
     assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
@@ -125,9 +125,9 @@ describe('two servers with leader election', () => {
       const before = writesOfRight.length;
       right.signal('SIGCONT');
       const asked = await stage.askUntilReady(stage.alice, podRequest('after-thaw'));
-      await stage.gone(ending);
+      await stage.closed(ending);
       await stage.alice.call('DELETE', stage.urlOf(asked.kind, asked.metadata.name));
-      await stage.gone(asked);
+      await stage.closed(asked);
       await sleep(5000);
       assert.deepEqual(writesOfRight.slice(before).filter(isLeaders), []);
       assert.equal(await leader(), 'left');

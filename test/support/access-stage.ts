@@ -246,6 +246,20 @@ export class AccessStage {
     return Date.now();
   }
 
+  /**
+   * Resolves once everything made for the request is gone, and the request too or no longer wanted: what it does then is wait until its
+   * stamp is too old to be copied, about ten seconds after its creation. Tells the time (epoch ms) at which that was seen.
+   */
+  async closed({ kind, metadata }: StoredRequest): Promise<number> {
+    const isOver = async (): Promise<boolean> => {
+      const left = await this.read(kind, metadata.name);
+      const wanted = left?.metadata.uid === metadata.uid && left.metadata.deletionTimestamp === undefined;
+      return !wanted && (await this.children(metadata.uid)).length === 0;
+    };
+    await until(`${kind} ${metadata.name} to be closed`, isOver, { timeoutMs: 30_000, everyMs: 25 });
+    return Date.now();
+  }
+
   /** `Pod NAME`, `Role NAME`, `RoleBinding NAME` made for the request of that uid. */
   children(uid: string): Promise<Child[]> {
     return childrenOf(this.plane, this.namespace, uid);
