@@ -1,3 +1,8 @@
+import { Type } from 'typebox';
+import { parseTime } from '../../kit/clock.ts';
+import { own } from '../../kit/json-value.ts';
+import { time } from '../schema/fields.ts';
+
 /** kube-bind's own form of a condition; not metav1.Condition. */
 export interface BindCondition {
   type: string;
@@ -8,4 +13,57 @@ export interface BindCondition {
   lastTransitionTime: string;
   reason?: string;
   message?: string;
+}
+
+/** Longest message, in characters, that the schema takes. */
+export const maxConditionMessage = 32_768;
+
+/** Most conditions that are kept of one object. */
+const maxConditions = 64;
+
+const condition = Type.Object({
+  type: Type.String({ description: 'What the condition is about.', minLength: 1, maxLength: 316 }),
+  status: Type.String({ description: 'Whether it holds: True, False or Unknown.', maxLength: 32 }),
+  severity: Type.Optional(
+    Type.String({ description: 'How bad it is when it does not hold: Error, Warning or Info.', maxLength: 32 }),
+  ),
+  lastTransitionTime: time('When anything about the condition last changed.'),
+  reason: Type.Optional(Type.String({ description: 'Why, as one word for programs.', maxLength: 1024 })),
+  message: Type.Optional(Type.String({ description: 'Why, for people.', maxLength: maxConditionMessage })),
+});
+
+/** status.conditions, without rules of its own: several programs write into it. */
+export const bindConditionList = Type.Array(condition, {
+  description: 'What has been found out about this object: one entry a type, Ready first.',
+  maxItems: maxConditions,
+});
+
+/** The conditions of a status that may come from anywhere: entries that make no sense are left out, as are second ones of a type. */
+export function readBindConditions(status: unknown): BindCondition[] {
+  const list = own(status, 'conditions');
+  const byType = new Map<string, BindCondition>();
+  for (const entry of Array.isArray(list) ? list.slice(0, maxConditions) : []) {
+    const read = readCondition(entry);
+    if (read && !byType.has(read.type)) byType.set(read.type, read);
+  }
+  return [...byType.values()];
+}
+
+function readCondition(entry: unknown): BindCondition | undefined {
+  const type = own(entry, 'type');
+  const status = own(entry, 'status');
+  const severity = own(entry, 'severity');
+  const at = own(entry, 'lastTransitionTime');
+  const reason = own(entry, 'reason');
+  const message = own(entry, 'message');
+  if (typeof type !== 'string' || type === '') return undefined;
+  if (status !== 'True' && status !== 'False' && status !== 'Unknown') return undefined;
+  return {
+    type,
+    status,
+    ...(severity === 'Error' || severity === 'Warning' || severity === 'Info' ? { severity } : {}),
+    lastTransitionTime: typeof at === 'string' && parseTime(at) !== undefined ? at : '1970-01-01T00:00:00Z',
+    ...(typeof reason === 'string' && reason !== '' ? { reason } : {}),
+    ...(typeof message === 'string' && message !== '' ? { message } : {}),
+  };
 }

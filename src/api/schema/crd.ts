@@ -1,44 +1,65 @@
+import type { TObject } from 'typebox';
 import { apiVersionOf, type KubeObject } from '../object.ts';
 import { customResourceDefinitions } from '../resources.ts';
 import type { Kind } from './kind.ts';
 import type { StructuralSchema } from './structural-schema.ts';
+import { toStructural } from './to-structural.ts';
 
-/** The CustomResourceDefinition of a kind: one version, stored and served, with a status subresource. */
+/** The CustomResourceDefinition of a kind: one version stored, older ones served beside it, all with a status subresource. */
 export function customResourceDefinition(kind: Kind): KubeObject {
   const { group, version, plural, kind: name, namespaced } = kind.resource;
+  const { shortNames, categories, olderVersions = [] } = kind;
   return {
     apiVersion: apiVersionOf(customResourceDefinitions),
     kind: customResourceDefinitions.kind,
     metadata: { name: `${plural}.${group}` },
     spec: {
       group,
-      names: { kind: name, listKind: `${name}List`, plural, singular: name.toLowerCase() },
+      names: {
+        kind: name,
+        listKind: `${name}List`,
+        plural,
+        singular: name.toLowerCase(),
+        ...(shortNames && { shortNames }),
+        ...(categories && { categories }),
+      },
       scope: namespaced ? 'Namespaced' : 'Cluster',
+      ...(olderVersions.length > 0 && { conversion: { strategy: 'None' } }),
       versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          subresources: { status: {} },
-          additionalPrinterColumns: kind.printerColumns,
-          schema: { openAPIV3Schema: rootSchema(kind) },
-        },
+        ...olderVersions.map((older) => crdVersion(kind, older.name, false, structuralOf(kind, older))),
+        crdVersion(kind, version, true, kind.structural),
       ],
     },
   };
 }
 
-function rootSchema(kind: Kind): StructuralSchema {
+function crdVersion(kind: Kind, name: string, storage: boolean, structural: Kind['structural']) {
+  return {
+    name,
+    served: true,
+    storage,
+    subresources: { status: {} },
+    additionalPrinterColumns: kind.printerColumns,
+    schema: { openAPIV3Schema: rootSchema(kind, structural) },
+  };
+}
+
+function structuralOf(kind: Kind, { name, spec, status }: { name: string; spec: TObject; status: TObject }) {
+  const path = `${kind.resource.kind}.${name}`;
+  return { spec: toStructural(spec, `${path}.spec`), status: toStructural(status, `${path}.status`) };
+}
+
+function rootSchema(kind: Kind, { spec, status }: Kind['structural']): StructuralSchema {
   return {
     type: 'object',
     description: kind.description,
-    required: ['spec'],
+    ...(!kind.specOptional && { required: ['spec'] }),
     properties: {
       apiVersion: { type: 'string', description: 'The version of this kind.' },
       kind: { type: 'string', description: 'The name of this kind.' },
       metadata: { type: 'object' },
-      spec: kind.structural.spec,
-      status: kind.structural.status,
+      spec,
+      status,
     },
     ...(kind.rules && { 'x-kubernetes-validations': kind.rules }),
   };

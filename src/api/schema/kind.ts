@@ -12,6 +12,15 @@ export interface PrinterColumn {
   readonly type: 'string' | 'boolean' | 'date' | 'integer';
   readonly jsonPath: string;
   readonly description: string;
+  /** Above 0: shown by `-o wide` only. */
+  readonly priority?: number;
+}
+
+/** An older version that is still served; the API server converts by changing apiVersion alone. */
+export interface OlderVersion {
+  readonly name: string;
+  readonly spec: TObject;
+  readonly status: TObject;
 }
 
 /** Everything that is said about one of our kinds, once: its type, its CRD and its reader are derived from this. */
@@ -23,6 +32,11 @@ export interface KindDefinition<Spec extends TObject, Status extends TObject> {
   /** CEL rules over the whole object; those over spec stand in the spec's own schema. */
   readonly rules?: readonly CelRule[];
   readonly printerColumns: readonly PrinterColumn[];
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  /** True for kinds whose objects may come without a spec; readers then read an empty one. */
+  readonly specOptional?: boolean;
+  readonly olderVersions?: readonly OlderVersion[];
 }
 
 export interface Kind<Spec extends TObject = TObject, Status extends TObject = TObject>
@@ -62,7 +76,7 @@ export function readObject<K extends Kind>(kind: K, object: unknown): Read<Objec
   ];
   if (errors.length > 0) return { ok: false, errors };
   const metadata = readObjectMeta(own(object, 'metadata'));
-  const spec = readBySchema<Static<K['spec']>>(kind.structural.spec, own(object, 'spec'), 'spec');
+  const spec = readBySchema<Static<K['spec']>>(kind.structural.spec, rawSpec(kind, object), 'spec');
   const rawStatus = own(object, 'status') ?? undefined;
   const status =
     rawStatus === undefined
@@ -75,6 +89,10 @@ export function readObject<K extends Kind>(kind: K, object: unknown): Read<Objec
   const value: ObjectOf<K> = { apiVersion, kind: kind.resource.kind, metadata: metadata.value, spec: spec.value };
   if (status) value.status = status.value;
   return { ok: true, value };
+}
+
+function rawSpec(kind: Kind, object: unknown): unknown {
+  return own(object, 'spec') ?? (kind.specOptional ? {} : undefined);
 }
 
 function mismatch(object: unknown, field: string, wanted: string): FieldError[] {

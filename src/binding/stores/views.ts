@@ -17,7 +17,8 @@ export interface SecretKeyRef {
   readonly key: string;
 }
 
-interface Common extends Projected {
+/** What is kept of the metadata of each of them; annotations without kubectl's last-applied-configuration. */
+export interface CommonView extends Projected {
   readonly name: string;
   readonly generation: number;
   readonly deleting: boolean;
@@ -27,7 +28,7 @@ interface Common extends Projected {
   readonly ownerReferences: readonly OwnerReference[];
 }
 
-export interface BindingView extends Common {
+export interface BindingView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
   readonly providerPrettyName: string | undefined;
@@ -35,7 +36,7 @@ export interface BindingView extends Common {
   readonly permissionClaims: readonly PermissionClaim[];
 }
 
-export interface BundleView extends Common {
+export interface BundleView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
 }
@@ -43,7 +44,7 @@ export interface BundleView extends Common {
 export type InformerScope = 'Cluster' | 'Namespaced';
 export type IsolationName = 'Prefixed' | 'Namespaced' | 'None';
 
-export interface ExportView extends Common {
+export interface ExportView extends CommonView {
   readonly namespace: string;
   readonly resources: readonly (GroupResource & { readonly versions: readonly string[] })[];
   readonly permissionClaims: readonly PermissionClaim[];
@@ -66,7 +67,7 @@ export interface PermissionClaim extends GroupResource {
   };
 }
 
-export interface BoundSchemaView extends Common {
+export interface BoundSchemaView extends CommonView {
   readonly namespace: string;
   readonly informerScope: InformerScope;
   readonly group: string;
@@ -101,14 +102,14 @@ export interface BoundVersion {
 }
 
 /** An APIServiceNamespace: which namespace of the provider stands for one of the consumer. */
-export interface ServiceNamespaceView extends Common {
+export interface ServiceNamespaceView extends CommonView {
   readonly namespace: string;
   /** Set by the backend; undefined until then. */
   readonly serviceNamespace: string | undefined;
   readonly owner: Owner | undefined;
 }
 
-export interface ClusterBindingView extends Common {
+export interface ClusterBindingView extends CommonView {
   readonly namespace: string;
   readonly secretRef: { readonly name: string; readonly key: string };
   readonly providerPrettyName: string;
@@ -119,17 +120,17 @@ export interface ClusterBindingView extends Common {
   readonly conditions: readonly BindCondition[];
 }
 
-export interface ExportRequestView extends Common {
+export interface ExportRequestView extends CommonView {
   readonly namespace: string;
   readonly phase: 'Pending' | 'Failed' | 'Succeeded';
   readonly terminalMessage: string;
 }
 
 /** Only whether it is there, and going. */
-export interface NamespaceView extends Common {}
+export interface NamespaceView extends CommonView {}
 
 /** A CustomResourceDefinition of the consumer. */
-export interface CrdView extends Common {
+export interface CrdView extends CommonView {
   readonly established: boolean;
   readonly scope: 'Cluster' | 'Namespaced';
   /** Conditions as metav1 gives them. */

@@ -1,0 +1,26 @@
+import { Type } from 'typebox';
+import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import type { Read } from '../schema/read.ts';
+import { bindConditionList } from './condition.ts';
+import { apiServiceBindingBundles } from './names.ts';
+import { bindingColumns } from './printer-columns.ts';
+import { secretKeyRef } from './secret-key-ref.ts';
+
+export const apiServiceBindingBundleKind = defineKind({
+  resource: apiServiceBindingBundles,
+  description: 'An APIServiceBindingBundle keeps one APIServiceBinding for each export of a provider.',
+  spec: Type.Object({ kubeconfigSecretRef: secretKeyRef }, { description: 'Which provider is bound.' }),
+  status: Type.Object(
+    { conditions: Type.Optional(bindConditionList) },
+    { description: 'What has come of this bundle.' },
+  ),
+  printerColumns: bindingColumns,
+  shortNames: ['sbb'],
+  categories: ['kube-bindings'],
+});
+
+export type ApiServiceBindingBundle = ObjectOf<typeof apiServiceBindingBundleKind>;
+
+export function readApiServiceBindingBundle(object: unknown): Read<ApiServiceBindingBundle> {
+  return readObject(apiServiceBindingBundleKind, object);
+}

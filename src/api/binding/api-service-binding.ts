@@ -1,0 +1,54 @@
+import { Type } from 'typebox';
+import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import type { Read } from '../schema/read.ts';
+import { bindConditionList } from './condition.ts';
+import { groupResourceFields } from './group-resource.ts';
+import { apiServiceBindings } from './names.ts';
+import { permissionClaims } from './permission-claim.ts';
+import { bindingColumns } from './printer-columns.ts';
+import { oldSecretKeyRef, secretKeyRef } from './secret-key-ref.ts';
+
+const specText = { description: 'Which provider is bound. The export there has the name of this object.' };
+const statusText = { description: 'What has come of this binding.' };
+
+const oldStatus = {
+  providerPrettyName: Type.Optional(Type.String({ description: 'What the provider calls itself.', maxLength: 4096 })),
+  conditions: Type.Optional(bindConditionList),
+};
+
+export const apiServiceBindingKind = defineKind({
+  resource: apiServiceBindings,
+  description:
+    'An APIServiceBinding makes the resources that a provider cluster exports under the same name usable in this cluster.',
+  spec: Type.Object({ kubeconfigSecretRef: secretKeyRef }, specText),
+  status: Type.Object(
+    {
+      ...oldStatus,
+      boundSchemas: Type.Optional(
+        Type.Array(Type.Object(groupResourceFields), {
+          description: 'The resources that are bound.',
+          minItems: 1,
+          maxItems: 256,
+        }),
+      ),
+      permissionClaims: Type.Optional(permissionClaims),
+    },
+    statusText,
+  ),
+  printerColumns: bindingColumns,
+  shortNames: ['sb'],
+  categories: ['kube-bindings'],
+  olderVersions: [
+    {
+      name: 'v1alpha1',
+      spec: Type.Object({ kubeconfigSecretRef: oldSecretKeyRef }, specText),
+      status: Type.Object(oldStatus, statusText),
+    },
+  ],
+});
+
+export type ApiServiceBinding = ObjectOf<typeof apiServiceBindingKind>;
+
+export function readApiServiceBinding(object: unknown): Read<ApiServiceBinding> {
+  return readObject(apiServiceBindingKind, object);
+}

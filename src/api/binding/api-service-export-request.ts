@@ -1,0 +1,63 @@
+import { Type } from 'typebox';
+import { objectName, opaqueObject } from '../schema/fields.ts';
+import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import type { Read } from '../schema/read.ts';
+import type { CelRule } from '../schema/structural-schema.ts';
+import { bindConditionList } from './condition.ts';
+import { exportedResources } from './group-resource.ts';
+import { apiServiceExportRequests } from './names.ts';
+import { fixedPermissionClaims } from './permission-claim.ts';
+import { exportRequestColumns } from './printer-columns.ts';
+
+const fixed = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
+  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} cannot change` }],
+});
+
+export const apiServiceExportRequestKind = defineKind({
+  resource: apiServiceExportRequests,
+  description: 'An APIServiceExportRequest asks a provider for an APIServiceExport of the same name.',
+  spec: Type.Object(
+    {
+      resources: exportedResources,
+      permissionClaims: Type.Optional(fixedPermissionClaims),
+      namespaces: Type.Optional(
+        Type.Array(Type.Object({ name: objectName('The name of the namespace.') }), {
+          description: 'Namespaces of the consumer that the provider wants to use from the beginning.',
+          maxItems: 1024,
+          ...fixed('namespaces'),
+        }),
+      ),
+      parameters: Type.Optional(
+        Type.Unsafe<Record<string, unknown>>({
+          ...opaqueObject('Whatever else the provider wants to know.'),
+          ...fixed('parameters'),
+        }),
+      ),
+      schemaUpdatePolicy: Type.Union([Type.Literal('Never'), Type.Literal('Always')], {
+        description: 'Whether the consumer follows when the provider changes a schema.',
+        default: 'Never',
+        ...fixed('schemaUpdatePolicy'),
+      }),
+    },
+    { description: 'What is asked for.' },
+  ),
+  status: Type.Object(
+    {
+      phase: Type.Union([Type.Literal('Pending'), Type.Literal('Failed'), Type.Literal('Succeeded')], {
+        description: 'How far the provider has come with it.',
+        default: 'Pending',
+      }),
+      terminalMessage: Type.Optional(Type.String({ description: 'Why it failed for good.', maxLength: 32_768 })),
+      conditions: Type.Optional(bindConditionList),
+    },
+    { description: 'What has come of this request.', default: {} },
+  ),
+  printerColumns: exportRequestColumns,
+  categories: ['kube-bindings'],
+});
+
+export type ApiServiceExportRequest = ObjectOf<typeof apiServiceExportRequestKind>;
+
+export function readApiServiceExportRequest(object: unknown): Read<ApiServiceExportRequest> {
+  return readObject(apiServiceExportRequestKind, object);
+}

@@ -1,0 +1,51 @@
+import { Type } from 'typebox';
+import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import type { Read } from '../schema/read.ts';
+import type { CelRule } from '../schema/structural-schema.ts';
+import { bindConditionList } from './condition.ts';
+import { exportedResources } from './group-resource.ts';
+import { apiServiceExports } from './names.ts';
+import { fixedPermissionClaims } from './permission-claim.ts';
+import { exportColumns } from './printer-columns.ts';
+
+const fixed = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
+  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} cannot change` }],
+});
+
+const isolation = (field: string, description: string) =>
+  Type.Union([Type.Literal('Prefixed'), Type.Literal('Namespaced'), Type.Literal('None')], {
+    description,
+    ...fixed(field),
+  });
+
+export const apiServiceExportKind = defineKind({
+  resource: apiServiceExports,
+  description: 'An APIServiceExport offers resources of this cluster to the consumer whose namespace it is in.',
+  spec: Type.Object(
+    {
+      resources: exportedResources,
+      permissionClaims: Type.Optional(fixedPermissionClaims),
+      informerScope: Type.Union([Type.Literal('Cluster'), Type.Literal('Namespaced')], {
+        description: 'Whether the konnector watches all namespaces at once or each on its own.',
+        ...fixed('informerScope'),
+      }),
+      isolation: isolation('isolation', 'How cluster-scoped objects of several consumers are kept apart.'),
+      clusterScopedIsolation: Type.Optional(
+        isolation('clusterScopedIsolation', 'Not used any more; isolation says it.'),
+      ),
+    },
+    { description: 'What is offered, and how.' },
+  ),
+  status: Type.Object(
+    { conditions: Type.Optional(bindConditionList) },
+    { description: 'What has come of this export.' },
+  ),
+  printerColumns: exportColumns,
+  categories: ['kube-bindings'],
+});
+
+export type ApiServiceExport = ObjectOf<typeof apiServiceExportKind>;
+
+export function readApiServiceExport(object: unknown): Read<ApiServiceExport> {
+  return readObject(apiServiceExportKind, object);
+}

@@ -1,0 +1,35 @@
+import { Type } from 'typebox';
+import { listOf } from '../schema/fields.ts';
+
+/** The fields that name a resource in any version; part of several kinds. */
+export const groupResourceFields = {
+  group: Type.String({
+    description: 'The API group; empty for the core group.',
+    default: '',
+    maxLength: 253,
+    pattern: '^(|[a-z0-9]([-a-z0-9]*[a-z0-9](\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?)$',
+  }),
+  resource: Type.String({
+    description: 'The plural name of the resource.',
+    maxLength: 253,
+    pattern: '^[a-z][-a-z0-9]*[a-z0-9]$',
+  }),
+};
+
+export const versionNames = listOf(Type.String({ maxLength: 63 }), 64, { description: 'Names of API versions.' });
+
+/** The resources that an export offers or a request asks for. */
+export const exportedResources = Type.Array(
+  Type.Object({ ...groupResourceFields, versions: Type.Optional(versionNames) }),
+  {
+    description: 'The resources, each of which has a BoundSchema.',
+    minItems: 1,
+    maxItems: 256,
+    'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'resources cannot change' }],
+  },
+);
+
+/** `<resource>.<group>`: the name of the BoundSchema; the core group is called `core`. */
+export function boundSchemaName({ group, resource }: { readonly group: string; readonly resource: string }): string {
+  return `${resource}.${group || 'core'}`;
+}

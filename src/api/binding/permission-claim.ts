@@ -1,0 +1,80 @@
+import { type Static, Type } from 'typebox';
+import { listOf, objectName, stringMap } from '../schema/fields.ts';
+import { readBySchema } from '../schema/read.ts';
+import { toStructural } from '../schema/to-structural.ts';
+import { groupResourceFields, versionNames } from './group-resource.ts';
+
+const labelText = (description: string) => Type.String({ description, maxLength: 316 });
+const path = (description: string) => Type.String({ description, maxLength: 1024 });
+
+const labelSelector = Type.Object(
+  {
+    matchLabels: Type.Optional(stringMap('Labels with their values; all must match.', 63)),
+    matchExpressions: Type.Optional(
+      listOf(
+        Type.Object({
+          key: labelText('The name of the label.'),
+          operator: labelText('In, NotIn, Exists or DoesNotExist.'),
+          values: Type.Optional(
+            listOf(Type.String({ maxLength: 63 }), 256, { description: 'The values that In and NotIn compare with.' }),
+          ),
+        }),
+        128,
+        { description: 'Requirements; all must match.' },
+      ),
+    ),
+  },
+  { description: 'Objects whose labels match; an empty selector matches all.', 'x-kubernetes-map-type': 'atomic' },
+);
+
+const namedResource = Type.Object({
+  name: objectName('The name of an object.'),
+  namespace: Type.Optional(Type.String({ description: 'Its namespace; absent means any.', maxLength: 253 })),
+});
+
+const reference = Type.Object({
+  ...groupResourceFields,
+  versions: Type.Optional(versionNames),
+  jsonPath: Type.Object(
+    {
+      name: path('Where the referring object holds the name of what it refers to, in the path language of gjson.'),
+      namespace: Type.Optional(path('Where it holds the namespace.')),
+    },
+    { description: 'Where the reference is.' },
+  ),
+});
+
+/** Which objects of the consumer a provider asks to share: those that any part of the selector matches. */
+export const permissionClaim = Type.Object({
+  ...groupResourceFields,
+  selector: Type.Object(
+    {
+      labelSelector: Type.Optional(labelSelector),
+      namedResources: Type.Optional(listOf(namedResource, 1024, { description: 'Objects by name.' })),
+      references: Type.Optional(listOf(reference, 128, { description: 'Objects that bound objects refer to.' })),
+    },
+    { description: 'The objects that are claimed; an empty selector claims none.' },
+  ),
+});
+
+const description = 'What of the consumer the provider asks to share, beside the bound resources.';
+
+export const permissionClaims = Type.Array(permissionClaim, { description, maxItems: 256 });
+
+export const fixedPermissionClaims = Type.Array(permissionClaim, {
+  description,
+  maxItems: 256,
+  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'permissionClaims cannot change' }],
+});
+
+export type PermissionClaimSpec = Static<typeof permissionClaim>;
+
+const structural = toStructural(permissionClaim, 'permissionClaim');
+
+/** A list of claims that may come from anywhere; entries that make no sense are left out. */
+export function readPermissionClaims(list: unknown): PermissionClaimSpec[] {
+  return (Array.isArray(list) ? list : []).flatMap((entry) => {
+    const read = readBySchema<PermissionClaimSpec>(structural, entry, 'permissionClaim');
+    return read.ok ? [read.value] : [];
+  });
+}

@@ -1,0 +1,116 @@
+import { type BindCondition, maxConditionMessage } from '../api/binding/condition.ts';
+import { bindConditions } from '../api/binding/names.ts';
+import { formatTime } from '../kit/clock.ts';
+
+/** One thing that was found out; becomes a condition when it differs from what the object says already. */
+export type BindFinding = Omit<BindCondition, 'lastTransitionTime'>;
+
+export type Severity = NonNullable<BindCondition['severity']>;
+
+export const holds = (type: string): BindFinding => ({ type, status: 'True' });
+
+export const fails = (type: string, severity: Severity, reason: string, message: string): BindFinding => ({
+  type,
+  status: 'False',
+  severity,
+  reason,
+  message,
+});
+
+export const unknown = (type: string, reason: string, message: string): BindFinding => ({
+  type,
+  status: 'Unknown',
+  reason,
+  message,
+});
+
+/**
+ * The conditions of an object with `findings` in them, in order: `Ready` first, the others by type. One that says what it said before
+ * keeps its time, any other change stamps it. Conditions that no finding is about stay as they are.
+ */
+export function setConditions(
+  before: readonly BindCondition[],
+  findings: readonly BindFinding[],
+  nowMs: number,
+): BindCondition[] {
+  const byType = new Map(before.map((condition) => [condition.type, condition]));
+  for (const finding of findings) {
+    const said = byType.get(finding.type);
+    const now = { ...tidy(finding), lastTransitionTime: formatTime(nowMs) };
+    if (!said || !sameBut(said, now)) byType.set(finding.type, now);
+  }
+  return [...byType.values()].sort(readyFirst);
+}
+
+/** The same with `Ready` set to the summary of all others; without any others `Ready` is left alone. */
+export function setConditionsAndReady(
+  before: readonly BindCondition[],
+  findings: readonly BindFinding[],
+  nowMs: number,
+): BindCondition[] {
+  const conditions = setConditions(before, findings, nowMs);
+  const summary = summaryOf(conditions);
+  return summary ? setConditions(conditions, [summary], nowMs) : conditions;
+}
+
+/** What `Ready` comes to: the first, by type, of the worst of the other conditions. Unknown counts as better than True. */
+export function summaryOf(conditions: readonly BindCondition[]): BindFinding | undefined {
+  const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);
+  const worst = others.reduce<BindCondition | undefined>(
+    (worse, condition) => (worse && rank(worse) <= rank(condition) ? worse : condition),
+    undefined,
+  );
+  return worst && tidy({ ...worst, type: bindConditions.ready });
+}
+
+/** Whether two lists say the same: times and order do not matter. */
+export function sameConditions(a: readonly BindCondition[], b: readonly BindCondition[]): boolean {
+  if (a.length !== b.length) return false;
+  const byType = new Map(a.map((condition) => [condition.type, condition]));
+  return b.every((condition) => {
+    const other = byType.get(condition.type);
+    return other !== undefined && sameBut(other, condition);
+  });
+}
+
+export function findCondition(conditions: readonly BindCondition[], type: string): BindCondition | undefined {
+  return conditions.find((condition) => condition.type === type);
+}
+
+function sameBut(a: BindFinding, b: BindFinding): boolean {
+  return a.status === b.status && a.severity === b.severity && a.reason === b.reason && a.message === b.message;
+}
+
+/** A True condition explains nothing, and only a False one has a severity. */
+function tidy({ type, status, severity, reason, message }: BindFinding): BindFinding {
+  if (status === 'True') return { type, status };
+  return {
+    type,
+    status,
+    ...(status === 'False' && severity ? { severity } : {}),
+    ...(reason ? { reason } : {}),
+    ...(message ? { message: storable(message) } : {}),
+  };
+}
+
+/**
+ * What comes back when the API server is given the text: it replaces halves of surrogate pairs, and refuses what is too long. Without
+ * this such a message would differ from what is stored for ever.
+ */
+function storable(message: string): string {
+  return Buffer.from(message.slice(0, maxConditionMessage), 'utf8').toString('utf8');
+}
+
+function readyFirst(a: BindCondition, b: BindCondition): number {
+  if (a.type === b.type) return 0;
+  if (a.type === bindConditions.ready) return -1;
+  if (b.type === bindConditions.ready) return 1;
+  return a.type < b.type ? -1 : 1;
+}
+
+function rank({ status, severity }: BindCondition): number {
+  if (status === 'True') return 3;
+  if (status === 'Unknown') return 4;
+  const ranks: Record<Severity, number> = { Error: 0, Warning: 1, Info: 2 };
+  return severity ? ranks[severity] : 5;
+}

@@ -1,0 +1,69 @@
+import { type KubeObject, keyOf, type OwnerReference } from '../../api/object.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
+import type { CommonView } from './views.ts';
+
+/** A manifest inside an annotation, which nobody here reads. */
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/**
+ * The metadata of an object of either cluster; undefined without uid or resourceVersion. A provider may send anything, so entries that
+ * are not what the API says are left out.
+ */
+export function commonView({ metadata }: KubeObject): CommonView | undefined {
+  const { uid, resourceVersion, name, namespace, generation } = metadata;
+  if (typeof uid !== 'string' || uid === '' || typeof resourceVersion !== 'string') return undefined;
+  return {
+    key: keyOf(typeof namespace === 'string' ? { namespace, name } : { name }),
+    uid,
+    resourceVersion,
+    name,
+    generation: typeof generation === 'number' ? generation : 0,
+    deleting: typeof metadata.deletionTimestamp === 'string',
+    finalizers: strings(own(metadata, 'finalizers')),
+    labels: stringMap(own(metadata, 'labels')),
+    annotations: stringMap(own(metadata, 'annotations')),
+    ownerReferences: records(own(metadata, 'ownerReferences')).flatMap(ownerReference),
+  };
+}
+
+export function strings(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+export function records(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** Undefined for anything but a string that says something. */
+export function text(object: unknown, field: string): string | undefined {
+  const value = own(object, field);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function stringMap(value: unknown): Record<string, string> {
+  if (!isRecord(value)) return {};
+  const kept = Object.entries(value).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[0] !== lastApplied,
+  );
+  return Object.fromEntries(kept);
+}
+
+function ownerReference(value: unknown): OwnerReference[] {
+  const apiVersion = text(value, 'apiVersion');
+  const kind = text(value, 'kind');
+  const name = text(value, 'name');
+  const uid = text(value, 'uid');
+  if (!apiVersion || !kind || !name || !uid) return [];
+  const controller = own(value, 'controller');
+  const blockOwnerDeletion = own(value, 'blockOwnerDeletion');
+  return [
+    {
+      apiVersion,
+      kind,
+      name,
+      uid,
+      ...(typeof controller === 'boolean' ? { controller } : {}),
+      ...(typeof blockOwnerDeletion === 'boolean' ? { blockOwnerDeletion } : {}),
+    },
+  ];
+}

@@ -1,0 +1,28 @@
+import type { KubeObject } from '../../api/object.ts';
+import type { Read } from '../../api/schema/read.ts';
+import type { Log } from '../../observe/log.ts';
+import { commonView } from './common-view.ts';
+import type { CommonView } from './views.ts';
+
+/** What a view is made of: the metadata, and the spec as its reader gives it. The status is read leniently by each view. */
+export type View<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
+
+/**
+ * A projection that leaves out, and logs, what has no readable spec. Status is not held against an object: it must not look deleted
+ * because some program wrote an odd condition into it.
+ */
+export const project =
+  <Spec, T extends CommonView>(read: (object: unknown) => Read<{ spec: Spec }>, view: View<Spec, T>, log: Log) =>
+  (object: KubeObject): T | undefined => {
+    const common = commonView(object);
+    if (!common) return undefined;
+    const { apiVersion, kind, spec } = object;
+    const result = read({ apiVersion, kind, spec, metadata: {} });
+    if (result.ok) return view(common, result.value.spec, object);
+    log.warn('an object cannot be read and counts as absent', {
+      kind,
+      object: common.key,
+      problems: result.errors.map(({ field, message }) => `${field} ${message}`),
+    });
+    return undefined;
+  };
