@@ -132,7 +132,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   #replaceAll(fresh: Map<string, T>): void {
     if (this.signal.aborted) return;
-    for (const [key, before] of [...this.#objects]) if (!fresh.has(key)) this.#set(key, before, undefined);
+    for (const [key, before] of [...this.#objects]) if (!fresh.has(key)) this.#set(key, before, undefined, true);
     for (const [key, now] of fresh) {
       const before = this.#objects.get(key);
       if (before?.resourceVersion !== now.resourceVersion || before.uid !== now.uid) this.#set(key, before, now);
@@ -161,7 +161,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     }
   }
 
-  #set(key: string, before: T | undefined, now: T | undefined): void {
+  #set(key: string, before: T | undefined, now: T | undefined, inferred = false): void {
     if (!before && !now) return;
     if (before && now && before.uid !== now.uid) {
       // Deleted and created again while nobody looked: two different objects that share a name.
@@ -172,7 +172,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     if (now) this.#objects.set(key, now);
     else this.#objects.delete(key);
     this.#indexes.replace(before, now);
-    const event = eventOf(key, before, now);
+    const event = eventOf(key, before, now, inferred);
     if (event) for (const listener of [...this.#listeners]) this.#tell(listener, event);
   }
 
@@ -202,8 +202,14 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   }
 }
 
-function eventOf<T>(key: string, before: T | undefined, now: T | undefined): StoreEvent<T> | undefined {
+function eventOf<T>(
+  key: string,
+  before: T | undefined,
+  now: T | undefined,
+  inferred: boolean,
+): StoreEvent<T> | undefined {
   if (before && now) return { type: 'updated', key, before, now };
   if (now) return { type: 'added', key, now };
-  return before ? { type: 'deleted', key, before } : undefined;
+  if (!before) return undefined;
+  return inferred ? { type: 'deleted', key, before, inferred } : { type: 'deleted', key, before };
 }

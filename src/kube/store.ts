@@ -10,7 +10,8 @@ export interface Projected {
 export type StoreEvent<T> =
   | { readonly type: 'added'; readonly key: string; readonly now: T }
   | { readonly type: 'updated'; readonly key: string; readonly before: T; readonly now: T }
-  | { readonly type: 'deleted'; readonly key: string; readonly before: T };
+  /** `inferred`: a list did not hold it any more, as after a reconnect; nobody was seen deleting it. */
+  | { readonly type: 'deleted'; readonly key: string; readonly before: T; readonly inferred?: true };
 
 export interface StoreSpec<T extends Projected> {
   readonly resource: Resource;

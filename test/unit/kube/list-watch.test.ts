@@ -200,7 +200,7 @@ describe('list-watch', () => {
       await store.whenSynced();
       await advanceIo(clock, 2_000);
       assert.deepEqual(told().slice(4), [
-        'deleted gone',
+        'deleted gone unseen',
         'updated changed 2>21',
         'deleted reborn',
         'added reborn 22',
@@ -227,7 +227,7 @@ describe('list-watch', () => {
       else answer.open();
     });
     await advanceIo(clock, 5_000);
-    assert.deepEqual(told(), ['added a 5', 'deleted a', 'added b 85']);
+    assert.deepEqual(told(), ['added a 5', 'deleted a unseen', 'added b 85']);
     assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '90');
   });
 
@@ -316,7 +316,7 @@ describe('list-watch', () => {
     await advanceIo(clock, 20_000);
     assert.deepEqual(told(), ['added a 90']);
     await advanceIo(clock, 25_000);
-    assert.deepEqual(told(), ['added a 90', 'deleted a', 'added revoked 40']);
+    assert.deepEqual(told(), ['added a 90', 'deleted a unseen', 'added revoked 40']);
   });
 
   it('goes on, without loss, when a listener throws', async () => {
@@ -450,7 +450,7 @@ describe('list-watch', () => {
     await until(() => server.watches.length === 1);
     server.answers.at(-1)?.end();
     await advanceIo(clock, 3_000);
-    assert.deepEqual(told(), ['added a 5', 'deleted a']);
+    assert.deepEqual(told(), ['added a 5', 'deleted a unseen']);
   });
 
   it('ends the watch when the last handle is released', async () => {
@@ -492,6 +492,6 @@ interface Watched {
 function tell(event: StoreEvent<PodView>): string {
   const name = event.key.replace('default/', '');
   if (event.type === 'added') return `added ${name} ${event.now.resourceVersion}`;
-  if (event.type === 'deleted') return `deleted ${name}`;
+  if (event.type === 'deleted') return `deleted ${name}${event.inferred ? ' unseen' : ''}`;
   return `updated ${name} ${event.before.resourceVersion}>${event.now.resourceVersion}`;
 }
