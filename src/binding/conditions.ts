@@ -26,7 +26,8 @@ export const unknown = (type: string, reason: string, message: string): BindFind
 
 /**
  * The conditions of an object with `findings` in them, in order: `Ready` first, the others by type. One that says what it said before
- * keeps its time, any other change stamps it. Conditions that no finding is about stay as they are.
+ * keeps its time, any other change stamps it. Of several findings about one type the last counts. Conditions that no finding is about
+ * stay as they are.
  */
 export function setConditions(
   before: readonly BindCondition[],
@@ -34,7 +35,8 @@ export function setConditions(
   nowMs: number,
 ): BindCondition[] {
   const byType = new Map(before.map((condition) => [condition.type, condition]));
-  for (const finding of findings) {
+  const lastOfType = new Map(findings.map((finding) => [finding.type, finding]));
+  for (const finding of lastOfType.values()) {
     const said = byType.get(finding.type);
     const now = { ...tidy(finding), lastTransitionTime: formatTime(nowMs) };
     if (!said || !sameBut(said, now)) byType.set(finding.type, now);

@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { readApiServiceBinding } from '../../../../src/api/binding/api-service-binding.ts';
+import { readApiServiceBindingBundle } from '../../../../src/api/binding/api-service-binding-bundle.ts';
+import { apiServiceExportKind, readApiServiceExport } from '../../../../src/api/binding/api-service-export.ts';
+import { readApiServiceExportRequest } from '../../../../src/api/binding/api-service-export-request.ts';
+import { readApiServiceNamespace } from '../../../../src/api/binding/api-service-namespace.ts';
+import { boundSchemaKind, readBoundSchema } from '../../../../src/api/binding/bound-schema.ts';
+import { clusterBindingKind, readClusterBinding } from '../../../../src/api/binding/cluster-binding.ts';
+import { boundSchemaName } from '../../../../src/api/binding/group-resource.ts';
+import { consumerKinds, providerKinds } from '../../../../src/api/binding/kinds.ts';
+import { readPermissionClaims } from '../../../../src/api/binding/permission-claim.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
+import type { Kind } from '../../../../src/api/schema/kind.ts';
+import { type Read, readBySchema } from '../../../../src/api/schema/read.ts';
+import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';
+import * as objects from '../../../support/bind-objects.ts';
+import { celRefusals } from '../../../support/cel-rules.ts';
+
+type Reader = (object: unknown) => Read<{ spec: unknown; status?: unknown }>;
+
+const kinds: readonly [string, Reader, (fields?: Readonly<Record<string, unknown>>) => KubeObject][] = [
+  ['APIServiceBinding', readApiServiceBinding, objects.bindingManifest],
+  ['APIServiceBindingBundle', readApiServiceBindingBundle, objects.bundleManifest],
+  ['APIServiceExport', readApiServiceExport, objects.exportManifest],
+  ['APIServiceExportRequest', readApiServiceExportRequest, objects.exportRequestManifest],
+  ['APIServiceNamespace', readApiServiceNamespace, objects.serviceNamespaceManifest],
+  ['BoundSchema', readBoundSchema, objects.boundSchemaManifest],
+  ['ClusterBinding', readClusterBinding, objects.clusterBindingManifest],
+];
+
+function specOf(result: Read<{ spec: unknown }>): unknown {
+  assert.ok(result.ok, JSON.stringify(result));
+  return result.value.spec;
+}
+
+describe('the readers of the kinds of kube-bind', () => {
+  for (const [kind, read, manifest] of kinds) {
+    describe(kind, () => {
+      it('reads what it writes', () => {
+        const { spec } = manifest();
+        const expected =
+          kind === 'APIServiceExportRequest' ? { ...(spec as object), schemaUpdatePolicy: 'Never' } : spec;
+        assert.deepEqual(specOf(read(manifest())), expected);
+      });
+
+      it('leaves out fields of a later release', () => {
+        const { spec } = manifest();
+        const later = manifest({ spec: { ...(spec as object), later: { a: [1] } }, status: { later: 1 }, later: true });
+        assert.deepEqual(specOf(read(later)), specOf(read(manifest())));
+      });
+
+      it('never throws, whatever stands where', () => {
+        const fields = Object.keys(manifest().spec as object);
+        fc.assert(
+          fc.property(fc.anything(), fc.constantFrom('', ...fields), (value, field) => {
+            read(value);
+            read(manifest({ spec: value }));
+            read(manifest({ status: value }));
+            read(manifest({ status: { conditions: value } }));
+            if (field !== '') read(manifest({ spec: { ...(manifest().spec as object), [field]: value } }));
+          }),
+          { seed: 3, numRuns: 200 },
+        );
+      });
+    });
+  }
+
+  it('read a missing group as the core group', () => {
+    const spec = { ...(objects.exportManifest().spec as object), resources: [{ resource: 'secrets' }] };
+    assert.deepEqual(
+      (specOf(readApiServiceExport(objects.exportManifest({ spec }))) as { resources: unknown }).resources,
+      [{ group: '', resource: 'secrets' }],
+    );
+  });
+
+  it('refuse an export in the form of v1alpha1', () => {
+    const spec = {
+      group: 'kitchen.example',
+      scope: 'Namespaced',
+      versions: [{ name: 'v1' }],
+      informerScope: 'Namespaced',
+    };
+    assert.ok(!readApiServiceExport(objects.exportManifest({ spec })).ok);
+  });
+
+  it('read a namespace without a spec, and no schema without one', () => {
+    const { spec: _, ...bare } = objects.serviceNamespaceManifest();
+    assert.deepEqual(specOf(readApiServiceNamespace(bare)), {});
+    assert.ok(!readBoundSchema({ ...objects.boundSchemaManifest(), spec: undefined }).ok);
+  });
+
+  it('leave out claims that cannot be read', () => {
+    const broken = { ...objects.secretsClaim, resource: 'Not A Resource' };
+    assert.deepEqual(readPermissionClaims([null, broken, objects.secretsClaim, {}]).length, 1);
+    assert.deepEqual(readPermissionClaims('x'), []);
+  });
+});
+
+describe('the name of a BoundSchema', () => {
+  it('is the resource and its group, core for the one without a name', () => {
+    assert.equal(boundSchemaName({ group: 'kitchen.example', resource: 'kettles' }), 'kettles.kitchen.example');
+    assert.equal(boundSchemaName({ group: '', resource: 'secrets' }), 'secrets.core');
+  });
+});
+
+interface Crd {
+  spec: {
+    names: { shortNames?: string[]; categories?: string[] };
+    scope: string;
+    conversion?: unknown;
+    versions: {
+      name: string;
+      served: boolean;
+      storage: boolean;
+      subresources: unknown;
+      schema: { openAPIV3Schema: StructuralSchema };
+      additionalPrinterColumns: { name: string }[];
+    }[];
+  };
+}
+
+const crdOf = (kind: Kind): Crd['spec'] => (customResourceDefinition(kind) as unknown as Crd).spec;
+
+describe('the CRDs of kube-bind', () => {
+  const all = [...consumerKinds, ...providerKinds];
+  const rows = all.map((kind) => {
+    const { names, scope, versions } = crdOf(kind);
+    const shown = versions.map(({ name, served, storage }) => `${name}${served ? '' : '-'}${storage ? '*' : ''}`);
+    return [kind.resource.kind, scope, names.shortNames?.join() ?? '', names.categories?.join(), shown.join()].join(
+      ' ',
+    );
+  });
+
+  it('have the scopes, short names, categories and versions that clients know', () => {
+    assert.deepEqual(rows, [
+      'APIServiceBinding Cluster sb kube-bindings v1alpha1,v1alpha2*',
+      'APIServiceBindingBundle Cluster sbb kube-bindings v1alpha2*',
+      'APIServiceExport Namespaced  kube-bindings v1alpha2*',
+      'APIServiceExportRequest Namespaced  kube-bindings v1alpha2*',
+      'APIServiceNamespace Namespaced  kube-bindings v1alpha2*',
+      'BoundSchema Namespaced bs kube-bindings v1alpha2*',
+      'ClusterBinding Namespaced  kube-bindings v1alpha2*',
+    ]);
+  });
+
+  it('have the columns that people know', () => {
+    const columns = all.map((kind) =>
+      crdOf(kind)
+        .versions[0]?.additionalPrinterColumns.map(({ name }) => name)
+        .join(', '),
+    );
+    assert.deepEqual(columns, [
+      'Provider, Resources, Ready, Message, Age',
+      'Provider, Resources, Ready, Message, Age',
+      'Established, Age',
+      'Ready, Age',
+      'Namespace, Age',
+      'Ready, Age',
+      'Konnector Version, Last Heartbeat, Ready, Age',
+    ]);
+  });
+
+  it('have a status in every version and convert nothing', () => {
+    for (const kind of all) {
+      const { versions, conversion } = crdOf(kind);
+      for (const { subresources } of versions) assert.deepEqual(subresources, { status: {} });
+      assert.deepEqual(conversion, versions.length > 1 ? { strategy: 'None' } : undefined);
+    }
+  });
+
+  for (const kind of all) {
+    for (const { name, schema } of crdOf(kind).versions) {
+      const title = `${kind.resource.kind} ${name}`;
+
+      it(`${title} explains every field`, () => {
+        assert.deepEqual(unexplained(schema.openAPIV3Schema), []);
+      });
+
+      it(`${title} has defaults that its own schema accepts`, () => {
+        for (const [path, field] of fieldsOf(schema.openAPIV3Schema, title)) {
+          if (field.default === undefined) continue;
+          const { default: value, ...withoutDefault } = field;
+          assert.ok(readBySchema(withoutDefault, value, path).ok, path);
+        }
+      });
+    }
+  }
+
+  it('keep what is served in v1alpha1 to what it had', () => {
+    const [old] = crdOf(consumerKinds[0] as Kind).versions;
+    const properties = old?.schema.openAPIV3Schema.properties;
+    assert.deepEqual(Object.keys(properties?.['status']?.properties ?? {}), ['providerPrettyName', 'conditions']);
+    const key = properties?.['spec']?.properties?.['kubeconfigSecretRef']?.properties?.['key'];
+    assert.deepEqual(key?.enum, ['kubeconfig']);
+  });
+});
+
+describe('the rules of the CRDs of kube-bind', () => {
+  const rules = (kind: Kind, value: unknown, old?: unknown): string[] => {
+    const root = crdOf(kind).versions.at(-1)?.schema.openAPIV3Schema ?? {};
+    return celRefusals(root, value, old);
+  };
+
+  for (const [title, kind, before, after] of [
+    [
+      'the Secret of a binding',
+      consumerKinds[0] as Kind,
+      objects.bindingManifest(),
+      objects.bindingManifest({ spec: { kubeconfigSecretRef: { ...objects.kubeconfigSecretRef, name: 'other' } } }),
+    ],
+    [
+      'the Secret of a bundle',
+      consumerKinds[1] as Kind,
+      objects.bundleManifest(),
+      objects.bundleManifest({ spec: { kubeconfigSecretRef: { ...objects.kubeconfigSecretRef, key: 'other' } } }),
+    ],
+    [
+      'the isolation of an export',
+      apiServiceExportKind,
+      objects.exportManifest(),
+      objects.exportManifest({ spec: { ...(objects.exportManifest().spec as object), isolation: 'None' } }),
+    ],
+  ] as const) {
+    it(`fix ${title}`, () => {
+      assert.deepEqual(rules(kind, before, before), []);
+      assert.equal(rules(kind, after, before).length, 1);
+    });
+  }
+
+  it('allow one ClusterBinding only', () => {
+    const other = { ...objects.clusterBindingManifest(), metadata: { name: 'other' } };
+    assert.deepEqual(rules(clusterBindingKind, objects.clusterBindingManifest()), []);
+    assert.deepEqual(rules(clusterBindingKind, other), ['the name must be cluster']);
+  });
+
+  it('want a webhook for conversion by webhook, and only then', () => {
+    const of = (conversion: object): KubeObject =>
+      objects.boundSchemaManifest({ spec: { ...(objects.boundSchemaManifest().spec as object), conversion } });
+    assert.deepEqual(rules(boundSchemaKind, of({ strategy: 'None' })), []);
+    assert.deepEqual(rules(boundSchemaKind, of({ strategy: 'Webhook', webhook: {} })), []);
+    assert.equal(rules(boundSchemaKind, of({ strategy: 'Webhook' })).length, 1);
+    assert.equal(rules(boundSchemaKind, of({ strategy: 'None', webhook: {} })).length, 1);
+  });
+});
+
+/** Every field below `schema` with its path; items and map values stand for themselves. */
+function* fieldsOf(schema: StructuralSchema, path: string): Generator<[string, StructuralSchema]> {
+  yield [path, schema];
+  for (const [name, property] of Object.entries(schema.properties ?? {})) yield* fieldsOf(property, `${path}.${name}`);
+  if (schema.items) yield* fieldsOf(schema.items, `${path}[]`);
+  if (schema.additionalProperties) yield* fieldsOf(schema.additionalProperties, `${path}.*`);
+}
+
+/** `kubectl explain` speaks of named fields only. */
+function unexplained(root: StructuralSchema): string[] {
+  return [...fieldsOf(root, '')]
+    .filter(([name, field]) => !/(\[\]|\.\*|\.metadata)$/.test(name) && !field.description)
+    .map(([name]) => name);
+}
