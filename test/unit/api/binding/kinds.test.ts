@@ -15,7 +15,7 @@ import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
 import type { Kind } from '../../../../src/api/schema/kind.ts';
 import { type Read, readBySchema } from '../../../../src/api/schema/read.ts';
 import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';
-import * as objects from '../../../support/bind-objects.ts';
+import * as objects from '../../../support/binding/objects.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';
 
 type Reader = (object: unknown) => Read<{ spec: unknown; status?: unknown }>;

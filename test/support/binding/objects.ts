@@ -8,8 +8,8 @@ import {
   bindVersion,
   boundSchemas,
   clusterBindings,
-} from '../../src/api/binding/names.ts';
-import type { KubeObject, Resource } from '../../src/api/object.ts';
+} from '../../../src/api/binding/names.ts';
+import type { KubeObject, Resource } from '../../../src/api/object.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,0 +1,299 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../src/api/object.ts';
+import { type Clock, formatTime } from '../../../src/kit/clock.ts';
+import { compileSelector } from '../../../src/kit/label-selector.ts';
+import type { Client, WriteOptions } from '../../../src/kube/client.ts';
+import type { Cluster } from '../../../src/kube/cluster.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { InformerStore } from '../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../src/kube/log.ts';
+import type { Projected, StoreHandle, StoreSpec } from '../../../src/kube/store.ts';
+
+export interface Call {
+  readonly verb: 'get' | 'list' | 'create' | 'patch' | 'replace' | 'delete';
+  readonly plural: string;
+  /** `namespace/name`, or the namespace of a list. */
+  readonly name: string;
+  readonly subresource?: string;
+  readonly body?: unknown;
+  readonly fieldManager?: string;
+}
+
+export type Stored = KubeObject & { metadata: { uid: string; resourceVersion: string; generation: number } };
+
+/**
+ * As much of an API server as the konnector meets, in memory: for faults at one certain call, which a real one does not produce on
+ * demand, and for counting writes. Status is a subresource of everything but what `withoutStatus` names; a write that changes nothing
+ * makes no event; uid and resourceVersion in a body are preconditions; what has finalizers goes when they do.
+ */
+export class MemoryCluster implements Cluster {
+  readonly calls: Call[] = [];
+  /** Told of each call before it is answered: throws the answer, or holds it back. */
+  fault: (call: Call) => void | Promise<void> = () => {};
+  /** Plurals of kinds whose status is a field like any other. */
+  readonly withoutStatus = new Set<string>();
+  readonly #clock: Clock;
+  readonly #objects = new Map<string, Map<string, Stored>>();
+  readonly #stores = new Map<InformerStore<Projected>, (object: KubeObject) => boolean>();
+  #version = 100;
+  #uid = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Writes so far, as `verb plural/subresource name`. */
+  get writes(): string[] {
+    return this.calls
+      .filter(({ verb }) => verb !== 'get' && verb !== 'list')
+      .map(({ verb, plural, subresource, name }) => `${verb} ${plural}${subresource ? `/${subresource}` : ''} ${name}`);
+  }
+
+  watch<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> {
+    const store = new InformerStore(spec, this.#clock, silentLog);
+    const selected = selects(spec);
+    const list = store.beginList();
+    list.add(this.#list(spec.resource).filter(selected));
+    list.commit();
+    const entry = store as unknown as InformerStore<Projected>;
+    this.#stores.set(entry, selected);
+    const release = (): void => {
+      this.#stores.delete(entry);
+      store.close();
+    };
+    return { store, release };
+  }
+
+  identity(): Promise<string> {
+    return Promise.resolve('memory');
+  }
+
+  close(): Promise<void> {
+    for (const store of this.#stores.keys()) store.close();
+    this.#stores.clear();
+    return Promise.resolve();
+  }
+
+  /** How many watches are open. */
+  get watches(): number {
+    return this.#stores.size;
+  }
+
+  list(resource: Resource): readonly Stored[] {
+    return this.#list(resource);
+  }
+
+  find(resource: Resource, name: ObjectName): Stored | undefined {
+    return this.#of(resource).get(keyOf(name));
+  }
+
+  /** Puts the object there as it is, status included, as if somebody else had. */
+  put(resource: Resource, object: KubeObject): Stored {
+    const before = this.find(resource, object.metadata);
+    const after = structuredClone(object);
+    return this.#store(resource, before, {
+      ...after,
+      metadata: {
+        creationTimestamp: before?.metadata.creationTimestamp ?? formatTime(this.#clock.now()),
+        ...after.metadata,
+        uid: after.metadata.uid ?? before?.metadata.uid ?? `uid-${++this.#uid}`,
+      },
+    });
+  }
+
+  /** Takes the object away for good, whatever finalizers it has. */
+  drop(resource: Resource, name: ObjectName): void {
+    const object = this.find(resource, name);
+    if (!object) return;
+    this.#of(resource).delete(keyOf(name));
+    this.#tell(resource, 'DELETED', {
+      ...object,
+      metadata: { ...object.metadata, resourceVersion: String(++this.#version) },
+    });
+  }
+
+  readonly client: Client = {
+    fenced: () => this.client,
+    get: async (resource, name) => {
+      await this.#note({ verb: 'get', plural: resource.plural, name: keyOf(name) });
+      return this.#present(resource, name);
+    },
+    list: async (resource, options = {}) => {
+      await this.#note({ verb: 'list', plural: resource.plural, name: options.namespace ?? '' });
+      const items = this.#list(resource).filter(selects(options));
+      return { items: structuredClone(items), resourceVersion: String(this.#version) };
+    },
+    create: async (resource, object, options) => {
+      await this.#note(callOf('create', resource, object.metadata, object, options));
+      if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
+      const { status, ...rest } = object;
+      const { uid: _, resourceVersion: __, ...metadata } = object.metadata;
+      return this.put(resource, {
+        ...(this.#hasStatus(resource) ? rest : { ...rest, status }),
+        metadata,
+      } as KubeObject);
+    },
+    mergePatch: async (resource, name, patch, options) => {
+      await this.#note(callOf('patch', resource, name, patch, options));
+      const before = this.#present(resource, name);
+      return this.#update(resource, before, merged(before, patch) as KubeObject, options);
+    },
+    replace: async (resource, object, options) => {
+      await this.#note(callOf('replace', resource, object.metadata, object, options));
+      const before = this.#present(resource, object.metadata);
+      const metadata = {
+        uid: before.metadata.uid,
+        resourceVersion: before.metadata.resourceVersion,
+        ...object.metadata,
+      };
+      return this.#update(resource, before, { ...object, metadata }, options);
+    },
+    delete: async (resource, name, { uid, resourceVersion } = {}) => {
+      await this.#note({ verb: 'delete', plural: resource.plural, name: keyOf(name) });
+      const object = this.find(resource, name);
+      if (!object) return false;
+      if (uid !== undefined && uid !== object.metadata.uid) throw conflict('the uid differs');
+      if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion)
+        throw conflict('the resourceVersion differs');
+      if (!object.metadata.finalizers?.length) this.drop(resource, name);
+      else {
+        const deletionTimestamp = object.metadata.deletionTimestamp ?? formatTime(this.#clock.now());
+        this.#store(resource, object, { ...object, metadata: { ...object.metadata, deletionTimestamp } });
+      }
+      return true;
+    },
+    isAllowed: () => Promise.resolve(true),
+    jsonPatch: unused,
+    apply: unused,
+    createToken: unused,
+    raw: unused,
+  };
+
+  #update(resource: Resource, before: Stored, wanted: KubeObject, options: WriteOptions = {}): Stored {
+    const { uid, resourceVersion } = wanted.metadata;
+    if (uid !== before.metadata.uid) throw conflict('the uid differs');
+    if (resourceVersion !== before.metadata.resourceVersion) throw conflict('the object has been modified');
+    if (options.subresource === 'status') {
+      if (!this.#hasStatus(resource)) throw new ApiError(404, 'NotFound', 'the server could not find the resource');
+      return this.#store(resource, before, { ...before, status: wanted.status });
+    }
+    const { deletionTimestamp } = before.metadata;
+    const metadata = { ...wanted.metadata, ...(deletionTimestamp && { deletionTimestamp }) };
+    const status = this.#hasStatus(resource) ? before.status : wanted.status;
+    return this.#store(resource, before, { ...wanted, metadata, status });
+  }
+
+  #store(resource: Resource, before: Stored | undefined, wanted: KubeObject): Stored {
+    const key = keyOf(wanted.metadata);
+    // As JSON has it: without undefined fields.
+    const plain = JSON.parse(JSON.stringify(wanted)) as Stored;
+    const generation = (before?.metadata.generation ?? 0) + (before && sameBeyond(before, plain) ? 0 : 1);
+    const after: Stored = {
+      ...plain,
+      metadata: { ...plain.metadata, generation, resourceVersion: before?.metadata.resourceVersion ?? '' },
+    };
+    if (before && isDeepStrictEqual(before, after)) return before;
+    after.metadata.resourceVersion = String(++this.#version);
+    this.#of(resource).set(key, after);
+    if (after.metadata.deletionTimestamp !== undefined && !after.metadata.finalizers?.length) {
+      this.drop(resource, after.metadata);
+      return after;
+    }
+    this.#tell(resource, before ? 'MODIFIED' : 'ADDED', after);
+    return after;
+  }
+
+  #present(resource: Resource, name: ObjectName): Stored {
+    const object = this.find(resource, name);
+    if (!object) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
+    return structuredClone(object);
+  }
+
+  async #note(call: Call): Promise<void> {
+    this.calls.push(call);
+    await this.fault(call);
+  }
+
+  #hasStatus({ plural }: Resource): boolean {
+    return !this.withoutStatus.has(plural);
+  }
+
+  #list(resource: Resource): Stored[] {
+    return [...this.#of(resource).values()];
+  }
+
+  #of({ group, plural }: Resource): Map<string, Stored> {
+    const name = `${plural}.${group}`;
+    const objects = this.#objects.get(name) ?? new Map<string, Stored>();
+    this.#objects.set(name, objects);
+    return objects;
+  }
+
+  #tell(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
+    for (const [store, selected] of [...this.#stores]) {
+      if (store.resource.plural !== resource.plural || store.resource.group !== resource.group) continue;
+      const seen = selected(object) ? type : 'DELETED';
+      if (seen !== 'DELETED' || store.get(keyOf(object.metadata)))
+        store.apply(seen, structuredClone(object), object.metadata.resourceVersion);
+    }
+  }
+}
+
+const unused = (): Promise<never> => Promise.reject(new Error('the konnector makes no such call'));
+
+const conflict = (message: string): ApiError => new ApiError(409, 'Conflict', message);
+
+function callOf(
+  verb: Call['verb'],
+  { plural }: Resource,
+  name: ObjectName,
+  body: unknown,
+  { subresource, fieldManager }: WriteOptions = {},
+): Call {
+  return {
+    verb,
+    plural,
+    name: keyOf(name),
+    body: structuredClone(body),
+    ...(subresource ? { subresource } : {}),
+    ...(fieldManager ? { fieldManager } : {}),
+  };
+}
+
+/** Whether everything but metadata and status is the same. */
+function sameBeyond(a: KubeObject, b: KubeObject): boolean {
+  const { metadata: _, status: __, ...before } = a;
+  const { metadata: ___, status: ____, ...after } = b;
+  return isDeepStrictEqual(before, after);
+}
+
+/** Knows `key`, `key=value` in label selectors and `metadata.name=` in field selectors. */
+function selects(options: {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}): (object: KubeObject) => boolean {
+  const { namespace, labelSelector, fieldSelector } = options;
+  const matchExpressions = (labelSelector ? labelSelector.split(',') : []).map((part) => {
+    const [key = '', value] = part.split('=');
+    return value === undefined ? { key, operator: 'Exists' } : { key, operator: 'In', values: [value] };
+  });
+  const compiled = compileSelector({ matchExpressions });
+  if ('error' in compiled) throw new Error(compiled.error);
+  return ({ metadata }) =>
+    (namespace === undefined || metadata.namespace === namespace) &&
+    compiled.matches(metadata.labels) &&
+    (fieldSelector === undefined || fieldSelector === `metadata.name=${metadata.name}`);
+}
+
+/** RFC 7386. */
+function merged(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const plain = typeof target === 'object' && target !== null && !Array.isArray(target) ? target : {};
+  const result: Record<string, unknown> = { ...plain };
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) delete result[field];
+    else result[field] = merged(result[field], value);
+  }
+  return result;
+}

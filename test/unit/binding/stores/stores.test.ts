@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import {
+  apiServiceBindingBundles,
+  apiServiceBindings,
+  apiServiceExportRequests,
+  apiServiceExports,
+  apiServiceNamespaces,
+  boundSchemas,
+  clusterBindings,
+  crdSpecHashAnnotation,
+  ownerLabel,
+} from '../../../../src/api/binding/names.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { customResourceDefinitions, namespaces } from '../../../../src/api/resources.ts';
+import { bySecret, openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
+import { bySchema, byServiceNamespace, openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
+import { type Log, noLog } from '../../../../src/observe/log.ts';
+import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
+import * as objects from '../../../support/binding/objects.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const now = '2026-11-21T09:30:00Z';
+const ready = { type: 'Ready', status: 'True', lastTransitionTime: now } as const;
+
+interface Logged {
+  readonly message: string;
+  readonly fields: unknown;
+}
+
+function collecting(): { readonly log: Log; readonly lines: Logged[] } {
+  const lines: Logged[] = [];
+  return { log: { ...noLog, warn: (message, fields) => void lines.push({ message, fields }) }, lines };
+}
+
+const withMetadata = (object: KubeObject, metadata: object): KubeObject => ({
+  ...object,
+  metadata: { ...object.metadata, ...metadata },
+});
+
+describe('the stores of the consumer', () => {
+  const open = (log: Log = noLog) => {
+    const cluster = new MemoryCluster(new SimulatedClock());
+    return { cluster, opened: openConsumerStores(cluster, log) };
+  };
+
+  it('show a binding with all that decisions are made from', () => {
+    const { cluster, opened } = open();
+    const metadata = {
+      labels: { a: 'b' },
+      annotations: { c: 'd', 'kubectl.kubernetes.io/last-applied-configuration': '{}' },
+      finalizers: ['f'],
+      deletionTimestamp: now,
+    };
+    const status = {
+      providerPrettyName: 'Acme',
+      conditions: [ready],
+      boundSchemas: [{ group: 'kitchen.example', resource: 'kettles' }, { resource: 'secrets' }],
+      permissionClaims: [objects.secretsClaim],
+    };
+    cluster.put(apiServiceBindings, withMetadata(objects.bindingManifest({ status }), metadata));
+    const view = opened.stores.bindings.get('kettles');
+    assert.deepEqual(view, {
+      key: 'kettles',
+      uid: 'uid-of-kettles',
+      resourceVersion: view?.resourceVersion,
+      name: 'kettles',
+      generation: 1,
+      deleting: true,
+      finalizers: ['f'],
+      labels: { a: 'b' },
+      annotations: { c: 'd' },
+      ownerReferences: [],
+      secretRef: objects.kubeconfigSecretRef,
+      conditions: [ready],
+      providerPrettyName: 'Acme',
+      boundSchemas: [
+        { group: 'kitchen.example', resource: 'kettles' },
+        { group: '', resource: 'secrets' },
+      ],
+      permissionClaims: [objects.secretsClaim],
+    });
+  });
+
+  it('find bindings and bundles by their Secret', () => {
+    const { cluster, opened } = open();
+    cluster.put(apiServiceBindings, objects.bindingManifest());
+    cluster.put(apiServiceBindingBundles, objects.bundleManifest());
+    const names = [opened.stores.bindings, opened.stores.bundles].flatMap((store) =>
+      store.byIndex(bySecret, 'kube-bind/kubeconfig-acme').map(({ name }) => name),
+    );
+    assert.deepEqual(names, ['kettles', 'acme']);
+  });
+
+  it('keep an object whose status is odd', () => {
+    const { cluster, opened } = open();
+    const status = { conditions: 'none', boundSchemas: [null, 7, {}], permissionClaims: {}, providerPrettyName: 3 };
+    cluster.put(apiServiceBindings, objects.bindingManifest({ status }));
+    const {
+      conditions,
+      boundSchemas: bound,
+      permissionClaims,
+      providerPrettyName,
+    } = opened.stores.bindings.get('kettles') ?? {};
+    assert.deepEqual([conditions, bound, permissionClaims, providerPrettyName], [[], [], [], undefined]);
+  });
+
+  it('leave out, and tell of, an object whose spec cannot be read', () => {
+    const { log, lines } = collecting();
+    const { cluster, opened } = open(log);
+    cluster.put(apiServiceBindings, objects.bindingManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
+    assert.equal(opened.stores.bindings.get('kettles'), undefined);
+    assert.deepEqual(lines, [
+      {
+        message: 'an object cannot be read and counts as absent',
+        fields: {
+          kind: 'APIServiceBinding',
+          object: 'kettles',
+          problems: [
+            'spec.kubeconfigSecretRef.name may not be empty',
+            'spec.kubeconfigSecretRef.key is required',
+            'spec.kubeconfigSecretRef.namespace is required',
+          ],
+        },
+      },
+    ]);
+  });
+
+  it('show namespaces, and CRDs without their schemas', () => {
+    const { cluster, opened } = open();
+    const annotations = { [crdSpecHashAnnotation]: 'abc' };
+    cluster.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } });
+    cluster.put(customResourceDefinitions, {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'kettles.kitchen.example', annotations },
+      spec: { scope: 'Cluster', versions: [{ name: 'v1', schema: {} }] },
+      status: {
+        acceptedNames: { plural: 'kettles', kind: 'Kettle' },
+        storedVersions: ['v1'],
+        conditions: [{ ...ready, type: 'Established', reason: 'InitialNamesAccepted', message: 'ok' }, { type: 'x' }],
+      },
+    });
+    assert.equal(opened.stores.namespaces.get('team-a')?.deleting, false);
+    const { established, scope, conditions, acceptedNames, storedVersions, specHash } =
+      opened.stores.crds.get('kettles.kitchen.example') ?? {};
+    assert.deepEqual([established, scope, storedVersions, specHash], [true, 'Cluster', ['v1'], 'abc']);
+    assert.deepEqual(acceptedNames, { plural: 'kettles', kind: 'Kettle' });
+    assert.deepEqual(conditions, [{ ...ready, type: 'Established', reason: 'InitialNamesAccepted', message: 'ok' }]);
+  });
+
+  it('end all of their watches together', () => {
+    const { cluster, opened } = open();
+    assert.equal(cluster.watches, opened.all.length);
+    opened.release();
+    assert.equal(cluster.watches, 0);
+  });
+});
+
+describe('the stores of a provider', () => {
+  const open = () => {
+    const cluster = new MemoryCluster(new SimulatedClock());
+    return { cluster, stores: openProviderStores(cluster, 'kb-acme').stores };
+  };
+
+  it('show an export, found by its schemas', () => {
+    const { cluster, stores } = open();
+    const spec = {
+      ...(objects.exportManifest().spec as object),
+      resources: [
+        { group: 'kitchen.example', resource: 'kettles' },
+        { resource: 'secrets', versions: ['v1'] },
+      ],
+    };
+    cluster.put(apiServiceExports, objects.exportManifest({ spec, status: { conditions: [ready] } }));
+    const view = stores.exports.byIndex(bySchema, 'kettles.kitchen.example')[0];
+    assert.equal(stores.exports.byIndex(bySchema, 'secrets.core')[0], view);
+    assert.deepEqual(view?.resources, [
+      { group: 'kitchen.example', resource: 'kettles', versions: [] },
+      { group: '', resource: 'secrets', versions: ['v1'] },
+    ]);
+    assert.deepEqual(
+      [view?.key, view?.namespace, view?.isolation, view?.informerScope, view?.conditions, view?.permissionClaims],
+      ['kb-acme/kettles', 'kb-acme', 'Prefixed', 'Namespaced', [ready], [objects.secretsClaim]],
+    );
+  });
+
+  it('show an APIServiceNamespace, found by what stands for it', () => {
+    const { cluster, stores } = open();
+    const labelled = withMetadata(objects.serviceNamespaceManifest(), { labels: { [ownerLabel]: 'provider' } });
+    cluster.put(apiServiceNamespaces, labelled);
+    assert.equal(stores.serviceNamespaces.get('kb-acme/team-a')?.serviceNamespace, undefined);
+    cluster.put(apiServiceNamespaces, { ...labelled, status: { namespace: 'kb-acme-team-a' } });
+    const [view] = stores.serviceNamespaces.byIndex(byServiceNamespace, 'kb-acme-team-a');
+    assert.deepEqual([view?.name, view?.owner], ['team-a', 'provider']);
+  });
+
+  for (const [title, schema] of [
+    ['bare', { type: 'object' }],
+    ['in its wrapper', { openAPIV3Schema: { type: 'object' } }],
+  ] as const) {
+    it(`show a BoundSchema whose schema comes ${title}`, () => {
+      const { cluster, stores } = open();
+      const version = { name: 'v1', served: true, storage: true, schema };
+      const spec = { ...(objects.boundSchemaManifest().spec as object), versions: [version] };
+      cluster.put(boundSchemas, objects.boundSchemaManifest({ spec }));
+      assert.deepEqual(stores.schemas.get('kb-acme/kettles.kitchen.example')?.versions, [
+        { ...version, schema: { type: 'object' }, subresources: {}, additionalPrinterColumns: [] },
+      ]);
+    });
+  }
+
+  it('show the ClusterBinding and what a konnector has said there', () => {
+    const { cluster, stores } = open();
+    const status = {
+      lastHeartbeatTime: now,
+      heartbeatInterval: '5m0s',
+      konnectorVersion: 'v0.8.1',
+      consumerSecretRef: { namespace: 'kube-bind', name: 'kubeconfig-acme' },
+      conditions: [ready],
+    };
+    cluster.put(clusterBindings, objects.clusterBindingManifest({ status }));
+    const view = stores.clusterBindings.get('kb-acme/cluster');
+    assert.deepEqual({ ...view, ...status }, view);
+    assert.deepEqual([view?.secretRef, view?.providerPrettyName], [{ name: 'kubeconfig', key: 'kubeconfig' }, 'Acme']);
+  });
+
+  it('show how far a request has come', () => {
+    const { cluster, stores } = open();
+    const status = { phase: 'Failed', terminalMessage: '100 % wrong' };
+    cluster.put(apiServiceExportRequests, objects.exportRequestManifest());
+    assert.equal(stores.exportRequests.get('kb-acme/kettles')?.phase, 'Pending');
+    cluster.put(apiServiceExportRequests, objects.exportRequestManifest({ status }));
+    const view = stores.exportRequests.get('kb-acme/kettles');
+    assert.deepEqual([view?.phase, view?.terminalMessage], ['Failed', '100 % wrong']);
+  });
+
+  it('see nothing of other cluster namespaces', () => {
+    const { cluster, stores } = open();
+    cluster.put(apiServiceExports, withMetadata(objects.exportManifest(), { namespace: 'kb-other' }));
+    assert.deepEqual([...stores.exports.list()], []);
+  });
+
+  it('take whatever a provider sends', () => {
+    const cluster = new MemoryCluster(new SimulatedClock());
+    const projections: ((object: KubeObject) => unknown)[] = [];
+    const watch: typeof cluster.watch = (spec) => {
+      projections.push(spec.project);
+      return cluster.watch(spec);
+    };
+    openProviderStores(Object.assign(Object.create(cluster), { watch }), 'kb-acme');
+    const manifests = [
+      objects.exportManifest,
+      objects.boundSchemaManifest,
+      objects.serviceNamespaceManifest,
+      objects.clusterBindingManifest,
+      objects.exportRequestManifest,
+    ];
+    const fields = ['labels', 'annotations', 'finalizers', 'ownerReferences', 'generation', 'deletionTimestamp'];
+    fc.assert(
+      fc.property(fc.nat(4), fc.constantFrom(...fields), fc.jsonValue(), (which, field, value) => {
+        const object = manifests[which]?.({ status: value });
+        assert.ok(object);
+        assert.ok(projections[which]?.(withMetadata(object, { [field]: value })), object.kind);
+      }),
+      { seed: 4, numRuns: 500 },
+    );
+  });
+});
