@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { consumerKinds } from '../../../src/api/binding/kinds.ts';
+import { crdRevisionAnnotation } from '../../../src/api/binding/names.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { customResourceDefinitions } from '../../../src/api/resources.ts';
+import type { Kind } from '../../../src/api/schema/kind.ts';
+import { consumerCrd, planConsumerCrd } from '../../../src/binding/consumer-crd-plan.ts';
+import { installConsumerCrds } from '../../../src/binding/consumer-crds.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const [bindings] = consumerKinds as readonly [Kind];
+const wanted = consumerCrd(bindings);
+
+interface Version {
+  readonly name: string;
+  readonly served?: boolean;
+  readonly storage?: boolean;
+  readonly subresources?: object;
+  readonly schema?: string;
+}
+
+const served = (name: string, fields: Partial<Version> = {}): Version => ({
+  name,
+  served: true,
+  storage: false,
+  subresources: { status: {} },
+  schema: `their ${name}`,
+  ...fields,
+});
+const stored = (name: string): Version => served(name, { storage: true });
+
+const crd = (
+  versions: readonly Version[],
+  fields: { readonly revision?: string; readonly going?: boolean } = {},
+): KubeObject => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: {
+    name: wanted.metadata.name,
+    uid: 'u',
+    resourceVersion: '7',
+    annotations: {
+      theirs: 'x',
+      ...(fields.revision === undefined ? {} : { [crdRevisionAnnotation]: fields.revision }),
+    },
+    ...(fields.going ? { deletionTimestamp: '2026-11-21T09:00:00Z' } : {}),
+  },
+  spec: { group: 'kube-bind.io', conversion: { strategy: 'None' }, versions },
+  status: { conditions: [{ type: 'Established', status: 'True' }] },
+});
+
+interface Patch {
+  readonly metadata: { readonly uid: string; readonly resourceVersion: string; readonly annotations: object };
+  readonly spec: { readonly names: object; readonly versions: (Omit<Version, 'schema'> & { schema: unknown })[] };
+}
+
+function patchOf(found: KubeObject): Patch {
+  const step = planConsumerCrd(found, wanted);
+  assert.equal(step.do, 'patch');
+  return (step as { patch: Patch }).patch;
+}
+
+describe('a CRD of kube-bind in the consumer', () => {
+  it('is created when it is not there, with our revision on it', () => {
+    assert.deepEqual(planConsumerCrd(undefined, wanted), { do: 'create', object: wanted });
+    assert.deepEqual(wanted.metadata.annotations, { [crdRevisionAnnotation]: '1' });
+  });
+
+  for (const [title, found] of [
+    ['of kube-bind', crd([served('v1alpha1'), stored('v1alpha2')])],
+    ['of somebody else without the old version', crd([stored('v1alpha2')])],
+    ['of a later release of kube-bind', crd([served('v1alpha2'), stored('v1beta1')])],
+    ['of ours', crd([stored('v1alpha2')], { revision: '1' })],
+    ['of a later release of ours', crd([stored('v1alpha2')], { revision: '12' })],
+    ['with a mark that is none', crd([stored('v1alpha2')], { revision: '-1' })],
+  ] as const) {
+    it(`is left alone when it serves what we need: one ${title}`, () => {
+      assert.deepEqual(planConsumerCrd(found, wanted), { do: 'wait', established: true });
+    });
+  }
+
+  it('is waited for while the API server has not looked at it', () => {
+    const found = { ...crd([stored('v1alpha2')]), status: { conditions: [{ type: 'Established', status: 'False' }] } };
+    assert.deepEqual(planConsumerCrd(found, wanted), { do: 'wait', established: false });
+  });
+
+  it('is waited for while it goes', () => {
+    assert.deepEqual(planConsumerCrd(crd([], { going: true }), wanted), { do: 'wait', established: false });
+  });
+
+  for (const [title, versions] of [
+    ['lacks our version', [stored('v1alpha1')]],
+    ['does not serve our version', [stored('v1alpha1'), served('v1alpha2', { served: false })]],
+    ['has no status in it', [served('v1alpha1'), { ...stored('v1alpha2'), subresources: {} }]],
+  ] as const) {
+    it(`gets our version and keeps the others when it ${title}`, () => {
+      const { metadata, spec } = patchOf(crd(versions));
+      assert.deepEqual(metadata, { uid: 'u', resourceVersion: '7', annotations: { [crdRevisionAnnotation]: '1' } });
+      assert.deepEqual(
+        spec.versions.map(({ name, served: isServed, storage }) => [name, isServed, storage]),
+        [
+          ['v1alpha1', true, false],
+          ['v1alpha2', true, true],
+        ],
+      );
+      assert.equal(spec.versions[0]?.schema, 'their v1alpha1');
+      assert.equal(typeof spec.versions[1]?.schema, 'object');
+    });
+  }
+
+  it('gets all of ours when it is an older one of ours, and keeps what we do not know', () => {
+    const found = crd([served('v1alpha1'), stored('v1alpha2'), served('v1beta1')], { revision: '0' });
+    const { spec } = patchOf(found);
+    assert.deepEqual(
+      spec.versions.map(({ name, storage, schema }) => [name, storage, typeof schema]),
+      [
+        ['v1alpha1', false, 'object'],
+        ['v1alpha2', true, 'object'],
+        ['v1beta1', false, 'string'],
+      ],
+    );
+  });
+
+  it('is planned for whatever is found', () => {
+    for (const spec of [undefined, null, 7, [], { versions: 'x' }, { versions: [null, 3, {}] }]) {
+      assert.equal(planConsumerCrd({ ...crd([]), spec }, wanted).do, 'patch');
+    }
+  });
+});
+
+describe('installing the CRDs of the consumer', () => {
+  const names = consumerKinds.map((kind) => consumerCrd(kind).metadata.name);
+
+  function stage() {
+    const clock = new SimulatedClock();
+    const cluster = new MemoryCluster(clock);
+    const stop = new AbortController();
+    const state = { settled: 'no' };
+    const done = installConsumerCrds({ cluster, client: cluster.client, clock, log: noLog }, stop.signal).then(
+      () => {
+        state.settled = 'installed';
+      },
+      () => {
+        state.settled = 'rejected';
+      },
+    );
+    const establish = (): void => {
+      for (const name of names) {
+        const found = cluster.find(customResourceDefinitions, { name });
+        assert.ok(found, name);
+        cluster.put(customResourceDefinitions, { ...found, status: crd([]).status });
+      }
+    };
+    return { clock, cluster, stop, state, done, establish };
+  }
+
+  it('creates both and resolves once both are established, leaving no watch open', async () => {
+    const { clock, cluster, state, done, establish } = stage();
+    await clock.advance(1000);
+    assert.deepEqual(
+      cluster.writes,
+      names.map((name) => `create customresourcedefinitions ${name}`),
+    );
+    assert.equal(state.settled, 'no');
+    establish();
+    await done;
+    assert.equal(state.settled, 'installed');
+    assert.equal(cluster.watches, 0);
+  });
+
+  it('writes nothing when both are there', async () => {
+    const { clock, cluster, state, establish, done } = stage();
+    await clock.advance(1000);
+    establish();
+    await done;
+    const before = cluster.writes.length;
+    const again = installConsumerCrds(
+      { cluster, client: cluster.client, clock, log: noLog },
+      new AbortController().signal,
+    );
+    await clock.advance(10);
+    await again;
+    assert.equal(cluster.writes.length, before);
+    assert.equal(state.settled, 'installed');
+  });
+
+  it('lets another replica be faster', async () => {
+    const { clock, cluster, state, establish, done } = stage();
+    cluster.fault = ({ verb, body }) => {
+      if (verb === 'create') cluster.put(customResourceDefinitions, body as KubeObject);
+    };
+    await clock.advance(60_000);
+    assert.equal(cluster.writes.length, names.length);
+    establish();
+    await done;
+    assert.equal(state.settled, 'installed');
+  });
+
+  it('tries again when it may not', async () => {
+    const { clock, cluster, state, establish, done } = stage();
+    let refusals = 3;
+    cluster.fault = ({ verb }) => {
+      if (verb === 'create' && refusals-- > 0) throw new ApiError(403, 'Forbidden', 'no');
+    };
+    await clock.advance(60_000);
+    assert.ok(cluster.writes.length >= 5, String(cluster.writes));
+    establish();
+    await done;
+    assert.equal(state.settled, 'installed');
+  });
+
+  it('rejects when it is told to end', async () => {
+    const { clock, stop, state, done } = stage();
+    await clock.advance(10);
+    stop.abort();
+    await done;
+    assert.equal(state.settled, 'rejected');
+  });
+});
