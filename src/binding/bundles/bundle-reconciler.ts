@@ -1,0 +1,172 @@
+import { apiServiceBindingBundles, apiServiceBindings, bindConditions } from '../../api/binding/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import { after, done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import type { Client } from '../../kube/client.ts';
+import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import { type BindFinding, fails, holds, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
+import type { ConsumerStores } from '../stores/consumer-stores.ts';
+import type { BindingView, BundleView } from '../stores/views.ts';
+import type { MissingExports } from './missing-exports.ts';
+import { type BundlePlan, planBundle } from './plan-bundle.ts';
+import { doubtAbout, isWatched, listedExports, watchedExports } from './provider-exports.ts';
+
+export interface BundleDeps {
+  readonly client: Client;
+  readonly stores: Pick<ConsumerStores, 'bindings' | 'bundles'>;
+  readonly sessions: Sessions;
+  readonly missing: MissingExports;
+  readonly clock: Clock;
+}
+
+/** What a pass came to: a condition, and why to come back. */
+interface Outcome {
+  readonly synced: BindFinding;
+  readonly result: Result;
+}
+
+/** Keeps one binding for each export of the provider, no more and no fewer. */
+export class BundleReconciler implements Reconciler {
+  readonly #deps: BundleDeps;
+
+  constructor(deps: BundleDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { stores, sessions } = this.#deps;
+    const bundle = stores.bundles.get(name);
+    if (!bundle || bundle.deleting) return done;
+    const found = sessions.lookup(bundle.secretRef);
+    if (found.kind === 'pending') return notReady(`the session of bundle ${name}`);
+    if (found.kind === 'invalid') {
+      // What an earlier kubeconfig says is not acted upon: somebody has just taken it away.
+      await this.#report(bundle, [fails(bindConditions.secretValid, 'Error', found.reason, found.message)], signal);
+      return done;
+    }
+    const valid = holds(bindConditions.secretValid);
+    const { session } = found;
+    if (session.state.kind === 'connecting') {
+      await this.#report(bundle, [valid], signal);
+      return notReady(`the exports of bundle ${name}`);
+    }
+    const { synced, result } = await this.#sync(bundle, session, signal);
+    await this.#report(bundle, [valid, synced], signal);
+    return result;
+  }
+
+  async #sync(bundle: BundleView, session: ProviderSession, signal: AbortSignal): Promise<Outcome> {
+    let exports: ReadonlySet<string>;
+    try {
+      exports = isWatched(session) ? watchedExports(session) : await listedExports(session, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      return failed(
+        'ListExportsFailed',
+        'Error',
+        `exports of the provider could not be listed: ${describe(error)}`,
+        done,
+      );
+    }
+    const { stores, missing } = this.#deps;
+    const plan = planBundle({
+      bundle,
+      exports,
+      bindings: stores.bindings.list(),
+      missing: (name) => missing.of(session, name),
+    });
+    const errors = await this.#create(bundle, plan.create, signal);
+    let held: BundlePlan['held'] = plan.held;
+    let why = 'the provider lists no export at all any more, and nobody was seen deleting them';
+    if (plan.delete.length > 0) {
+      try {
+        const [doubt, present] = await Promise.all([doubtAbout(session, signal), listedExports(session, signal)]);
+        if (doubt === undefined) errors.push(...(await this.#delete(plan.delete, present, signal)));
+        else [held, why] = [plan.delete, `the provider has deleted exports, but ${doubt}`];
+      } catch (error) {
+        signal.throwIfAborted();
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) {
+      const message = `Failed to sync some APIServiceBindings: ${errors.length} error(s): ${describe(errors[0])}`;
+      return failed('SyncErrors', 'Warning', message, retry(errors[0]));
+    }
+    if (held.length > 0) return failed('ExportsVanished', 'Warning', heldMessage(held, why), done);
+    const result = plan.againInMs === undefined ? done : after(plan.againInMs);
+    return { synced: holds(bindConditions.synced), result };
+  }
+
+  async #create(bundle: BundleView, names: readonly string[], signal: AbortSignal): Promise<unknown[]> {
+    const errors: unknown[] = [];
+    for (const name of names) {
+      try {
+        await this.#deps.client.create(apiServiceBindings, bindingFor(bundle, name), { signal });
+      } catch (error) {
+        signal.throwIfAborted();
+        // Somebody else's binding of that name is theirs.
+        if (!isAlreadyExists(error)) errors.push(error);
+      }
+    }
+    return errors;
+  }
+
+  async #delete(
+    bindings: readonly BindingView[],
+    present: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<unknown[]> {
+    const errors: unknown[] = [];
+    for (const { name, uid } of bindings) {
+      if (present.has(name)) continue;
+      try {
+        await this.#deps.client.delete(apiServiceBindings, { name }, { uid, signal });
+      } catch (error) {
+        signal.throwIfAborted();
+        errors.push(error);
+      }
+    }
+    return errors;
+  }
+
+  async #report(bundle: BundleView, findings: readonly BindFinding[], signal: AbortSignal): Promise<void> {
+    const { client, clock } = this.#deps;
+    const { name, uid, resourceVersion } = bundle;
+    const conditions = setConditionsAndReady(bundle.conditions, findings, clock.now());
+    if (sameConditions(conditions, bundle.conditions)) return;
+    const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
+    try {
+      await client.mergePatch(apiServiceBindingBundles, { name }, patch, { subresource: 'status', signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+function bindingFor({ name: owner, uid, secretRef }: BundleView, name: string) {
+  const { kind } = apiServiceBindingBundles;
+  return {
+    apiVersion: apiVersionOf(apiServiceBindings),
+    kind: apiServiceBindings.kind,
+    metadata: {
+      name,
+      ownerReferences: [
+        { apiVersion: apiVersionOf(apiServiceBindingBundles), kind, name: owner, uid, controller: true },
+      ],
+    },
+    spec: { kubeconfigSecretRef: { ...secretRef } },
+  };
+}
+
+function heldMessage(held: readonly BindingView[], why: string): string {
+  const names = held.map(({ name }) => name).sort();
+  const listed = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
+  return `no export is left for ${listed}. Nothing is deleted: ${why}. Delete the bindings if they are meant to go`;
+}
+
+const failed = (reason: string, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({
+  synced: fails(bindConditions.synced, severity, reason, message),
+  result,
+});

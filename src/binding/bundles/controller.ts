@@ -1,0 +1,58 @@
+import { Controller } from '../../engine/controller.ts';
+import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import { interval } from '../../engine/sources/interval.ts';
+import type { BindingDeps } from '../deps.ts';
+import { fromSessions } from '../sessions/from-sessions.ts';
+import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
+import { bySecret } from '../stores/consumer-stores.ts';
+import { BundleReconciler } from './bundle-reconciler.ts';
+import { MissingExports } from './missing-exports.ts';
+import { bundleOwners } from './plan-bundle.ts';
+
+export interface BundleControllerDeps extends BindingDeps {
+  readonly sessions: Sessions;
+  /** How often exports are listed while they cannot be watched, milliseconds. */
+  readonly pollingMs: number;
+}
+
+const name = 'apiservicebindingbundle';
+
+/** One binding for each export of the provider that a bundle names. */
+export function bundleController(deps: BundleControllerDeps): Controller {
+  const { stores, sessions, clock, log, metrics, pollingMs } = deps;
+  const { bundles, bindings } = stores;
+  const missing = new MissingExports(clock);
+  const ofSecret = (secret: string): string[] => bundles.byIndex(bySecret, secret).map((bundle) => bundle.key);
+  const ofSession = (session: ProviderSession): string[] => [...sessions.secretsOf(session)].flatMap(ofSecret);
+  return new Controller({
+    name,
+    sources: [
+      fromSubscription('bundle', bundles, (event) => [event.key]),
+      fromSubscription('binding', bindings, (event) =>
+        bundleOwners('now' in event ? event.now : event.before).map((owner) => owner.name),
+      ),
+      fromSubscription<string>(
+        'session',
+        { subscribe: (listener) => sessions.subscribe(listener), whenSynced: () => Promise.resolve() },
+        ofSecret,
+      ),
+      fromSessions(
+        'export',
+        sessions,
+        (session) => session.stores.exports,
+        (session, event) => {
+          missing.note(session, event);
+          return event.type === 'updated' ? [] : ofSession(session);
+        },
+      ),
+      // Asks the provider only while its watch is of no use.
+      interval({ name: 'poll', clock, everyMs: pollingMs, keys: () => [...bundles.list()].map(({ key }) => key) }),
+    ],
+    reconciler: new BundleReconciler({ ...deps, missing }),
+    clock,
+    log,
+    metrics: metrics.controller(name),
+    workers: 4,
+    backoff: { baseMs: 500, capMs: 30_000 },
+  });
+}

@@ -1,0 +1,149 @@
+import { clusterBindings } from '../../api/binding/names.ts';
+import { keyOf, nameOf } from '../../api/object.ts';
+import { secrets } from '../../api/resources.ts';
+import { after, type Reconciler, type Result, retry } from '../../engine/result.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import { isConflict, isNotFound } from '../../kube/errors.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { Store } from '../../kube/store.ts';
+import type { BindFinding } from '../conditions.ts';
+import type { OpenSession } from '../sessions/open-session.ts';
+import type { Heartbeat } from '../sessions/provider-session.ts';
+import { type SecretView, secretView } from '../sessions/secret-view.ts';
+import type { ClusterBindingView, SecretKeyRef } from '../stores/views.ts';
+import { beatMs, planStatus, type StatusPatch } from './plan-status.ts';
+import { RivalWatch } from './rival-watch.ts';
+import type { SecretSync } from './secret-sync.ts';
+
+export interface ClusterBindingDeps {
+  readonly session: OpenSession;
+  /** The provider's Secret that the ClusterBinding names; undefined while it is not watched. */
+  readonly providerSecret: (secret: string) => Store<SecretView> | undefined;
+  readonly sync: SecretSync;
+  /** The Secrets of the consumer that kubeconfigs of this place came from: of this session first, then of others for the same namespace. */
+  readonly refs: () => readonly SecretKeyRef[];
+  /** Whether this session is the only one of this process that reports to the ClusterBinding. */
+  readonly isAlone: () => boolean;
+  readonly beat: (heartbeat: Heartbeat) => void;
+  readonly events: EventRecorder;
+  /** Version of this program. */
+  readonly version: string;
+  readonly clock: Clock;
+}
+
+/**
+ * Copies the provider's kubeconfig and reports to the ClusterBinding. A step that fails does not keep the later ones from being done.
+ * A heartbeat counts as sent when a write succeeded, or when a fresh read shows that none is due.
+ */
+export class ClusterBindingReconciler implements Reconciler {
+  readonly #deps: ClusterBindingDeps;
+  readonly #rivals: RivalWatch;
+  /** When the provider last answered us, by the monotonic clock; undefined after a failure. */
+  #provedAtMs: number | undefined;
+
+  constructor(deps: ClusterBindingDeps) {
+    this.#deps = deps;
+    this.#rivals = new RivalWatch(deps.clock);
+  }
+
+  async reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const { session, clock } = this.#deps;
+    const view = session.stores.clusterBindings.get(key);
+    if (!view) return this.#failed(`ClusterBinding ${key} is not there; the provider's backend makes it`, undefined);
+    const synced = await this.#syncSecret(view, signal);
+    signal.throwIfAborted();
+    const plan = planStatus({
+      view,
+      secrets: this.#secretNames(),
+      secretValid: synced.finding,
+      version: this.#deps.version,
+      rival: this.#rival(view),
+      nowMs: clock.now(),
+    });
+    try {
+      if (plan.status) await this.#write(view, plan.status, signal);
+      else if (this.#proofIsOld()) await session.client.get(clusterBindings, nameOf(key), { signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      // Somebody wrote in between; the store will know in a moment.
+      if (isConflict(error)) return retry(error);
+      return this.#failed(`${session.server}: ${describe(error)}`, error);
+    }
+    if (plan.status || this.#proofIsOld()) this.#provedAtMs = clock.monotonic();
+    this.#deps.beat({ ok: true });
+    return synced.error === undefined ? after(Math.max(1000, plan.dueInMs)) : retry(synced.error);
+  }
+
+  async #syncSecret(
+    view: ClusterBindingView,
+    signal: AbortSignal,
+  ): Promise<{ readonly finding?: BindFinding; readonly error?: unknown }> {
+    const { namespace } = view;
+    const { name, key } = view.secretRef;
+    const secret = keyOf({ namespace, name });
+    try {
+      const provider = await this.#providerSecret(secret, signal);
+      return { finding: await this.#deps.sync.run(provider, secret, key, signal) };
+    } catch (error) {
+      return { error };
+    }
+  }
+
+  /** Its watch need not have synced, or may not be allowed: a read tells why. */
+  async #providerSecret(secret: string, signal: AbortSignal): Promise<SecretView | undefined> {
+    const store = this.#deps.providerSecret(secret);
+    if (store?.synced) return store.get(secret);
+    try {
+      return secretView(await this.#deps.session.client.get(secrets, nameOf(secret), { signal }));
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #write(
+    { key, uid, resourceVersion }: ClusterBindingView,
+    status: StatusPatch,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (status.lastHeartbeatTime !== undefined) this.#rivals.sending(status.lastHeartbeatTime);
+    const patch = { metadata: { uid, resourceVersion }, status };
+    await this.#deps.session.client.mergePatch(clusterBindings, nameOf(key), patch, { subresource: 'status', signal });
+  }
+
+  #failed(message: string, error: unknown): Result {
+    this.#provedAtMs = undefined;
+    this.#deps.beat({ ok: false, message });
+    // What is not there comes back with an event.
+    return error === undefined ? after(beatMs) : retry(error);
+  }
+
+  #proofIsOld(): boolean {
+    return this.#provedAtMs === undefined || this.#deps.clock.monotonic() - this.#provedAtMs >= beatMs;
+  }
+
+  #secretNames(): { namespace: string; name: string }[] {
+    const names = new Map(
+      this.#deps.refs().map(({ namespace, name }) => [keyOf({ namespace, name }), { namespace, name }]),
+    );
+    return [...names.values()];
+  }
+
+  #rival(view: ClusterBindingView): string | undefined {
+    if (!this.#deps.isAlone()) this.#rivals.reset();
+    const rival = this.#rivals.look(view);
+    const [ref] = this.#deps.refs();
+    if (rival !== undefined && ref) {
+      const { namespace, name } = ref;
+      this.#deps.events.record({
+        regarding: { apiVersion: 'v1', kind: 'Secret', namespace, name },
+        type: 'Warning',
+        reason: 'AnotherKonnector',
+        action: 'Heartbeat',
+        note: rival,
+      });
+    }
+    return rival;
+  }
+}

@@ -1,0 +1,82 @@
+import { clusterBindingName } from '../../api/binding/names.ts';
+import { keyOf } from '../../api/object.ts';
+import { Controller } from '../../engine/controller.ts';
+import type { Source } from '../../engine/source.ts';
+import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import { interval } from '../../engine/sources/interval.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Credentials } from '../../kube/credentials.ts';
+import type { BindingDeps } from '../deps.ts';
+import type { OpenSession } from '../sessions/open-session.ts';
+import type { SecretWatches } from '../sessions/secret-watches.ts';
+import type { SessionRegistry } from '../sessions/session-registry.ts';
+import { ClusterBindingReconciler } from './cluster-binding-reconciler.ts';
+import { beatMs } from './plan-status.ts';
+import { ProviderSecretWatch } from './provider-secret-watch.ts';
+import { SecretSync } from './secret-sync.ts';
+
+export interface ClusterBindingControllerDeps extends BindingDeps {
+  readonly registry: SessionRegistry;
+  readonly watches: SecretWatches;
+  readonly connect: (credentials: Credentials) => Cluster;
+  readonly version: string;
+}
+
+const name = 'clusterbinding';
+
+/** Keeps the ClusterBinding of one session alive, and the consumer's kubeconfig equal to the provider's. */
+export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {
+  const { registry, watches, clock, log, metrics } = deps;
+  const key = keyOf({ namespace: session.clusterNamespace, name: clusterBindingName });
+  const provider = new ProviderSecretWatch(session, key);
+  // Of all sessions that report to the same ClusterBinding: an old and a new kubeconfig may serve side by side.
+  const beside = (): OpenSession[] =>
+    [...registry.list()].filter((other) => other !== session && isSamePlace(other, session));
+  const reconciler = new ClusterBindingReconciler({
+    ...deps,
+    session,
+    providerSecret: (secret) => provider.store(secret),
+    sync: new SecretSync({
+      ...deps,
+      session,
+      refs: () => registry.refsOf(session),
+      look: (secret) => watches.look(secret),
+    }),
+    refs: () => [session, ...beside()].flatMap((one) => registry.refsOf(one).sort(byKey)),
+    isAlone: () => beside().length === 0,
+    beat: (heartbeat) => registry.beat(session, heartbeat),
+  });
+  return new Controller({
+    name: `${name}/${session.id}`,
+    sources: [
+      fromSubscription('clusterbinding', session.stores.clusterBindings, (event) => (event.key === key ? [key] : [])),
+      fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
+      provider,
+      consumerSecrets(session, registry, key),
+      // Also where there is no ClusterBinding that could tell of itself.
+      interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
+    ],
+    reconciler,
+    clock,
+    log,
+    metrics: metrics.controller(name),
+    workers: 1,
+    // A provider that is back is noticed this soon.
+    backoff: { baseMs: 500, capMs: 5000 },
+  });
+}
+
+function consumerSecrets(session: OpenSession, registry: SessionRegistry, key: string): Source {
+  return fromSubscription<string>(
+    'secret',
+    { subscribe: (listener) => registry.subscribe(listener), whenSynced: () => Promise.resolve() },
+    (secret) => (registry.secretsOf(session).has(secret) ? [key] : []),
+  );
+}
+
+const isSamePlace = (a: OpenSession, b: OpenSession): boolean =>
+  a.clusterNamespace === b.clusterNamespace &&
+  (a.server === b.server || (a.clusterNamespaceUid !== undefined && a.clusterNamespaceUid === b.clusterNamespaceUid));
+
+const byKey = (a: { namespace: string; name: string }, b: { namespace: string; name: string }): number =>
+  keyOf(a) < keyOf(b) ? -1 : 1;

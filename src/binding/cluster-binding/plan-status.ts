@@ -1,0 +1,93 @@
+import type { BindCondition } from '../../api/binding/condition.ts';
+import { bindConditions } from '../../api/binding/names.ts';
+import { formatTime, parseTime } from '../../kit/clock.ts';
+import { quote } from '../../kit/errors.ts';
+import { type BindFinding, fails, holds, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import type { ClusterBindingView } from '../stores/views.ts';
+import { konnectorVersion } from './konnector-version.ts';
+
+/** What the provider is promised, as Go writes it. */
+const heartbeatInterval = '5m0s';
+/** A heartbeat is written when the last one is so old, milliseconds. */
+export const beatMs = 150_000;
+
+/** Ours, on ClusterBindings: there while another konnector writes to the same one. */
+export const soleKonnector = 'SoleKonnector';
+
+interface SecretName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface StatusInput {
+  readonly view: ClusterBindingView;
+  /** The Secrets that a kubeconfig of this very place came from; the first is the one to name. */
+  readonly secrets: readonly SecretName[];
+  /** What came of copying the provider's Secret; undefined when that is not known this time. */
+  readonly secretValid: BindFinding | undefined;
+  /** Version of this program. */
+  readonly version: string;
+  /** Says who else writes to this ClusterBinding; undefined when nobody was noticed. */
+  readonly rival: string | undefined;
+  readonly nowMs: number;
+}
+
+export interface StatusPlan {
+  /** The fields of status that have to change; absent when none has. */
+  readonly status?: StatusPatch;
+  /** Until the next heartbeat is due, milliseconds. */
+  readonly dueInMs: number;
+}
+
+export interface StatusPatch {
+  lastHeartbeatTime?: string;
+  heartbeatInterval?: string;
+  konnectorVersion?: string;
+  consumerSecretRef?: SecretName;
+  conditions?: BindCondition[];
+}
+
+/**
+ * What a ClusterBinding should say of this konnector. Only a heartbeat takes over one that names somebody else's Secret: two konnectors
+ * that share one then write in turns of minutes instead of answering each other at once.
+ */
+export function planStatus(input: StatusInput): StatusPlan {
+  const { view, secrets, nowMs } = input;
+  const dueInMs = untilBeat(view.lastHeartbeatTime, nowMs);
+  const recorded = view.consumerSecretRef;
+  const ours = recorded === undefined || secrets.some((secret) => sameSecret(secret, recorded));
+  if (!ours && dueInMs > 0) return { dueInMs };
+
+  const status: StatusPatch = {};
+  const [consumerSecretRef] = secrets;
+  const version = konnectorVersion(input.version) ?? 'unknown';
+  const conditions = conditionsOf(input);
+  if (consumerSecretRef && (!ours || !recorded)) status.consumerSecretRef = consumerSecretRef;
+  if (view.heartbeatInterval !== heartbeatInterval) status.heartbeatInterval = heartbeatInterval;
+  if (dueInMs <= 0) status.lastHeartbeatTime = formatTime(nowMs);
+  if (view.konnectorVersion !== version) status.konnectorVersion = version;
+  if (!sameConditions(conditions, view.conditions)) status.conditions = conditions;
+  if (Object.keys(status).length === 0) return { dueInMs };
+  return { status, dueInMs: dueInMs > 0 ? dueInMs : beatMs };
+}
+
+function conditionsOf({ view, secretValid, version, rival, nowMs }: StatusInput): BindCondition[] {
+  const findings: BindFinding[] = [
+    ...(secretValid ? [secretValid] : []),
+    konnectorVersion(version) === undefined
+      ? fails(bindConditions.validVersion, 'Warning', 'ParseError', `${quote(version)} is not a version`)
+      : holds(bindConditions.validVersion),
+    ...(rival === undefined ? [] : [fails(soleKonnector, 'Warning', 'AnotherKonnector', rival)]),
+  ];
+  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || rival !== undefined);
+  return setConditionsAndReady(kept, findings, nowMs);
+}
+
+/** A time in the future says nothing, unless the clocks merely differ a little. */
+function untilBeat(last: string | undefined, nowMs: number): number {
+  const lastMs = last === undefined ? undefined : parseTime(last);
+  if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
+  return Math.max(0, lastMs + beatMs - nowMs);
+}
+
+const sameSecret = (a: SecretName, b: SecretName): boolean => a.namespace === b.namespace && a.name === b.name;

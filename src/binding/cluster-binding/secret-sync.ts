@@ -1,0 +1,123 @@
+import { bindConditions, keepKubeconfigAnnotation } from '../../api/binding/names.ts';
+import { keyOf } from '../../api/object.ts';
+import { secrets } from '../../api/resources.ts';
+import { quote } from '../../kit/errors.ts';
+import type { Client } from '../../kube/client.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Credentials } from '../../kube/credentials.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import { type BindFinding, fails, holds } from '../conditions.ts';
+import { type Kubeconfig, kubeconfigFrom } from '../sessions/kubeconfig.ts';
+import type { OpenSession } from '../sessions/open-session.ts';
+import { refusalOf } from '../sessions/prove.ts';
+import { dataOf, type SecretView, textOf } from '../sessions/secret-view.ts';
+import type { SecretKeyRef } from '../stores/views.ts';
+
+export interface SecretSyncDeps {
+  readonly session: OpenSession;
+  /** The consumer's Secrets that the session serves. */
+  readonly refs: () => readonly SecretKeyRef[];
+  readonly look: (secret: string) => SecretView | undefined | 'pending';
+  /** Of the consumer. */
+  readonly client: Client;
+  readonly connect: (credentials: Credentials) => Cluster;
+  readonly events: EventRecorder;
+}
+
+/** Brings the kubeconfig that the provider keeps for this consumer into the consumer's Secrets, never the other way. */
+export class SecretSync {
+  readonly #deps: SecretSyncDeps;
+
+  constructor(deps: SecretSyncDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * What `SecretValid` comes to. `provider` is the Secret that the ClusterBinding names and `key` the key in it. Nothing but the
+   * referenced key of a consumer Secret is written, and only what would work in place of what is there now. Rejects when a write fails.
+   */
+  async run(provider: SecretView | undefined, name: string, key: string, signal: AbortSignal): Promise<BindFinding> {
+    if (!provider)
+      return notFound(`secret ${name} not found; the provider keeps the kubeconfig of this consumer there`);
+    const text = textOf(provider, key);
+    if (text === undefined) return invalid(`secret ${name} has no key ${quote(key)}`);
+    const stale = this.#deps.refs().filter((ref) => this.#isStale(ref, text));
+    if (stale.length > 0) {
+      const problem = await this.#problemOf(text, `secret ${name}`, signal);
+      if (problem !== undefined) return invalid(problem);
+      for (const ref of stale) await this.#write(ref, text, signal);
+    }
+    return holds(bindConditions.secretValid);
+  }
+
+  #isStale(ref: SecretKeyRef, text: string): boolean {
+    const secret = this.#deps.look(keyOf(ref));
+    if (secret === 'pending') return false;
+    return !secret || (!keeps(secret) && textOf(secret, ref.key) !== text);
+  }
+
+  /** The kubeconfig is asked before anybody is made to depend on it. */
+  async #problemOf(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
+    const { session, connect } = this.#deps;
+    const read = await kubeconfigFrom(text, where);
+    signal.throwIfAborted();
+    if ('unusable' in read) return read.unusable.message;
+    const { kubeconfig } = read;
+    if (kubeconfig.id === session.id) return undefined;
+    const { server } = kubeconfig.credentials;
+    if (hostOf(server) !== hostOf(session.server)) {
+      return (
+        `${where} names the server ${server}, the one in use is ${session.server}: a provider does not get to choose where else we ` +
+        `connect. Put its kubeconfig into the consumer's secret by hand if the move is meant`
+      );
+    }
+    const refusal = await this.#refusal(kubeconfig, connect, signal);
+    return refusal && `${where} is not taken over: ${refusal}`;
+  }
+
+  async #refusal(
+    { credentials, namespace }: Kubeconfig,
+    connect: SecretSyncDeps['connect'],
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const cluster = connect(credentials);
+    try {
+      const candidate = { cluster, server: credentials.server, clusterNamespace: namespace };
+      return await refusalOf(candidate, this.#deps.session, signal);
+    } finally {
+      await cluster.close();
+    }
+  }
+
+  async #write(ref: SecretKeyRef, text: string, signal: AbortSignal): Promise<void> {
+    const { client, look, events } = this.#deps;
+    const { namespace, name } = ref;
+    const secret = look(keyOf(ref));
+    signal.throwIfAborted();
+    if (secret === 'pending') return;
+    const data = { [ref.key]: dataOf(text) };
+    if (secret) {
+      const { uid, resourceVersion } = secret;
+      await client.mergePatch(secrets, ref, { metadata: { uid, resourceVersion }, data }, { signal });
+    } else {
+      const metadata = { namespace, name };
+      await client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }, { signal });
+    }
+    events.record({
+      regarding: { apiVersion: 'v1', kind: 'Secret', namespace, name, ...(secret ? { uid: secret.uid } : {}) },
+      type: 'Normal',
+      reason: 'KubeconfigUpdated',
+      action: 'SyncSecret',
+      note: `key ${quote(ref.key)} now holds the kubeconfig that the provider gives out`,
+    });
+  }
+}
+
+const keeps = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
+
+const hostOf = (server: string): string => new URL(server).hostname;
+
+const notFound = (message: string): BindFinding =>
+  fails(bindConditions.secretValid, 'Warning', 'ProviderSecretNotFound', message);
+const invalid = (message: string): BindFinding =>
+  fails(bindConditions.secretValid, 'Warning', 'ProviderSecretInvalid', message);

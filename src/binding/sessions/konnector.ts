@@ -1,0 +1,124 @@
+import { kubeconfigKey } from '../../api/binding/names.ts';
+import { keyOf, nameOf } from '../../api/object.ts';
+import { done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
+import { type Clock, sleep } from '../../kit/clock.ts';
+import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
+import type { SecretKeyRef } from '../stores/views.ts';
+import { type Kubeconfig, kubeconfigIn } from './kubeconfig.ts';
+import type { OpenSession } from './open-session.ts';
+import { refusalOf } from './prove.ts';
+import type { SecretView } from './secret-view.ts';
+import type { SecretWatches } from './secret-watches.ts';
+import type { SessionPool } from './session-pool.ts';
+import type { SessionRegistry } from './session-registry.ts';
+
+export interface KonnectorDeps {
+  readonly stores: Pick<ConsumerStores, 'bindings' | 'bundles'>;
+  readonly watches: SecretWatches;
+  readonly pool: SessionPool;
+  readonly registry: SessionRegistry;
+  readonly clock: Clock;
+}
+
+/** A new session that was accepted but has not listed everything by then takes over all the same, milliseconds. */
+const catchUpMs = 10_000;
+
+/**
+ * Opens, shares, replaces and releases sessions. The key is `namespace/name` of a Secret; what its content says is compared with what
+ * serves its keys now.
+ */
+export class Konnector implements Reconciler {
+  readonly #deps: KonnectorDeps;
+
+  constructor(deps: KonnectorDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(secret: string, signal: AbortSignal): Promise<Result> {
+    const { watches, registry, pool } = this.#deps;
+    const named = this.#namedKeys(secret);
+    const keys = watches.labelled.get(secret) ? new Set([...named, kubeconfigKey]) : named;
+    for (const session of registry.forget(secret, (key) => !keys.has(key))) pool.release(session);
+    if (named.size > 0) watches.watch(secret);
+    else watches.drop(secret);
+    if (keys.size === 0) return done;
+    const found = watches.look(secret);
+    if (found === 'pending') return notReady(`secret ${secret}`);
+    const { namespace = '', name } = nameOf(secret);
+    let result: Result = done;
+    for (const key of keys) {
+      const settled = await this.#settle({ namespace, name, key }, found, signal);
+      if (settled.kind !== 'done') result = settled;
+    }
+    return result;
+  }
+
+  /** Ends every session: this process leads no more. */
+  suspend(): void {
+    const { watches, registry, pool } = this.#deps;
+    registry.forgetAll();
+    pool.releaseAll();
+    watches.dropAll();
+  }
+
+  /** The keys of the Secret that bindings and bundles name. */
+  #namedKeys(secret: string): Set<string> {
+    const { bindings, bundles } = this.#deps.stores;
+    const users = [...bindings.byIndex(bySecret, secret), ...bundles.byIndex(bySecret, secret)];
+    return new Set(users.map(({ secretRef }) => secretRef.key));
+  }
+
+  async #settle(ref: SecretKeyRef, secret: SecretView | undefined, signal: AbortSignal): Promise<Result> {
+    const { registry, pool } = this.#deps;
+    const read = await kubeconfigIn(ref, secret);
+    signal.throwIfAborted();
+    if ('unusable' in read) {
+      registry.fail(ref, read.unusable);
+      return done;
+    }
+    const serving = registry.serving(ref);
+    if (serving && serving.id !== read.kubeconfig.id) return this.#replace(ref, serving, read.kubeconfig, signal);
+    const session = serving ?? pool.acquire(read.kubeconfig);
+    registry.serve(ref, session);
+    session.start();
+    return done;
+  }
+
+  /** The new session is proved before the old one stops; while it is not, the old one serves on. */
+  async #replace(
+    ref: SecretKeyRef,
+    serving: OpenSession,
+    kubeconfig: Kubeconfig,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { registry, pool } = this.#deps;
+    const session = pool.acquire(kubeconfig);
+    let given = session;
+    try {
+      const refusal = await refusalOf(session, serving, signal);
+      if (refusal !== undefined) {
+        const message = `secret ${keyOf(ref)}: its new kubeconfig is not used, the one before it still is: ${refusal}`;
+        registry.fail(ref, { reason: 'KubeconfigSecretInvalid', message });
+        return retry(refusal);
+      }
+      await this.#caughtUp(session, signal);
+      // Two sets of controllers for the same objects would undo each other's work.
+      if (pool.isLast(serving)) await serving.stop();
+      signal.throwIfAborted();
+      registry.serve(ref, session);
+      given = serving;
+    } finally {
+      pool.release(given);
+      for (const going of [session, serving]) if (registry.list().has(going)) going.start();
+    }
+    return done;
+  }
+
+  async #caughtUp(session: OpenSession, signal: AbortSignal): Promise<void> {
+    const waited = new AbortController();
+    const limit = sleep(this.#deps.clock, catchUpMs, waited.signal).catch(() => undefined);
+    await Promise.race([session.whenSynced(signal).catch(() => undefined), limit]);
+    waited.abort();
+    signal.throwIfAborted();
+  }
+}

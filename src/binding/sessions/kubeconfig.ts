@@ -1,0 +1,72 @@
+import { keyOf } from '../../api/object.ts';
+import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import { describe, quote } from '../../kit/errors.ts';
+import type { Credentials } from '../../kube/credentials.ts';
+import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
+import type { SecretKeyRef } from '../stores/views.ts';
+import type { SecretProblem } from './provider-session.ts';
+import { type SecretView, textOf } from './secret-view.ts';
+
+/** A kubeconfig that a session can be opened with. */
+export interface Kubeconfig {
+  /** Short hash of server, namespace and credentials. */
+  readonly id: string;
+  readonly credentials: Credentials;
+  /** The cluster namespace. */
+  readonly namespace: string;
+}
+
+/** Why a Secret gives no session; the message says what to do. */
+export interface Unusable {
+  readonly reason: SecretProblem;
+  readonly message: string;
+}
+
+export type ReadKubeconfig = { readonly kubeconfig: Kubeconfig } | { readonly unusable: Unusable };
+
+/** What the key of the Secret holds. Nothing is asked of the provider. */
+export async function kubeconfigIn(ref: SecretKeyRef, secret: SecretView | undefined): Promise<ReadKubeconfig> {
+  const name = keyOf(ref);
+  if (!secret) {
+    return unusable(
+      'KubeconfigSecretNotFound',
+      `secret ${name} not found; create it with the kubeconfig of the provider, or run kubectl bind again`,
+    );
+  }
+  const text = textOf(secret, ref.key);
+  if (text === undefined) {
+    const keys = Object.keys(secret.data)
+      .sort()
+      .slice(0, 8)
+      .map((key) => quote(key));
+    const has = keys.length > 0 ? `it has ${keys.join(', ')}` : 'it is empty';
+    return invalid(`secret ${name}: missing key ${quote(ref.key)}; ${has}`);
+  }
+  return kubeconfigFrom(text, `secret ${name}`);
+}
+
+/** The same for a text; `where` begins the message. */
+export async function kubeconfigFrom(text: string, where: string): Promise<ReadKubeconfig> {
+  let credentials: InlineCredentials;
+  try {
+    credentials = await inlineCredentials(text);
+  } catch (error) {
+    return invalid(`${where}: ${describe(error)}`);
+  }
+  const { context, namespace } = credentials;
+  if (!namespace) {
+    const wanted = 'it must be the namespace of the provider that stands for this cluster';
+    return invalid(`${where}: current context ${quote(context)} has no namespace set; ${wanted}`);
+  }
+  return { kubeconfig: { id: await idOf(credentials, namespace), credentials, namespace } };
+}
+
+async function idOf({ server, material }: Credentials, namespace: string): Promise<string> {
+  const { tls, headers } = await material();
+  const { ca, cert, key, servername } = tls;
+  const pems = [ca, cert, key].map((pem) => pem?.toString() ?? '');
+  return sha256Hex(canonicalJson([server, namespace, headers, pems, servername ?? ''])).slice(0, 10);
+}
+
+const unusable = (reason: SecretProblem, message: string): ReadKubeconfig => ({ unusable: { reason, message } });
+const invalid = (message: string): ReadKubeconfig => unusable('KubeconfigSecretInvalid', message);

@@ -1,0 +1,176 @@
+import type { Controller } from '../../engine/controller.ts';
+import { backoffMs } from '../../kit/backoff.ts';
+import { type Cancel, type Clock, sleep } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import type { Client } from '../../kube/client.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Credentials } from '../../kube/credentials.ts';
+import { ApiError } from '../../kube/errors.ts';
+import type { Log } from '../../observe/log.ts';
+import type { RunningControllers } from '../deps.ts';
+import type { OpenedStores } from '../stores/open-stores.ts';
+import { openProviderStores, type ProviderStores } from '../stores/provider-stores.ts';
+import type { Kubeconfig } from './kubeconfig.ts';
+import type { ProviderSession, SessionState } from './provider-session.ts';
+
+export interface SessionOptions {
+  /** Connects with the credentials of a provider. */
+  readonly connect: (credentials: Credentials) => Cluster;
+  /** The client that writes go through. */
+  readonly guard: (client: Client) => Client;
+  /** The loops of one session. What they add themselves, through `running`, ends with the session at the latest. */
+  readonly controllers: (session: OpenSession, running: RunningControllers) => readonly Controller[];
+  readonly running: RunningControllers;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Uniform in [0, 1); default Math.random. */
+  readonly random?: () => number;
+  /** Called when the state or the identity has changed. */
+  readonly onChange: (session: OpenSession) => void;
+}
+
+/** A provider that has listed nothing for so long is called unreachable, milliseconds. */
+export const unreachableMs = 150_000;
+
+const identityBackoff = { baseMs: 1000, capMs: 30_000 };
+/** Who may not read the namespace will hardly be allowed to a minute later, milliseconds. */
+const forbiddenMs = 5 * 60_000;
+
+/** A provider session with what it takes to begin and end it. Watches begin at once, controllers when told. */
+export class OpenSession implements ProviderSession {
+  readonly id: string;
+  readonly server: string;
+  readonly clusterNamespace: string;
+  readonly cluster: Cluster;
+  readonly client: Client;
+  readonly stores: ProviderStores;
+  readonly #options: SessionOptions;
+  readonly #log: Log;
+  readonly #opened: OpenedStores<ProviderStores>;
+  readonly #ended = new AbortController();
+  readonly #running = new Set<Controller>();
+  readonly #cancelTimer: Cancel;
+  #state: SessionState = { kind: 'connecting' };
+  #uid: string | undefined;
+  #lastError: string | undefined;
+  #started = false;
+
+  constructor({ id, credentials, namespace }: Kubeconfig, options: SessionOptions) {
+    this.id = id;
+    this.server = credentials.server;
+    this.clusterNamespace = namespace;
+    this.#options = options;
+    this.#log = options.log.child({ session: id });
+    this.cluster = options.connect(credentials);
+    this.client = options.guard(this.cluster.client);
+    this.#opened = openProviderStores(this.cluster, namespace, this.#log);
+    this.stores = this.#opened.stores;
+    this.#opened.whenSynced(this.#ended.signal).then(
+      () => this.#become({ kind: 'synced' }),
+      () => undefined,
+    );
+    this.#cancelTimer = options.clock.schedule(unreachableMs, () => void this.#giveUpHope());
+    void this.#findIdentity();
+    this.#log.info('session opened', { server: this.server, clusterNamespace: namespace });
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  get clusterNamespaceUid(): string | undefined {
+    return this.#uid;
+  }
+
+  /** Resolves when every store has been listed; rejects when the session ends or `signal` aborts first. */
+  whenSynced(signal: AbortSignal): Promise<void> {
+    return this.#opened.whenSynced(signal);
+  }
+
+  /** Starts the controllers, unless they run. */
+  start(): void {
+    if (this.#started || this.#ended.signal.aborted) return;
+    this.#started = true;
+    const { add, remove } = this.#controllers();
+    for (const controller of this.#options.controllers(this, { add, remove })) add(controller);
+  }
+
+  /** Stops the controllers and resolves when nothing of theirs is in flight. They may be started again. */
+  async stop(): Promise<void> {
+    this.#started = false;
+    const { remove } = this.#controllers();
+    // Until its last reconcile has settled, one controller may add others.
+    while (this.#running.size > 0) await Promise.all([...this.#running].map(remove));
+  }
+
+  /** Ends it for good: controllers, watches, connections. Calling it again does nothing. */
+  async close(): Promise<void> {
+    if (this.#ended.signal.aborted) return;
+    this.#ended.abort(new Error('the session has ended'));
+    this.#cancelTimer();
+    await this.stop();
+    this.#opened.release();
+    await this.cluster.close();
+    this.#log.info('session closed', { server: this.server, clusterNamespace: this.clusterNamespace });
+  }
+
+  #controllers(): RunningControllers {
+    return {
+      add: (controller) => {
+        this.#running.add(controller);
+        this.#options.running.add(controller);
+      },
+      remove: async (controller) => {
+        await this.#options.running.remove(controller);
+        this.#running.delete(controller);
+      },
+    };
+  }
+
+  #become(state: SessionState): void {
+    if (this.#ended.signal.aborted) return;
+    this.#state = state;
+    this.#cancelTimer();
+    this.#log.info('session state', state);
+    this.#options.onChange(this);
+  }
+
+  /** Watches do not tell why they fail, so what cannot be listed is asked for once more. */
+  async #giveUpHope(): Promise<void> {
+    const late = this.#opened.all.filter(({ synced }) => !synced);
+    const [first] = late;
+    if (!first || this.#ended.signal.aborted) return;
+    const names = late.map(({ resource }) => resource.plural).join(', ');
+    const tell = (why: string | undefined): void => {
+      const message = `Informers did not sync within 2m30s: ${this.server} has not listed ${names}`;
+      this.#become({ kind: 'unreachable', message: why === undefined ? message : `${message}: ${why}` });
+    };
+    tell(this.#lastError);
+    if (this.#lastError !== undefined) return;
+    const namespace = this.clusterNamespace;
+    try {
+      await this.cluster.client.list(first.resource, { namespace, limit: 1, signal: this.#ended.signal });
+    } catch (error) {
+      if (this.#state.kind === 'unreachable') tell(describe(error));
+    }
+  }
+
+  async #findIdentity(): Promise<void> {
+    const { clock, random = Math.random } = this.#options;
+    for (let attempt = 0; !this.#ended.signal.aborted; attempt++) {
+      try {
+        const uid = await this.cluster.identity(this.clusterNamespace);
+        if (this.#ended.signal.aborted) return;
+        this.#uid = uid;
+        this.#lastError = undefined;
+        this.#options.onChange(this);
+        return;
+      } catch (error) {
+        const forbidden = error instanceof ApiError && error.code === 403;
+        if (!forbidden) this.#lastError = describe(error);
+        const delayMs = forbidden ? forbiddenMs : backoffMs({ ...identityBackoff, attempt, random });
+        await sleep(clock, delayMs, this.#ended.signal).catch(() => undefined);
+      }
+    }
+  }
+}

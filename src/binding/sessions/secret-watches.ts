@@ -1,0 +1,60 @@
+import { providerKubeconfigLabel } from '../../api/binding/names.ts';
+import { nameOf } from '../../api/object.ts';
+import { secrets } from '../../api/resources.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Store, StoreHandle } from '../../kube/store.ts';
+import { type SecretView, secretView } from './secret-view.ts';
+
+/**
+ * The Secrets of the consumer that the konnector has to see and no others: each that a binding or bundle names, by a watch of its
+ * own, and those that carry the label.
+ */
+export class SecretWatches {
+  /** Those with the label, of all namespaces. */
+  readonly labelled: Store<SecretView>;
+  readonly #consumer: Cluster;
+  readonly #changed: (secret: string) => void;
+  readonly #named = new Map<string, { readonly handle: StoreHandle<SecretView>; readonly unsubscribe: () => void }>();
+
+  /** `changed` is told `namespace/name` of a watched Secret whenever `look` may answer differently. */
+  constructor(consumer: Cluster, changed: (secret: string) => void) {
+    this.#consumer = consumer;
+    this.#changed = changed;
+    const labelSelector = `${providerKubeconfigLabel}=true`;
+    this.labelled = consumer.watch({ resource: secrets, labelSelector, project: secretView }).store;
+  }
+
+  /** Watches the Secret (`namespace/name`) until `drop`; calling it again does nothing. */
+  watch(secret: string): void {
+    if (this.#named.has(secret)) return;
+    const { namespace = '', name } = nameOf(secret);
+    const fieldSelector = `metadata.name=${name}`;
+    const handle = this.#consumer.watch({ resource: secrets, namespace, fieldSelector, project: secretView });
+    const unsubscribe = handle.store.subscribe(() => this.#changed(secret));
+    this.#named.set(secret, { handle, unsubscribe });
+    // No event tells that there is no such Secret.
+    handle.store.whenSynced().then(
+      () => this.#changed(secret),
+      () => undefined,
+    );
+  }
+
+  drop(secret: string): void {
+    const watched = this.#named.get(secret);
+    this.#named.delete(secret);
+    watched?.unsubscribe();
+    watched?.handle.release();
+  }
+
+  dropAll(): void {
+    for (const secret of [...this.#named.keys()]) this.drop(secret);
+  }
+
+  /** The Secret, if there is one; `pending` while that is not known. */
+  look(secret: string): SecretView | undefined | 'pending' {
+    const store = this.#named.get(secret)?.handle.store;
+    if (store?.synced) return store.get(secret);
+    const labelled = this.labelled.get(secret);
+    return labelled ?? (store || !this.labelled.synced ? 'pending' : undefined);
+  }
+}

@@ -1,0 +1,126 @@
+import { keyOf, nameOf } from '../../api/object.ts';
+import type { SecretKeyRef } from '../stores/views.ts';
+import type { Unusable } from './kubeconfig.ts';
+import type { OpenSession } from './open-session.ts';
+import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';
+
+/** What one key of one Secret has come to. */
+interface Slot {
+  session: OpenSession | undefined;
+  /** Of the present content, which an earlier one may stand in for. */
+  unusable: Unusable | undefined;
+}
+
+/** Which Secret gives which session, and how the sessions are. Others read it; the konnector alone writes. */
+export class SessionRegistry implements Sessions {
+  /** By `namespace/name` of the Secret, then by key. */
+  readonly #slots = new Map<string, Map<string, Slot>>();
+  readonly #heartbeats = new WeakMap<ProviderSession, Heartbeat>();
+  readonly #listeners = new Set<(secret: string) => void>();
+
+  lookup(ref: SecretKeyRef): SessionLookup {
+    const slot = this.#slots.get(keyOf(ref))?.get(ref.key);
+    if (!slot) return { kind: 'pending' };
+    const { session, unusable } = slot;
+    if (unusable) return { kind: 'invalid', ...unusable, ...(session ? { lastGood: session } : {}) };
+    return session ? { kind: 'session', session } : { kind: 'pending' };
+  }
+
+  list(): Set<OpenSession> {
+    const sessions = new Set<OpenSession>();
+    for (const { session } of this.#all()) if (session) sessions.add(session);
+    return sessions;
+  }
+
+  secretsOf(session: ProviderSession): Set<string> {
+    return new Set(this.refsOf(session).map(keyOf));
+  }
+
+  /** Each key of a Secret that the session serves. */
+  refsOf(session: ProviderSession): SecretKeyRef[] {
+    const refs: SecretKeyRef[] = [];
+    for (const [secret, slots] of this.#slots) {
+      const { namespace = '', name } = nameOf(secret);
+      for (const [key, slot] of slots) if (slot.session === session) refs.push({ namespace, name, key });
+    }
+    return refs;
+  }
+
+  heartbeat(session: ProviderSession): Heartbeat | undefined {
+    return this.#heartbeats.get(session);
+  }
+
+  subscribe(listener: (secret: string) => void): () => void {
+    const own = (secret: string): void => listener(secret);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  /** The session that serves the ref now, whatever the Secret holds by now. */
+  serving(ref: SecretKeyRef): OpenSession | undefined {
+    return this.#slots.get(keyOf(ref))?.get(ref.key)?.session;
+  }
+
+  /** From now on `session` serves the ref. */
+  serve(ref: SecretKeyRef, session: OpenSession): void {
+    const slot = this.#slot(ref);
+    if (slot.session === session && !slot.unusable) return;
+    slot.session = session;
+    slot.unusable = undefined;
+    this.#tell(keyOf(ref));
+  }
+
+  /** The present content is of no use; whatever serves the ref goes on. */
+  fail(ref: SecretKeyRef, unusable: Unusable): void {
+    const slot = this.#slot(ref);
+    if (slot.unusable?.reason === unusable.reason && slot.unusable.message === unusable.message) return;
+    slot.unusable = unusable;
+    this.#tell(keyOf(ref));
+  }
+
+  /** Nobody asks for these keys of the Secret any more. Returns the sessions that served them, once a ref. */
+  forget(secret: string, isForgotten: (key: string) => boolean): OpenSession[] {
+    const slots = this.#slots.get(secret);
+    const forgotten = [...(slots ?? [])].filter(([key]) => isForgotten(key));
+    for (const [key] of forgotten) slots?.delete(key);
+    if (slots?.size === 0) this.#slots.delete(secret);
+    if (forgotten.length > 0) this.#tell(secret);
+    return forgotten.flatMap(([, { session }]) => session ?? []);
+  }
+
+  forgetAll(): void {
+    const secrets = [...this.#slots.keys()];
+    this.#slots.clear();
+    for (const secret of secrets) this.#tell(secret);
+  }
+
+  /** How a heartbeat went. */
+  beat(session: ProviderSession, heartbeat: Heartbeat): void {
+    const before = this.#heartbeats.get(session);
+    this.#heartbeats.set(session, heartbeat);
+    if (before?.ok === heartbeat.ok && (before.ok || heartbeat.ok || before.message === heartbeat.message)) return;
+    this.changed(session);
+  }
+
+  /** The state of the session has changed. */
+  changed(session: ProviderSession): void {
+    for (const secret of this.secretsOf(session)) this.#tell(secret);
+  }
+
+  #slot(ref: SecretKeyRef): Slot {
+    const secret = keyOf(ref);
+    const slots = this.#slots.get(secret) ?? new Map<string, Slot>();
+    this.#slots.set(secret, slots);
+    const slot = slots.get(ref.key) ?? { session: undefined, unusable: undefined };
+    slots.set(ref.key, slot);
+    return slot;
+  }
+
+  *#all(): Iterable<Slot> {
+    for (const slots of this.#slots.values()) yield* slots.values();
+  }
+
+  #tell(secret: string): void {
+    for (const listener of [...this.#listeners]) listener(secret);
+  }
+}
