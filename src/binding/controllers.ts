@@ -1,0 +1,69 @@
+import type { Controller } from '../engine/controller.ts';
+import type { Runnable } from '../engine/member.ts';
+import { aborted } from '../kit/promises.ts';
+import type { Client } from '../kube/client.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import type { Credentials } from '../kube/credentials.ts';
+import { bundleController } from './bundles/controller.ts';
+import { clusterBindingController } from './cluster-binding/controller.ts';
+import { installConsumerCrds } from './consumer-crds.ts';
+import type { BindingDeps } from './deps.ts';
+import { changedSecrets, konnectorController } from './sessions/controller.ts';
+import type { OpenSession } from './sessions/open-session.ts';
+import { SecretWatches } from './sessions/secret-watches.ts';
+import { SessionPool } from './sessions/session-pool.ts';
+import { SessionRegistry } from './sessions/session-registry.ts';
+
+export interface KonnectorDeps extends BindingDeps {
+  /** Connects with the credentials of a provider. */
+  readonly connect: (credentials: Credentials) => Cluster;
+  /** The client that writes to a provider go through: only while this process leads, and not at all in a dry run. */
+  readonly guard: (client: Client) => Client;
+  /** Version of this program. */
+  readonly version: string;
+  /** How often exports are listed while they cannot be watched, milliseconds. */
+  readonly pollingMs: number;
+}
+
+interface SessionDeps extends KonnectorDeps {
+  readonly registry: SessionRegistry;
+  readonly watches: SecretWatches;
+}
+
+/** The loops of the binding half that run once, in the order in which they start. */
+export function bindingControllers(deps: KonnectorDeps): Runnable[] {
+  const registry = new SessionRegistry();
+  const secrets = changedSecrets();
+  const watches = new SecretWatches(deps.consumer, (secret) => secrets.hint(secret));
+  const pool = new SessionPool({
+    ...deps,
+    controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches }),
+    onChange: (session) => registry.changed(session),
+  });
+  return [
+    // The kinds that all others watch.
+    consumerCrds(deps),
+    // Which providers there are.
+    konnectorController({ ...deps, registry, watches, secrets, pool }),
+    bundleController({ ...deps, sessions: registry }),
+  ];
+}
+
+/** Those that run once for each provider session, as long as it lasts. */
+function sessionControllers(session: OpenSession, deps: SessionDeps): Controller[] {
+  return [
+    // The kubeconfig and the heartbeat.
+    clusterBindingController(session, deps),
+  ];
+}
+
+function consumerCrds({ consumer, client, clock, log }: KonnectorDeps): Runnable {
+  return {
+    name: 'consumer-crds',
+    async run(signal, onSynced) {
+      await installConsumerCrds({ cluster: consumer, client, clock, log }, signal);
+      onSynced();
+      await aborted(signal);
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { keyOf } from '../../api/object.ts';
+import { Controller } from '../../engine/controller.ts';
+import type { Runnable } from '../../engine/member.ts';
+import { type Emission, fromSubscription } from '../../engine/sources/from-subscription.ts';
+import { type HintSource, hintSource } from '../../engine/sources/hint.ts';
+import type { StoreEvent } from '../../kube/store.ts';
+import type { BindingDeps } from '../deps.ts';
+import type { BindingView, BundleView } from '../stores/views.ts';
+import { Konnector } from './konnector.ts';
+import type { SecretWatches } from './secret-watches.ts';
+import type { SessionPool } from './session-pool.ts';
+import type { SessionRegistry } from './session-registry.ts';
+
+export interface KonnectorControllerDeps extends Pick<BindingDeps, 'stores' | 'clock' | 'log' | 'metrics'> {
+  readonly watches: SecretWatches;
+  /** Tells of changed Secrets. */
+  readonly secrets: HintSource;
+  readonly pool: SessionPool;
+  readonly registry: SessionRegistry;
+}
+
+const name = 'konnector';
+
+/** Tells the konnector which Secret (`namespace/name`) to look at. */
+export const changedSecrets = (): HintSource => hintSource('secret');
+
+/** From Secrets to sessions. When it ends, and with it the lead of this process, so do the sessions. */
+export function konnectorController(deps: KonnectorControllerDeps): Runnable {
+  const { stores, watches, secrets, pool, clock, log, metrics } = deps;
+  const konnector = new Konnector(deps);
+  const controller = new Controller({
+    name,
+    sources: [
+      fromSubscription('binding', stores.bindings, secretOf),
+      fromSubscription('bundle', stores.bundles, secretOf),
+      fromSubscription('labelled', watches.labelled, (event) => [event.key]),
+      secrets,
+    ],
+    reconciler: konnector,
+    clock,
+    log,
+    metrics: metrics.controller(name),
+    backoff: { baseMs: 500, capMs: 30_000 },
+  });
+  return {
+    name,
+    run: async (signal, onSynced) => {
+      try {
+        await controller.run(signal, onSynced);
+      } finally {
+        konnector.suspend();
+        await pool.closed();
+      }
+    },
+  };
+}
+
+/** The reference cannot change, so only coming and going matters. */
+function secretOf(event: StoreEvent<BindingView | BundleView>): Emission[] {
+  if (event.type === 'updated') return [];
+  const { secretRef } = event.type === 'added' ? event.now : event.before;
+  return [{ key: keyOf(secretRef) }];
+}

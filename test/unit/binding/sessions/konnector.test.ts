@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict';
+import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts';
+import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
+import { KonnectorStage, kubeconfigText, loadYamlOnce, secretKey } from '../../../support/binding/konnector-stage.ts';
+import { settleIo } from '../../../support/io.ts';
+
+const other = 'https://other.example:6443';
+
+describe('konnector', () => {
+  let stage: KonnectorStage;
+  before(loadYamlOnce);
+  beforeEach(() => {
+    stage = new KonnectorStage();
+  });
+
+  function session(secret = secretKey): ProviderSession {
+    const found = stage.lookup(secret);
+    assert.equal(found.kind, 'session', JSON.stringify(found));
+    assert.ok(found.kind === 'session');
+    return found.session;
+  }
+
+  function invalid(secret = secretKey): { reason: string; message: string; lastGood: ProviderSession | undefined } {
+    const found = stage.lookup(secret);
+    assert.ok(found.kind === 'invalid', found.kind);
+    return { reason: found.reason, message: found.message, lastGood: found.lastGood };
+  }
+
+  const loops = (): string[] => [...stage.running.values()];
+
+  it('opens a session for the Secret of a binding and starts its controllers', async () => {
+    stage.secret(kubeconfigText());
+    stage.bind();
+    assert.deepEqual(stage.lookup(), { kind: 'pending' });
+    await stage.look();
+    const { id, clusterNamespace } = session();
+    assert.equal(clusterNamespace, 'kb-acme');
+    assert.deepEqual(loops(), [`loop/${id}`]);
+    await settleIo();
+    assert.deepEqual(session().state, { kind: 'synced' });
+    assert.equal(session().clusterNamespaceUid, 'uid-of-kb-acme');
+    assert.doesNotMatch(id, /first/);
+  });
+
+  it('watches that Secret and no other one', async () => {
+    stage.secret(kubeconfigText());
+    stage.bind();
+    const before = stage.consumer.watches;
+    await stage.look();
+    assert.equal(stage.consumer.watches, before + 1);
+    stage.hinted.length = 0;
+    stage.secret('nothing of ours', { secret: 'kube-bind/else' });
+    stage.secret('nothing of ours', { secret: 'default/kubeconfig-acme' });
+    assert.deepEqual(stage.hinted, []);
+    stage.secret(kubeconfigText({ token: 'second' }));
+    assert.deepEqual(stage.hinted, [secretKey]);
+    stage.unbind();
+    await stage.look();
+    assert.equal(stage.consumer.watches, before);
+  });
+
+  it('shares a session among Secrets with the same credentials, and ends it with the last', async () => {
+    stage.secret(kubeconfigText());
+    stage.secret(`${kubeconfigText()}\n\n`, { secret: 'kube-bind/b' });
+    stage.bind('a');
+    stage.bind('b', { secret: 'kube-bind/b' });
+    await stage.look();
+    await stage.look('kube-bind/b');
+    assert.equal(session(), session('kube-bind/b'));
+    assert.deepEqual([...stage.registry.secretsOf(session())].sort(), ['kube-bind/b', secretKey]);
+    assert.equal(stage.running.size, 1);
+    stage.unbind('a');
+    await stage.look();
+    assert.deepEqual(stage.open, ['first']);
+    stage.unbind('b');
+    await stage.look('kube-bind/b');
+    await stage.pool.closed();
+    assert.deepEqual([stage.open, loops(), [...stage.registry.list()]], [[], [], []]);
+    assert.deepEqual(stage.lookup(), { kind: 'pending' });
+  });
+
+  it('keeps providers apart by server, namespace and credentials', async () => {
+    const texts = [{}, { server: other }, { namespace: 'kb-2' }, { token: 'second' }].map(kubeconfigText);
+    for (const [i, text] of texts.entries()) {
+      stage.secret(text, { secret: `kube-bind/${i}` });
+      stage.bind(`b${i}`, { secret: `kube-bind/${i}` });
+      await stage.look(`kube-bind/${i}`);
+    }
+    assert.equal(new Set(texts.map((_, i) => session(`kube-bind/${i}`).id)).size, 4);
+  });
+
+  it('opens a session for a labelled Secret without any binding, and ends it with the label', async () => {
+    stage.secret(kubeconfigText(), { labelled: true });
+    await stage.look();
+    assert.equal(session().state.kind, 'synced');
+    stage.bind();
+    await stage.look();
+    stage.secret(kubeconfigText());
+    await stage.look();
+    session();
+    stage.unbind();
+    await stage.look();
+    assert.deepEqual(stage.lookup(), { kind: 'pending' });
+    stage.secret(kubeconfigText(), { labelled: true });
+    await stage.look();
+    stage.dropSecret();
+    await stage.look();
+    await stage.pool.closed();
+    assert.deepEqual(stage.open, []);
+  });
+
+  const unusable: [what: string, text: string | undefined, says: RegExp][] = [
+    ['has no such key', undefined, /missing key "kubeconfig"; it is empty/],
+    ['is not YAML', '{', /secret kube-bind\/kubeconfig-acme: invalid kubeconfig: it is not YAML/],
+    ['has no current context', '{}', /current context "" not found/],
+    [
+      'has no namespace',
+      kubeconfigText({ namespace: '' }),
+      /current context "default" has no namespace set; it must be/,
+    ],
+    ['wants a program to be run', execPlugin(), /exec of the user is not allowed here/],
+    ['speaks plain http', kubeconfigText({ server: 'http://acme' }), /it must begin with https/],
+  ];
+  for (const [what, text, says] of unusable) {
+    it(`opens nothing for a Secret that ${what}`, async () => {
+      stage.secret(text);
+      stage.bind();
+      assert.deepEqual(await stage.look(), { kind: 'done' });
+      const { reason, message, lastGood } = invalid();
+      assert.equal(reason, 'KubeconfigSecretInvalid');
+      assert.match(message, says);
+      assert.equal(lastGood, undefined);
+      assert.deepEqual(stage.connections, []);
+      stage.secret(kubeconfigText());
+      await stage.look();
+      session();
+    });
+
+    it(`keeps the session that it has when the Secret ${what}`, async () => {
+      stage.secret(kubeconfigText());
+      stage.bind();
+      await stage.look();
+      const good = session();
+      stage.secret(text);
+      await stage.look();
+      assert.equal(invalid().lastGood, good);
+      assert.deepEqual([stage.open, stage.running.size], [['first'], 1]);
+      stage.secret(kubeconfigText());
+      await stage.look();
+      assert.equal(session(), good);
+      assert.equal(stage.connections.length, 1);
+    });
+  }
+
+  it('tells of a Secret that is not there, and goes on with what it had', async () => {
+    stage.bind();
+    await stage.look();
+    assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
+    assert.match(invalid().message, /secret kube-bind\/kubeconfig-acme not found; create it/);
+    stage.secret(kubeconfigText());
+    await stage.look();
+    const good = session();
+    stage.dropSecret();
+    await stage.look();
+    assert.equal(invalid().lastGood, good);
+    assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
+  });
+
+  describe('when the credentials change', () => {
+    beforeEach(async () => {
+      stage.secret(kubeconfigText(), { labelled: true });
+      stage.bind();
+      await stage.look();
+      await settleIo();
+    });
+
+    it('proves the new session, then stops the old one, then starts the new one, in one pass', async () => {
+      const old = session();
+      const order: string[] = [];
+      stage.acme.cluster.fault = (call) => {
+        if (call.verb === 'get') order.push(`asked while ${loops().join()} runs`);
+      };
+      stage.secret(kubeconfigText({ token: 'second' }), { labelled: true });
+      await stage.look();
+      await stage.pool.closed();
+      assert.notEqual(session(), old);
+      assert.deepEqual(order, [`asked while loop/${old.id} runs`]);
+      assert.deepEqual(loops(), [`loop/${session().id}`]);
+      assert.deepEqual(stage.open, ['second']);
+    });
+
+    const refusals: [what: string, text: string, arrange: (stage: KonnectorStage) => void, says: RegExp][] = [
+      [
+        'are refused',
+        kubeconfigText({ token: 'bad' }),
+        ({ acme }) => acme.revoked.add('bad'),
+        /does not accept it: Unauthorized/,
+      ],
+      [
+        'are for a server that does not answer',
+        kubeconfigText({ server: other }),
+        (all) => (all.provider(other).down = true),
+        /https:\/\/other\.example:6443 does not accept it: connect ECONNREFUSED/,
+      ],
+      [
+        'are for another provider',
+        kubeconfigText({ server: other }),
+        (all) => all.provider(other),
+        /belongs to another provider\. Put the former kubeconfig back, or delete the bindings/,
+      ],
+    ];
+    for (const [what, text, arrange, says] of refusals) {
+      it(`keeps the old session while the new ones ${what}`, async () => {
+        const old = session();
+        arrange(stage);
+        stage.secret(text);
+        const result = await stage.look();
+        await stage.pool.closed();
+        assert.equal(result.kind, 'retry');
+        const { reason, message, lastGood } = invalid();
+        assert.equal(reason, 'KubeconfigSecretInvalid');
+        assert.match(message, says);
+        assert.equal(lastGood, old);
+        assert.deepEqual([stage.open, stage.running.size], [['first'], 1]);
+        stage.told.length = 0;
+        await stage.look();
+        assert.deepEqual(stage.told, []);
+      });
+    }
+
+    it('takes a new server for the same provider', async () => {
+      stage.provider(other).uid = 'uid-of-kb-acme';
+      stage.secret(kubeconfigText({ server: other }));
+      await stage.look();
+      await stage.pool.closed();
+      session();
+      assert.deepEqual(stage.open, ['first']);
+      assert.deepEqual(
+        stage.connections.map(({ closed }) => closed),
+        [true, false],
+      );
+    });
+
+    it('takes new credentials as soon as they are accepted', async () => {
+      stage.acme.revoked.add('second');
+      stage.secret(kubeconfigText({ token: 'second' }));
+      await stage.look();
+      stage.acme.revoked.delete('second');
+      await stage.look();
+      await stage.pool.closed();
+      assert.deepEqual(stage.open, ['second']);
+    });
+
+    it('leaves the old session to the Secrets that still hold its credentials', async () => {
+      stage.secret(kubeconfigText(), { secret: 'kube-bind/b' });
+      stage.bind('b', { secret: 'kube-bind/b' });
+      await stage.look('kube-bind/b');
+      stage.secret(kubeconfigText({ token: 'second' }));
+      await stage.look();
+      assert.notEqual(session(), session('kube-bind/b'));
+      assert.deepEqual([stage.open.sort(), stage.running.size], [['first', 'second'], 2]);
+      stage.secret(kubeconfigText({ token: 'second' }), { secret: 'kube-bind/b' });
+      await stage.look('kube-bind/b');
+      await stage.pool.closed();
+      assert.deepEqual([stage.open, stage.running.size], [['second'], 1]);
+    });
+
+    it('keeps nothing of it when the lead is lost in between', async () => {
+      const stop = new AbortController();
+      stage.acme.cluster.fault = () => stop.abort(new Error('not leading'));
+      stage.secret(kubeconfigText({ token: 'second' }));
+      await assert.rejects(stage.look(secretKey, stop.signal), /not leading/);
+      stage.konnector.suspend();
+      await stage.pool.closed();
+      assert.deepEqual([stage.open, loops()], [[], []]);
+    });
+  });
+
+  it('calls a provider unreachable after two and a half minutes, says why, and notices when it is back', async () => {
+    stage.acme.down = true;
+    stage.secret(kubeconfigText());
+    stage.bind();
+    await stage.look();
+    await stage.clock.advance(unreachableMs - 1);
+    assert.equal(session().state.kind, 'connecting');
+    stage.told.length = 0;
+    await stage.clock.advance(1);
+    const { state } = session();
+    assert.ok(state.kind === 'unreachable');
+    assert.match(state.message, /^Informers did not sync within 2m30s: .*apiserviceexports.*: connect ECONNREFUSED$/);
+    assert.deepEqual(stage.told, [secretKey]);
+    stage.acme.recover();
+    await settleIo();
+    assert.deepEqual(session().state, { kind: 'synced' });
+    assert.deepEqual(stage.told, [secretKey, secretKey]);
+    await stage.clock.advance(30_000);
+    assert.equal(session().clusterNamespaceUid, 'uid-of-kb-acme');
+  });
+
+  it('forgets everything when the lead is lost, and opens it again with the next', async () => {
+    stage.secret(kubeconfigText());
+    stage.bind();
+    await stage.look();
+    stage.konnector.suspend();
+    await stage.pool.closed();
+    assert.deepEqual([stage.lookup(), stage.open, loops()], [{ kind: 'pending' }, [], []]);
+    await stage.look();
+    session();
+    assert.equal(stage.connections.length, 2);
+  });
+
+  it('takes each key of a Secret by itself', async () => {
+    stage.secret(kubeconfigText());
+    stage.bind('a');
+    stage.bind('b', { secret: secretKey, key: 'other' });
+    await stage.look();
+    session();
+    assert.equal(stage.lookup(secretKey, 'other').kind, 'invalid');
+    stage.unbind('b');
+    await stage.look();
+    assert.equal(stage.lookup(secretKey, 'other').kind, 'pending');
+    session();
+  });
+
+  it('tells how heartbeats go when that changes', async () => {
+    stage.secret(kubeconfigText());
+    stage.bind();
+    await stage.look();
+    stage.told.length = 0;
+    for (const heartbeat of [
+      { ok: true },
+      { ok: true },
+      { ok: false, message: 'a' },
+      { ok: false, message: 'a' },
+    ] as const)
+      stage.registry.beat(session(), heartbeat);
+    assert.deepEqual(stage.told, [secretKey, secretKey]);
+    assert.deepEqual(stage.registry.heartbeat(session()), { ok: false, message: 'a' });
+  });
+});
+
+function execPlugin(): string {
+  const config = JSON.parse(kubeconfigText());
+  config.users[0].user = { exec: { command: 'sh', apiVersion: 'v1' } };
+  return JSON.stringify(config);
+}
