@@ -1,8 +1,9 @@
+import { stopBindingPlanes } from './binding/planes.ts';
 import { stopSharedPlane } from './plane.ts';
 
 /** Root hooks of the integration run (mocha's `require`): what the run shares ends with it. */
 export const mochaHooks = {
   async afterAll(): Promise<void> {
-    await stopSharedPlane();
+    await Promise.all([stopSharedPlane(), stopBindingPlanes()]);
   },
 };

@@ -1,0 +1,133 @@
+import { stringify } from 'yaml';
+import { until } from '../../../sandbox/wait.ts';
+import {
+  bindGroup,
+  bindVersion,
+  clusterBindingName,
+  clusterBindings,
+  kubeconfigKey,
+} from '../../../src/api/binding/names.ts';
+import { namespaces, roleBindings, secrets, serviceAccounts } from '../../../src/api/resources.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { binder, type Provider } from './provider.ts';
+import { put, roleBinding } from './resources.ts';
+
+/** Name of the Secret of the provider with the kubeconfig that konnectors are to use. */
+export const kubeconfigSecret = 'kubeconfig';
+
+/** What the backend makes for a new consumer: its namespace with a ServiceAccount, rights, credentials and the ClusterBinding. */
+export class ClusterNamespace {
+  readonly provider: Provider;
+  readonly name: string;
+  /** Where the konnector reaches the provider. */
+  readonly server: string;
+  #tokenSecret: string = binder;
+  #kubeconfig = '';
+
+  private constructor(provider: Provider, name: string, server: string) {
+    this.provider = provider;
+    this.name = name;
+    this.server = server;
+  }
+
+  static async open(provider: Provider, name: string, options: { readonly server?: string } = {}) {
+    const opened = new ClusterNamespace(provider, name, options.server ?? provider.plane.server);
+    await opened.#create();
+    return opened;
+  }
+
+  /** The text of a kubeconfig with the token of the ServiceAccount, as the provider hands it out. */
+  get kubeconfig(): string {
+    return this.#kubeconfig;
+  }
+
+  /** Another token; the old one stays good until `revoke`. Resolves to the name of the Secret that holds the old one. */
+  async rotate(): Promise<string> {
+    const old = this.#tokenSecret;
+    await this.#useToken(`${binder}-${Date.now().toString(36)}`);
+    return old;
+  }
+
+  /** The API server may believe the token for another ten seconds. */
+  async revoke(tokenSecret: string): Promise<void> {
+    await this.provider.client.delete(secrets, { namespace: this.name, name: tokenSecret });
+  }
+
+  /** The same credentials by another way to the API server. */
+  kubeconfigVia(server: string): string {
+    return this.#kubeconfig.replace(`server: ${this.server}`, `server: ${server}`);
+  }
+
+  async #create(): Promise<void> {
+    const { client } = this.provider;
+    const namespace = this.name;
+    await put(client, namespaces, {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: namespace, annotations: identity(namespace) },
+    });
+    await put(client, serviceAccounts, {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace, name: binder },
+    });
+    const subjects = [{ kind: 'ServiceAccount', name: binder, namespace }];
+    const role = { kind: 'ClusterRole', name: binder } as const;
+    await put(client, roleBindings, roleBinding({ namespace, name: binder }, role, subjects));
+    await this.#useToken(binder);
+    await put(client, clusterBindings, {
+      apiVersion: `${bindGroup}/${bindVersion}`,
+      kind: clusterBindings.kind,
+      metadata: { namespace, name: clusterBindingName, annotations: identity(namespace) },
+      spec: {
+        kubeconfigSecretRef: { name: kubeconfigSecret, key: kubeconfigKey },
+        providerPrettyName: 'Acme Kitchens',
+      },
+    });
+  }
+
+  async #useToken(tokenSecret: string): Promise<void> {
+    const { client, plane } = this.provider;
+    const namespace = this.name;
+    await put(client, secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace, name: tokenSecret, annotations: { 'kubernetes.io/service-account.name': binder } },
+      type: 'kubernetes.io/service-account-token',
+    });
+    const look = async (): Promise<string | false> => {
+      const token = own((await client.get(secrets, { namespace, name: tokenSecret }))['data'], 'token');
+      return typeof token === 'string' && Buffer.from(token, 'base64').toString();
+    };
+    const token = await until(`the token of ${namespace}`, look, { timeoutMs: 30_000 });
+    this.#tokenSecret = tokenSecret;
+    this.#kubeconfig = stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [
+        {
+          name: 'default',
+          cluster: {
+            server: this.server,
+            'certificate-authority-data': Buffer.from(plane.authority.certificate).toString('base64'),
+          },
+        },
+      ],
+      users: [{ name: 'default', user: { token } }],
+      contexts: [{ name: 'default', context: { cluster: 'default', user: 'default', namespace } }],
+      'current-context': 'default',
+    });
+    await put(client, secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace, name: kubeconfigSecret },
+      type: 'Opaque',
+      data: { [kubeconfigKey]: Buffer.from(this.#kubeconfig).toString('base64') },
+    });
+  }
+}
+
+const identity = (name: string): Record<string, string> => ({
+  'backend.kube-bind.io/identity': name,
+  'backend.kube-bind.io/author': 'test',
+});

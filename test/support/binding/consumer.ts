@@ -1,0 +1,214 @@
+import type { Plane } from '../../../sandbox/plane.ts';
+import { until } from '../../../sandbox/wait.ts';
+import type { BindCondition } from '../../../src/api/binding/condition.ts';
+import { consumerKinds } from '../../../src/api/binding/kinds.ts';
+import {
+  apiServiceBindingBundles,
+  apiServiceBindings,
+  bindGroup,
+  bindVersion,
+  kubeconfigKey,
+  providerKubeconfigLabel,
+} from '../../../src/api/binding/names.ts';
+import type { KubeObject, ObjectName, Resource } from '../../../src/api/object.ts';
+import { customResourceDefinitions, namespaces, secrets } from '../../../src/api/resources.ts';
+import { consumerCrd } from '../../../src/binding/consumer-crd-plan.ts';
+import { type ConsumerStores, openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
+import type { OpenedStores } from '../../../src/binding/stores/open-stores.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import type { Client } from '../../../src/kube/client.ts';
+import type { Cluster } from '../../../src/kube/cluster.ts';
+import { isNotFound } from '../../../src/kube/errors.ts';
+import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
+import { openCluster } from '../../../src/kube/open-cluster.ts';
+import { KonnectorProcess } from './konnector-process.ts';
+import { giveKonnectorRights, type KonnectorRights, konnectorNamespace } from './konnector-rights.ts';
+import { put } from './resources.ts';
+
+const apiVersion = `${bindGroup}/${bindVersion}`;
+
+/** How long a test waits for what should take milliseconds, on a machine that is busy. */
+const patienceMs = 30_000;
+
+/** A plane that plays the consumer, its administrator, and the konnector that runs there with the least rights. */
+export class Consumer {
+  readonly plane: Plane;
+  readonly cluster: Cluster;
+  /** As the administrator. */
+  readonly client: Client;
+  /** The user that the konnector is, as the audit log names it. */
+  readonly konnectorUser: string;
+  readonly #id: string;
+  readonly #konnectorKubeconfig: string;
+  #stores: OpenedStores<ConsumerStores> | undefined;
+  #konnector: KonnectorProcess | undefined;
+
+  private constructor(plane: Plane, cluster: Cluster, id: string, user: string, kubeconfig: string) {
+    this.plane = plane;
+    this.cluster = cluster;
+    this.client = cluster.client;
+    this.#id = id;
+    this.konnectorUser = user;
+    this.#konnectorKubeconfig = kubeconfig;
+  }
+
+  static async open(plane: Plane, id: string, rights: Omit<KonnectorRights, 'user'>): Promise<Consumer> {
+    const admin = await plane.kubeconfigFor('consumer-admin', ['system:masters']);
+    const cluster = openCluster(await fileCredentials(admin), { clock: systemClock });
+    const user = `system:serviceaccount:${konnectorNamespace}:konnector-${id}`;
+    const groups = ['system:serviceaccounts', `system:serviceaccounts:${konnectorNamespace}`, 'system:authenticated'];
+    const consumer = new Consumer(plane, cluster, id, user, await plane.kubeconfigFor(user, groups));
+    const metadata = { name: konnectorNamespace };
+    await put(consumer.client, namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
+    await giveKonnectorRights(consumer.client, id, { ...rights, user });
+    return consumer;
+  }
+
+  /** The konnector that runs, or ran last. */
+  get konnector(): KonnectorProcess {
+    if (!this.#konnector) throw new Error('no konnector has been started in this consumer');
+    return this.#konnector;
+  }
+
+  /** Starts a konnector, or another one, and waits until it is ready. */
+  async start(...flags: readonly string[]): Promise<KonnectorProcess> {
+    this.#konnector = await KonnectorProcess.start(this.plane, { kubeconfig: this.#konnectorKubeconfig, flags });
+    return this.#konnector;
+  }
+
+  /** What the administrator sees of bindings, bundles, namespaces and CRDs; once the konnector has installed its CRDs. */
+  async stores(): Promise<ConsumerStores> {
+    this.#stores ??= openConsumerStores(this.cluster);
+    await this.#stores.whenSynced();
+    return this.#stores.stores;
+  }
+
+  /** Writes the kubeconfig of a provider into a Secret of the konnector's namespace. */
+  async connect(
+    kubeconfig: string,
+    options: { readonly name?: string; readonly labelled?: boolean } = {},
+  ): Promise<string> {
+    const { name = `kubeconfig-${this.#id}`, labelled = true } = options;
+    await put(this.client, secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        namespace: konnectorNamespace,
+        name,
+        labels: labelled ? { [providerKubeconfigLabel]: 'true' } : {},
+      },
+      type: 'Opaque',
+      data: { [kubeconfigKey]: Buffer.from(kubeconfig).toString('base64') },
+    });
+    return name;
+  }
+
+  /** Binds the export of the same name. */
+  async bind(name: string, secret: string, annotations: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.client.create(apiServiceBindings, this.#object('APIServiceBinding', name, secret, annotations));
+  }
+
+  async bundle(name: string, secret: string): Promise<void> {
+    await this.client.create(apiServiceBindingBundles, this.#object('APIServiceBindingBundle', name, secret, {}));
+  }
+
+  /** Resolves once the condition of the binding has the status. */
+  async whenCondition(
+    binding: string,
+    type: string,
+    status: BindCondition['status'] = 'True',
+    options: { readonly reason?: string; readonly timeoutMs?: number } = {},
+  ): Promise<BindCondition> {
+    const { bindings } = await this.stores();
+    const { reason, timeoutMs = patienceMs } = options;
+    const look = (): BindCondition | undefined =>
+      bindings
+        .get(binding)
+        ?.conditions.find(
+          (one) => one.type === type && one.status === status && (reason === undefined || one.reason === reason),
+        );
+    try {
+      return await until(`${type} of binding ${binding} to be ${status} ${reason ?? ''}`, look, { timeoutMs });
+    } catch (error) {
+      const found = JSON.stringify(bindings.get(binding)?.conditions ?? 'no such binding');
+      throw new Error(`${(error as Error).message}; found ${found}\n${await this.konnector.log()}`);
+    }
+  }
+
+  get(resource: Resource, name: ObjectName): Promise<KubeObject | undefined> {
+    return getIfThere(this.client, resource, name);
+  }
+
+  /** Calls of the konnector that the API server of this plane refused for want of rights, as `verb resource namespace/name`. */
+  refusals(since = 0): string[] {
+    return refusals(this.plane, this.konnectorUser, since);
+  }
+
+  /** Makes a Namespace that no other test has, and returns its name. */
+  async namespace(name: string): Promise<string> {
+    await this.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    return name;
+  }
+
+  /** Ends the konnector and takes away what it worked on, finalizers included. */
+  async close(resources: readonly Resource[], testNamespaces: readonly string[]): Promise<void> {
+    if (this.#konnector?.running) await this.#konnector.kill();
+    this.#stores?.release();
+    const installed = consumerKinds.map((kind) => consumerCrd(kind).metadata.name);
+    for (const resource of [apiServiceBindingBundles, apiServiceBindings, ...resources]) {
+      await this.#forceAway(resource);
+    }
+    const bound = resources.map(({ plural, group }) => `${plural}.${group}`);
+    for (const name of [...bound, ...installed]) await this.client.delete(customResourceDefinitions, { name });
+    const own = { namespace: konnectorNamespace };
+    const { items } = await this.client.list(secrets, own);
+    for (const { metadata } of items) await this.client.delete(secrets, { ...own, name: metadata.name });
+    for (const name of testNamespaces) await this.client.delete(namespaces, { name });
+    const gone = async (): Promise<boolean> => {
+      const left = await Promise.all(installed.map((name) => this.get(customResourceDefinitions, { name })));
+      return left.every((crd) => crd === undefined);
+    };
+    await until('the CRDs of the konnector to be gone', gone, { timeoutMs: patienceMs });
+    await this.cluster.close();
+  }
+
+  async #forceAway(resource: Resource): Promise<void> {
+    const { items } = await this.client.list(resource).catch(() => ({ items: [] }));
+    for (const { metadata } of items) {
+      await this.client.delete(resource, metadata);
+      await this.client.mergePatch(resource, metadata, { metadata: { finalizers: null } }).catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+      });
+    }
+  }
+
+  #object(kind: string, name: string, secret: string, annotations: Readonly<Record<string, string>>): KubeObject {
+    return {
+      apiVersion,
+      kind,
+      metadata: { name, annotations: { ...annotations } },
+      spec: { kubeconfigSecretRef: { namespace: konnectorNamespace, name: secret, key: kubeconfigKey } },
+    };
+  }
+}
+
+export async function getIfThere(
+  client: Client,
+  resource: Resource,
+  name: ObjectName,
+): Promise<KubeObject | undefined> {
+  try {
+    return await client.get(resource, name);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** What a user was refused on a plane. */
+export function refusals({ auditLog }: Plane, user: string, since = 0): string[] {
+  return auditLog
+    .calls({ user, since })
+    .filter(({ code }) => code === 403)
+    .map(({ verb, resource, namespace, name }) => `${verb} ${resource} ${namespace}/${name}`);
+}

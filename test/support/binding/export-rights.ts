@@ -1,0 +1,63 @@
+import { roleBindings, roles } from '../../../src/api/resources.ts';
+import type { PermissionClaim } from '../../../src/binding/stores/views.ts';
+import type { BackendOptions } from './backend-options.ts';
+import type { FixtureKind } from './fixture-kinds.ts';
+import { aggregateLabel, binder, type Provider } from './provider.ts';
+import { clusterRole, clusterRoles, put, type Rule, roleBinding, rule } from './resources.ts';
+
+const verbs = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
+
+/**
+ * What kube-bind's backend lets a konnector do with exported and claimed resources. Exported ones everywhere in the provider; claimed
+ * ones everywhere, or with informer scope Namespaced in each service namespace.
+ */
+export class ExportRights {
+  readonly #provider: Provider;
+  readonly #options: BackendOptions;
+  /** Rules on claimed resources, by export. */
+  readonly #claims = new Map<string, readonly Rule[]>();
+  readonly #namespaces = new Set<string>();
+
+  constructor(provider: Provider, options: BackendOptions) {
+    this.#provider = provider;
+    this.#options = options;
+  }
+
+  async give(name: string, kinds: readonly FixtureKind[], claims: readonly PermissionClaim[]): Promise<void> {
+    const resources = kinds.map(({ inProvider: { group, plural } }) => rule(group, [plural], ...verbs));
+    const claimed = claims.map(({ group, resource }) => rule(group, [resource], ...verbs));
+    const labels = { [aggregateLabel]: 'true' };
+    const { client } = this.#provider;
+    await put(client, clusterRoles, clusterRole(this.#roleName('resources', name), resources, labels));
+    if (this.#options.informerScope === 'Cluster') {
+      await put(client, clusterRoles, clusterRole(this.#roleName('claims', name), claimed, labels));
+    } else {
+      this.#claims.set(name, claimed);
+      for (const namespace of this.#namespaces) await this.#giveIn(namespace, name, claimed);
+    }
+    await this.#provider.bindExportsTo(this.#options.clusterNamespace);
+  }
+
+  /** A service namespace has come. */
+  async giveIn(namespace: string): Promise<void> {
+    this.#namespaces.add(namespace);
+    for (const [name, rules] of this.#claims) await this.#giveIn(namespace, name, rules);
+  }
+
+  async take(name: string): Promise<void> {
+    this.#claims.delete(name);
+    await this.#provider.remove(clusterRoles, this.#roleName('resources', name), this.#roleName('claims', name));
+  }
+
+  async #giveIn(namespace: string, exported: string, rules: readonly Rule[]): Promise<void> {
+    const { client } = this.#provider;
+    const where = { namespace, name: `kube-binder-claims-${exported}` };
+    const subjects = [{ kind: 'ServiceAccount', name: binder, namespace: this.#options.clusterNamespace }];
+    await put(client, roles, { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: where, rules });
+    await put(client, roleBindings, roleBinding(where, { kind: 'Role', name: where.name }, subjects));
+  }
+
+  #roleName(part: 'resources' | 'claims', name: string): string {
+    return `kube-binder-${part}-${this.#options.clusterNamespace}-${name}`;
+  }
+}

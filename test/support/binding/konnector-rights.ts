@@ -1,0 +1,66 @@
+import { bindGroup } from '../../../src/api/binding/names.ts';
+import { roleBindings, roles } from '../../../src/api/resources.ts';
+import type { Client } from '../../../src/kube/client.ts';
+import type { FixtureKind } from './fixture-kinds.ts';
+import { clusterRole, clusterRoleBindings, clusterRoles, put, roleBinding, rule } from './resources.ts';
+
+export const konnectorNamespace = 'kube-bind';
+
+/** All that a konnector may do in a consumer, whatever is bound. */
+const konnectorRules = [
+  rule(
+    'apiextensions.k8s.io',
+    ['customresourcedefinitions'],
+    'get',
+    'list',
+    'watch',
+    'create',
+    'update',
+    'patch',
+    'delete',
+  ),
+  rule(bindGroup, ['apiservicebindings'], 'get', 'list', 'watch', 'create', 'patch', 'delete'),
+  rule(bindGroup, ['apiservicebindingbundles'], 'get', 'list', 'watch'),
+  rule(bindGroup, ['apiservicebindings/status', 'apiservicebindingbundles/status'], 'get', 'patch', 'update'),
+  rule('', ['namespaces'], 'get', 'list', 'watch', 'create'),
+  rule('events.k8s.io', ['events'], 'create', 'patch'),
+];
+
+/** In the namespace of the konnector: the Secrets with kubeconfigs, and the lease. */
+const ownNamespaceRules = [
+  rule('', ['secrets'], 'get', 'list', 'watch', 'create', 'update', 'patch'),
+  rule('coordination.k8s.io', ['leases'], 'get', 'create', 'update', 'patch'),
+];
+
+const claimVerbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
+
+export interface KonnectorRights {
+  /** The user that the konnector is. */
+  readonly user: string;
+  /** Kinds that may be bound. */
+  readonly kinds: readonly FixtureKind[];
+  /** Plurals of the core group that may be claimed. */
+  readonly claims: readonly string[];
+}
+
+/** Gives a konnector its rights in the consumer, no wildcard among them. `id` names the roles. */
+export async function giveKonnectorRights(client: Client, id: string, rights: KonnectorRights): Promise<void> {
+  const name = `konnector-${id}`;
+  const namespace = konnectorNamespace;
+  const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: rights.user }];
+  const bound = rights.kinds.flatMap(({ inConsumer: { group, plural } }) => [
+    rule(group, [plural], 'get', 'list', 'watch', 'update', 'patch', 'delete'),
+    rule(group, [`${plural}/status`], 'get', 'update', 'patch'),
+  ]);
+  const claimed = rights.claims.length > 0 ? [rule('', rights.claims, ...claimVerbs)] : [];
+  await put(client, clusterRoles, clusterRole(name, [...konnectorRules, ...bound, ...claimed]));
+  await put(client, clusterRoleBindings, roleBinding({ name }, { kind: 'ClusterRole', name }, subjects));
+  const metadata = { namespace, name };
+  await put(client, roles, {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata,
+    rules: ownNamespaceRules,
+  });
+  await put(client, roleBindings, roleBinding(metadata, { kind: 'Role', name }, subjects));
+}

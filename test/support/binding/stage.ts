@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { until } from '../../../sandbox/wait.ts';
+import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
+import { customResourceDefinitions } from '../../../src/api/resources.ts';
+import type { InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
+import { Backend } from './backend.ts';
+import { Consumer, getIfThere, refusals } from './consumer.ts';
+import { type FixtureKind, type FixtureKinds, fixtureKinds, fixtureObject } from './fixture-kinds.ts';
+import { bindingPlane } from './planes.ts';
+import { binder, Provider } from './provider.ts';
+
+export interface StageOptions {
+  /** Default Prefixed. */
+  readonly isolation?: IsolationName;
+  /** Default Namespaced. */
+  readonly informerScope?: InformerScope;
+  /** Consumers, each on a plane of its own. Default 1. */
+  readonly consumers?: 1 | 2;
+  /** Plurals of the core group that konnectors may be asked to claim. Default none. */
+  readonly claims?: readonly string[];
+}
+
+/** One consumer and what the provider has for it. */
+export interface Side {
+  readonly consumer: Consumer;
+  readonly backend: Backend;
+  /** Namespace of the consumer for the test's objects; no other test has it. */
+  readonly namespace: string;
+}
+
+const patienceMs = 30_000;
+
+/** A provider and its consumers on real planes, with two kinds that no other stage has. Konnectors are started by the tests. */
+export class BindingStage {
+  readonly id: string;
+  readonly provider: Provider;
+  readonly kinds: FixtureKinds;
+  readonly sides: readonly Side[];
+  readonly #isolation: IsolationName;
+  readonly #providerMark: number;
+  readonly #extraNamespaces: string[] = [];
+
+  private constructor(
+    id: string,
+    provider: Provider,
+    kinds: FixtureKinds,
+    sides: readonly Side[],
+    isolation: IsolationName,
+  ) {
+    this.id = id;
+    this.provider = provider;
+    this.kinds = kinds;
+    this.sides = sides;
+    this.#isolation = isolation;
+    this.#providerMark = provider.plane.auditLog.mark();
+  }
+
+  static async open(options: StageOptions = {}): Promise<BindingStage> {
+    const { isolation = 'Prefixed', informerScope = 'Namespaced', consumers = 1, claims = [] } = options;
+    const id = randomBytes(3).toString('hex');
+    const roles = (['consumer', 'second-consumer'] as const).slice(0, consumers);
+    const [provider, ...planes] = await Promise.all([
+      bindingPlane('provider').then((plane) => Provider.open(plane)),
+      ...roles.map((role) => bindingPlane(role)),
+    ]);
+    const kinds = fixtureKinds(`kitchen-${id}.example`, isolation);
+    const bound = [kinds.kettles, kinds.ovens];
+    await provider.install(...bound.map(({ crd }) => crd));
+    const sides = await Promise.all(
+      planes.map(async (plane, index): Promise<Side> => {
+        const own = `${id}-${index + 1}`;
+        const backendOptions = { clusterNamespace: `kube-bind-${own}`, isolation, informerScope };
+        const [consumer, backend] = await Promise.all([
+          Consumer.open(plane, own, { kinds: bound, claims }),
+          Backend.open(provider, backendOptions),
+        ]);
+        return { consumer, backend, namespace: await consumer.namespace(`team-${own}`) };
+      }),
+    );
+    return new BindingStage(id, provider, kinds, sides, isolation);
+  }
+
+  /** The first, and as a rule only, consumer. */
+  get side(): Side {
+    const [side] = this.sides;
+    assert.ok(side);
+    return side;
+  }
+
+  /** Exports kinds under a name, connects and binds them, and waits until the binding is ready. The konnector must run. */
+  async bind(name: string, kinds: readonly FixtureKind[], side: Side = this.side): Promise<string> {
+    await side.backend.export({ name, kinds });
+    const secret = await side.consumer.connect(side.backend.identity.kubeconfig);
+    await side.consumer.bind(name, secret);
+    await side.consumer.whenCondition(name, 'Ready');
+    return secret;
+  }
+
+  create(kind: FixtureKind, name: ObjectName, spec?: Readonly<Record<string, unknown>>, side: Side = this.side) {
+    return side.consumer.client.create(kind.inConsumer, fixtureObject(kind, name, spec));
+  }
+
+  /** Where the provider has the copy of a consumer object; its namespace must have been answered. */
+  copyName(kind: FixtureKind, { namespace, name }: ObjectName, { backend }: Side = this.side): ObjectName {
+    if (namespace !== undefined) return { namespace: backend.serviceNamespaceOf(namespace), name };
+    if (kind.inProvider.namespaced) return { namespace: backend.clusterNamespace, name };
+    return { name: this.#isolation === 'Prefixed' ? `${backend.clusterNamespace}-${name}` : name };
+  }
+
+  copy(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<KubeObject | undefined> {
+    return getIfThere(this.provider.client, kind.inProvider, this.copyName(kind, name, side));
+  }
+
+  /** Resolves to the copy once it is as `matches` wants it. */
+  whenCopy(
+    kind: FixtureKind,
+    name: ObjectName,
+    matches: (copy: KubeObject) => boolean = () => true,
+    side: Side = this.side,
+  ): Promise<KubeObject> {
+    return this.#when(`the copy of ${kind.inConsumer.kind} ${name.name}`, side, async () => {
+      const copy = await this.copy(kind, name, side);
+      return copy && matches(copy) ? copy : undefined;
+    });
+  }
+
+  async whenCopyGone(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<void> {
+    const gone = async (): Promise<boolean> => (await this.copy(kind, name, side)) === undefined;
+    await this.#when(`the copy of ${kind.inConsumer.kind} ${name.name} to be gone`, side, gone);
+  }
+
+  /** Resolves to the consumer's object once it is as `matches` wants it. */
+  whenObject(
+    kind: FixtureKind,
+    name: ObjectName,
+    matches: (object: KubeObject) => boolean,
+    side: Side = this.side,
+  ): Promise<KubeObject> {
+    return this.#when(`${kind.inConsumer.kind} ${name.name}`, side, async () => {
+      const object = await side.consumer.get(kind.inConsumer, name);
+      return object && matches(object) ? object : undefined;
+    });
+  }
+
+  async whenObjectGone(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<void> {
+    const gone = async (): Promise<boolean> => (await side.consumer.get(kind.inConsumer, name)) === undefined;
+    await this.#when(`${kind.inConsumer.kind} ${name.name} to be gone`, side, gone);
+  }
+
+  /** Writes the status of a copy, as a controller of the provider does. */
+  async report(kind: FixtureKind, name: ObjectName, status: object, side: Side = this.side): Promise<void> {
+    const where = this.copyName(kind, name, side);
+    await this.provider.client.mergePatch(kind.inProvider, where, { status }, { subresource: 'status' });
+  }
+
+  /** Namespaces of the consumers to be removed with the stage. */
+  alsoRemove(...namespaces: readonly string[]): void {
+    this.#extraNamespaces.push(...namespaces);
+  }
+
+  /** What konnectors were refused in the provider for want of rights. */
+  providerRefusals(side: Side = this.side): string[] {
+    const user = `system:serviceaccount:${side.backend.clusterNamespace}:${binder}`;
+    return refusals(this.provider.plane, user, this.#providerMark);
+  }
+
+  async close(): Promise<void> {
+    const resources = Object.values(this.kinds).map(({ inConsumer }) => inConsumer);
+    for (const { consumer, namespace } of this.sides) {
+      await consumer.close(resources, [namespace, ...this.#extraNamespaces]);
+    }
+    const crds = Object.values(this.kinds).map(({ crd }) => crd.metadata.name);
+    await this.provider.remove(customResourceDefinitions, ...crds);
+    for (const { backend } of this.sides) await backend.close();
+    await this.provider.close();
+  }
+
+  async #when<T>(what: string, side: Side, look: () => Promise<T | undefined | false>): Promise<T> {
+    try {
+      return await until(what, look, { timeoutMs: patienceMs });
+    } catch (error) {
+      throw new Error(`${(error as Error).message}\n${await side.consumer.konnector.log()}`);
+    }
+  }
+}
