@@ -55,6 +55,8 @@ export const unbindFinalizer = 'binding.drawbridge.dev/unbind';
 export const unbindPolicyAnnotation = 'binding.drawbridge.dev/unbind-policy';
 /** Ours, on APIServiceBindings: any new value has every object of the binding looked at again. */
 export const resyncAnnotation = 'binding.drawbridge.dev/resync';
+/** Ours, on APIServiceBindings: any new value lets the deletes of copies go through that are held back because they were too many at once. */
+export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
 /** Ours, on consumer kubeconfig Secrets: `"true"` keeps the provider from replacing the kubeconfig. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
 /** Ours, on the consumer CRDs that we install: a higher revision is never replaced by a lower one. */

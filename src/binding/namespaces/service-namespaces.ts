@@ -1,0 +1,45 @@
+import { apiServiceNamespaces } from '../../api/binding/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import type { CallOptions } from '../../kube/client.ts';
+import { isAlreadyExists } from '../../kube/errors.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+
+const underWay = new WeakMap<ProviderSession, Map<string, Promise<void>>>();
+
+/**
+ * Asks the provider for a namespace that stands for `namespace` of the consumer: creates the APIServiceNamespace of that name. Which
+ * namespace it is shows in the session's store. Callers that ask for the same one at the same time share one call.
+ *
+ * It has no owner: as the dependent of one export it would take the objects of all others with it.
+ */
+export function requestServiceNamespace(
+  session: ProviderSession,
+  namespace: string,
+  options: CallOptions = {},
+): Promise<void> {
+  const calls = underWay.get(session) ?? new Map<string, Promise<void>>();
+  underWay.set(session, calls);
+  const running = calls.get(namespace);
+  if (running) return running;
+  const call = create(session, namespace, options).finally(() => calls.delete(namespace));
+  calls.set(namespace, call);
+  return call;
+}
+
+async function create(session: ProviderSession, namespace: string, options: CallOptions): Promise<void> {
+  const { client, clusterNamespace } = session;
+  try {
+    await client.create(
+      apiServiceNamespaces,
+      {
+        apiVersion: apiVersionOf(apiServiceNamespaces),
+        kind: apiServiceNamespaces.kind,
+        metadata: { namespace: clusterNamespace, name: namespace },
+        spec: {},
+      },
+      options,
+    );
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+}

@@ -1,0 +1,108 @@
+import { backoffMs } from '../../kit/backoff.ts';
+import { sha256Hex } from '../../kit/canonical-json.ts';
+
+interface Attempt {
+  fingerprint: string;
+  /** In a row: failures, or successes that had to be repeated. */
+  count: number;
+  failed: boolean;
+  atMs: number;
+  notBeforeMs: number;
+}
+
+/**
+ * When a write may be made again. One that failed, and one that is to be made a second time because somebody undid it, come back
+ * after growing pauses, however often their key is looked at; a different write goes out at once. Times are monotonic milliseconds.
+ */
+export class Attempts {
+  readonly #random: () => number;
+  readonly #keys = new Map<string, Map<string, Attempt>>();
+  #sweptAtMs = 0;
+
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /** Milliseconds until `action` may be tried with this content; Infinity when it would change nothing. */
+  waitMs(key: string, action: string, content: string, nowMs: number): number {
+    const attempt = this.#keys.get(key)?.get(action);
+    if (!attempt || attempt.fingerprint !== fingerprint(content)) return 0;
+    return Math.max(0, attempt.notBeforeMs - nowMs);
+  }
+
+  /** Returns the milliseconds until it may be tried again. */
+  failed(key: string, action: string, content: string, nowMs: number, capMs: number): number {
+    const before = this.#keys.get(key)?.get(action);
+    const attempt = before?.failed ? before.count : 0;
+    const half = { baseMs: BASE_MS / 2, capMs: capMs / 2, attempt };
+    const waitMs = backoffMs({ ...half, random: () => 1 }) + backoffMs({ ...half, random: this.#random });
+    this.#set(key, action, { content, count: attempt + 1, failed: true, nowMs, waitMs });
+    return waitMs;
+  }
+
+  /** It was done: the same again only after a pause. */
+  succeeded(key: string, action: string, content: string, nowMs: number): void {
+    const before = this.#keys.get(key)?.get(action);
+    const again = before && !before.failed && before.fingerprint === fingerprint(content);
+    const count = again ? before.count + 1 : 0;
+    const waitMs = Math.min(REPEAT_CAP_MS, REPEAT_BASE_MS * 2 ** count);
+    this.#set(key, action, { content, count, failed: false, nowMs, waitMs });
+  }
+
+  /** It was done and had no effect: not again until it is a different write, or `clear`. */
+  futile(key: string, action: string, content: string, nowMs: number): void {
+    this.#set(key, action, { content, count: 0, failed: false, nowMs, waitMs: Number.POSITIVE_INFINITY });
+  }
+
+  /** What failed may be tried again now. */
+  retryNow(key: string): void {
+    for (const attempt of this.#keys.get(key)?.values() ?? []) if (attempt.failed) attempt.notBeforeMs = 0;
+  }
+
+  forget(key: string, action?: string): void {
+    if (action === undefined) this.#keys.delete(key);
+    else this.#keys.get(key)?.delete(action);
+  }
+
+  clear(): void {
+    this.#keys.clear();
+  }
+
+  #set(
+    key: string,
+    action: string,
+    next: { content: string; count: number; failed: boolean; nowMs: number; waitMs: number },
+  ): void {
+    const { content, count, failed, nowMs, waitMs } = next;
+    this.#sweep(nowMs);
+    const actions = this.#keys.get(key) ?? new Map<string, Attempt>();
+    this.#keys.set(key, actions);
+    actions.set(action, {
+      fingerprint: fingerprint(content),
+      count,
+      failed,
+      atMs: nowMs,
+      notBeforeMs: nowMs + waitMs,
+    });
+  }
+
+  /** What has not happened for a while does not count as a row. */
+  #sweep(nowMs: number): void {
+    if (nowMs - this.#sweptAtMs < FORGET_MS) return;
+    this.#sweptAtMs = nowMs;
+    for (const [key, actions] of this.#keys) {
+      for (const [action, { atMs, notBeforeMs }] of actions) {
+        if (nowMs - atMs >= FORGET_MS && notBeforeMs !== Number.POSITIVE_INFINITY) actions.delete(action);
+      }
+      if (actions.size === 0) this.#keys.delete(key);
+    }
+  }
+}
+
+const BASE_MS = 100;
+const REPEAT_BASE_MS = 500;
+const REPEAT_CAP_MS = 30_000;
+const FORGET_MS = 5 * 60_000;
+
+/** Of a length that does not depend on the content. */
+const fingerprint = (content: string): string => (content.length <= 64 ? content : sha256Hex(content));

@@ -1,0 +1,116 @@
+import type { Resource } from '../../api/object.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Store, StoreEvent, StoreHandle } from '../../kube/store.ts';
+import type { CrdView } from '../stores/views.ts';
+import { projectObject, type SyncedObject } from './synced-object.ts';
+
+type Listener = (event: StoreEvent<SyncedObject>) => void;
+
+export interface ConsumerObjectsOptions {
+  readonly cluster: Cluster;
+  readonly crds: Store<CrdView>;
+  /** Name of the CRD of `resource`. */
+  readonly crd: string;
+  readonly resource: Resource;
+}
+
+/**
+ * The consumer's objects of a bound kind, watched while its CRD is established: before that every list would fail, and a kind that is
+ * not there must never look like one whose objects were all deleted.
+ */
+export class ConsumerObjects {
+  readonly #options: ConsumerObjectsOptions;
+  readonly #listeners = new Map<Listener, () => void>();
+  readonly #listedListeners = new Set<() => void>();
+  readonly #unsubscribe: () => void;
+  readonly #closed = new AbortController();
+  #open: { readonly crdUid: string; readonly handle: StoreHandle<SyncedObject> } | undefined;
+
+  constructor(options: ConsumerObjectsOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.crds.subscribe(({ key }) => {
+      if (key === options.crd) this.#follow();
+    });
+  }
+
+  /** `absent`: there is no such kind. `unknown`: its objects have not been listed. */
+  get state(): 'unknown' | 'absent' | 'listed' {
+    if (this.#open) return this.#open.handle.store.synced ? 'listed' : 'unknown';
+    const { crds, crd } = this.#options;
+    return crds.synced && !crds.get(crd) ? 'absent' : 'unknown';
+  }
+
+  get(key: string): SyncedObject | undefined {
+    return this.#open?.handle.store.get(key);
+  }
+
+  list(): Iterable<SyncedObject> {
+    return this.#open?.handle.store.list() ?? [];
+  }
+
+  inNamespace(namespace: string): readonly SyncedObject[] {
+    return this.#open?.handle.store.byIndex(byNamespace, namespace) ?? [];
+  }
+
+  subscribe(listener: Listener): () => void {
+    const own: Listener = (event) => listener(event);
+    this.#listeners.set(own, this.#open?.handle.store.subscribe(own) ?? nothing);
+    return () => {
+      this.#listeners.get(own)?.();
+      this.#listeners.delete(own);
+    };
+  }
+
+  /** Calls back when the objects have been listed, and when the kind is gone; returns the unsubscribe. */
+  onListed(listener: () => void): () => void {
+    this.#listedListeners.add(listener);
+    return () => void this.#listedListeners.delete(listener);
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    this.#closed.abort();
+    this.#release();
+    this.#listeners.clear();
+    this.#listedListeners.clear();
+  }
+
+  #follow(): void {
+    const { cluster, crds, crd, resource } = this.#options;
+    const view = crds.get(crd);
+    const crdUid = view?.established ? view.uid : undefined;
+    if (crdUid === this.#open?.crdUid) return;
+    this.#release();
+    if (crdUid === undefined) {
+      this.#tellListed();
+      return;
+    }
+    const handle = cluster.watch({ resource, project: projectObject, indexes });
+    const open = { crdUid, handle };
+    this.#open = open;
+    for (const listener of this.#listeners.keys()) this.#listeners.set(listener, handle.store.subscribe(listener));
+    handle.store.whenSynced(this.#closed.signal).then(
+      () => {
+        if (this.#open === open) this.#tellListed();
+      },
+      () => undefined,
+    );
+  }
+
+  #release(): void {
+    for (const [listener, unsubscribe] of this.#listeners) {
+      unsubscribe();
+      this.#listeners.set(listener, nothing);
+    }
+    this.#open?.handle.release();
+    this.#open = undefined;
+  }
+
+  #tellListed(): void {
+    for (const listener of [...this.#listedListeners]) listener();
+  }
+}
+
+const byNamespace = 'namespace';
+const indexes = { [byNamespace]: ({ object }: SyncedObject) => [object.metadata.namespace ?? ''] };
+const nothing = (): void => {};

@@ -1,0 +1,68 @@
+import type { Resource } from '../../api/object.ts';
+import type { Store, StoreEvent } from '../../kube/store.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+import type { BoundSchemaView } from '../stores/views.ts';
+import type { Isolation } from './isolation.ts';
+import { ServiceNamespaceStore } from './service-namespace-store.ts';
+import { copyProjection, type SyncedObject } from './synced-object.ts';
+
+/** The provider's objects of a bound kind, as far as they may be ours. */
+export interface Copies {
+  readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs'>;
+  /** Whether it means something that `store` has nothing under this key. */
+  knows(key: string): boolean;
+  subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
+  /** Calls back when more has become known; returns the unsubscribe. */
+  onListed(listener: () => void): () => void;
+  close(): void;
+}
+
+/** Cluster-wide where the kind or its watch is; else each namespace that stands for one of ours by itself. */
+export function openCopies(
+  session: ProviderSession,
+  schema: BoundSchemaView,
+  isolation: Isolation,
+  resource: Resource,
+): Copies {
+  const spec = { resource, project: copyProjection(session) };
+  if (schema.scope === 'Namespaced' && schema.informerScope === 'Namespaced') {
+    const { cluster, clusterNamespace, stores } = session;
+    const store = new ServiceNamespaceStore({
+      cluster,
+      clusterNamespace,
+      serviceNamespaces: stores.serviceNamespaces,
+      spec,
+    });
+    return {
+      store,
+      knows: (key) => store.knows(key),
+      subscribe: (listener) => store.subscribe(listener),
+      onListed: (listener) => store.onListed(() => listener()),
+      close: () => store.close(),
+    };
+  }
+  const { providerNamespace } = isolation;
+  const { store, release } = session.cluster.watch(
+    providerNamespace === undefined ? spec : { ...spec, namespace: providerNamespace },
+  );
+  return {
+    store,
+    knows: () => store.synced,
+    subscribe: (listener) => store.subscribe(listener),
+    onListed(listener) {
+      const stop = new AbortController();
+      store.whenSynced(stop.signal).then(listener, () => undefined);
+      return () => stop.abort();
+    },
+    close: release,
+  };
+}
+
+/** For when the provider does not matter any more. */
+export const noCopies: Copies = {
+  store: { get: () => undefined, list: () => [], synced: true, ageMs: 0 },
+  knows: () => true,
+  subscribe: () => () => undefined,
+  onListed: () => () => undefined,
+  close() {},
+};

@@ -1,0 +1,108 @@
+import {
+  bindGroup,
+  clusterNamespaceAnnotation,
+  consumerNamespaceAnnotation,
+  consumerUidAnnotation,
+  providerNamespaceAnnotation,
+  providerUidAnnotation,
+  syncerFinalizer,
+} from '../../api/binding/names.ts';
+import { apiVersionOf, type KubeObject, nameOf, type OwnerReference, type Resource } from '../../api/object.ts';
+import { own } from '../../kit/json-value.ts';
+import { mergePatch } from './diff.ts';
+import { annotationOf, type SyncedObject } from './synced-object.ts';
+
+/** Merge patches carry the uid of the object they are meant for: another one under its name answers 409. */
+
+export interface NewCopy {
+  readonly consumer: SyncedObject;
+  readonly resource: Resource;
+  readonly key: string;
+  readonly clusterNamespace: string;
+  readonly owner?: OwnerReference | undefined;
+}
+
+/** The provider object as it is created: labels and annotations go up now and never again. */
+export function newCopy({ consumer, resource, key, clusterNamespace, owner }: NewCopy): KubeObject {
+  const { labels, annotations = {} } = consumer.object.metadata;
+  const others = Object.entries(annotations).filter(([name]) => !name.startsWith(`${bindGroup}/`));
+  return {
+    ...Object.fromEntries(synced(consumer.object)),
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    metadata: {
+      ...nameOf(key),
+      ...(labels ? { labels } : {}),
+      annotations: { ...Object.fromEntries(others), ...copyAnnotations(consumer, clusterNamespace) },
+      ...(owner ? { ownerReferences: [owner] } : {}),
+    },
+  };
+}
+
+/** What the copy lacks of everything but metadata and status, and of our annotations; undefined when nothing. */
+export function copyPatch(consumer: SyncedObject, copy: SyncedObject, clusterNamespace: string): object | undefined {
+  const fields = mergePatch(Object.fromEntries(synced(copy.object)), Object.fromEntries(synced(consumer.object)));
+  const metadata = annotationPatch(copy, copyAnnotations(consumer, clusterNamespace));
+  if (fields === undefined && metadata === undefined) return undefined;
+  return { ...(fields ?? {}), metadata: { uid: copy.uid, ...metadata } };
+}
+
+/** Only the annotations of `copyPatch`. */
+export function stampPatch(consumer: SyncedObject, copy: SyncedObject, clusterNamespace: string): object {
+  return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, clusterNamespace)) } };
+}
+
+/** Our finalizer and both `provider-*` annotations in one write; undefined when all are there. */
+export function markPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
+  const { finalizers = [] } = consumer.object.metadata;
+  const annotations = annotationPatch(consumer, {
+    [providerNamespaceAnnotation]: copy.object.metadata.namespace ?? '',
+    [providerUidAnnotation]: copy.uid,
+  });
+  if (!finalizers.includes(syncerFinalizer)) {
+    return { metadata: { ...finalizersPatch(consumer, [...finalizers, syncerFinalizer]), ...annotations } };
+  }
+  return annotations && { metadata: { uid: consumer.uid, ...annotations } };
+}
+
+export function unmarkPatch(consumer: SyncedObject): object {
+  const { finalizers = [] } = consumer.object.metadata;
+  return {
+    metadata: finalizersPatch(
+      consumer,
+      finalizers.filter((finalizer) => finalizer !== syncerFinalizer),
+    ),
+  };
+}
+
+/** What the consumer's status lacks of the copy's; undefined when nothing. */
+export function statusPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
+  const status = mergePatch(own(consumer.object, 'status'), own(copy.object, 'status'));
+  return status === undefined ? undefined : { metadata: { uid: consumer.uid }, status };
+}
+
+/** The list is written as a whole: the resourceVersion guards what others have put on it meanwhile. */
+function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: readonly string[]) {
+  return { uid, resourceVersion, finalizers };
+}
+
+function copyAnnotations(consumer: SyncedObject, clusterNamespace: string): Record<string, string> {
+  return {
+    [clusterNamespaceAnnotation]: clusterNamespace,
+    [consumerNamespaceAnnotation]: consumer.object.metadata.namespace ?? '',
+    [consumerUidAnnotation]: consumer.uid,
+  };
+}
+
+function annotationPatch(
+  view: SyncedObject,
+  wanted: Record<string, string>,
+): { annotations: Record<string, string> } | undefined {
+  const missing = Object.entries(wanted).filter(([name, value]) => annotationOf(view, name) !== value);
+  return missing.length === 0 ? undefined : { annotations: Object.fromEntries(missing) };
+}
+
+const notSynced = new Set(['apiVersion', 'kind', 'metadata', 'status']);
+
+const synced = (object: KubeObject): [string, unknown][] =>
+  Object.entries(object).filter(([field]) => !notSynced.has(field));

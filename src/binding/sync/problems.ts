@@ -1,0 +1,42 @@
+/** Worst first. */
+export const problemRanks = ['paused', 'forbidden', 'failing', 'refused', 'partial'] as const;
+
+export interface Problem {
+  readonly rank: (typeof problemRanks)[number];
+  /** One clause that says what is wrong and what to do. */
+  readonly message: string;
+}
+
+/** So many are told one by one. */
+const MAX_TOLD = 10;
+
+/** What is wrong with single objects. */
+export class Problems {
+  readonly #byKey = new Map<string, Problem>();
+  readonly #onChange: () => void;
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+  }
+
+  /** True when it is news. */
+  set(key: string, problem: Problem): boolean {
+    const known = this.#byKey.get(key);
+    if (known?.rank === problem.rank && known.message === problem.message) return false;
+    this.#byKey.set(key, problem);
+    this.#onChange();
+    return true;
+  }
+
+  clear(key: string): void {
+    if (this.#byKey.delete(key)) this.#onChange();
+  }
+
+  /** As `<kind> <key>: <message>`, worst first, then by key. */
+  list(kind: string): string[] {
+    const order = ({ rank }: Problem): number => problemRanks.indexOf(rank);
+    const all = [...this.#byKey].sort(([a, x], [b, y]) => order(x) - order(y) || (a < b ? -1 : 1));
+    const told = all.slice(0, MAX_TOLD).map(([key, { message }]) => `${kind} ${key}: ${message}`);
+    return all.length > MAX_TOLD ? [...told, `and ${all.length - MAX_TOLD} more of ${kind}`] : told;
+  }
+}

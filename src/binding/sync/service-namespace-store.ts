@@ -1,0 +1,160 @@
+import type { Resource } from '../../api/object.ts';
+import { nameOf } from '../../api/object.ts';
+import { CodedError } from '../../kit/errors.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../kube/store.ts';
+import type { ServiceNamespaceView } from '../stores/views.ts';
+
+export interface ServiceNamespaceStoreOptions<T extends Projected> {
+  readonly cluster: Cluster;
+  /** Those of other cluster namespaces are not ours. */
+  readonly clusterNamespace: string;
+  readonly serviceNamespaces: Store<ServiceNamespaceView>;
+  readonly spec: Omit<StoreSpec<T>, 'namespace'>;
+}
+
+type Listener<T> = (event: StoreEvent<T>) => void;
+
+interface Open<T extends Projected> {
+  readonly handle: StoreHandle<T>;
+  /** Keys of the APIServiceNamespaces that lead here. */
+  readonly users: Set<string>;
+  readonly unsubscribes: Map<Listener<T>, () => void>;
+}
+
+/**
+ * The objects of one kind in all namespaces of the provider that stand for one of ours, as one store. Each is watched by itself, from
+ * when its APIServiceNamespace names it until none does; then its objects leave the store, which does not mean that they were deleted:
+ * `knows` tells.
+ */
+export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
+  readonly resource: Resource;
+  readonly #options: ServiceNamespaceStoreOptions<T>;
+  readonly #open = new Map<string, Open<T>>();
+  readonly #listeners = new Set<Listener<T>>();
+  readonly #listedListeners = new Set<(namespace: string) => void>();
+  readonly #closed = new AbortController();
+  readonly #unsubscribe: () => void;
+
+  constructor(options: ServiceNamespaceStoreOptions<T>) {
+    this.resource = options.spec.resource;
+    this.#options = options;
+    this.#unsubscribe = options.serviceNamespaces.subscribe((event) => {
+      const before = 'before' in event ? this.#namespaceOf(event.before) : undefined;
+      const now = 'now' in event ? this.#namespaceOf(event.now) : undefined;
+      if (before === now) return;
+      if (now !== undefined) this.#use(now, event.key);
+      if (before !== undefined) this.#leave(before, event.key);
+    });
+  }
+
+  get(key: string): T | undefined {
+    return this.#open.get(nameOf(key).namespace ?? '')?.handle.store.get(key);
+  }
+
+  /** Whether the namespace of `key` is watched and was listed: only then does it mean something that an object is not there. */
+  knows(key: string): boolean {
+    return this.#open.get(nameOf(key).namespace ?? '')?.handle.store.synced ?? false;
+  }
+
+  *list(): Iterable<T> {
+    for (const { handle } of this.#open.values()) yield* handle.store.list();
+  }
+
+  byIndex(index: string, value: string): readonly T[] {
+    return [...this.#open.values()].flatMap(({ handle }) => handle.store.byIndex(index, value));
+  }
+
+  subscribe(listener: Listener<T>): () => void {
+    const own: Listener<T> = (event) => listener(event);
+    this.#listeners.add(own);
+    for (const open of this.#open.values()) this.#attach(open, own);
+    return () => {
+      this.#listeners.delete(own);
+      for (const { unsubscribes } of this.#open.values()) {
+        unsubscribes.get(own)?.();
+        unsubscribes.delete(own);
+      }
+    };
+  }
+
+  /** Calls back with each namespace once it has been listed; returns the unsubscribe. */
+  onListed(listener: (namespace: string) => void): () => void {
+    this.#listedListeners.add(listener);
+    return () => void this.#listedListeners.delete(listener);
+  }
+
+  /** True once the namespaces are known and every one of them has been listed. */
+  get synced(): boolean {
+    return this.#options.serviceNamespaces.synced && this.#stores().every((store) => store.synced);
+  }
+
+  async whenSynced(signal?: AbortSignal): Promise<void> {
+    const until = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
+    await this.#options.serviceNamespaces.whenSynced(until);
+    await Promise.all(this.#stores().map((store) => store.whenSynced(until)));
+  }
+
+  /** Of the watch that was quiet for longest. */
+  get ageMs(): number {
+    return Math.max(this.#options.serviceNamespaces.ageMs, ...this.#stores().map((store) => store.ageMs));
+  }
+
+  close(): void {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort(new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`));
+    this.#unsubscribe();
+    this.#listeners.clear();
+    this.#listedListeners.clear();
+    for (const open of this.#open.values()) release(open);
+    this.#open.clear();
+  }
+
+  #stores(): Store<T>[] {
+    return [...this.#open.values()].map(({ handle }) => handle.store);
+  }
+
+  #namespaceOf({ namespace, serviceNamespace }: ServiceNamespaceView): string | undefined {
+    return namespace === this.#options.clusterNamespace ? serviceNamespace : undefined;
+  }
+
+  #use(namespace: string, user: string): void {
+    const known = this.#open.get(namespace);
+    if (known) {
+      known.users.add(user);
+      return;
+    }
+    const handle = this.#options.cluster.watch({ ...this.#options.spec, namespace });
+    const open: Open<T> = { handle, users: new Set([user]), unsubscribes: new Map() };
+    this.#open.set(namespace, open);
+    for (const listener of this.#listeners) this.#attach(open, listener);
+    handle.store.whenSynced(this.#closed.signal).then(
+      () => {
+        if (this.#open.get(namespace) !== open) return;
+        for (const listener of [...this.#listedListeners]) listener(namespace);
+      },
+      () => undefined,
+    );
+  }
+
+  #leave(namespace: string, user: string): void {
+    const open = this.#open.get(namespace);
+    if (!open?.users.delete(user) || open.users.size > 0) return;
+    this.#open.delete(namespace);
+    const left = [...open.handle.store.list()];
+    const listeners = [...open.unsubscribes.keys()];
+    release(open);
+    for (const before of left) {
+      for (const listener of listeners) listener({ type: 'deleted', key: before.key, before, inferred: true });
+    }
+  }
+
+  #attach({ handle, unsubscribes }: Open<T>, listener: Listener<T>): void {
+    unsubscribes.set(listener, handle.store.subscribe(listener));
+  }
+}
+
+function release<T extends Projected>({ handle, unsubscribes }: Open<T>): void {
+  for (const unsubscribe of unsubscribes.values()) unsubscribe();
+  handle.release();
+}

@@ -1,0 +1,100 @@
+import { clusterNamespaceAnnotation, consumerUidAnnotation } from '../../api/binding/names.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { StoreEvent } from '../../kube/store.ts';
+import type { ConsumerObjects } from './consumer-objects.ts';
+import type { Copies } from './copies.ts';
+import type { Isolation } from './isolation.ts';
+import { OwnWrites } from './own-writes.ts';
+import { annotationOf, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
+
+export interface SidesOptions {
+  readonly consumers: ConsumerObjects;
+  readonly copies: Copies;
+  readonly isolation: Isolation;
+  readonly clusterNamespace: string;
+  readonly copyProjection: Projection;
+  readonly clock: Clock;
+}
+
+/** What is known of both clusters: their objects, our own last writes, and which objects were seen to go. */
+export class Sides {
+  readonly consumers: OwnWrites;
+  readonly copies: OwnWrites;
+  readonly #options: SidesOptions;
+  /** By consumer key: the uid of the consumer object that was seen being deleted. */
+  readonly #deletedConsumers = new Map<string, string>();
+  /** Provider keys without a copy: it was seen to go, or looked for in vain. */
+  readonly #goneCopies = new Set<string>();
+
+  constructor(options: SidesOptions) {
+    this.#options = options;
+    const { consumers, copies, copyProjection, clock } = options;
+    this.consumers = new OwnWrites({ seen: (key) => consumers.get(key), project: projectObject, clock });
+    this.copies = new OwnWrites({ seen: (key) => copies.store.get(key), project: copyProjection, clock });
+  }
+
+  /** Takes in an event of the consumer's watch; returns the consumer key to look at. */
+  observeConsumer(event: StoreEvent<SyncedObject>): string {
+    this.consumers.observe(event);
+    const { key } = event;
+    if (event.type !== 'deleted') this.#deletedConsumers.delete(key);
+    // Only of what has a copy, so that this cannot grow without end.
+    else if (!event.inferred && this.#hasCopy(key)) this.#deletedConsumers.set(key, event.before.uid);
+    return key;
+  }
+
+  /** Takes in an event of the provider's watch; returns the consumer key to look at, undefined when it is about somebody else's object. */
+  observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
+    this.copies.observe(event);
+    const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
+    if (event.type !== 'deleted') this.#goneCopies.delete(event.key);
+    if (consumerKey === undefined) return undefined;
+    const ours = ('now' in event && this.#isOurs(event.now)) || ('before' in event && this.#isOurs(event.before));
+    if (!ours && !this.#options.consumers.get(consumerKey)) return undefined;
+    // What is not watched any more is not gone for that.
+    if (event.type === 'deleted' && this.#options.copies.knows(event.key)) this.#goneCopies.add(event.key);
+    return consumerKey;
+  }
+
+  deletedConsumer(key: string): string | undefined {
+    return this.#deletedConsumers.get(key);
+  }
+
+  isCopyGone(key: string | undefined): boolean {
+    return key !== undefined && this.#goneCopies.has(key);
+  }
+
+  copyGone(key: string): void {
+    this.#goneCopies.add(key);
+  }
+
+  copyComing(key: string): void {
+    this.#goneCopies.delete(key);
+  }
+
+  /** Nothing is left of this key on either side. */
+  forget(consumerKey: string, copyKey: string | undefined): void {
+    this.#deletedConsumers.delete(consumerKey);
+    this.consumers.forget(consumerKey);
+    if (copyKey === undefined) return;
+    this.#goneCopies.delete(copyKey);
+    this.copies.forget(copyKey);
+  }
+
+  clear(): void {
+    this.#deletedConsumers.clear();
+    this.#goneCopies.clear();
+    this.consumers.clear();
+    this.copies.clear();
+  }
+
+  #isOurs(copy: SyncedObject): boolean {
+    return annotationOf(copy, clusterNamespaceAnnotation) === this.#options.clusterNamespace;
+  }
+
+  #hasCopy(consumerKey: string): boolean {
+    const place = this.#options.isolation.placeOf(consumerKey);
+    const copy = place.kind === 'at' ? this.copies.get(place.key) : undefined;
+    return copy !== undefined && annotationOf(copy, consumerUidAnnotation) !== undefined;
+  }
+}

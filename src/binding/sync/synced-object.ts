@@ -1,0 +1,59 @@
+import { clusterNamespaceAnnotation, syncerFinalizer } from '../../api/binding/names.ts';
+import type { KubeObject } from '../../api/object.ts';
+import { keyOf } from '../../api/object.ts';
+import { own } from '../../kit/json-value.ts';
+import type { Projected } from '../../kube/store.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+
+/** An object of a bound kind, on either side, without what nobody here reads: managedFields and kubectl's last-applied-configuration. */
+export interface SyncedObject extends Projected {
+  /** Of copies that belong to others the metadata only. */
+  readonly object: KubeObject;
+}
+
+export type Projection = (object: KubeObject) => SyncedObject;
+
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** The projection of consumer objects. */
+export function projectObject(object: KubeObject): SyncedObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  if (own(metadata.annotations, lastApplied) !== undefined) {
+    const { [lastApplied]: __, ...annotations } = metadata.annotations ?? {};
+    metadata.annotations = annotations;
+  }
+  return {
+    key: keyOf(metadata),
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    object: { ...object, metadata },
+  };
+}
+
+const copyProjections = new WeakMap<ProviderSession, Projection>();
+
+/** The projection of provider objects: one function a session, so that all its watches of a kind are one. */
+export function copyProjection(session: ProviderSession): Projection {
+  const known = copyProjections.get(session);
+  if (known) return known;
+  const { clusterNamespace } = session;
+  const projection: Projection = (object) => {
+    const view = projectObject(object);
+    if (annotationOf(view, clusterNamespaceAnnotation) === clusterNamespace) return view;
+    const { apiVersion, kind, metadata } = view.object;
+    return { ...view, object: { apiVersion, kind, metadata } };
+  };
+  copyProjections.set(session, projection);
+  return projection;
+}
+
+export function annotationOf({ object }: SyncedObject, name: string): string | undefined {
+  const value = own(own(object.metadata, 'annotations'), name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+export const isDeleting = ({ object }: SyncedObject): boolean => object.metadata.deletionTimestamp !== undefined;
+
+/** Whether the consumer object waits for us before it may go. */
+export const isHeld = ({ object }: SyncedObject): boolean =>
+  object.metadata.finalizers?.includes(syncerFinalizer) ?? false;
