@@ -1,7 +1,8 @@
 import pkg from '../package.json' with { type: 'json' };
 import { auditCommand } from './cli/audit.ts';
 import { revokeAll } from './cli/revoke-all.ts';
-import { type Config, kubeconfigPaths, readConfig, UsageError, usage } from './config.ts';
+import { type Config, kubeconfigPaths, readConfig } from './config.ts';
+import { UsageError, usage } from './flags.ts';
 import { stayAlive, systemClock } from './kit/clock.ts';
 import { CodedError, describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';

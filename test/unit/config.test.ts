@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { createAuthority, issue } from '../../sandbox/pki.ts';
-import { readConfig, UsageError, usage } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
+import { UsageError, usage } from '../../src/flags.ts';
 import { webhookFiles } from '../../webhooks/webhook-files.ts';
 
 const webhookConfigurations = [
@@ -20,6 +21,7 @@ const webhookConfigurations = [
 describe('configuration', () => {
   it('has the documented defaults', () => {
     assert.deepEqual(readConfig([], {}), {
+      features: ['access'],
       kubeconfig: {},
       port: 9443,
       bindAddress: '0.0.0.0',
@@ -29,11 +31,14 @@ describe('configuration', () => {
       certificateSecret: 'drawbridge-own-certificate',
       certificateNames: ['drawbridge-webhook.drawbridge-system.svc'],
       webhookConfigurations,
-      healthPort: 8081,
+      health: { host: '0.0.0.0', port: 8081 },
       metricsPort: 8080,
       auditLog: '-',
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
+      leaseName: 'kube-bind',
+      pollingMs: 15_000,
+      bindable: undefined,
       grantable: undefined,
       trustExistingTemplates: false,
       maxGrantsPerUser: 0,
@@ -65,6 +70,73 @@ describe('configuration', () => {
   it('tells replicas apart by the name of their host, and by process', () => {
     assert.equal(readConfig([], { HOSTNAME: 'drawbridge-7d9f' }).identity, `drawbridge-7d9f-${process.pid}`);
     assert.equal(readConfig(['--identity=left'], { HOSTNAME: 'drawbridge-7d9f' }).identity, 'left');
+  });
+
+  it('runs the halves that are named, in one order', () => {
+    assert.deepEqual(readConfig(['--features=binding'], {}).features, ['binding']);
+    assert.deepEqual(readConfig(['--features=binding,access'], {}).features, ['access', 'binding']);
+    assert.deepEqual(readConfig([], { DRAWBRIDGE_FEATURES: 'binding' }).features, ['binding']);
+  });
+
+  it("takes the place of kube-bind's konnector when it binds alone", () => {
+    const pod = { POD_NAME: 'konnector-x', POD_NAMESPACE: 'kube-bind' };
+    const flags = ['--features=binding'];
+    const pick = (args: string[], env: Record<string, string>) => {
+      const { health, metricsPort, leaseNamespace, leaseName, identity } = readConfig([...flags, ...args], env);
+      return [`${health.host}:${health.port}`, metricsPort, `${leaseNamespace}/${leaseName}`, identity];
+    };
+    assert.deepEqual(pick([], pod), ['0.0.0.0:8090', 0, 'kube-bind/kube-bind', 'konnector-x']);
+    assert.deepEqual(pick([], {}), ['0.0.0.0:8090', 0, 'kube-system/kube-bind', `drawbridge-${process.pid}`]);
+    assert.deepEqual(
+      pick(['--lease-namespace=a', '--lease-name=b', '--identity=c', '--health-port=1', '--metrics-port=2'], pod),
+      ['0.0.0.0:1', 2, 'a/b', 'c'],
+    );
+  });
+
+  it('stays what it is when both halves run', () => {
+    const pod = { POD_NAME: 'konnector-x', POD_NAMESPACE: 'kube-bind' };
+    const { health, metricsPort, leaseNamespace, identity } = readConfig(['--features=access,binding'], pod);
+    assert.deepEqual(
+      [health.port, metricsPort, leaseNamespace, identity],
+      [8081, 8080, 'drawbridge-system', 'konnector-x'],
+    );
+    assert.equal(readConfig([], { ...pod, HOSTNAME: 'h' }).identity, `h-${process.pid}`);
+  });
+
+  const addresses: [string, string, number][] = [
+    [':0', '0.0.0.0', 0],
+    [':8090', '0.0.0.0', 8090],
+    ['127.0.0.1:1', '127.0.0.1', 1],
+    ['[::1]:2', '::1', 2],
+  ];
+  for (const [address, host, port] of addresses) {
+    it(`reads the server address ${address}`, () => {
+      assert.deepEqual(readConfig([`--server-address=${address}`, '--health-port=7'], {}).health, { host, port });
+    });
+  }
+
+  const klog: [string[], string, string][] = [
+    [['-v=2', '--logging-format=text'], 'info', 'text'],
+    [['-v', '4'], 'debug', 'json'],
+    [['-v4'], 'debug', 'json'],
+    [['--v=6', '--logging-format=text'], 'debug', 'text'],
+    [['-v=6', '--log-level=warn', '--log-format=json', '--logging-format=text'], 'warn', 'json'],
+  ];
+  for (const [args, level, format] of klog) {
+    it(`logs at ${level} as ${format} for ${args.join(' ')}`, () => {
+      const { logLevel, logFormat } = readConfig(args, {});
+      assert.deepEqual([logLevel, logFormat], [level, format]);
+    });
+  }
+
+  it('takes a context of the kubeconfig', () => {
+    assert.deepEqual(readConfig(['--kubeconfig=/a', '--context=b'], {}).kubeconfig, { file: '/a', context: 'b' });
+    assert.deepEqual(readConfig(['--context=b'], { KUBECONFIG: '/a' }).kubeconfig, { paths: '/a', context: 'b' });
+  });
+
+  it('takes a list of what may be bound', () => {
+    const { bindable } = readConfig(['--bindable=kettles.kitchen.example,pots.kitchen.example'], {});
+    assert.deepEqual(bindable, ['kettles.kitchen.example', 'pots.kitchen.example']);
   });
 
   const leaderElection: [string[], boolean][] = [
@@ -100,6 +172,14 @@ describe('configuration', () => {
     { args: ['--certificate-names=*.svc'], message: /^--certificate-names holds "\*\.svc"/ },
     { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations holds "\.\.\/x"/ },
     { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
+    { args: ['--features=acces'], message: /^--features is "acces"; it must be access or binding, or both/ },
+    { args: ['--features='], message: /^--features must not be empty$/ },
+    { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be \[HOST\]:PORT$/ },
+    { args: ['--server-address=:99999'], message: /^--server-address is "99999"; it must be a port number/ },
+    { args: ['--provider-polling-interval=1ms'], message: /^--provider-polling-interval is too short/ },
+    { args: ['--bindable=*'], message: /^--bindable holds "\*"/ },
+    { args: ['-v=loud'], message: /-v/ },
+    { args: ['--logging-format=xml'], message: /^--logging-format is "xml"; it must be one of json, text$/ },
     { args: ['--prot=1'], message: /--prot.*; see drawbridge --help$/ },
     { args: ['stray'], message: /stray.*; see drawbridge --help$/ },
     { args: ['--port'], message: /--port.*; see drawbridge --help$/ },

@@ -1,0 +1,192 @@
+import { readFileSync } from 'node:fs';
+import { admissionReads } from '../access/admission-reads.ts';
+import type { AccessDeps } from '../access/controllers.ts';
+import { enteredPods } from '../access/entered-pods.ts';
+import { GrantTally } from '../access/life/grant-tally.ts';
+import { parseGrantable } from '../access/policy/grantable.ts';
+import { AuditHeads } from '../access/signing/audit-heads.ts';
+import { KeySecret } from '../access/signing/key-secret.ts';
+import { Signer } from '../access/signing/signer.ts';
+import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
+import { createAdmissionApp } from '../admission/app.ts';
+import { outcomeMetrics } from '../admission/outcome-metrics.ts';
+import type { AdmissionPorts } from '../admission/ports.ts';
+import { startAdmissionServer } from '../admission/server.ts';
+import { keyOf } from '../api/object.ts';
+import { destinationOf } from '../audit/fd-writer.ts';
+import { type OpenJournal, openJournal } from '../audit/journal.ts';
+import type { CertificateDeps } from '../certificates/controllers.ts';
+import type { Config } from '../config.ts';
+import type { RbacRule } from '../grants/rule-cover.ts';
+import { sleep } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import type { Client } from '../kube/client.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { type CertificateSource, certificateFrom } from './certificate.ts';
+import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
+
+const lease = 'drawbridge-access';
+/** How long the controllers wait for the first attempt to read the signing keys, milliseconds. */
+const keysWaitMs = 1000;
+
+export interface AccessHalf extends Half {
+  readonly loops: AccessDeps;
+  /** Absent when the certificate comes from files. */
+  readonly certificates: CertificateDeps | undefined;
+  /** Resolves when the loops may start. */
+  ready(): Promise<void>;
+}
+
+/** What can be had without a cluster. */
+export interface AccessFiles {
+  readonly openCertificate: CertificateSource;
+  readonly grantable: readonly RbacRule[];
+  readonly journal: OpenJournal;
+}
+
+/** Files are read at once, because a person who named the wrong ones waits for an answer. Throws a CodedError that says which. */
+export function readAccessFiles(config: Config, log: Log, metrics: Metrics): AccessFiles {
+  const openCertificate = certificateFrom(config, log, metrics);
+  const grantable = config.grantable === undefined ? [] : parseGrantable(readFileSync(config.grantable));
+  const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
+  return { openCertificate, grantable, journal };
+}
+
+/** Opens the stores, the keys and the webhooks. Rejects with a CodedError when the port cannot be had. */
+export async function openAccess(host: Host, files: AccessFiles, signal: AbortSignal): Promise<AccessHalf> {
+  const { config, cluster, health, metrics, log } = host;
+  const { openCertificate, grantable, journal } = files;
+  const reopen = (): void => reopenJournal(journal, log);
+  process.on('SIGHUP', reopen);
+
+  const { certificate, own } = openCertificate(cluster);
+  const stores = openAccessStores(cluster);
+  const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
+  const signer = new Signer(keys);
+  const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
+  const tally = new GrantTally({ stores, limits, clock });
+  const keysTried = keys.start(signal);
+  const heads = new AuditHeads({
+    client: cluster.client,
+    namespace: config.leaseNamespace,
+    replica: config.identity,
+    journal,
+    keys,
+    clock,
+    log,
+    onUnsigned: unsignedLines(metrics),
+  });
+  heads.start();
+  // Every replica answers webhooks; what the controllers tell goes through the leader's client.
+  const podEvents = recorder(host, 'access', cluster.client);
+
+  const webhooks = await startAdmissionServer({
+    app: createAdmissionApp(
+      admissionPorts({
+        stores,
+        signer,
+        tally,
+        grantable,
+        client: cluster.client,
+        events: podEvents,
+        breakGlassGroup: config.breakGlassGroup,
+        journal,
+        metrics,
+        log,
+      }),
+    ),
+    certificate,
+    host: config.bindAddress,
+    port: config.port,
+    clock,
+    log,
+  });
+  health.ready('certificate', () => certificate.problem());
+  health.ready('stores', () => storesProblem(stores.all));
+  health.ready('signing-keys', () => keys.problem());
+
+  const { gate, guard } = leadership(host, lease);
+  const client = guard(cluster.client);
+  const requestEvents = recorder(host, 'access', client);
+  return {
+    gate,
+    ports: { webhooks: webhooks.port },
+    loops: {
+      client,
+      signer,
+      tally,
+      grantable,
+      stores,
+      journal,
+      events: requestEvents,
+      clock,
+      log,
+      metrics,
+      trustExistingTemplates: config.trustExistingTemplates,
+    },
+    certificates: own && { ...own, client, clock, log, metrics },
+    // Without keys every live grant would fail its first look. Ends need none, so nothing waits long for them.
+    ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
+    close: {
+      reopening: () => process.off('SIGHUP', reopen),
+      webhooks: () => webhooks.close(),
+      certificate: () => certificate.close(),
+      events: () => Promise.all([podEvents.close(), requestEvents.close()]),
+      auditHeads: () => heads.close(),
+    },
+  };
+}
+
+interface AdmissionDeps {
+  readonly stores: AccessStores;
+  readonly signer: Signer;
+  readonly tally: GrantTally;
+  readonly grantable: readonly RbacRule[];
+  readonly client: Client;
+  readonly events: EventRecorder;
+  readonly breakGlassGroup: string | undefined;
+  readonly journal: OpenJournal;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
+  const { stores, signer, tally, grantable, client, events, breakGlassGroup, journal, metrics, log } = deps;
+  return {
+    ...admissionReads(stores, client, tally),
+    grantable,
+    sealStamp: (stamp) => signer.sealStamp(stamp),
+    sealAuthor: (stamp) => signer.sealAuthor(stamp),
+    ...enteredPods({ stores, client, signer, clock }),
+    breakGlassGroup,
+    podEntered: ({ type, namespace, pod, reason, note }) => {
+      // kubectl describe looks for Events by uid, and the review has none.
+      const uid = stores.pods.get(keyOf({ namespace, name: pod }))?.uid;
+      const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod, ...(uid === undefined ? {} : { uid }) };
+      events.record({ regarding, type, reason, action: 'Connect', note });
+    },
+    answered: outcomeMetrics(metrics),
+    journal,
+    clock,
+    log,
+  };
+}
+
+function unsignedLines(metrics: Metrics): (lines: number) => void {
+  const gauge = metrics.gauge({
+    name: 'drawbridge_audit_unsigned_lines',
+    help: 'Audit lines of this process that no published head covers yet.',
+  });
+  return (lines) => gauge.set({}, lines);
+}
+
+function reopenJournal(journal: OpenJournal, log: Log): void {
+  try {
+    journal.reopen();
+    log.info('audit journal reopened');
+  } catch (error) {
+    log.error('audit journal not reopened; the old file stays in use', { error: describe(error) });
+  }
+}
