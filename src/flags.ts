@@ -127,7 +127,7 @@ export const flags = {
     env: 'DRAWBRIDGE_PROVIDER_POLLING_INTERVAL',
     fallback: '15s',
     value: 'DURATION',
-    help: 'binding: how often exports are listed while they cannot be watched',
+    help: 'binding: how often exports are listed while unwatched',
   },
   bindable: {
     env: 'DRAWBRIDGE_BINDABLE',
