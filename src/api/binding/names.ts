@@ -44,7 +44,9 @@ export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 /** On claimed objects of both sides, APIServiceNamespaces and Namespaces: who made it first. */
 export const ownerLabel = 'kube-bind.io/owner';
 export type Owner = 'provider' | 'consumer';
-/** `"true"` on Secrets of the consumer: heartbeats begin before there is a binding. */
+/** Of the consumer: where kubectl bind puts kubeconfig Secrets. */
+export const kubeconfigNamespace = 'kube-bind';
+/** `"true"` on Secrets in that namespace: heartbeats begin before there is a binding. */
 export const providerKubeconfigLabel = 'kube-bind.io/provider-kubeconfig';
 /** The key that such a Secret holds its kubeconfig under. */
 export const kubeconfigKey = 'kubeconfig';

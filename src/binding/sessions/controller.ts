@@ -7,6 +7,7 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { BindingView, BundleView } from '../stores/views.ts';
 import { Konnector } from './konnector.ts';
+import type { SecretView } from './secret-view.ts';
 import type { SecretWatches } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { SessionRegistry } from './session-registry.ts';
@@ -33,7 +34,12 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
     sources: [
       fromSubscription('binding', stores.bindings, secretOf),
       fromSubscription('bundle', stores.bundles, secretOf),
-      fromSubscription('labelled', watches.labelled, (event) => [event.key]),
+      // Bindings do not wait for it: the right to list Secrets may be missing.
+      fromSubscription(
+        'labelled',
+        { subscribe: (listener) => watches.labelled.subscribe(listener), whenSynced: () => Promise.resolve() },
+        (event: StoreEvent<SecretView>) => [event.key],
+      ),
       secrets,
     ],
     reconciler: konnector,

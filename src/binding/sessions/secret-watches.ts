@@ -1,4 +1,4 @@
-import { providerKubeconfigLabel } from '../../api/binding/names.ts';
+import { kubeconfigNamespace, providerKubeconfigLabel } from '../../api/binding/names.ts';
 import { nameOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
 import type { Cluster } from '../../kube/cluster.ts';
@@ -7,10 +7,9 @@ import { type SecretView, secretView } from './secret-view.ts';
 
 /**
  * The Secrets of the consumer that the konnector has to see and no others: each that a binding or bundle names, by a watch of its
- * own, and those that carry the label.
+ * own, anywhere, and those that carry the label, where kubectl bind puts them: no right to read Secrets elsewhere is needed.
  */
 export class SecretWatches {
-  /** Those with the label, of all namespaces. */
   readonly labelled: Store<SecretView>;
   readonly #consumer: Cluster;
   readonly #changed: (secret: string) => void;
@@ -21,7 +20,8 @@ export class SecretWatches {
     this.#consumer = consumer;
     this.#changed = changed;
     const labelSelector = `${providerKubeconfigLabel}=true`;
-    this.labelled = consumer.watch({ resource: secrets, labelSelector, project: secretView }).store;
+    const namespace = kubeconfigNamespace;
+    this.labelled = consumer.watch({ resource: secrets, namespace, labelSelector, project: secretView }).store;
   }
 
   /** Watches the Secret (`namespace/name`) until `drop`; calling it again does nothing. */
@@ -54,7 +54,6 @@ export class SecretWatches {
   look(secret: string): SecretView | undefined | 'pending' {
     const store = this.#named.get(secret)?.handle.store;
     if (store?.synced) return store.get(secret);
-    const labelled = this.labelled.get(secret);
-    return labelled ?? (store || !this.labelled.synced ? 'pending' : undefined);
+    return this.labelled.get(secret) ?? (store ? 'pending' : undefined);
   }
 }
