@@ -72,7 +72,7 @@ export class ClusterBindingReconciler implements Reconciler {
     }
     if (plan.status || this.#proofIsOld()) this.#provedAtMs = clock.monotonic();
     this.#deps.beat({ ok: true });
-    return synced.error === undefined ? after(Math.max(1000, plan.dueInMs)) : retry(synced.error);
+    return synced.error === undefined ? after(plan.dueInMs) : retry(synced.error);
   }
 
   async #syncSecret(

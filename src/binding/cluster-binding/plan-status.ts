@@ -87,7 +87,7 @@ function conditionsOf({ view, secretValid, version, rival, nowMs }: StatusInput)
 function untilBeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
   if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
-  return Math.max(0, lastMs + beatMs - nowMs);
+  return Math.max(0, Math.ceil(lastMs + beatMs - nowMs));
 }
 
 const sameSecret = (a: SecretName, b: SecretName): boolean => a.namespace === b.namespace && a.name === b.name;

@@ -197,7 +197,14 @@ export class KonnectorStage {
     };
     return {
       client: checked(provider.cluster.client, check),
-      watch: (spec) => (provider.down ? provider.unsynced(spec, this.clock) : provider.cluster.watch(spec)),
+      watch: (spec) => {
+        const handle = provider.down ? provider.unsynced(spec, this.clock) : provider.cluster.watch(spec);
+        // A watch in memory is never heard of.
+        Object.defineProperty(handle.store, 'ageMs', {
+          get: () => (provider.down || !handle.store.synced ? Number.POSITIVE_INFINITY : 0),
+        });
+        return handle;
+      },
       identity: async () => {
         check();
         return Promise.resolve(provider.uid);

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import type { BindCondition } from '../../../../src/api/binding/condition.ts';
+import {
+  apiServiceBindingBundles,
+  apiServiceBindings,
+  apiServiceExports,
+  clusterBindings,
+} from '../../../../src/api/binding/names.ts';
+import { namespaces } from '../../../../src/api/resources.ts';
+import { bundleController } from '../../../../src/binding/bundles/controller.ts';
+import { settleMs } from '../../../../src/binding/bundles/plan-bundle.ts';
+import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { KonnectorStage, kubeconfigText, loadYamlOnce } from '../../../support/binding/konnector-stage.ts';
+import { bundleManifest, exportManifest } from '../../../support/binding/objects.ts';
+import { settleIo } from '../../../support/io.ts';
+
+const pollingMs = 15_000;
+
+describe('bundle', () => {
+  let stage: KonnectorStage;
+  let stop: AbortController;
+  before(loadYamlOnce);
+  beforeEach(() => {
+    stage = new KonnectorStage();
+    stop = new AbortController();
+    stage.acme.cluster.put(namespaces, {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'kb-acme', uid: 'uid-of-kb-acme' },
+    });
+  });
+  afterEach(() => stop.abort());
+
+  async function start(...exported: string[]): Promise<void> {
+    for (const name of exported) offer(name);
+    stage.secret(kubeconfigText());
+    stage.consumer.put(apiServiceBindingBundles, bundleManifest());
+    await stage.look();
+    const controller = bundleController({
+      consumer: stage.consumer,
+      client: stage.consumer.client,
+      stores: stage.stores,
+      events: { record: () => {}, close: () => Promise.resolve() },
+      clock: stage.clock,
+      log: noLog,
+      metrics: createMetrics(),
+      running: { add: () => {}, remove: () => Promise.resolve() },
+      sessions: stage.registry,
+      pollingMs,
+    });
+    void controller.run(stop.signal);
+    await settle();
+  }
+
+  const settle = async (ms = 0): Promise<void> => {
+    await settleIo();
+    await stage.clock.advance(ms);
+    await settleIo();
+  };
+  const offer = (name: string): void =>
+    void stage.acme.cluster.put(apiServiceExports, exportManifest({ metadata: { namespace: 'kb-acme', name } }));
+  const withdraw = (name: string): void => stage.acme.cluster.drop(apiServiceExports, { namespace: 'kb-acme', name });
+  const bindings = (): string[] => stage.consumer.list(apiServiceBindings).map(({ metadata }) => metadata.name);
+  const conditions = (): string[] => {
+    const status = stage.consumer.find(apiServiceBindingBundles, { name: 'acme' })?.status;
+    const list = (status as { conditions?: BindCondition[] } | undefined)?.conditions ?? [];
+    return list.map(({ type, status, reason }) => [type, status, reason].filter(Boolean).join(' '));
+  };
+  const message = (type: string): string => {
+    const status = stage.consumer.find(apiServiceBindingBundles, { name: 'acme' })?.status;
+    return (status as { conditions: BindCondition[] }).conditions.find((one) => one.type === type)?.message ?? '';
+  };
+  const fine = ['Ready True', 'SecretValid True', 'Synced True'];
+
+  it('has a binding for each export, its own and with its kubeconfig', async () => {
+    await start('kettles', 'pots');
+    assert.deepEqual(bindings(), ['kettles', 'pots']);
+    const { metadata, spec } = stage.consumer.list(apiServiceBindings)[0] ?? {};
+    const { uid } = stage.consumer.find(apiServiceBindingBundles, { name: 'acme' })?.metadata ?? {};
+    assert.deepEqual(metadata?.ownerReferences, [
+      { apiVersion: 'kube-bind.io/v1alpha2', kind: 'APIServiceBindingBundle', name: 'acme', uid, controller: true },
+    ]);
+    assert.deepEqual(spec, {
+      kubeconfigSecretRef: { namespace: 'kube-bind', name: 'kubeconfig-acme', key: 'kubeconfig' },
+    });
+    assert.deepEqual(conditions(), fine);
+    const { length } = stage.consumer.writes;
+    await settle(3600_000);
+    assert.equal(stage.consumer.writes.length, length);
+    assert.deepEqual(stage.acme.cluster.calls, [], 'nothing is asked while the watch is well');
+  });
+
+  it('follows exports that come and go', async () => {
+    await start('kettles', 'pots');
+    offer('pans');
+    await settle();
+    withdraw('kettles');
+    await settle();
+    assert.deepEqual(bindings(), ['pots', 'pans']);
+    assert.deepEqual(conditions(), fine);
+  });
+
+  it('makes a binding anew that somebody deleted', async () => {
+    await start('kettles');
+    stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
+    await settle();
+    assert.deepEqual(bindings(), ['kettles']);
+  });
+
+  it('leaves a binding of the same name alone that is not its own', async () => {
+    stage.bind('kettles');
+    await start('kettles');
+    await settle();
+    assert.deepEqual(stage.consumer.list(apiServiceBindings)[0]?.metadata.ownerReferences, undefined);
+    withdraw('kettles');
+    await settle(settleMs * 2);
+    assert.deepEqual(bindings(), ['kettles']);
+    assert.deepEqual(conditions(), fine);
+  });
+
+  const doubts: [what: string, arrange: () => void, says: RegExp][] = [
+    [
+      'the namespace of the provider is being deleted',
+      () => {
+        const metadata = {
+          name: 'kb-acme',
+          uid: 'uid-of-kb-acme',
+          deletionTimestamp: '2026-11-21T09:00:00Z',
+          finalizers: ['a'],
+        };
+        stage.acme.cluster.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
+      },
+      /its namespace kb-acme is being deleted/,
+    ],
+    [
+      'the ClusterBinding is gone as well',
+      () => stage.acme.cluster.drop(clusterBindings, { namespace: 'kb-acme', name: 'cluster' }),
+      /holds no ClusterBinding cluster any more/,
+    ],
+  ];
+  for (const [what, arrange, says] of doubts) {
+    it(`deletes nothing when ${what}`, async () => {
+      await start('kettles', 'pots');
+      arrange();
+      withdraw('kettles');
+      withdraw('pots');
+      await settle(settleMs * 10);
+      assert.deepEqual(bindings(), ['kettles', 'pots']);
+      assert.deepEqual(conditions(), [
+        'Ready False ExportsVanished',
+        'SecretValid True',
+        'Synced False ExportsVanished',
+      ]);
+      assert.match(message('Synced'), says);
+      assert.match(message('Synced'), /^no export is left for kettles, pots\. Nothing is deleted/);
+    });
+  }
+
+  it('deletes nothing when a provider that has just been opened has no exports at all', async () => {
+    await start('kettles', 'pots');
+    stage.konnector.suspend();
+    withdraw('kettles');
+    withdraw('pots');
+    await settle();
+    await stage.look();
+    await settle(settleMs * 10);
+    assert.deepEqual(bindings(), ['kettles', 'pots']);
+    assert.ok(conditions().includes('Synced False ExportsVanished'));
+    offer('kettles');
+    offer('pots');
+    await settle();
+    assert.deepEqual(conditions(), fine);
+  });
+
+  it('deletes, after a while, what alone was missing when a provider was opened', async () => {
+    await start('kettles', 'pots');
+    stage.konnector.suspend();
+    withdraw('kettles');
+    await settle();
+    await stage.look();
+    await settle(settleMs - 1000);
+    assert.deepEqual(bindings(), ['kettles', 'pots']);
+    await settle(20_000);
+    assert.deepEqual(bindings(), ['pots']);
+  });
+
+  it('lists exports now and then while they cannot be watched', async () => {
+    stage.acme.down = true;
+    await start();
+    await settle(unreachableMs);
+    assert.deepEqual(conditions(), [
+      'Ready False ListExportsFailed',
+      'SecretValid True',
+      'Synced False ListExportsFailed',
+    ]);
+    assert.match(message('Synced'), /ECONNREFUSED/);
+    offer('kettles');
+    stage.acme.down = false;
+    await settle(pollingMs * 1.1);
+    assert.deepEqual(bindings(), ['kettles']);
+    assert.deepEqual(conditions(), fine);
+    assert.equal(
+      stage.registry.lookup({ namespace: 'kube-bind', name: 'kubeconfig-acme', key: 'kubeconfig' }).kind,
+      'session',
+    );
+  });
+
+  it('does nothing but say so when its secret cannot be used', async () => {
+    await start('kettles');
+    stage.secret('{');
+    await stage.look();
+    withdraw('kettles');
+    offer('pots');
+    await settle(settleMs * 2);
+    assert.deepEqual(bindings(), ['kettles']);
+    assert.deepEqual(conditions(), [
+      'Ready False KubeconfigSecretInvalid',
+      'SecretValid False KubeconfigSecretInvalid',
+      'Synced True',
+    ]);
+    stage.secret(kubeconfigText());
+    await stage.look();
+    await settle();
+    assert.deepEqual(bindings(), ['pots']);
+  });
+
+  it('counts what could not be made, and tries again', async () => {
+    stage.consumer.fault = ({ verb }) => {
+      if (verb === 'create') throw new Error('quota');
+    };
+    await start('kettles', 'pots');
+    assert.match(message('Synced'), /^Failed to sync some APIServiceBindings: 2 error\(s\): quota$/);
+    stage.consumer.fault = () => {};
+    await settle(30_000);
+    assert.deepEqual(bindings(), ['kettles', 'pots']);
+    assert.deepEqual(conditions(), fine);
+  });
+});

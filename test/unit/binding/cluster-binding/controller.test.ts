@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { clusterBindings, keepKubeconfigAnnotation } from '../../../../src/api/binding/names.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { secrets } from '../../../../src/api/resources.ts';
+import { clusterBindingController } from '../../../../src/binding/cluster-binding/controller.ts';
+import { beatMs } from '../../../../src/binding/cluster-binding/plan-status.ts';
+import type { OpenSession } from '../../../../src/binding/sessions/open-session.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
+import type { RecordedEvent } from '../../../../src/kube/recorded-event.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { acme, KonnectorStage, kubeconfigText, loadYamlOnce } from '../../../support/binding/konnector-stage.ts';
+import { clusterBindingManifest } from '../../../support/binding/objects.ts';
+import { settleIo, until } from '../../../support/io.ts';
+
+const place = { namespace: 'kb-acme', name: 'cluster' };
+const consumerSecret = { namespace: 'kube-bind', name: 'kubeconfig-acme' };
+
+describe('ClusterBinding', () => {
+  let stage: KonnectorStage;
+  let events: RecordedEvent[];
+  let stop: AbortController;
+  before(loadYamlOnce);
+  beforeEach(() => {
+    stage = new KonnectorStage();
+    events = [];
+    stop = new AbortController();
+  });
+  afterEach(() => stop.abort());
+
+  async function start(text: string | undefined = kubeconfigText(), own = kubeconfigText()): Promise<OpenSession> {
+    if (text !== undefined) offer(text);
+    stage.secret(own);
+    stage.bind();
+    await stage.look();
+    await settleIo();
+    const [session] = stage.registry.list();
+    assert.ok(session);
+    const controller = clusterBindingController(session, {
+      consumer: stage.consumer,
+      client: stage.consumer.client,
+      stores: stage.stores,
+      events: { record: (event) => void events.push(event), close: () => Promise.resolve() },
+      clock: stage.clock,
+      log: noLog,
+      metrics: createMetrics(),
+      running: { add: () => {}, remove: () => Promise.resolve() },
+      registry: stage.registry,
+      watches: stage.watches,
+      connect: (credentials) => stage.connect(credentials),
+      version: '0.1.0',
+    });
+    void controller.run(stop.signal);
+    await settle();
+    return session;
+  }
+
+  const settle = async (ms = 0): Promise<void> => {
+    await settleIo();
+    await stage.clock.advance(ms);
+    await settleIo();
+  };
+
+  /** Puts a kubeconfig where the provider keeps it. */
+  function offer(text: string, key = 'kubeconfig'): void {
+    stage.acme.cluster.put(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: 'kb-acme', name: 'kubeconfig' },
+      data: { [key]: Buffer.from(text).toString('base64') },
+    });
+  }
+
+  const status = () => stage.acme.cluster.find(clusterBindings, place)?.status as Record<string, unknown> | undefined;
+  const condition = (type: string): { status: string; reason?: string; message?: string } | undefined =>
+    (status()?.['conditions'] as { type: string; status: string }[] | undefined)?.find((one) => one.type === type);
+  const held = (): string => {
+    const data = (stage.consumer.find(secrets, consumerSecret) as KubeObject | undefined)?.['data'];
+    return Buffer.from((data as Record<string, string> | undefined)?.['kubeconfig'] ?? '', 'base64').toString();
+  };
+  const heartbeat = (session: OpenSession) => stage.registry.heartbeat(session);
+
+  it('is told everything in one write, and then nothing until the next heartbeat', async () => {
+    const session = await start();
+    assert.deepEqual(stage.acme.cluster.writes, ['patch clusterbindings/status kb-acme/cluster']);
+    assert.equal(status()?.['lastHeartbeatTime'], formatTime(stage.clock.now()));
+    assert.deepEqual(status()?.['consumerSecretRef'], consumerSecret);
+    assert.deepEqual(heartbeat(session), { ok: true });
+    assert.deepEqual(stage.consumer.writes, []);
+    await settle(beatMs - 1000);
+    assert.equal(stage.acme.cluster.writes.length, 1);
+    await settle(1000);
+    assert.equal(stage.acme.cluster.writes.length, 2);
+    await settle(3600_000);
+    const beats = stage.acme.cluster.writes.length;
+    assert.ok(beats >= 24 && beats <= 27, `${beats} writes in an hour`);
+  });
+
+  it('is read before a heartbeat of somebody else is taken for one of ours', async () => {
+    const lastHeartbeatTime = formatTime(stage.clock.now());
+    const first = await start();
+    const before = status();
+    stage.acme.cluster.put(clusterBindings, clusterBindingManifest({ status: { ...before, lastHeartbeatTime } }));
+    stop.abort();
+    stop = new AbortController();
+    stage.acme.cluster.calls.length = 0;
+    stage.konnector.suspend();
+    const session = await start();
+    assert.notEqual(session, first);
+    assert.deepEqual(stage.acme.cluster.writes, []);
+    assert.ok(stage.acme.cluster.calls.some(({ verb, plural }) => verb === 'get' && plural === 'clusterbindings'));
+    assert.deepEqual(heartbeat(session), { ok: true });
+  });
+
+  it('has no heartbeat while the write is refused, and has one as soon as it is not', async () => {
+    stage.acme.cluster.fault = ({ verb }) => {
+      if (verb === 'patch') throw new Error('no');
+    };
+    const session = await start();
+    assert.deepEqual(heartbeat(session), { ok: false, message: `${acme}: no` });
+    stage.acme.cluster.fault = () => {};
+    await settle(5000);
+    assert.deepEqual(heartbeat(session), { ok: true });
+  });
+
+  it('has no heartbeat while it is not there', async () => {
+    stage.acme.cluster.drop(clusterBindings, place);
+    const session = await start();
+    const beat = heartbeat(session);
+    assert.ok(beat && !beat.ok);
+    assert.match(beat.message, /ClusterBinding kb-acme\/cluster is not there/);
+    stage.acme.cluster.put(clusterBindings, clusterBindingManifest());
+    await settle();
+    assert.deepEqual(heartbeat(session), { ok: true });
+  });
+
+  describe('brings over a new kubeconfig', () => {
+    it('by its key alone, and tells in an Event', async () => {
+      await start();
+      const before = stage.consumer.find(secrets, consumerSecret) as KubeObject;
+      stage.consumer.put(secrets, { ...before, type: 'mine', data: { ...(before['data'] as object), other: 'eA==' } });
+      offer(kubeconfigText({ token: 'second' }));
+      // Reading a kubeconfig takes real time.
+      await until(() => held() === kubeconfigText({ token: 'second' }), 'the copy');
+      await settle();
+      const after = stage.consumer.find(secrets, consumerSecret) as KubeObject;
+      assert.equal(after['type'], 'mine');
+      assert.equal((after['data'] as Record<string, string>)['other'], 'eA==');
+      assert.deepEqual(stage.consumer.writes, ['patch secrets kube-bind/kubeconfig-acme']);
+      assert.deepEqual(
+        events.map(({ reason }) => reason),
+        ['KubeconfigUpdated'],
+      );
+      assert.equal(condition('SecretValid')?.status, 'True');
+      assert.equal(stage.open.length, 1);
+    });
+
+    it('when the consumer has lost its secret', async () => {
+      const session = await start();
+      stage.dropSecret();
+      await stage.look();
+      await until(() => held() === kubeconfigText(), 'the copy');
+      assert.deepEqual(stage.consumer.writes, ['create secrets kube-bind/kubeconfig-acme']);
+      await stage.look();
+      assert.equal(stage.registry.serving({ ...consumerSecret, key: 'kubeconfig' }), session);
+    });
+
+    const refused: [what: string, text: string, reason: string, says: RegExp, arrange?: () => void][] = [
+      ['is not there', '', 'ProviderSecretNotFound', /secret kb-acme\/kubeconfig not found/],
+      ['is no kubeconfig', 'hello', 'ProviderSecretInvalid', /it is not a YAML mapping/],
+      ['has no namespace', kubeconfigText({ namespace: '' }), 'ProviderSecretInvalid', /has no namespace set/],
+      [
+        'names another host',
+        kubeconfigText({ server: 'https://10.0.0.1' }),
+        'ProviderSecretInvalid',
+        /does not get to choose/,
+      ],
+      [
+        'is not accepted',
+        kubeconfigText({ token: 'bad' }),
+        'ProviderSecretInvalid',
+        /is not taken over: .*Unauthorized/,
+      ],
+    ];
+    for (const [what, text, reason, says] of refused) {
+      it(`but not one that ${what}`, async () => {
+        stage.acme.revoked.add('bad');
+        const session = await start();
+        if (text === '') stage.acme.cluster.drop(secrets, { namespace: 'kb-acme', name: 'kubeconfig' });
+        else offer(text);
+        await until(() => condition('SecretValid')?.status === 'False', 'the condition');
+        await settle();
+        assert.equal(held(), kubeconfigText());
+        const found = condition('SecretValid');
+        assert.deepEqual([found?.status, found?.reason], ['False', reason]);
+        assert.match(found?.message ?? '', says);
+        assert.equal(condition('Ready')?.reason, reason);
+        assert.deepEqual(heartbeat(session), { ok: true });
+        assert.equal(stage.open.length, 1);
+        const writes = stage.acme.cluster.writes.length;
+        await settle(beatMs * 4);
+        assert.ok(stage.acme.cluster.writes.length - writes <= 4, 'nothing but heartbeats');
+      });
+    }
+
+    it('but not to a secret that is to be kept', async () => {
+      stage.bind();
+      await start();
+      stage.secret(kubeconfigText(), { annotations: { [keepKubeconfigAnnotation]: 'true' } });
+      offer(kubeconfigText({ token: 'second' }));
+      await settle();
+      assert.equal(held(), kubeconfigText());
+      assert.equal(condition('SecretValid')?.status, 'True');
+    });
+  });
+
+  it('is told of another konnector, once we are sure that there is one', async () => {
+    await start();
+    await settle(beatMs);
+    const other = { namespace: 'else', name: 'where' };
+    const foreign = (ms: number) => {
+      const lastHeartbeatTime = formatTime(stage.clock.now() + ms);
+      const now = { ...status(), lastHeartbeatTime, consumerSecretRef: other };
+      stage.acme.cluster.put(clusterBindings, clusterBindingManifest({ status: now }));
+    };
+    const writes = stage.acme.cluster.writes.length;
+    foreign(10_000);
+    await settle();
+    assert.equal(stage.acme.cluster.writes.length, writes, 'it is not answered at once');
+    assert.deepEqual(
+      events.map(({ type, reason }) => `${type} ${reason}`),
+      ['Warning AnotherKonnector'],
+    );
+    await settle(beatMs + 11_000);
+    assert.deepEqual(status()?.['consumerSecretRef'], consumerSecret);
+    assert.equal(condition('SoleKonnector')?.status, 'False');
+    await settle(900_000);
+    assert.equal(condition('SoleKonnector'), undefined);
+  });
+});

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { konnectorVersion } from '../../../../src/binding/cluster-binding/konnector-version.ts';
+import { beatMs, planStatus, type StatusInput } from '../../../../src/binding/cluster-binding/plan-status.ts';
+import { fails, holds } from '../../../../src/binding/conditions.ts';
+import { clusterBindingView } from '../../../../src/binding/stores/cluster-binding-view.ts';
+import { commonView } from '../../../../src/binding/stores/common-view.ts';
+import type { ClusterBindingView } from '../../../../src/binding/stores/views.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
+import { clusterBindingManifest } from '../../../support/binding/objects.ts';
+
+const nowMs = Date.UTC(2026, 10, 21, 9, 0, 0);
+const ago = (ms: number): string => formatTime(nowMs - ms);
+const ours = { namespace: 'kube-bind', name: 'kubeconfig-acme' };
+const theirs = { namespace: 'kube-bind', name: 'of-another-cluster' };
+
+function view(status: Record<string, unknown> = {}): ClusterBindingView {
+  const object = clusterBindingManifest({ status });
+  const common = commonView(object);
+  assert.ok(common);
+  const secretRef = { name: 'kubeconfig', key: 'kubeconfig' };
+  return clusterBindingView(common, { kubeconfigSecretRef: secretRef, providerPrettyName: 'Acme' }, object);
+}
+
+const plan = (input: Partial<StatusInput> = {}) =>
+  planStatus({
+    view: view(),
+    secrets: [ours],
+    secretValid: holds('SecretValid'),
+    version: '0.1.0',
+    rival: undefined,
+    nowMs,
+    ...input,
+  });
+
+/** What a first pass leaves behind. */
+const written = { ...plan().status };
+
+describe('status of a ClusterBinding', () => {
+  it('says everything at the first pass', () => {
+    assert.deepEqual(plan(), {
+      status: {
+        consumerSecretRef: ours,
+        heartbeatInterval: '5m0s',
+        lastHeartbeatTime: '2026-11-21T09:00:00Z',
+        konnectorVersion: 'v0.1.0',
+        conditions: ['Ready', 'SecretValid', 'ValidVersion'].map((type) => ({
+          type,
+          status: 'True',
+          lastTransitionTime: '2026-11-21T09:00:00Z',
+        })),
+      },
+      dueInMs: beatMs,
+    });
+  });
+
+  const beats: [what: string, last: string | undefined, dueInMs: number, beats: boolean][] = [
+    ['none was written yet', undefined, beatMs, true],
+    ['the last one cannot be read', 'soon', beatMs, true],
+    ['the last one is new', ago(1000), beatMs - 1000, false],
+    ['the last one is nearly due', ago(beatMs - 1000), 1000, false],
+    ['the last one is due', ago(beatMs), beatMs, true],
+    ['the last one is long ago', ago(3600_000), beatMs, true],
+    ['clocks differ a little', ago(-60_000), beatMs + 60_000, false],
+    ['the last one is of next year', ago(-365 * 24 * 3600_000), beatMs, true],
+  ];
+  for (const [what, lastHeartbeatTime, dueInMs, isWritten] of beats) {
+    it(`${isWritten ? 'writes a' : 'writes no'} heartbeat when ${what}`, () => {
+      const { status, dueInMs: due } = plan({ view: view({ ...written, lastHeartbeatTime }) });
+      assert.deepEqual(status, isWritten ? { lastHeartbeatTime: formatTime(nowMs) } : undefined);
+      assert.equal(due, dueInMs);
+    });
+  }
+
+  it('writes heartbeat and version also when the secret is bad', () => {
+    const secretValid = fails('SecretValid', 'Warning', 'ProviderSecretNotFound', 'gone');
+    const { status } = plan({ secretValid });
+    assert.equal(status?.lastHeartbeatTime, formatTime(nowMs));
+    assert.equal(status.konnectorVersion, 'v0.1.0');
+    const [ready, secret] = status.conditions ?? [];
+    assert.deepEqual([ready?.reason, secret?.reason], ['ProviderSecretNotFound', 'ProviderSecretNotFound']);
+  });
+
+  it('leaves what it does not know as it was, and conditions of others in place', () => {
+    const healthy = { type: 'Healthy', status: 'True', lastTransitionTime: ago(5000) };
+    const conditions = [...(written.conditions ?? []), healthy];
+    assert.equal(plan({ view: view({ ...written, conditions }), secretValid: undefined }).status, undefined);
+  });
+
+  it('says unknown of a version that it cannot read', () => {
+    const { status } = plan({ version: 'main' });
+    assert.equal(status?.konnectorVersion, 'unknown');
+    const condition = status.conditions?.find(({ type }) => type === 'ValidVersion');
+    assert.deepEqual([condition?.status, condition?.severity, condition?.reason], ['False', 'Warning', 'ParseError']);
+  });
+
+  it('takes over a foreign secret reference with the next heartbeat and not before', () => {
+    const foreign = { ...written, consumerSecretRef: theirs, konnectorVersion: 'v0.8.1' };
+    assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(1000) }) }), { dueInMs: beatMs - 1000 });
+    assert.deepEqual(plan({ view: view({ ...foreign, lastHeartbeatTime: ago(beatMs) }) }).status, {
+      consumerSecretRef: ours,
+      lastHeartbeatTime: formatTime(nowMs),
+      konnectorVersion: 'v0.1.0',
+    });
+  });
+
+  it('keeps a reference to any of its own secrets', () => {
+    const status = { ...written, consumerSecretRef: theirs };
+    assert.equal(plan({ view: view(status), secrets: [ours, theirs] }).status, undefined);
+  });
+
+  it('has a condition while somebody else writes to it, and takes it away afterwards', () => {
+    const told = plan({ view: view(written), rival: 'another one' }).status?.conditions;
+    const sole = told?.find(({ type }) => type === 'SoleKonnector');
+    assert.deepEqual([sole?.status, sole?.reason, sole?.message], ['False', 'AnotherKonnector', 'another one']);
+    const after = plan({ view: view({ ...written, conditions: told }) }).status?.conditions;
+    assert.deepEqual(
+      after?.map(({ type, status }) => `${type} ${status}`),
+      ['Ready True', 'SecretValid True', 'ValidVersion True'],
+    );
+  });
+});
+
+describe('version of the konnector', () => {
+  const versions: [string, string | undefined][] = [
+    ['0.1.0', 'v0.1.0'],
+    ['v1.2.3', 'v1.2.3'],
+    ['1.2.3-rc.1', 'v1.2.3'],
+    ['1.2.3+build.7', 'v1.2.3'],
+    ['1.2', undefined],
+    ['', undefined],
+    ['v1.2.3 of mine', undefined],
+  ];
+  for (const [found, said] of versions) {
+    it(`says ${said} of ${JSON.stringify(found)}`, () => assert.equal(konnectorVersion(found), said));
+  }
+});
