@@ -1,0 +1,124 @@
+import { boundSchemaName } from '../../api/binding/group-resource.ts';
+import { clusterBindingName } from '../../api/binding/names.ts';
+import { after, done, type Result, retry } from '../../engine/result.ts';
+import { describe } from '../../kit/errors.ts';
+import { isConflict, isNotFound } from '../../kube/errors.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+import type { BindingView, CrdView, ExportView } from '../stores/views.ts';
+import { acceptedClaims, refusedClaims } from './accepted-claims.ts';
+import { bindingFindings, type Offer, problemsStandMs } from './binding-conditions.ts';
+import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
+import type { BoundStatus } from './binding-status.ts';
+import { type CrdOutcome, noBoundSchema, notAllowed, notWritten } from './crd-outcome.ts';
+
+/** Makes of what a provider exports under a binding's name what this cluster needs to use it, and says how that went. */
+export class Binder {
+  readonly #parts: BindingParts;
+
+  constructor(parts: BindingParts) {
+    this.#parts = parts;
+  }
+
+  async bind(seen: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
+    const { session } = provider;
+    const known = session?.state.kind === 'synced' ? session : undefined;
+    const held = known ? await this.#hold(seen, known, signal) : { binding: seen };
+    const offer = known && (await this.#offer(held.binding, known, held.problem, signal));
+    const facts = factsOf(this.#parts, held.binding, provider, { offer });
+    await this.#parts.writer.status(
+      held.binding,
+      bindingFindings(facts),
+      known ? this.#bound(known, offer) : {},
+      signal,
+    );
+    if (known) await this.#releaseUnexported(held.binding, known, offer?.exported, signal);
+    return resultOf(offer?.outcomes ?? [], facts.problems);
+  }
+
+  /** Before anything is made for it, so that it cannot go without that being cleared away. */
+  async #hold(
+    binding: BindingView,
+    session: ProviderSession,
+    signal: AbortSignal,
+  ): Promise<{ binding: BindingView; problem?: CrdOutcome }> {
+    const { stores, writer } = this.#parts;
+    if (!exportOf(session, binding.name) && madeFor(stores.crds, binding).length === 0) return { binding };
+    try {
+      return { binding: await writer.hold(binding, signal) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isConflict(error) || isNotFound(error)) return { binding, problem: { kind: 'again', cause: error } };
+      const what = `our finalizer on APIServiceBinding ${binding.name}`;
+      return { binding, problem: notWritten(what, describe(error), error) };
+    }
+  }
+
+  async #offer(
+    binding: BindingView,
+    session: ProviderSession,
+    problem: CrdOutcome | undefined,
+    signal: AbortSignal,
+  ): Promise<Offer> {
+    const { stores, clusterNamespace } = session;
+    const exported = exportOf(session, binding.name);
+    const outcomes: CrdOutcome[] = problem ? [problem] : [];
+    for (const resource of exported && !problem ? exported.resources : []) {
+      outcomes.push(await this.#outcome(boundSchemaName(resource), binding, session, signal));
+    }
+    return {
+      clusterNamespace,
+      exported,
+      request: stores.exportRequests.get(`${clusterNamespace}/${binding.name}`),
+      outcomes,
+      refusedClaims: exported ? refusedClaims(exported) : [],
+    };
+  }
+
+  #outcome(
+    schemaName: string,
+    binding: BindingView,
+    { stores, clusterNamespace }: ProviderSession,
+    signal: AbortSignal,
+  ): Promise<CrdOutcome> | CrdOutcome {
+    const { allowed, crdWriter } = this.#parts;
+    if (allowed && !allowed.includes(schemaName)) return notAllowed(schemaName);
+    const schema = stores.schemas.get(`${clusterNamespace}/${schemaName}`);
+    return schema ? crdWriter.ensure(schema, binding, signal) : noBoundSchema(schemaName, clusterNamespace);
+  }
+
+  #bound({ stores, clusterNamespace }: ProviderSession, offer: Offer | undefined): BoundStatus {
+    const { allowed } = this.#parts;
+    const exported = offer?.exported;
+    const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
+    const isBound = (name: string): boolean =>
+      (!allowed || allowed.includes(name)) && stores.schemas.get(`${clusterNamespace}/${name}`) !== undefined;
+    return {
+      providerPrettyName: provider?.providerPrettyName ?? '',
+      // An export that is gone for a while must not make a binding forget what it has bound.
+      boundSchemas: exported?.resources.filter((resource) => isBound(boundSchemaName(resource))),
+      permissionClaims: exported && acceptedClaims(exported),
+    };
+  }
+
+  /** What is exported no longer has nobody who would delete its copies, so nothing may wait for that. */
+  async #releaseUnexported(
+    binding: BindingView,
+    session: ProviderSession,
+    exported: ExportView | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { releaser, stores, syncers } = this.#parts;
+    const isExported = ({ name }: CrdView): boolean =>
+      exported?.resources.some((resource) => boundSchemaName(resource) === name) ?? false;
+    const crds = madeFor(stores.crds, binding);
+    releaser.forget(crds.filter(isExported));
+    const left = crds.filter((crd) => !isExported(crd) && !syncers.isSyncing(binding.name, crd.name));
+    if (left.length === 0 || !(exported || (await isExportGone(session, binding.name, signal)))) return;
+    await releaser.release(left, signal);
+  }
+}
+
+function resultOf(outcomes: readonly CrdOutcome[], problems: readonly string[]): Result {
+  for (const outcome of outcomes) if ('cause' in outcome) return retry(outcome.cause);
+  return problems.length > 0 ? after(problemsStandMs) : done;
+}

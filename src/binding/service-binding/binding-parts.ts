@@ -1,0 +1,80 @@
+import { apiServiceExports } from '../../api/binding/names.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { Store } from '../../kube/store.ts';
+import type { BindingDeps } from '../deps.ts';
+import type { ProviderSession, SessionLookup, Sessions } from '../sessions/provider-session.ts';
+import type { BindingView, CrdView, ExportView } from '../stores/views.ts';
+import type { BindingFacts } from './binding-conditions.ts';
+import type { BindingWriter } from './binding-writer.ts';
+import type { CrdWriter } from './crd-writer.ts';
+import { isOwnedBy, owningBindings } from './owner.ts';
+import type { Releaser } from './releaser.ts';
+import type { RunningSyncers } from './running-syncers.ts';
+
+/** What binding and unbinding share. */
+export interface BindingParts extends BindingDeps {
+  readonly sessions: Sessions;
+  readonly syncers: RunningSyncers;
+  /** What may be bound, as `<resource>.<group>`; undefined means anything. */
+  readonly allowed?: readonly string[] | undefined;
+  readonly writer: BindingWriter;
+  readonly crdWriter: CrdWriter;
+  readonly releaser: Releaser;
+}
+
+/** The provider of a binding. */
+export interface Provider {
+  readonly lookup: SessionLookup;
+  /** The session that serves the binding, if any. */
+  readonly session: ProviderSession | undefined;
+}
+
+/** The facts that need no asking; the provider's offer and an unbinding are added by who knows of them. */
+export function factsOf(
+  { sessions, syncers, clock }: BindingParts,
+  binding: BindingView,
+  { lookup, session }: Provider,
+  more: Partial<Pick<BindingFacts, 'offer' | 'unbinding'>>,
+): BindingFacts {
+  return {
+    binding,
+    lookup,
+    state: session?.state,
+    heartbeat: session && sessions.heartbeat(session),
+    problems: syncers.problemsOf(binding.name),
+    offer: undefined,
+    unbinding: undefined,
+    nowMs: clock.now(),
+    ...more,
+  };
+}
+
+/** The CustomResourceDefinitions that were made for a binding. */
+export function madeFor(crds: Store<CrdView>, binding: BindingView): CrdView[] {
+  return [...crds.list()].filter(({ ownerReferences }) => isOwnedBy(ownerReferences, binding));
+}
+
+/** Those that were made for an earlier binding of this name, or for one that is gone: nobody deletes the copies of their objects. */
+export function abandoned(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
+  return [...crds.list()].filter(
+    ({ ownerReferences }) =>
+      owningBindings(ownerReferences).includes(name) && !(binding && isOwnedBy(ownerReferences, binding)),
+  );
+}
+
+export function exportOf({ stores, clusterNamespace }: ProviderSession, name: string): ExportView | undefined {
+  return stores.exports.get(`${clusterNamespace}/${name}`);
+}
+
+/** Whether the provider says itself that there is no such export: one that cannot be read is missing from the store as well. */
+export async function isExportGone(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
+  const { client, clusterNamespace: namespace } = session;
+  if (exportOf(session, name)) return false;
+  try {
+    await client.get(apiServiceExports, { namespace, name }, { signal });
+    return false;
+  } catch (error) {
+    if (isNotFound(error)) return true;
+    throw error;
+  }
+}

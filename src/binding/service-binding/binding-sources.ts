@@ -1,0 +1,107 @@
+import type { Emit, Source } from '../../engine/source.ts';
+import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import { interval } from '../../engine/sources/interval.ts';
+import type { BindingDeps } from '../deps.ts';
+import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
+import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
+import { bySchema } from '../stores/provider-stores.ts';
+import { owningBindings } from './owner.ts';
+import type { RunningSyncers } from './running-syncers.ts';
+
+/** How often the problems of objects are asked for, milliseconds. */
+const problemsMs = 5000;
+
+/** All that a binding's reconciler looks at. */
+export function bindingSources(
+  sessions: Sessions,
+  syncers: RunningSyncers,
+  { clock, stores }: Pick<BindingDeps, 'clock' | 'stores'>,
+): Source[] {
+  return [
+    fromSubscription('binding', stores.bindings, ({ key }) => [key]),
+    fromSubscription('crd', stores.crds, (event) => {
+      const owners = 'now' in event ? event.now.ownerReferences : event.before.ownerReferences;
+      const exporting = [...sessions.list()].flatMap((session) => exportsOf(session, event.key));
+      return [...owningBindings(owners), ...exporting];
+    }),
+    sessionSource(sessions, stores),
+    {
+      name: 'syncers',
+      start(emit, signal) {
+        signal.addEventListener(
+          'abort',
+          syncers.subscribe((binding) => emit(binding, 'syncers')),
+          { once: true },
+        );
+        return Promise.resolve();
+      },
+    },
+    interval({ name: 'problems', clock, everyMs: problemsMs, keys: () => syncers.changed() }),
+  ];
+}
+
+/** Sessions come and go; each has stores of its own. */
+function sessionSource(sessions: Sessions, { bindings }: ConsumerStores): Source {
+  const bindingsOf = (secret: string): string[] => bindings.byIndex(bySecret, secret).map(({ key }) => key);
+  return {
+    name: 'session',
+    start(emit, signal) {
+      const watched = new Map<ProviderSession, () => void>();
+      const follow = (): void => {
+        const open = new Set(sessions.list());
+        for (const [session, stop] of watched) {
+          if (open.has(session)) continue;
+          stop();
+          watched.delete(session);
+        }
+        for (const session of open) {
+          if (!watched.has(session))
+            watched.set(
+              session,
+              watchSession(session, emit, () => [...sessions.secretsOf(session)].flatMap(bindingsOf)),
+            );
+        }
+      };
+      const unsubscribe = sessions.subscribe((secret) => {
+        follow();
+        for (const binding of bindingsOf(secret)) emit(binding, 'session');
+      });
+      signal.addEventListener(
+        'abort',
+        () => {
+          unsubscribe();
+          for (const stop of watched.values()) stop();
+        },
+        { once: true },
+      );
+      follow();
+      return Promise.resolve();
+    },
+  };
+}
+
+function watchSession(session: ProviderSession, emit: Emit, bindings: () => Iterable<string>): () => void {
+  const { exports, schemas, exportRequests, clusterBindings } = session.stores;
+  const named = (event: { readonly now?: { readonly name: string }; readonly before?: { readonly name: string } }) =>
+    (event.now ?? event.before)?.name ?? '';
+  const unsubscribes = [
+    exports.subscribe((event) => emit(named(event), 'export')),
+    exportRequests.subscribe((event) => emit(named(event), 'request')),
+    schemas.subscribe((event) => {
+      for (const name of exportsOf(session, named(event))) emit(name, 'schema');
+    }),
+    clusterBindings.subscribe((event) => {
+      // A heartbeat changes it every few minutes, and nothing here.
+      if (event.type === 'updated' && event.before.providerPrettyName === event.now.providerPrettyName) return;
+      for (const binding of bindings()) emit(binding, 'provider');
+    }),
+  ];
+  return () => {
+    for (const unsubscribe of unsubscribes) unsubscribe();
+  };
+}
+
+/** Names of the exports, and so of the bindings, that a BoundSchema or CustomResourceDefinition is about. */
+function exportsOf({ stores }: ProviderSession, schemaName: string): string[] {
+  return stores.exports.byIndex(bySchema, schemaName).map(({ name }) => name);
+}

@@ -1,0 +1,95 @@
+import { apiServiceBindings, bindConditions, unbindFinalizer } from '../../api/binding/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { Client } from '../../kube/client.ts';
+import { isConflict, isNotFound } from '../../kube/errors.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import { type BindFinding, findCondition } from '../conditions.ts';
+import type { BindingView } from '../stores/views.ts';
+import { type BoundStatus, bindingStatusPatch, type StatusPatch } from './binding-status.ts';
+import { UnseenWrites } from './unseen-writes.ts';
+
+export interface BindingWriterDeps {
+  readonly client: Client;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+}
+
+/** All writes to APIServiceBindings, each guarded by the uid and resourceVersion that it was reasoned from. */
+export class BindingWriter {
+  readonly #deps: BindingWriterDeps;
+  readonly #unseen = new UnseenWrites();
+
+  constructor(deps: BindingWriterDeps) {
+    this.#deps = deps;
+  }
+
+  /** True while the store does not show yet what was written: its event brings the binding back. */
+  isStale(binding: BindingView): boolean {
+    return this.#unseen.hides(binding);
+  }
+
+  /** Writes what differs, if anything does. Whoever changed the binding at the same time brings it back. */
+  async status(
+    binding: BindingView,
+    findings: readonly BindFinding[],
+    bound: BoundStatus,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, clock } = this.#deps;
+    const status = bindingStatusPatch(binding, findings, bound, clock.now());
+    if (!status) return;
+    const { name, uid, resourceVersion } = binding;
+    try {
+      const patch = { metadata: { uid, resourceVersion }, status };
+      const options = { subresource: 'status', signal };
+      this.#unseen.wrote(await client.mergePatch(apiServiceBindings, { name }, patch, options));
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) return;
+      throw error;
+    }
+    this.#tell(binding, status);
+  }
+
+  /** The binding with our finalizer, which is written when it is missing. */
+  async hold(binding: BindingView, signal: AbortSignal): Promise<BindingView> {
+    if (binding.finalizers.includes(unbindFinalizer)) return binding;
+    return this.#finalizers(binding, [...binding.finalizers, unbindFinalizer], signal);
+  }
+
+  /** Lets a binding go that is being deleted. */
+  async letGo(binding: BindingView, signal: AbortSignal): Promise<void> {
+    const finalizers = binding.finalizers.filter((finalizer) => finalizer !== unbindFinalizer);
+    if (finalizers.length < binding.finalizers.length) await this.#finalizers(binding, finalizers, signal);
+  }
+
+  async #finalizers(binding: BindingView, finalizers: readonly string[], signal: AbortSignal): Promise<BindingView> {
+    const { name, uid, resourceVersion } = binding;
+    const patch = { metadata: { uid, resourceVersion, finalizers } };
+    const written = await this.#deps.client.mergePatch(apiServiceBindings, { name }, patch, { signal });
+    this.#unseen.wrote(written);
+    return { ...binding, finalizers, resourceVersion: written.metadata.resourceVersion ?? resourceVersion };
+  }
+
+  /** An Event when the binding has become ready, or has ceased to be, or is so for another reason. */
+  #tell({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
+    const was = findCondition(before, bindConditions.ready);
+    const is = findCondition(conditions, bindConditions.ready);
+    if (!is || (was?.status === is.status && was.reason === is.reason)) return;
+    const ready = is.status === 'True';
+    if (!ready && is.severity === 'Info') return;
+    const { kind } = apiServiceBindings;
+    this.#deps.events.record({
+      regarding: { apiVersion: apiVersionOf(apiServiceBindings), kind, name, uid },
+      type: ready ? 'Normal' : 'Warning',
+      reason: ready ? 'Ready' : eventReason(is.reason),
+      action: 'Bind',
+      note: is.message ?? 'bound',
+    });
+  }
+}
+
+/** What an Event takes; a reason in a condition may be anything. */
+function eventReason(reason = ''): string {
+  return /^[A-Z][A-Za-z0-9]{0,127}$/.test(reason) ? reason : 'NotReady';
+}

@@ -1,0 +1,95 @@
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { customResourceDefinitions } from '../../api/resources.ts';
+import { canonicalJson } from '../../kit/canonical-json.ts';
+import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
+import type { BindingView, BoundSchemaView, BoundVersion } from '../stores/views.ts';
+import { ownerReferenceOf } from './owner.ts';
+
+/** What a BoundSchema becomes in the consumer. */
+export interface BoundCrd {
+  readonly spec: JsonObject;
+  /** Canonical JSON of `spec`: equal texts mean equal definitions. */
+  readonly text: string;
+  /** The only version that is served, when the provider's versions cannot be converted here. */
+  readonly onlyVersion?: string;
+}
+
+export type BoundCrdResult = BoundCrd | { readonly problem: string };
+
+/** Views never change, and a schema may be large. */
+const built = new WeakMap<BoundSchemaView, BoundCrdResult>();
+
+/**
+ * The spec of the CustomResourceDefinition that `schema` describes, with what the API server would fill in, so that it can be compared
+ * with what is stored.
+ *
+ * A conversion webhook is not taken over: it would have this cluster's API server send every object to a URL of the provider's choice.
+ * Versions that only a webhook can convert are kept, but one alone is served and stored.
+ */
+export function boundCrd(schema: BoundSchemaView): BoundCrdResult {
+  const known = built.get(schema);
+  if (known) return known;
+  const result = build(schema);
+  built.set(schema, result);
+  return result;
+}
+
+export function crdManifest({ name }: BoundSchemaView, { spec }: BoundCrd, binding: BindingView): KubeObject {
+  return {
+    apiVersion: apiVersionOf(customResourceDefinitions),
+    kind: customResourceDefinitions.kind,
+    metadata: { name, ownerReferences: [ownerReferenceOf(binding)] },
+    spec,
+  };
+}
+
+function build(schema: BoundSchemaView): BoundCrdResult {
+  const { group, names, scope, versions, name } = schema;
+  if (group === '') return problem(name, 'is about the core group, to which no resource can be added');
+  if (`${names.plural}.${group}` !== name) return problem(name, `describes ${names.plural}.${group}`);
+  const unusable = versions.find((version) => !isRecord(version.schema));
+  if (unusable) return problem(name, `has no schema for version ${unusable.name}`);
+  const only = needsWebhook(schema) ? onlyServed(versions) : undefined;
+  const spec: JsonObject = {
+    group,
+    names: {
+      plural: names.plural,
+      singular: names.singular || names.kind.toLowerCase(),
+      kind: names.kind,
+      listKind: names.listKind || `${names.kind}List`,
+      ...(names.shortNames?.length ? { shortNames: names.shortNames } : {}),
+      ...(names.categories?.length ? { categories: names.categories } : {}),
+    },
+    scope,
+    conversion: { strategy: 'None' },
+    versions: versions.map((version) => versionSpec(version, only)),
+  };
+  return { spec, text: canonicalJson(spec), ...(only ? { onlyVersion: only.name } : {}) };
+}
+
+function needsWebhook({ conversion, versions }: BoundSchemaView): boolean {
+  return own(conversion, 'strategy') === 'Webhook' && versions.length > 1;
+}
+
+function onlyServed(versions: readonly BoundVersion[]): BoundVersion | undefined {
+  return versions.find(({ served, storage }) => served && storage) ?? versions.find(({ served }) => served);
+}
+
+function versionSpec(version: BoundVersion, only: BoundVersion | undefined): JsonObject {
+  const { name, deprecated, deprecationWarning, schema, subresources, additionalPrinterColumns } = version;
+  const { served, storage } = only ? { served: version === only, storage: version === only } : version;
+  return {
+    name,
+    served,
+    storage,
+    ...(deprecated ? { deprecated } : {}),
+    ...(deprecationWarning ? { deprecationWarning } : {}),
+    schema: { openAPIV3Schema: schema },
+    ...(subresources.status || subresources.scale ? { subresources } : {}),
+    ...(additionalPrinterColumns.length > 0 ? { additionalPrinterColumns } : {}),
+  };
+}
+
+const problem = (name: string, what: string): BoundCrdResult => ({
+  problem: `BoundSchema ${name} ${what}; the provider has to correct it`,
+});

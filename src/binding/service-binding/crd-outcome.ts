@@ -1,0 +1,69 @@
+import type { CrdView } from '../stores/views.ts';
+
+/** What has become of one exported resource in the consumer. */
+export type CrdOutcome =
+  | { readonly kind: 'inSync' }
+  /** The definition cannot be made as it is: nothing is bound through it. */
+  | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
+  /** It is not, or not yet, as the provider wants it. With a `cause` it is tried again. */
+  | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
+  /** Somebody else changed it at the same time: nothing is said before the next look. */
+  | { readonly kind: 'again'; readonly cause: unknown };
+
+export type RefusedReason =
+  | 'BoundSchemaFetchFailed'
+  | 'ForeignCustomResourceDefinition'
+  | 'CustomResourceDefinitionCreateFailed'
+  | 'CustomResourceDefinitionUpdateFailed'
+  | 'ResourceNotAllowed';
+
+export type OutOfSyncReason =
+  | 'CustomResourceDefinitionNotWritten'
+  | 'CustomResourceDefinitionTerminating'
+  | 'CustomResourceDefinitionNamesNotAccepted';
+
+export const inSync: CrdOutcome = { kind: 'inSync' };
+
+export const refused = (reason: RefusedReason, message: string): CrdOutcome => ({ kind: 'refused', reason, message });
+
+export const noBoundSchema = (name: string, clusterNamespace: string): CrdOutcome =>
+  refused(
+    'BoundSchemaFetchFailed',
+    `the provider exports ${name}, but has no usable BoundSchema of that name in its namespace ${clusterNamespace}; its backend has to create it`,
+  );
+
+export const notAllowed = (name: string): CrdOutcome =>
+  refused(
+    'ResourceNotAllowed',
+    `the provider exports ${name}, which is not among the resources that may be bound in this cluster; have it allowed, or delete the binding`,
+  );
+
+export const foreign = (name: string, binding: string): CrdOutcome =>
+  refused(
+    'ForeignCustomResourceDefinition',
+    `CustomResourceDefinition ${name} exists and was not made for APIServiceBinding ${binding}; it is left as it is. Delete one of the two`,
+  );
+
+export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({
+  kind: 'outOfSync',
+  reason: 'CustomResourceDefinitionNotWritten',
+  message: `${what} could not be written: ${why}; it is tried again`,
+  cause,
+});
+
+export const terminating = (name: string): CrdOutcome => ({
+  kind: 'outOfSync',
+  reason: 'CustomResourceDefinitionTerminating',
+  message: `CustomResourceDefinition ${name} is being deleted; it is made anew once it is gone`,
+});
+
+/** Two kinds of one group may not share a name; the API server then serves the second one not at all. */
+export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
+  const names = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
+  if (!names) return inSync;
+  return {
+    kind: 'outOfSync',
+    reason: 'CustomResourceDefinitionNamesNotAccepted',
+    message: `CustomResourceDefinition ${name} is not served: ${names.message || names.reason}; delete the definition that has the name`,
+  };
+}

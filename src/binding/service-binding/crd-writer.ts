@@ -1,0 +1,153 @@
+import { apiServiceBindings } from '../../api/binding/names.ts';
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { customResourceDefinitions } from '../../api/resources.ts';
+import { canonicalJson } from '../../kit/canonical-json.ts';
+import { describe } from '../../kit/errors.ts';
+import type { Client } from '../../kube/client.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { Store } from '../../kube/store.ts';
+import type { BindingView, BoundSchemaView, CrdView } from '../stores/views.ts';
+import { type BoundCrd, boundCrd, crdManifest } from './bound-crd.ts';
+import {
+  type CrdOutcome,
+  foreign,
+  inSync,
+  namesOutcome,
+  notWritten,
+  type RefusedReason,
+  refused,
+  terminating,
+} from './crd-outcome.ts';
+import { isOwnedBy } from './owner.ts';
+
+export interface CrdWriterDeps {
+  readonly client: Client;
+  readonly crds: Store<CrdView>;
+  readonly events: EventRecorder;
+}
+
+/** One CustomResourceDefinition as it was when it was last known to be as wanted. */
+interface Confirmed {
+  readonly uid: string;
+  readonly generation: number;
+  readonly text: string;
+}
+
+/** The API server will say the same next time. */
+const refusals: readonly number[] = [400, 413, 422];
+
+/** Makes the CustomResourceDefinitions of bindings what their BoundSchemas say; those of others are never touched. */
+export class CrdWriter {
+  readonly #client: Client;
+  readonly #crds: Store<CrdView>;
+  readonly #events: EventRecorder;
+  /**
+   * By name. What the API server keeps of a spec may differ from what it was given, so only the generation tells whether somebody has
+   * changed it since.
+   */
+  readonly #confirmed = new Map<string, Confirmed>();
+
+  constructor({ client, crds, events }: CrdWriterDeps) {
+    this.#client = client;
+    this.#crds = crds;
+    this.#events = events;
+  }
+
+  async ensure(schema: BoundSchemaView, binding: BindingView, signal: AbortSignal): Promise<CrdOutcome> {
+    const wanted = boundCrd(schema);
+    if ('problem' in wanted) return refused('CustomResourceDefinitionCreateFailed', wanted.problem);
+    const crd = this.#crds.get(schema.name);
+    try {
+      return crd
+        ? await this.#update(crd, wanted, binding, signal)
+        : await this.#create(schema, wanted, binding, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      return outcomeOf(error, schema.name, crd !== undefined);
+    }
+  }
+
+  /** Resolves once the deletion has begun. */
+  async delete({ name, uid }: CrdView, signal: AbortSignal): Promise<void> {
+    await this.#client.delete(customResourceDefinitions, { name }, { uid, signal });
+    this.#confirmed.delete(name);
+  }
+
+  async #create(
+    schema: BoundSchemaView,
+    wanted: BoundCrd,
+    binding: BindingView,
+    signal: AbortSignal,
+  ): Promise<CrdOutcome> {
+    try {
+      const manifest = crdManifest(schema, wanted, binding);
+      this.#confirm(await this.#client.create(customResourceDefinitions, manifest, { signal }), wanted);
+      this.#tell(schema.name, wanted, binding);
+      return inSync;
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      // The store has not seen it yet.
+      return this.#align(schema.name, wanted, binding, signal);
+    }
+  }
+
+  async #update(crd: CrdView, wanted: BoundCrd, binding: BindingView, signal: AbortSignal): Promise<CrdOutcome> {
+    if (!isOwnedBy(crd.ownerReferences, binding)) return foreign(crd.name, binding.name);
+    if (crd.deleting) return terminating(crd.name);
+    if (!this.#isConfirmed(crd, wanted)) {
+      const outcome = await this.#align(crd.name, wanted, binding, signal);
+      if (outcome.kind !== 'inSync') return outcome;
+    }
+    return namesOutcome(crd);
+  }
+
+  async #align(name: string, wanted: BoundCrd, binding: BindingView, signal: AbortSignal): Promise<CrdOutcome> {
+    const live = await this.#client.get(customResourceDefinitions, { name }, { signal });
+    if (!isOwnedBy(live.metadata.ownerReferences, binding)) return foreign(name, binding.name);
+    if (live.metadata.deletionTimestamp !== undefined) return terminating(name);
+    if (canonicalJson(live.spec) === wanted.text) {
+      this.#confirm(live, wanted);
+      return inSync;
+    }
+    const replacement = { ...live, spec: wanted.spec };
+    this.#confirm(await this.#client.replace(customResourceDefinitions, replacement, { signal }), wanted);
+    this.#tell(name, wanted, binding);
+    return inSync;
+  }
+
+  /** What the provider meant to have and does not get. */
+  #tell(crd: string, { onlyVersion }: BoundCrd, { name, uid }: BindingView): void {
+    if (onlyVersion === undefined) return;
+    this.#events.record({
+      regarding: { apiVersion: apiVersionOf(apiServiceBindings), kind: apiServiceBindings.kind, name, uid },
+      type: 'Warning',
+      reason: 'ConversionNotBound',
+      action: 'Bind',
+      note: `${crd} is served in version ${onlyVersion} alone: its other versions are converted by a webhook of the provider, to which this cluster does not send its objects`,
+    });
+  }
+
+  #isConfirmed({ name, uid, generation }: CrdView, { text }: BoundCrd): boolean {
+    const known = this.#confirmed.get(name);
+    return known !== undefined && known.uid === uid && known.generation === generation && known.text === text;
+  }
+
+  #confirm({ metadata: { name, uid = '', generation = 0 } }: KubeObject, { text }: BoundCrd): void {
+    this.#confirmed.set(name, { uid, generation, text });
+  }
+}
+
+function outcomeOf(error: unknown, name: string, existed: boolean): CrdOutcome {
+  if (isConflict(error) || isNotFound(error)) return { kind: 'again', cause: error };
+  if (error instanceof ApiError && refusals.includes(error.code)) {
+    const reason: RefusedReason = existed
+      ? 'CustomResourceDefinitionUpdateFailed'
+      : 'CustomResourceDefinitionCreateFailed';
+    return refused(
+      reason,
+      `the API server of this cluster refuses CustomResourceDefinition ${name}: ${describe(error)}; the provider has to correct its BoundSchema`,
+    );
+  }
+  return notWritten(`CustomResourceDefinition ${name}`, describe(error), error);
+}

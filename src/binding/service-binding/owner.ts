@@ -1,0 +1,26 @@
+import { apiServiceBindings, bindGroup } from '../../api/binding/names.ts';
+import { apiVersionOf, type OwnerReference } from '../../api/object.ts';
+
+interface Binding {
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** What marks a CustomResourceDefinition as made for a binding. */
+export function ownerReferenceOf({ name, uid }: Binding): OwnerReference {
+  return { apiVersion: apiVersionOf(apiServiceBindings), kind: apiServiceBindings.kind, name, uid, controller: true };
+}
+
+/** Whether one of `owners` is this very binding, in whatever version it was written. */
+export function isOwnedBy(owners: readonly OwnerReference[] | undefined, { name, uid }: Binding): boolean {
+  return (owners ?? []).some((owner) => isBinding(owner) && owner.name === name && owner.uid === uid);
+}
+
+/** Names of the bindings among `owners`. */
+export function owningBindings(owners: readonly OwnerReference[]): string[] {
+  return owners.filter(isBinding).map(({ name }) => name);
+}
+
+function isBinding({ apiVersion, kind }: OwnerReference): boolean {
+  return kind === apiServiceBindings.kind && apiVersion.startsWith(`${bindGroup}/`);
+}

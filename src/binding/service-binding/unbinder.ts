@@ -1,0 +1,83 @@
+import { boundSchemaName } from '../../api/binding/group-resource.ts';
+import { after, done, type Result, retry } from '../../engine/result.ts';
+import { describe } from '../../kit/errors.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+import type { BindingView, CrdView } from '../stores/views.ts';
+import { bindingFindings } from './binding-conditions.ts';
+import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
+import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
+
+/** How often a binding that goes is looked at, besides what events tell, milliseconds. */
+const pollMs = 5000;
+
+/** Clears away what was made for a binding, then lets it go. */
+export class Unbinder {
+  readonly #parts: BindingParts;
+
+  constructor(parts: BindingParts) {
+    this.#parts = parts;
+  }
+
+  async unbind(binding: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
+    const { stores, writer } = this.#parts;
+    const crds = madeFor(stores.crds, binding);
+    let step: UnbindStep;
+    let cause: unknown;
+    try {
+      step = await this.#plan(binding, crds, provider, signal);
+      if (step.kind === 'finish') {
+        await writer.letGo(binding, signal);
+        return done;
+      }
+      if (step.kind === 'delete') await this.#delete(crds, step.release, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      cause = error;
+      step = { kind: 'wait', blocked: true, message: `could not be unbound: ${describe(error)}; it is tried again` };
+    }
+    const facts = factsOf(this.#parts, binding, provider, { unbinding: step });
+    await writer.status(binding, bindingFindings(facts), {}, signal);
+    return cause === undefined ? after(pollMs) : retry(cause);
+  }
+
+  async #plan(
+    binding: BindingView,
+    crds: readonly CrdView[],
+    { session }: Provider,
+    signal: AbortSignal,
+  ): Promise<UnbindStep> {
+    const { syncers } = this.#parts;
+    const known = session?.state.kind === 'synced' ? session : undefined;
+    const exportGone = known !== undefined && (await isExportGone(known, binding.name, signal));
+    return planUnbind({
+      binding,
+      crds: crds.map(({ name }) => ({
+        name,
+        offer: known ? offerOf(name, known, binding, exportGone) : 'exported',
+        syncing: syncers.isSyncing(binding.name, name),
+      })),
+      provider: known ? 'known' : session ? 'connecting' : 'away',
+      held: syncers.heldOf(binding.name),
+    });
+  }
+
+  async #delete(crds: readonly CrdView[], release: readonly string[], signal: AbortSignal): Promise<void> {
+    const { crdWriter, releaser } = this.#parts;
+    const released = crds.filter(({ name }) => release.includes(name));
+    await releaser.release(released, signal);
+    for (const crd of crds) if (!crd.deleting) await crdWriter.delete(crd, signal);
+  }
+}
+
+function offerOf(
+  crd: string,
+  session: ProviderSession,
+  { name }: BindingView,
+  exportGone: boolean,
+): BoundCrdState['offer'] {
+  const exported = exportOf(session, name);
+  // An export that is there and cannot be read tells nothing.
+  if (!exported) return exportGone ? 'unexported' : 'withoutSchema';
+  if (!exported.resources.some((resource) => boundSchemaName(resource) === crd)) return 'unexported';
+  return session.stores.schemas.get(`${session.clusterNamespace}/${crd}`) ? 'exported' : 'withoutSchema';
+}

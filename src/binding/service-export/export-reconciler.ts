@@ -1,0 +1,111 @@
+import { boundSchemaName } from '../../api/binding/group-resource.ts';
+import { resyncAnnotation } from '../../api/binding/names.ts';
+import { nameOf } from '../../api/object.ts';
+import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
+import type { BindingDeps } from '../deps.ts';
+import { isOwnedBy } from '../service-binding/owner.ts';
+import { servingSession } from '../service-binding/serving-session.ts';
+import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
+import type { BindingView, ExportView } from '../stores/views.ts';
+import { exportFindings } from './export-conditions.ts';
+import type { ExportOptions } from './export-options.ts';
+import type { ExportWriter } from './export-writer.ts';
+import { plannedClaims, plannedSyncers, type SyncFacts } from './sync-plan.ts';
+import type { SyncerSet, WantedSyncer } from './syncer-set.ts';
+
+export interface ExportReconcilerDeps extends BindingDeps, ExportOptions {
+  readonly session: ProviderSession;
+  readonly sessions: Sessions;
+  readonly set: SyncerSet;
+  readonly writer: ExportWriter;
+}
+
+/** Keeps the syncers of an export running, or not, and tells its provider how it is used. The key is `<cluster namespace>/<export>`. */
+export class ExportReconciler implements Reconciler {
+  readonly #deps: ExportReconcilerDeps;
+  /** By key: the resync annotation that was acted upon. */
+  readonly #resyncs = new Map<string, string | undefined>();
+
+  constructor(deps: ExportReconcilerDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(key: string, signal: AbortSignal): Promise<Result> {
+    const { session, stores, set } = this.#deps;
+    const { name } = nameOf(key);
+    const binding = stores.bindings.get(name);
+    const bound = this.#boundTo(binding);
+    if (bound === 'unknown') return notReady('the session of the binding');
+    const ours = bound === 'us' ? binding : undefined;
+    const exported = session.stores.exports.get(key);
+    await set.apply(key, name, exported && ours ? this.#wanted(exported, ours) : new Map());
+    this.#resync(key, ours);
+    // To the provider a binding that has moved on to new credentials has not gone.
+    if (exported && bound !== 'same provider') await this.#tell(exported, ours, signal);
+    return done;
+  }
+
+  /** Whose binding it is, as far as this session is concerned. */
+  #boundTo(binding: BindingView | undefined): 'us' | 'nobody' | 'same provider' | 'unknown' {
+    if (!binding) return 'nobody';
+    const { session, sessions } = this.#deps;
+    const lookup = sessions.lookup(binding.secretRef);
+    const serving = servingSession(lookup);
+    if (serving === session) return 'us';
+    if (lookup.kind === 'pending') return 'unknown';
+    return serving && isSameProvider(serving, session) ? 'same provider' : 'nobody';
+  }
+
+  #wanted(exported: ExportView, binding: BindingView): Map<string, WantedSyncer> {
+    const { session, stores, allowed, openSyncer, openClaims } = this.#deps;
+    const { clusterNamespace } = session;
+    const facts: SyncFacts = {
+      exported,
+      binding,
+      allowed,
+      schema: (name) => session.stores.schemas.get(`${clusterNamespace}/${name}`),
+      crd: (name) => stores.crds.get(name),
+    };
+    const wanted = new Map<string, WantedSyncer>();
+    for (const [name, { schema, mode, fingerprint }] of plannedSyncers(facts)) {
+      const open = () => openSyncer({ session, exported, schema, mode }, this.#deps);
+      wanted.set(`schema ${name}`, { fingerprint, crd: name, open });
+    }
+    for (const [name, { claim, mode, fingerprint }] of plannedClaims(facts)) {
+      const open = () => openClaims({ session, exported, claim, mode }, this.#deps);
+      wanted.set(`claim ${name}`, { fingerprint, crd: undefined, open });
+    }
+    return wanted;
+  }
+
+  #resync(key: string, binding: BindingView | undefined): void {
+    if (!binding) {
+      this.#resyncs.delete(key);
+      return;
+    }
+    const asked = binding.annotations[resyncAnnotation];
+    // A syncer that starts looks at everything anyway.
+    if (asked !== undefined && this.#resyncs.has(key) && this.#resyncs.get(key) !== asked) this.#deps.set.resync(key);
+    this.#resyncs.set(key, asked);
+  }
+
+  async #tell(exported: ExportView, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
+    const { session, stores, writer } = this.#deps;
+    const refused: string[] = [];
+    for (const resource of binding ? exported.resources : []) {
+      const name = boundSchemaName(resource);
+      const schema = session.stores.schemas.get(`${session.clusterNamespace}/${name}`);
+      const crd = stores.crds.get(name);
+      if (!binding || !schema || !crd || !isOwnedBy(crd.ownerReferences, binding)) continue;
+      const refusal = await writer.schema(schema, crd, signal);
+      if (refusal !== undefined) refused.push(refusal);
+    }
+    await writer.export(exported, exportFindings(exported.name, binding, refused), signal);
+  }
+}
+
+/** Unless the uids are known and differ: a namespace of the same name is another one in another cluster. */
+function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
+  const known = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
+  return a.clusterNamespace === b.clusterNamespace && (!known || a.clusterNamespaceUid === b.clusterNamespaceUid);
+}

@@ -1,0 +1,76 @@
+import type { BindingDeps } from '../deps.ts';
+import type { RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
+import type { Syncer } from '../sync/syncer.ts';
+
+export interface WantedSyncer {
+  /** While it stays the same, so does the syncer. */
+  readonly fingerprint: string;
+  /** The CustomResourceDefinition whose objects it keeps in step; undefined for what is claimed. */
+  readonly crd: string | undefined;
+  open(): Syncer;
+}
+
+interface Running extends RunningSyncer {
+  readonly fingerprint: string;
+}
+
+/** The syncers of one session, by export and by name within it. */
+export class SyncerSet {
+  readonly #running: BindingDeps['running'];
+  readonly #syncers: RunningSyncers;
+  readonly #exports = new Map<string, Map<string, Running>>();
+
+  constructor({ running, syncers }: { readonly running: BindingDeps['running']; readonly syncers: RunningSyncers }) {
+    this.#running = running;
+    this.#syncers = syncers;
+  }
+
+  /**
+   * Starts what is wanted for an export, stops what is not, and restarts what has changed; all others run on untouched. Resolves when
+   * what was stopped has come to rest. Rejects when one could not be opened; the rest is done all the same.
+   */
+  async apply(exportKey: string, binding: string, wanted: ReadonlyMap<string, WantedSyncer>): Promise<void> {
+    const present = this.#exports.get(exportKey) ?? new Map<string, Running>();
+    const stale = [...present].filter(([name, { fingerprint }]) => wanted.get(name)?.fingerprint !== fingerprint);
+    await Promise.all(stale.map(([name, running]) => this.#stop(present, name, running)));
+    const failures: unknown[] = [];
+    for (const [name, { fingerprint, crd, open }] of wanted) {
+      if (present.has(name)) continue;
+      try {
+        present.set(name, this.#start({ fingerprint, binding, crd, syncer: open() }));
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (present.size > 0) this.#exports.set(exportKey, present);
+    else this.#exports.delete(exportKey);
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** Has every object of an export looked at again. */
+  resync(exportKey: string): void {
+    for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.resync();
+  }
+
+  async closeAll(): Promise<void> {
+    const all = [...this.#exports.values()];
+    this.#exports.clear();
+    await Promise.all(
+      all.flatMap((present) => [...present].map(([name, running]) => this.#stop(present, name, running))),
+    );
+  }
+
+  #start(running: Running): Running {
+    this.#syncers.add(running);
+    for (const controller of running.syncer.controllers) this.#running.add(controller);
+    return running;
+  }
+
+  async #stop(present: Map<string, Running>, name: string, running: Running): Promise<void> {
+    const { syncer } = running;
+    await Promise.all(syncer.controllers.map((controller) => this.#running.remove(controller)));
+    syncer.close();
+    present.delete(name);
+    this.#syncers.delete(running);
+  }
+}
