@@ -78,7 +78,7 @@ function informersFinding({ conditions }: BindingView, state: SessionState | und
         informersSynced,
         'Error',
         'InformerSyncTimeout',
-        `Informers did not sync within 2m30s: ${state.message}; it goes on trying. Check that the provider can be reached from here and still accepts the kubeconfig`,
+        `${state.message}. It goes on trying; check that the provider can be reached from here and accepts the kubeconfig`,
       );
     case 'connecting':
       // After a restart the last word stands until there is a new one; a new binding must not look ready.

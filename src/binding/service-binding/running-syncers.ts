@@ -1,11 +1,14 @@
 import type { Syncer } from '../sync/syncer.ts';
 
-/** One syncer at work. */
+/** A syncer, or what syncs claimed objects, which hold nothing up. */
+export type Work = Omit<Syncer, 'held'> & Partial<Pick<Syncer, 'held'>>;
+
+/** One of them at work. */
 export interface RunningSyncer {
   readonly binding: string;
   /** The CustomResourceDefinition whose objects it keeps in step; undefined for what is claimed. */
   readonly crd: string | undefined;
-  readonly syncer: Syncer;
+  readonly syncer: Work;
 }
 
 /** What works on the objects of each binding now, in whichever session: the controllers of exports tell, that of bindings asks. */
@@ -27,7 +30,7 @@ export class RunningSyncers {
 
   /** How many objects wait for their copies to go. */
   heldOf(binding: string): number {
-    return this.#of(binding).reduce((held, { syncer }) => held + syncer.held(), 0);
+    return this.#of(binding).reduce((held, { syncer }) => held + (syncer.held?.() ?? 0), 0);
   }
 
   add(running: RunningSyncer): void {

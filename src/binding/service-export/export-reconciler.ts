@@ -71,9 +71,10 @@ export class ExportReconciler implements Reconciler {
       const open = () => openSyncer({ session, exported, schema, mode }, this.#deps);
       wanted.set(`schema ${name}`, { fingerprint, crd: name, open });
     }
-    for (const [name, { claim, mode, fingerprint }] of plannedClaims(facts)) {
-      const open = () => openClaims({ session, exported, claim, mode }, this.#deps);
-      wanted.set(`claim ${name}`, { fingerprint, crd: undefined, open });
+    const claims = plannedClaims(facts);
+    if (claims) {
+      const { fingerprint, exported } = claims;
+      wanted.set('claims', { fingerprint, crd: undefined, open: () => openClaims({ session, exported }, this.#deps) });
     }
     return wanted;
   }

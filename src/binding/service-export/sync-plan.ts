@@ -3,7 +3,7 @@ import { canonicalJson } from '../../kit/canonical-json.ts';
 import { acceptedClaims } from '../service-binding/accepted-claims.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
 import { unbindPolicy } from '../service-binding/unbind-plan.ts';
-import type { BindingView, BoundSchemaView, CrdView, ExportView, PermissionClaim } from '../stores/views.ts';
+import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
 import type { SyncMode } from '../sync/syncer.ts';
 
 /** An export, the binding that it serves, and where to find the rest. */
@@ -16,18 +16,11 @@ export interface SyncFacts {
   readonly allowed?: readonly string[] | undefined;
 }
 
-interface Planned {
+export interface PlannedSyncer {
+  readonly schema: BoundSchemaView;
+  readonly mode: SyncMode;
   /** What it depends on; when that changes it is stopped and another one started. */
   readonly fingerprint: string;
-  readonly mode: SyncMode;
-}
-
-export interface PlannedSyncer extends Planned {
-  readonly schema: BoundSchemaView;
-}
-
-export interface PlannedClaim extends Planned {
-  readonly claim: PermissionClaim;
 }
 
 /**
@@ -86,20 +79,24 @@ function fingerprintOf(
   });
 }
 
-/**
- * The claims that an export's provider may make now, by `<resource>.<group>`: those it makes and the binding says it honours, so that
- * nothing is shared before it is told.
- */
-export function plannedClaims({ exported, binding }: SyncFacts): Map<string, PlannedClaim> {
-  const mode = modeOf(binding);
-  const honoured = new Set(binding.permissionClaims.map((claim) => canonicalJson(claim)));
-  const planned = new Map<string, PlannedClaim>();
-  for (const claim of mode ? acceptedClaims(exported) : []) {
-    const name = boundSchemaName(claim);
-    if (!mode || planned.has(name) || !honoured.has(canonicalJson(claim))) continue;
-    const { uid, isolation, informerScope, resources } = exported;
-    const fingerprint = canonicalJson({ mode, claim, export: [uid, isolation, informerScope], resources });
-    planned.set(name, { claim, mode, fingerprint });
-  }
-  return planned;
+/** What of an export's claims is shared now; undefined when nothing is. */
+export interface PlannedClaims {
+  /** With the claims that are honoured and no others. */
+  readonly exported: ExportView;
+  readonly fingerprint: string;
+}
+
+/** The claims that the provider makes and that the binding says are honoured, so that nothing is shared before it is told. */
+export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
+  const { exported, binding } = facts;
+  const told = new Set(binding.permissionClaims.map((claim) => canonicalJson(claim)));
+  const permissionClaims = acceptedClaims(exported).filter((claim) => told.has(canonicalJson(claim)));
+  if (modeOf(binding) === undefined || permissionClaims.length === 0) return undefined;
+  const { uid, isolation, informerScope, resources } = exported;
+  // References can be followed only through kinds that are served.
+  const served = resources
+    .map(boundSchemaName)
+    .map((name) => [name, facts.crd(name)?.established && facts.crd(name)?.uid]);
+  const fingerprint = canonicalJson({ permissionClaims, export: [uid, isolation, informerScope, resources], served });
+  return { exported: { ...exported, permissionClaims }, fingerprint };
 }

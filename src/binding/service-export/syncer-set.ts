@@ -1,13 +1,12 @@
 import type { BindingDeps } from '../deps.ts';
-import type { RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
-import type { Syncer } from '../sync/syncer.ts';
+import type { RunningSyncer, RunningSyncers, Work } from '../service-binding/running-syncers.ts';
 
 export interface WantedSyncer {
   /** While it stays the same, so does the syncer. */
   readonly fingerprint: string;
   /** The CustomResourceDefinition whose objects it keeps in step; undefined for what is claimed. */
   readonly crd: string | undefined;
-  open(): Syncer;
+  open(): Work;
 }
 
 interface Running extends RunningSyncer {
