@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { apiServiceExports, boundSchemas, clusterBindings } from '../../../../src/api/binding/names.ts';
+import { customResourceDefinitions } from '../../../../src/api/resources.ts';
+import { bindingController } from '../../../../src/binding/service-binding/binding-controller.ts';
+import type { Work } from '../../../../src/binding/service-binding/running-syncers.ts';
+import { BindingStage, conditionsOf, crdName, statusOf } from '../../../support/binding/binding-stage.ts';
+import { boundSchemaManifest, clusterBindingManifest, exportManifest } from '../../../support/binding/objects.ts';
+
+/** What wakes a binding, with nobody calling its reconciler. */
+describe('the controller of bindings', () => {
+  let stage: BindingStage;
+  let stop: AbortController;
+  let run: Promise<void>;
+
+  beforeEach(() => {
+    stage = new BindingStage();
+    stop = new AbortController();
+    const { sessions, deps, syncers } = stage;
+    run = bindingController(sessions, deps, { syncers }).run(stop.signal);
+  });
+
+  afterEach(async () => {
+    stop.abort();
+    await run;
+    assert.equal(stage.clock.pendingTimers, 0);
+  });
+
+  const said = (type: string) => conditionsOf(stage.binding())[type];
+
+  async function settle(ms = 1000): Promise<void> {
+    for (let i = 0; i < 10; i++) await stage.clock.settle();
+    await stage.clock.advance(ms);
+    for (let i = 0; i < 10; i++) await stage.clock.settle();
+  }
+
+  it('follows the binding, then what the provider has for it', async () => {
+    await settle();
+    stage.bind();
+    await settle();
+    assert.equal(said('Connected')?.reason, 'APIServiceExportNotFound');
+    stage.provider.put(apiServiceExports, exportManifest());
+    await settle();
+    assert.equal(said('Connected')?.reason, 'BoundSchemaFetchFailed');
+    stage.provider.put(boundSchemas, boundSchemaManifest());
+    await settle();
+    assert.equal(said('Ready')?.status, 'True');
+    const spec = { ...(clusterBindingManifest().spec as object), providerPrettyName: 'Acme & Sons' };
+    stage.provider.put(clusterBindings, clusterBindingManifest({ spec }));
+    await settle();
+    assert.deepEqual(Object(statusOf(stage.binding())).providerPrettyName, 'Acme & Sons');
+  });
+
+  it('follows its session, also one that comes later', async () => {
+    const { session } = stage;
+    stage.sessions.answer = { kind: 'pending' };
+    stage.bind();
+    stage.offer();
+    await settle();
+    assert.deepEqual(conditionsOf(stage.binding()), {});
+    stage.sessions.answer = { kind: 'session', session };
+    stage.sessions.tell();
+    await settle();
+    assert.equal(said('Ready')?.status, 'True');
+    stage.sessions.beat = { ok: false, message: 'no' };
+    stage.sessions.tell();
+    await settle();
+    assert.equal(said('Heartbeating')?.reason, 'ClusterBindingUpdateFailed');
+    stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+    await settle();
+    assert.equal(said('Connected')?.reason, 'APIServiceExportNotFound');
+  });
+
+  it('repairs a CRD as soon as it is touched', async () => {
+    stage.bind();
+    stage.offer();
+    await settle();
+    stage.consumer.drop(customResourceDefinitions, { name: crdName });
+    await settle();
+    assert.ok(stage.crd());
+  });
+
+  it('makes its CRD once a foreign one has gone', async () => {
+    stage.establish('uid-of-another');
+    stage.bind();
+    stage.offer();
+    await settle();
+    assert.equal(said('Connected')?.reason, 'ForeignCustomResourceDefinition');
+    stage.consumer.drop(customResourceDefinitions, { name: crdName });
+    await settle();
+    assert.equal(said('Connected')?.status, 'True');
+  });
+
+  it('asks syncers for problems, tells them at most once a minute, and tells at once when they are over', async () => {
+    stage.bind();
+    stage.offer();
+    await settle();
+    let problems = ['team-a/blue: forbidden'];
+    const syncer: Work = { controllers: [], resync() {}, close() {}, problems: () => problems };
+    stage.syncers.add({ binding: 'kettles', crd: crdName, syncer });
+    await settle(10_000);
+    assert.equal(said('Connected')?.message, 'team-a/blue: forbidden');
+    const before = stage.consumer.writes.length;
+    for (let i = 0; i < 10; i++) {
+      problems = [`team-a/blue: forbidden ${i}`];
+      await settle(6000);
+    }
+    assert.ok(stage.consumer.writes.length - before <= 2, `${stage.consumer.writes.length - before} writes`);
+    problems = [];
+    await settle(6000);
+    assert.equal(said('Connected')?.status, 'True');
+  });
+});

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { boundCrd } from '../../../../src/binding/service-binding/bound-crd.ts';
+import type { BoundSchemaView, BoundVersion } from '../../../../src/binding/stores/views.ts';
+import { crdSpec } from '../../../support/binding/binding-stage.ts';
+
+const version = (fields: Partial<BoundVersion> = {}): BoundVersion => ({
+  name: 'v1',
+  served: true,
+  storage: true,
+  schema: { type: 'object', properties: { spec: { type: 'object' } } },
+  subresources: { status: {} },
+  additionalPrinterColumns: [],
+  ...fields,
+});
+
+const schema = (fields: Partial<BoundSchemaView> = {}): BoundSchemaView => ({
+  key: 'kb-acme/kettles.kitchen.example',
+  uid: 'uid-of-schema',
+  resourceVersion: '7',
+  name: 'kettles.kitchen.example',
+  namespace: 'kb-acme',
+  generation: 1,
+  deleting: false,
+  finalizers: [],
+  labels: {},
+  annotations: {},
+  ownerReferences: [],
+  informerScope: 'Namespaced',
+  group: 'kitchen.example',
+  names: { plural: 'kettles', kind: 'Kettle' },
+  scope: 'Namespaced',
+  versions: [version()],
+  conversion: undefined,
+  conditions: [],
+  acceptedNames: undefined,
+  storedVersions: [],
+  ...fields,
+});
+
+const webhook = { strategy: 'Webhook', webhook: { clientConfig: { url: 'https://acme.example' } } };
+
+describe('the CustomResourceDefinition of a BoundSchema', () => {
+  const good: [what: string, fields: Partial<BoundSchemaView>, spec: object, only?: string][] = [
+    ['has the names that the API server would give it', {}, crdSpec],
+    [
+      'has no empty lists, which the API server drops',
+      { names: { plural: 'kettles', kind: 'Kettle', shortNames: [], categories: [] } },
+      crdSpec,
+    ],
+    [
+      'has all that the schema names',
+      {
+        names: {
+          plural: 'kettles',
+          kind: 'Kettle',
+          singular: 'pot',
+          listKind: 'Pots',
+          shortNames: ['k'],
+          categories: ['all'],
+        },
+        scope: 'Cluster',
+        versions: [
+          version({
+            deprecated: true,
+            deprecationWarning: 'use v2',
+            subresources: { scale: { specReplicasPath: '.spec.n' } },
+            additionalPrinterColumns: [{ name: 'Hot', type: 'boolean', jsonPath: '.status.hot' }],
+          }),
+        ],
+      },
+      {
+        ...crdSpec,
+        names: {
+          plural: 'kettles',
+          kind: 'Kettle',
+          singular: 'pot',
+          listKind: 'Pots',
+          shortNames: ['k'],
+          categories: ['all'],
+        },
+        scope: 'Cluster',
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            deprecated: true,
+            deprecationWarning: 'use v2',
+            schema: crdSpec.versions[0]?.schema,
+            subresources: { scale: { specReplicasPath: '.spec.n' } },
+            additionalPrinterColumns: [{ name: 'Hot', type: 'boolean', jsonPath: '.status.hot' }],
+          },
+        ],
+      },
+    ],
+    [
+      'has no subresources where there are none',
+      { versions: [version({ subresources: {} })] },
+      {
+        ...crdSpec,
+        versions: [{ name: 'v1', served: true, storage: true, schema: crdSpec.versions[0]?.schema }],
+      },
+    ],
+    ['does without a webhook for a single version', { conversion: webhook }, crdSpec],
+    [
+      'serves and stores one version where a webhook would convert',
+      { conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2' })] },
+      {
+        ...crdSpec,
+        versions: [
+          { ...crdSpec.versions[0], served: false, storage: false },
+          { ...crdSpec.versions[0], name: 'v2' },
+        ],
+      },
+      'v2',
+    ],
+    [
+      'serves one that is served, even when another is stored',
+      { conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2', served: false })] },
+      {
+        ...crdSpec,
+        versions: [crdSpec.versions[0], { ...crdSpec.versions[0], name: 'v2', served: false, storage: false }],
+      },
+      'v1',
+    ],
+  ];
+  for (const [what, fields, spec, only] of good) {
+    it(what, () => {
+      const result = boundCrd(schema(fields));
+      assert.ok('spec' in result);
+      assert.deepEqual(JSON.parse(JSON.stringify(result.spec)), spec);
+      assert.equal(result.onlyVersion, only);
+    });
+  }
+
+  const bad: [what: string, fields: Partial<BoundSchemaView>, says: RegExp][] = [
+    ['the core group', { group: '', name: 'kettles.core' }, /kettles\.core is about the core group/],
+    ['another group than its name', { group: 'apps' }, /kettles\.kitchen\.example describes kettles\.apps/],
+    ['another plural', { names: { plural: 'pots', kind: 'Pot' } }, /describes pots\.kitchen\.example/],
+    ['a schema that is no object', { versions: [version({ schema: 'string' })] }, /no schema for version v1/],
+  ];
+  for (const [what, fields, says] of bad) {
+    it(`is not made for ${what}`, () => {
+      const result = boundCrd(schema(fields));
+      assert.ok('problem' in result);
+      assert.match(result.problem, says);
+    });
+  }
+
+  it('is worked out once for each view', () => {
+    const view = schema();
+    assert.equal(boundCrd(view), boundCrd(view));
+  });
+});

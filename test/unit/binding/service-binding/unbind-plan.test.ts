@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { unbindPolicyAnnotation } from '../../../../src/api/binding/names.ts';
+import {
+  type BoundCrdState,
+  planUnbind,
+  type UnbindFacts,
+} from '../../../../src/binding/service-binding/unbind-plan.ts';
+import type { BindingView } from '../../../../src/binding/stores/views.ts';
+
+const binding = (policy?: string): BindingView => ({
+  key: 'kettles',
+  uid: 'u',
+  resourceVersion: '1',
+  name: 'kettles',
+  generation: 1,
+  deleting: true,
+  finalizers: [],
+  labels: {},
+  annotations: policy === undefined ? {} : { [unbindPolicyAnnotation]: policy },
+  ownerReferences: [],
+  secretRef: { namespace: 'a', name: 'b', key: 'c' },
+  conditions: [],
+  providerPrettyName: undefined,
+  boundSchemas: [],
+  permissionClaims: [],
+});
+
+const crd = (name: string, fields: Partial<BoundCrdState> = {}): BoundCrdState => ({
+  name,
+  offer: 'exported',
+  syncing: true,
+  ...fields,
+});
+
+describe('the plan of an unbind', () => {
+  const table: [
+    what: string,
+    facts: Partial<UnbindFacts>,
+    step: { kind: string; release?: string[]; blocked?: boolean },
+    says?: RegExp,
+  ][] = [
+    ['is over when nothing is left', { crds: [] }, { kind: 'finish' }],
+    ['is over without a provider, too', { crds: [], provider: 'away' }, { kind: 'finish' }],
+    ['waits for what is held', { crds: [], held: 1 }, { kind: 'wait', blocked: false }, /for 1 object to be deleted/],
+    ['deletes', {}, { kind: 'delete', release: [], blocked: false }, /to go: a, b$/],
+    ['counts what waits', { held: 3 }, { kind: 'delete', release: [], blocked: false }, /; 3 objects wait/],
+    ['waits for the provider', { provider: 'connecting' }, { kind: 'wait', blocked: true }, /cannot be reached.*a, b/],
+    ['waits for a kubeconfig', { provider: 'away' }, { kind: 'wait', blocked: true }, /no usable kubeconfig/],
+    [
+      'waits for syncers before it releases',
+      { binding: binding('Orphan') },
+      { kind: 'wait', blocked: false },
+      /to stop/,
+    ],
+    [
+      'releases',
+      { binding: binding('Orphan'), crds: [crd('a', { syncing: false })] },
+      { kind: 'delete', release: ['a'], blocked: false },
+    ],
+    [
+      'releases without a provider',
+      { binding: binding('Orphan'), crds: [crd('a', { syncing: false })], provider: 'away' },
+      { kind: 'delete', release: ['a'], blocked: false },
+    ],
+    [
+      'releases what is exported no longer, and drains the rest',
+      { crds: [crd('a'), crd('b', { offer: 'unexported', syncing: false })] },
+      { kind: 'delete', release: ['b'], blocked: false },
+    ],
+    [
+      'says when nobody can drain',
+      { crds: [crd('a'), crd('b', { offer: 'withoutSchema', syncing: false })] },
+      { kind: 'delete', release: [], blocked: true },
+      /no BoundSchema b any more/,
+    ],
+    [
+      'asks what is meant',
+      { binding: binding('keep') },
+      { kind: 'wait', blocked: true },
+      /is "keep"; set it to Delete or Orphan/,
+    ],
+  ];
+  for (const [what, facts, step, says] of table) {
+    it(what, () => {
+      const planned = planUnbind({
+        binding: binding(),
+        crds: [crd('a'), crd('b')],
+        provider: 'known',
+        held: 0,
+        ...facts,
+      });
+      const { message = '', ...rest } = { message: undefined, ...planned };
+      assert.deepEqual(rest, step);
+      if (says) assert.match(message, says);
+    });
+  }
+});

@@ -1,0 +1,407 @@
+import assert from 'node:assert/strict';
+import {
+  apiServiceBindings,
+  apiServiceExports,
+  boundSchemas,
+  resyncAnnotation,
+  unbindPolicyAnnotation,
+} from '../../../../src/api/binding/names.ts';
+import { customResourceDefinitions } from '../../../../src/api/resources.ts';
+import { serviceExportController } from '../../../../src/binding/service-export/export-controller.ts';
+import type { ClaimOptions } from '../../../../src/binding/service-export/export-options.ts';
+import { ExportReconciler } from '../../../../src/binding/service-export/export-reconciler.ts';
+import { ExportWriter } from '../../../../src/binding/service-export/export-writer.ts';
+import { SyncerSet } from '../../../../src/binding/service-export/syncer-set.ts';
+import type { Syncer, SyncerOptions } from '../../../../src/binding/sync/syncer.ts';
+import { Controller } from '../../../../src/engine/controller.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import {
+  BindingStage,
+  conditionsOf,
+  crdName,
+  exportKey,
+  FakeSession,
+  ownerOf,
+  statusOf,
+} from '../../../support/binding/binding-stage.ts';
+import {
+  bindingManifest,
+  boundSchemaManifest,
+  exportManifest,
+  secretsClaim,
+} from '../../../support/binding/objects.ts';
+
+const { signal } = new AbortController();
+
+interface Opened {
+  readonly what: string;
+  readonly mode: string;
+  resyncs: number;
+  closed: boolean;
+}
+
+describe('the reconciler of exports', () => {
+  let stage: BindingStage;
+  let reconciler: ExportReconciler;
+  let opened: Opened[];
+  /** What `openSyncer` throws. */
+  let broken: Error | undefined;
+
+  beforeEach(() => {
+    stage = new BindingStage();
+    opened = [];
+    broken = undefined;
+    const { deps, session, sessions, syncers } = stage;
+    reconciler = new ExportReconciler({
+      ...deps,
+      ...options(),
+      session,
+      sessions,
+      set: new SyncerSet({ running: deps.running, syncers }),
+      writer: new ExportWriter({ client: session.client, clock: deps.clock }),
+    });
+  });
+
+  function options() {
+    return {
+      syncers: stage.syncers,
+      openSyncer: ({ schema, mode }: SyncerOptions): Syncer => {
+        if (broken) throw broken;
+        return open(schema.name, mode);
+      },
+      openClaims: ({ exported }: ClaimOptions): Syncer =>
+        open(exported.permissionClaims.map(({ resource }) => resource).join(), 'claims'),
+    };
+  }
+
+  function open(what: string, mode: string): Syncer {
+    const entry: Opened = { what, mode, resyncs: 0, closed: false };
+    opened.push(entry);
+    const idle = { reconcile: () => Promise.reject(new Error('never runs')) };
+    const controller = new Controller({
+      ...stage.deps,
+      name: what,
+      sources: [],
+      reconciler: idle,
+      metrics: stage.deps.metrics.controller(what),
+    });
+    return {
+      controllers: [controller],
+      resync: () => void entry.resyncs++,
+      held: () => 0,
+      problems: () => [],
+      close() {
+        assert.ok(!stage.running.has(controller), 'its controller has been removed before');
+        entry.closed = true;
+      },
+    };
+  }
+
+  const look = (key = exportKey) => reconciler.reconcile(key, signal);
+  const atWork = () => opened.filter(({ closed }) => !closed).map(({ what, mode }) => `${mode} ${what}`);
+  const exported = () => stage.provider.find(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+  const schema = () => stage.provider.find(boundSchemas, { namespace: 'kb-acme', name: crdName });
+  const inSync = { conditions: [{ type: 'SchemaInSync', status: 'True', lastTransitionTime: '2026-11-21T08:00:00Z' }] };
+
+  function bind(metadata: object = {}, status: object = inSync): void {
+    const { metadata: own, ...rest } = bindingManifest();
+    stage.consumer.put(apiServiceBindings, { ...rest, metadata: { ...own, ...metadata }, status });
+  }
+
+  async function bound(): Promise<void> {
+    stage.offer();
+    bind();
+    stage.establish();
+    await look();
+  }
+
+  it('starts a syncer once the kind is served, and tells the provider', async () => {
+    stage.offer();
+    bind();
+    await look();
+    assert.deepEqual(atWork(), []);
+    stage.establish();
+    await look();
+    assert.deepEqual(atWork(), [`sync ${crdName}`]);
+    assert.equal(stage.running.size, 1);
+    assert.ok(stage.syncers.isSyncing('kettles', crdName));
+    const types = ['Ready', 'Connected', 'ConsumerInSync'];
+    assert.deepEqual(conditionsOf(exported()), Object.fromEntries(types.map((type) => [type, { status: 'True' }])));
+    const { conditions, ...rest } = statusOf(schema());
+    assert.deepEqual(rest, { acceptedNames: { plural: 'kettles', kind: 'Kettle' }, storedVersions: ['v1'] });
+    assert.deepEqual(
+      conditions?.map(({ type }) => type),
+      ['Ready', 'Established', 'NamesAccepted'],
+    );
+    assert.equal(conditions?.[1]?.lastTransitionTime, '2026-11-21T08:00:00Z');
+  });
+
+  it('writes and restarts nothing when nothing has changed', async () => {
+    await bound();
+    const { writes } = stage.provider;
+    assert.ok(stage.provider.calls.every(({ fieldManager }) => fieldManager === 'kube-bind.io'));
+    for (let i = 0; i < 10; i++) {
+      await stage.clock.advance(60_000);
+      await look();
+    }
+    assert.deepEqual(stage.provider.writes, writes);
+    assert.equal(opened.length, 1);
+  });
+
+  const changes: [what: string, change: () => void, expected: string[], restarts: boolean][] = [
+    ['its binding is gone', () => stage.consumer.drop(apiServiceBindings, { name: 'kettles' }), [], false],
+    [
+      'its BoundSchema is gone',
+      () => stage.provider.drop(boundSchemas, { namespace: 'kb-acme', name: crdName }),
+      [],
+      false,
+    ],
+    [
+      'the export is gone',
+      () => stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' }),
+      [],
+      false,
+    ],
+    ['the CRD is gone', () => stage.consumer.drop(customResourceDefinitions, { name: crdName }), [], false],
+    ['the CRD is somebody else’s', () => stage.consumer.put(customResourceDefinitions, withoutOwner()), [], false],
+    [
+      'the binding serves another provider',
+      () => {
+        const other = new FakeSession(new BindingStage().provider);
+        other.clusterNamespaceUid = 'another';
+        stage.sessions.answer = { kind: 'session', session: other };
+      },
+      [],
+      false,
+    ],
+    ['copies are to stay', () => goes('Orphan'), [], false],
+    ['copies are to go', () => goes('Delete'), [`drain ${crdName}`], true],
+    ['nobody says what copies are to do', () => goes('keep'), [`sync ${crdName}`], false],
+    [
+      'the CRD is another one',
+      () => stage.consumer.put(customResourceDefinitions, withUid('new')),
+      [`sync ${crdName}`],
+      true,
+    ],
+    ['a version is served anew', () => version({ name: 'v2', storage: false }), [`sync ${crdName}`], true],
+    ['only the schema changes', () => version(undefined, { schema: { type: 'object' } }), [`sync ${crdName}`], false],
+    [
+      'the binding’s Secret is looked at again',
+      () => {
+        stage.sessions.answer = { kind: 'pending' };
+      },
+      [`sync ${crdName}`],
+      false,
+    ],
+    [
+      'the Secret is spoilt and the session goes on',
+      () => {
+        const { session: lastGood } = stage;
+        stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretInvalid', message: 'bad', lastGood };
+      },
+      [`sync ${crdName}`],
+      false,
+    ],
+  ];
+  for (const [what, change, expected, restarts] of changes) {
+    it(`${restarts ? 'restarts' : expected.length > 0 ? 'leaves alone' : 'stops'} a syncer when ${what}`, async () => {
+      await bound();
+      change();
+      await look();
+      assert.deepEqual(atWork(), expected);
+      assert.equal(opened.length, restarts ? 2 : 1);
+      assert.equal(stage.running.size, expected.length);
+      assert.equal(stage.syncers.isSyncing('kettles'), expected.length > 0);
+    });
+  }
+  const withoutOwner = () => crdWith({ ownerReferences: [] });
+  const withUid = (uid: string) => crdWith({ uid, ownerReferences: [ownerOf('uid-of-kettles')] });
+  const crdWith = (metadata: object) => {
+    const crd = stage.crd();
+    assert.ok(crd);
+    return { ...crd, metadata: { ...crd.metadata, ...metadata } };
+  };
+  const goes = (policy: string) =>
+    bind({
+      annotations: { [unbindPolicyAnnotation]: policy },
+      deletionTimestamp: '2026-11-21T09:00:00Z',
+      finalizers: ['x'],
+    });
+  const version = (added: object | undefined, changed: object = {}): void => {
+    const { spec } = boundSchemaManifest();
+    const { versions, ...rest } = spec as { versions: object[] };
+    const first = { ...versions[0], ...changed };
+    const all = added ? [first, { ...first, ...added }] : [first];
+    stage.provider.put(
+      boundSchemas,
+      boundSchemaManifest({ spec: { ...rest, versions: all }, status: schema()?.status }),
+    );
+  };
+
+  it('stops the syncer of the schema that is gone, and no other', async () => {
+    stage.offer();
+    const { spec } = exportManifest();
+    const pans = { group: 'kitchen.example', resource: 'kettles-xl' };
+    const resources = [...(spec as { resources: object[] }).resources, pans];
+    stage.provider.put(apiServiceExports, exportManifest({ spec: { ...(spec as object), resources } }));
+    const { metadata, spec: schemaSpec } = boundSchemaManifest();
+    const name = 'kettles-xl.kitchen.example';
+    const names = { plural: 'kettles-xl', kind: 'KettleXl' };
+    stage.provider.put(
+      boundSchemas,
+      boundSchemaManifest({ metadata: { ...metadata, name, uid: 'xl' }, spec: { ...(schemaSpec as object), names } }),
+    );
+    bind();
+    stage.establish();
+    const crd = stage.crd();
+    assert.ok(crd);
+    stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, name, uid: 'xl-crd' } });
+    await look();
+    assert.deepEqual(atWork(), [`sync ${crdName}`, `sync ${name}`]);
+    stage.provider.drop(boundSchemas, { namespace: 'kb-acme', name: crdName });
+    await look();
+    assert.deepEqual(atWork(), [`sync ${name}`]);
+    assert.equal(opened.length, 2);
+  });
+
+  it('keeps exports apart whose names begin alike', async () => {
+    await bound();
+    const { metadata } = exportManifest();
+    stage.provider.put(
+      apiServiceExports,
+      exportManifest({ metadata: { ...metadata, name: 'kettles-prod', uid: 'prod' } }),
+    );
+    await look('kb-acme/kettles-prod');
+    await look('kb-acme/kett');
+    assert.deepEqual(atWork(), [`sync ${crdName}`]);
+    assert.equal(opened.length, 1);
+  });
+
+  it('syncs claims that the binding says are honoured', async () => {
+    await bound();
+    bind({}, { ...inSync, permissionClaims: [secretsClaim] });
+    await look();
+    assert.deepEqual(atWork(), [`sync ${crdName}`, 'claims secrets']);
+    bind({}, inSync);
+    await look();
+    assert.deepEqual(atWork(), [`sync ${crdName}`]);
+  });
+
+  it('looks at everything again when the annotation changes', async () => {
+    await bound();
+    const ask = async (value: string): Promise<number | undefined> => {
+      bind({ annotations: { [resyncAnnotation]: value } });
+      await look();
+      await look();
+      return opened[0]?.resyncs;
+    };
+    assert.equal(await ask('1'), 1);
+    assert.equal(await ask('2'), 2);
+  });
+
+  it('tells that nobody has bound it', async () => {
+    stage.offer();
+    for (let i = 0; i < 5; i++) await look();
+    const { Connected, ConsumerInSync } = conditionsOf(exported());
+    assert.deepEqual([Connected?.reason, Connected?.severity], ['APIServiceBindingNotFound', 'Info']);
+    assert.deepEqual([ConsumerInSync?.reason, ConsumerInSync?.severity], ['NA', 'Info']);
+    assert.deepEqual(stage.provider.writes, ['patch apiserviceexports/status kb-acme/kettles']);
+  });
+
+  it('passes on what the binding says of its schemas', async () => {
+    await bound();
+    const said = { status: 'False', severity: 'Warning', reason: 'Some', message: 'thing' };
+    bind({}, { conditions: [{ type: 'SchemaInSync', lastTransitionTime: '2026-11-21T08:00:00Z', ...said }] });
+    await look();
+    assert.deepEqual(conditionsOf(exported())['ConsumerInSync'], said);
+    bind({}, {});
+    await look();
+    assert.equal(conditionsOf(exported())['ConsumerInSync']?.reason, 'Unknown');
+  });
+
+  it('leaves the conditions of the provider alone', async () => {
+    const provider = { type: 'ProviderInSync', status: 'False', severity: 'Error', reason: 'BoundSchemaMissing' };
+    stage.offer();
+    const status = { conditions: [{ ...provider, lastTransitionTime: '2026-11-21T08:00:00Z' }] };
+    stage.provider.put(apiServiceExports, exportManifest({ status }));
+    bind();
+    await look();
+    const { ProviderInSync, Ready } = conditionsOf(exported());
+    assert.deepEqual([ProviderInSync?.reason, Ready?.reason], ['BoundSchemaMissing', 'BoundSchemaMissing']);
+  });
+
+  it('tells the provider nothing of new credentials', async () => {
+    await bound();
+    const { writes } = stage.provider;
+    const renewed = new FakeSession(stage.provider);
+    stage.sessions.answer = { kind: 'session', session: renewed };
+    await look();
+    assert.deepEqual(stage.provider.writes, writes);
+    assert.deepEqual(atWork(), []);
+  });
+
+  it('writes nothing else to the provider when a write is forbidden', async () => {
+    stage.offer();
+    bind();
+    stage.establish();
+    stage.provider.fault = ({ plural }) => {
+      if (plural === 'boundschemas') throw new ApiError(403, 'Forbidden', 'no rights');
+    };
+    for (let i = 0; i < 3; i++) await assert.rejects(look(), /no rights/);
+    assert.ok(!stage.provider.writes.some((write) => write.includes('apiserviceexports')));
+    assert.deepEqual(atWork(), [`sync ${crdName}`]);
+  });
+
+  it('tells of a BoundSchema whose status is refused', async () => {
+    stage.offer();
+    bind();
+    stage.establish();
+    stage.provider.fault = ({ plural }) => {
+      if (plural === 'boundschemas') throw new ApiError(422, 'Invalid', 'status.acceptedNames: bad');
+    };
+    await look();
+    const { Connected } = conditionsOf(exported());
+    assert.deepEqual([Connected?.reason, Connected?.severity], ['BoundSchemasNotValid', 'Warning']);
+  });
+
+  it('lets the provider win a race, and looks again', async () => {
+    stage.offer();
+    bind();
+    stage.provider.fault = ({ plural, verb }) => {
+      if (verb === 'patch' && plural === 'apiserviceexports') throw new ApiError(409, 'Conflict', 'modified');
+    };
+    assert.deepEqual(await look(), { kind: 'done' });
+  });
+
+  it('starts the others when one syncer cannot be opened, and tries that one again', async () => {
+    broken = new Error('no watch');
+    stage.offer();
+    bind({}, { ...inSync, permissionClaims: [secretsClaim] });
+    stage.establish();
+    await assert.rejects(look(), /no watch/);
+    assert.deepEqual(atWork(), ['claims secrets']);
+    broken = undefined;
+    await look();
+    assert.deepEqual(atWork(), ['claims secrets', `sync ${crdName}`]);
+  });
+
+  it('closes its syncers when its controller stops, and opens them again with it', async () => {
+    const { deps, session, sessions } = stage;
+    stage.offer();
+    bind();
+    stage.establish();
+    const controller = serviceExportController(session, sessions, deps, options());
+    for (const turn of [1, 2]) {
+      const stop = new AbortController();
+      const run = controller.run(stop.signal);
+      await stage.clock.settle();
+      await stage.clock.advance(100);
+      assert.deepEqual([opened.length, atWork()], [turn, [`sync ${crdName}`]]);
+      stop.abort();
+      await run;
+      assert.deepEqual(atWork(), []);
+      assert.equal(stage.running.size, 0);
+      assert.ok(!stage.syncers.isSyncing('kettles'));
+    }
+  });
+});
