@@ -61,21 +61,32 @@ export class Binder {
   ): Promise<Offer> {
     const { stores, clusterNamespace } = session;
     const exported = exportOf(session, binding.name);
-    const outcomes: CrdOutcome[] = problem ? [problem] : [];
-    for (const resource of exported && !problem ? exported.resources : []) {
-      outcomes.push(await this.#outcome(boundSchemaName(resource), binding, session, signal));
-    }
     return {
       clusterNamespace,
       exported,
       request: stores.exportRequests.get(`${clusterNamespace}/${binding.name}`),
-      outcomes,
+      outcomes: problem ? [problem] : await this.#outcomes(exported, binding, session, signal),
       refusedClaims: exported ? refusedClaims(exported) : [],
     };
   }
 
+  async #outcomes(
+    exported: ExportView | undefined,
+    binding: BindingView,
+    session: ProviderSession,
+    signal: AbortSignal,
+  ): Promise<CrdOutcome[]> {
+    if (!exported) return [];
+    const outcomes: CrdOutcome[] = [];
+    for (const resource of exported.resources) {
+      outcomes.push(await this.#outcome(boundSchemaName(resource), exported, binding, session, signal));
+    }
+    return outcomes;
+  }
+
   #outcome(
     schemaName: string,
+    exported: ExportView,
     binding: BindingView,
     { stores, clusterNamespace }: ProviderSession,
     signal: AbortSignal,
@@ -83,7 +94,7 @@ export class Binder {
     const { allowed, crdWriter } = this.#parts;
     if (allowed && !allowed.includes(schemaName)) return notAllowed(schemaName);
     const schema = stores.schemas.get(`${clusterNamespace}/${schemaName}`);
-    return schema ? crdWriter.ensure(schema, binding, signal) : noBoundSchema(schemaName, clusterNamespace);
+    return schema ? crdWriter.ensure(schema, exported, binding, signal) : noBoundSchema(schemaName, clusterNamespace);
   }
 
   #bound({ stores, clusterNamespace }: ProviderSession, offer: Offer | undefined): BoundStatus {

@@ -28,7 +28,7 @@ export function bindingController(
     clock,
     log,
     metrics: metrics.controller(name),
-    sources: bindingSources(sessions, syncers, deps),
+    sources: bindingSources(sessions, syncers, stores),
     reconciler: new BindingReconciler({
       ...deps,
       sessions,

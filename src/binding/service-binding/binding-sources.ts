@@ -1,22 +1,13 @@
 import type { Emit, Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
-import { interval } from '../../engine/sources/interval.ts';
-import type { BindingDeps } from '../deps.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import { bySchema } from '../stores/provider-stores.ts';
 import { owningBindings } from './owner.ts';
 import type { RunningSyncers } from './running-syncers.ts';
 
-/** How often the problems of objects are asked for, milliseconds. */
-const problemsMs = 5000;
-
 /** All that a binding's reconciler looks at. */
-export function bindingSources(
-  sessions: Sessions,
-  syncers: RunningSyncers,
-  { clock, stores }: Pick<BindingDeps, 'clock' | 'stores'>,
-): Source[] {
+export function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
   return [
     fromSubscription('binding', stores.bindings, ({ key }) => [key]),
     fromSubscription('crd', stores.crds, (event) => {
@@ -36,7 +27,6 @@ export function bindingSources(
         return Promise.resolve();
       },
     },
-    interval({ name: 'problems', clock, everyMs: problemsMs, keys: () => syncers.changed() }),
   ];
 }
 

@@ -2,7 +2,8 @@ import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { customResourceDefinitions } from '../../api/resources.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
-import type { BindingView, BoundSchemaView, BoundVersion } from '../stores/views.ts';
+import type { BindingView, BoundSchemaView, BoundVersion, ExportView } from '../stores/views.ts';
+import { syncVersion } from '../sync/sync-version.ts';
 import { ownerReferenceOf } from './owner.ts';
 
 /** What a BoundSchema becomes in the consumer. */
@@ -16,21 +17,22 @@ export interface BoundCrd {
 
 export type BoundCrdResult = BoundCrd | { readonly problem: string };
 
-/** Views never change, and a schema may be large. */
-const built = new WeakMap<BoundSchemaView, BoundCrdResult>();
+/** By the version that is synced. Views never change, and a schema may be large. */
+const built = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCrdResult>>();
 
 /**
  * The spec of the CustomResourceDefinition that `schema` describes, with what the API server would fill in, so that it can be compared
  * with what is stored.
  *
  * A conversion webhook is not taken over: it would have this cluster's API server send every object to a URL of the provider's choice.
- * Versions that only a webhook can convert are kept, but one alone is served and stored.
+ * Of versions that only a webhook can convert, the one that is synced is served and stored; the others are kept unserved.
  */
-export function boundCrd(schema: BoundSchemaView): BoundCrdResult {
-  const known = built.get(schema);
-  if (known) return known;
-  const result = build(schema);
-  built.set(schema, result);
+export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCrdResult {
+  const only = needsWebhook(schema) ? syncVersion(schema, exported) : undefined;
+  const known = built.get(schema) ?? new Map<string | undefined, BoundCrdResult>();
+  built.set(schema, known);
+  const result = known.get(only?.name) ?? build(schema, only);
+  known.set(only?.name, result);
   return result;
 }
 
@@ -43,13 +45,12 @@ export function crdManifest({ name }: BoundSchemaView, { spec }: BoundCrd, bindi
   };
 }
 
-function build(schema: BoundSchemaView): BoundCrdResult {
+function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCrdResult {
   const { group, names, scope, versions, name } = schema;
   if (group === '') return problem(name, 'is about the core group, to which no resource can be added');
   if (`${names.plural}.${group}` !== name) return problem(name, `describes ${names.plural}.${group}`);
   const unusable = versions.find((version) => !isRecord(version.schema));
   if (unusable) return problem(name, `has no schema for version ${unusable.name}`);
-  const only = needsWebhook(schema) ? onlyServed(versions) : undefined;
   const spec: JsonObject = {
     group,
     names: {
@@ -69,10 +70,6 @@ function build(schema: BoundSchemaView): BoundCrdResult {
 
 function needsWebhook({ conversion, versions }: BoundSchemaView): boolean {
   return own(conversion, 'strategy') === 'Webhook' && versions.length > 1;
-}
-
-function onlyServed(versions: readonly BoundVersion[]): BoundVersion | undefined {
-  return versions.find(({ served, storage }) => served && storage) ?? versions.find(({ served }) => served);
 }
 
 function versionSpec(version: BoundVersion, only: BoundVersion | undefined): JsonObject {

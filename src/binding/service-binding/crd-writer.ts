@@ -7,7 +7,7 @@ import type { Client } from '../../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
-import type { BindingView, BoundSchemaView, CrdView } from '../stores/views.ts';
+import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
 import { type BoundCrd, boundCrd, crdManifest } from './bound-crd.ts';
 import {
   type CrdOutcome,
@@ -54,8 +54,13 @@ export class CrdWriter {
     this.#events = events;
   }
 
-  async ensure(schema: BoundSchemaView, binding: BindingView, signal: AbortSignal): Promise<CrdOutcome> {
-    const wanted = boundCrd(schema);
+  async ensure(
+    schema: BoundSchemaView,
+    exported: ExportView,
+    binding: BindingView,
+    signal: AbortSignal,
+  ): Promise<CrdOutcome> {
+    const wanted = boundCrd(schema, exported);
     if ('problem' in wanted) return refused('CustomResourceDefinitionCreateFailed', wanted.problem);
     const crd = this.#crds.get(schema.name);
     try {

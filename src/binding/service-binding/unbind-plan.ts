@@ -9,8 +9,10 @@ export interface UnbindFacts {
   readonly crds: readonly BoundCrdState[];
   /** `away`: no session serves it; `connecting`: one does, but the provider's objects are not known. */
   readonly provider: 'away' | 'connecting' | 'known';
-  /** How many of its objects wait for their copies to go. */
+  /** How many of its objects wait for their copies to go; Infinity while that is not known. */
   readonly held: number;
+  /** False while something that is to delete copies has not begun. */
+  readonly draining: boolean;
 }
 
 export interface BoundCrdState {
@@ -41,10 +43,11 @@ export function unbindPolicy({ annotations }: BindingView): UnbindPolicy | undef
   return value === 'Delete' || value === 'Orphan' ? value : undefined;
 }
 
-export function planUnbind({ binding, crds, provider, held }: UnbindFacts): UnbindStep {
+export function planUnbind({ binding, crds, provider, held, draining }: UnbindFacts): UnbindStep {
   const policy = unbindPolicy(binding);
   if (crds.length === 0) {
-    return held > 0 ? waiting(`waiting for ${count(held)} to be deleted at the provider`) : { kind: 'finish' };
+    if (policy !== 'Orphan' && !draining) return waiting('waiting for the synchronisation to look for copies');
+    return held > 0 ? waiting(`waiting for ${count(held)} to go at the provider`) : { kind: 'finish' };
   }
   if (policy === undefined) {
     const found = quote(binding.annotations[unbindPolicyAnnotation] ?? '');
@@ -72,4 +75,8 @@ const wayOut = `it goes on once that is mended. To leave the copies there, set t
 const waiting = (message: string): UnbindStep => ({ kind: 'wait', blocked: false, message });
 const blocked = (message: string): UnbindStep => ({ kind: 'wait', blocked: true, message });
 const namesOf = (crds: readonly BoundCrdState[]): string => crds.map(({ name }) => name).join(', ');
-const count = (objects: number): string => (objects === 1 ? '1 object' : `${objects} objects`);
+
+function count(objects: number): string {
+  if (objects === Number.POSITIVE_INFINITY) return 'objects that are being counted';
+  return objects === 1 ? '1 object' : `${objects} objects`;
+}

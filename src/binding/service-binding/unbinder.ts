@@ -5,6 +5,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/views.ts';
 import { bindingFindings } from './binding-conditions.ts';
 import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
+import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
 /** How often a binding that goes is looked at, besides what events tell, milliseconds. */
@@ -58,7 +59,16 @@ export class Unbinder {
       })),
       provider: known ? 'known' : session ? 'connecting' : 'away',
       held: syncers.heldOf(binding.name),
+      draining: !known || this.#isDraining(binding, known),
     });
+  }
+
+  #isDraining(binding: BindingView, session: ProviderSession): boolean {
+    const { allowed, stores, syncers } = this.#parts;
+    const exported = exportOf(session, binding.name);
+    if (!exported) return true;
+    const planned = plannedSyncers(syncFacts({ exported, binding, session, crds: stores.crds, allowed }));
+    return [...planned.keys()].every((crd) => syncers.isSyncing(binding.name, crd, 'drain'));
   }
 
   async #delete(crds: readonly CrdView[], release: readonly string[], signal: AbortSignal): Promise<void> {

@@ -9,6 +9,8 @@ export interface ClaimOptions {
   readonly session: ProviderSession;
   /** Its claims are those that are honoured. */
   readonly exported: ExportView;
+  /** To be called when its `problems()` may read differently. */
+  readonly onProblems: () => void;
 }
 
 export interface ExportOptions {

@@ -1,16 +1,16 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
-import { resyncAnnotation } from '../../api/binding/names.ts';
+import { allowDeletesAnnotation, resyncAnnotation } from '../../api/binding/names.ts';
 import { nameOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
 import { servingSession } from '../service-binding/serving-session.ts';
+import { plannedClaims, plannedSyncers, syncFacts } from '../service-binding/sync-plan.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import type { BindingView, ExportView } from '../stores/views.ts';
 import { exportFindings } from './export-conditions.ts';
 import type { ExportOptions } from './export-options.ts';
 import type { ExportWriter } from './export-writer.ts';
-import { plannedClaims, plannedSyncers, type SyncFacts } from './sync-plan.ts';
 import type { SyncerSet, WantedSyncer } from './syncer-set.ts';
 
 export interface ExportReconcilerDeps extends BindingDeps, ExportOptions {
@@ -23,8 +23,11 @@ export interface ExportReconcilerDeps extends BindingDeps, ExportOptions {
 /** Keeps the syncers of an export running, or not, and tells its provider how it is used. The key is `<cluster namespace>/<export>`. */
 export class ExportReconciler implements Reconciler {
   readonly #deps: ExportReconcilerDeps;
-  /** By key: the resync annotation that was acted upon. */
-  readonly #resyncs = new Map<string, string | undefined>();
+  /** By key: what the binding's annotations asked for. */
+  readonly #asked = new Map<
+    string,
+    { readonly resync: string | undefined; readonly allowDeletes: string | undefined }
+  >();
 
   constructor(deps: ExportReconcilerDeps) {
     this.#deps = deps;
@@ -39,7 +42,7 @@ export class ExportReconciler implements Reconciler {
     const ours = bound === 'us' ? binding : undefined;
     const exported = session.stores.exports.get(key);
     await set.apply(key, name, exported && ours ? this.#wanted(exported, ours) : new Map());
-    this.#resync(key, ours);
+    this.#ask(key, ours);
     // To the provider a binding that has moved on to new credentials has not gone.
     if (exported && bound !== 'same provider') await this.#tell(exported, ours, signal);
     return done;
@@ -58,36 +61,34 @@ export class ExportReconciler implements Reconciler {
 
   #wanted(exported: ExportView, binding: BindingView): Map<string, WantedSyncer> {
     const { session, stores, allowed, openSyncer, openClaims } = this.#deps;
-    const { clusterNamespace } = session;
-    const facts: SyncFacts = {
-      exported,
-      binding,
-      allowed,
-      schema: (name) => session.stores.schemas.get(`${clusterNamespace}/${name}`),
-      crd: (name) => stores.crds.get(name),
-    };
+    const facts = syncFacts({ exported, binding, session, crds: stores.crds, allowed });
     const wanted = new Map<string, WantedSyncer>();
     for (const [name, { schema, mode, fingerprint }] of plannedSyncers(facts)) {
-      const open = () => openSyncer({ session, exported, schema, mode }, this.#deps);
-      wanted.set(`schema ${name}`, { fingerprint, crd: name, open });
+      const open = (onChange: () => void) => openSyncer({ session, exported, schema, mode, onChange }, this.#deps);
+      wanted.set(`schema ${name}`, { fingerprint, crd: name, mode, open });
     }
     const claims = plannedClaims(facts);
     if (claims) {
-      const { fingerprint, exported } = claims;
-      wanted.set('claims', { fingerprint, crd: undefined, open: () => openClaims({ session, exported }, this.#deps) });
+      const options = { session, exported: claims.exported };
+      const open = (onProblems: () => void) => openClaims({ ...options, onProblems }, this.#deps);
+      wanted.set('claims', { fingerprint: claims.fingerprint, crd: undefined, mode: 'sync', open });
     }
     return wanted;
   }
 
-  #resync(key: string, binding: BindingView | undefined): void {
+  /** Acts on annotations whose value has changed since the last look; a syncer that starts looks at everything anyway. */
+  #ask(key: string, binding: BindingView | undefined): void {
+    const before = this.#asked.get(key);
     if (!binding) {
-      this.#resyncs.delete(key);
+      this.#asked.delete(key);
       return;
     }
-    const asked = binding.annotations[resyncAnnotation];
-    // A syncer that starts looks at everything anyway.
-    if (asked !== undefined && this.#resyncs.has(key) && this.#resyncs.get(key) !== asked) this.#deps.set.resync(key);
-    this.#resyncs.set(key, asked);
+    const { set } = this.#deps;
+    const { [resyncAnnotation]: resync, [allowDeletesAnnotation]: allowDeletes } = binding.annotations;
+    this.#asked.set(key, { resync, allowDeletes });
+    if (!before) return;
+    if (resync !== undefined && resync !== before.resync) set.resync(key);
+    if (allowDeletes !== undefined && allowDeletes !== before.allowDeletes) set.allowDeletes(key);
   }
 
   async #tell(exported: ExportView, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {

@@ -1,12 +1,15 @@
 import type { BindingDeps } from '../deps.ts';
 import type { RunningSyncer, RunningSyncers, Work } from '../service-binding/running-syncers.ts';
+import type { SyncMode } from '../sync/syncer.ts';
 
 export interface WantedSyncer {
   /** While it stays the same, so does the syncer. */
   readonly fingerprint: string;
   /** The CustomResourceDefinition whose objects it keeps in step; undefined for what is claimed. */
   readonly crd: string | undefined;
-  open(): Work;
+  readonly mode: SyncMode;
+  /** `onChange` is to be called when its answers may have changed. */
+  open(onChange: () => void): Work;
 }
 
 interface Running extends RunningSyncer {
@@ -33,10 +36,11 @@ export class SyncerSet {
     const stale = [...present].filter(([name, { fingerprint }]) => wanted.get(name)?.fingerprint !== fingerprint);
     await Promise.all(stale.map(([name, running]) => this.#stop(present, name, running)));
     const failures: unknown[] = [];
-    for (const [name, { fingerprint, crd, open }] of wanted) {
+    const onChange = (): void => this.#syncers.changed(binding);
+    for (const [name, { fingerprint, crd, mode, open }] of wanted) {
       if (present.has(name)) continue;
       try {
-        present.set(name, this.#start({ fingerprint, binding, crd, syncer: open() }));
+        present.set(name, this.#start({ fingerprint, binding, crd, mode, work: open(onChange) }));
       } catch (error) {
         failures.push(error);
       }
@@ -48,7 +52,12 @@ export class SyncerSet {
 
   /** Has every object of an export looked at again. */
   resync(exportKey: string): void {
-    for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.resync();
+    for (const { work } of this.#exports.get(exportKey)?.values() ?? []) work.resync();
+  }
+
+  /** Lets deletes go through that are held back. */
+  allowDeletes(exportKey: string): void {
+    for (const { work } of this.#exports.get(exportKey)?.values() ?? []) work.allowDeletes?.();
   }
 
   async closeAll(): Promise<void> {
@@ -61,14 +70,14 @@ export class SyncerSet {
 
   #start(running: Running): Running {
     this.#syncers.add(running);
-    for (const controller of running.syncer.controllers) this.#running.add(controller);
+    for (const controller of running.work.controllers) this.#running.add(controller);
     return running;
   }
 
   async #stop(present: Map<string, Running>, name: string, running: Running): Promise<void> {
-    const { syncer } = running;
-    await Promise.all(syncer.controllers.map((controller) => this.#running.remove(controller)));
-    syncer.close();
+    const { work } = running;
+    await Promise.all(work.controllers.map((controller) => this.#running.remove(controller)));
+    work.close();
     present.delete(name);
     this.#syncers.delete(running);
   }

@@ -90,22 +90,24 @@ describe('the controller of bindings', () => {
     assert.equal(said('Connected')?.status, 'True');
   });
 
-  it('asks syncers for problems, tells them at most once a minute, and tells at once when they are over', async () => {
+  it('tells the problems of objects at most once a minute, and at once when they are over', async () => {
     stage.bind();
     stage.offer();
     await settle();
     let problems = ['team-a/blue: forbidden'];
-    const syncer: Work = { controllers: [], resync() {}, close() {}, problems: () => problems };
-    stage.syncers.add({ binding: 'kettles', crd: crdName, syncer });
+    const work: Work = { controllers: [], resync() {}, close() {}, problems: () => problems };
+    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
     await settle(10_000);
     assert.equal(said('Connected')?.message, 'team-a/blue: forbidden');
     const before = stage.consumer.writes.length;
     for (let i = 0; i < 10; i++) {
       problems = [`team-a/blue: forbidden ${i}`];
+      stage.syncers.changed('kettles');
       await settle(6000);
     }
     assert.ok(stage.consumer.writes.length - before <= 2, `${stage.consumer.writes.length - before} writes`);
     problems = [];
+    stage.syncers.changed('kettles');
     await settle(6000);
     assert.equal(said('Connected')?.status, 'True');
   });

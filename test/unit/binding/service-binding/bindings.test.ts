@@ -236,7 +236,7 @@ describe('the reconciler of bindings', () => {
       () => {
         stage.offer();
         const problems = () => ['team-a/a: forbidden', ...Array.from({ length: 9 }, (_, i) => `o${i}: bad`)];
-        stage.syncers.add({ binding: 'kettles', crd: crdName, syncer: working({ problems }) });
+        stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work: working({ problems }) });
       },
       'Warning ObjectsNotInSync: team-a/a: forbidden. o0: bad. o1: bad. o2: bad. o3: bad. and 5 more',
       { SchemaInSync: 'True' },
@@ -414,7 +414,7 @@ describe('the reconciler of bindings', () => {
     });
 
     it('waits until their syncer has stopped', async () => {
-      const running = { binding: 'kettles', crd: crdName, syncer: working() };
+      const running = { binding: 'kettles', crd: crdName, mode: 'sync', work: working() } as const;
       stage.syncers.add(running);
       await look();
       assert.ok(finalizers()?.includes(syncerFinalizer));
@@ -460,13 +460,24 @@ describe('the reconciler of bindings', () => {
       assert.deepEqual(stage.consumer.writes, writes);
       dropCrd();
       await look();
+      assert.match(said()['Connected']?.message ?? '', /waiting for the synchronisation to look for copies/);
+      let held = Number.POSITIVE_INFINITY;
+      const work = working({ held: () => held });
+      stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'drain', work });
+      await look();
+      assert.match(said()['Connected']?.message ?? '', /waiting for objects that are being counted to go/);
+      held = 2;
+      await look();
+      assert.match(said()['Connected']?.message ?? '', /waiting for 2 objects to go at the provider/);
+      held = 0;
+      await look();
       assert.equal(stage.binding(), undefined);
     });
 
     it('leaves the copies when told to, but not before their syncer has stopped', async () => {
       annotate('Orphan');
       await remove();
-      const running = { binding: 'kettles', crd: crdName, syncer: working() };
+      const running = { binding: 'kettles', crd: crdName, mode: 'sync', work: working() } as const;
       stage.syncers.add(running);
       await look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { boundCrd } from '../../../../src/binding/service-binding/bound-crd.ts';
-import type { BoundSchemaView, BoundVersion } from '../../../../src/binding/stores/views.ts';
+import type { BoundSchemaView, BoundVersion, ExportView } from '../../../../src/binding/stores/views.ts';
 import { crdSpec } from '../../../support/binding/binding-stage.ts';
 
 const version = (fields: Partial<BoundVersion> = {}): BoundVersion => ({
@@ -13,18 +13,22 @@ const version = (fields: Partial<BoundVersion> = {}): BoundVersion => ({
   ...fields,
 });
 
-const schema = (fields: Partial<BoundSchemaView> = {}): BoundSchemaView => ({
+const common = {
   key: 'kb-acme/kettles.kitchen.example',
   uid: 'uid-of-schema',
   resourceVersion: '7',
-  name: 'kettles.kitchen.example',
-  namespace: 'kb-acme',
   generation: 1,
   deleting: false,
   finalizers: [],
   labels: {},
   annotations: {},
   ownerReferences: [],
+};
+
+const schema = (fields: Partial<BoundSchemaView> = {}): BoundSchemaView => ({
+  ...common,
+  name: 'kettles.kitchen.example',
+  namespace: 'kb-acme',
   informerScope: 'Namespaced',
   group: 'kitchen.example',
   names: { plural: 'kettles', kind: 'Kettle' },
@@ -35,6 +39,17 @@ const schema = (fields: Partial<BoundSchemaView> = {}): BoundSchemaView => ({
   acceptedNames: undefined,
   storedVersions: [],
   ...fields,
+});
+
+const exported = (versions: readonly string[]): ExportView => ({
+  ...common,
+  name: 'kettles',
+  namespace: 'kb-acme',
+  resources: [{ group: 'kitchen.example', resource: 'kettles', versions }],
+  permissionClaims: [],
+  informerScope: 'Namespaced',
+  isolation: 'Prefixed',
+  conditions: [],
 });
 
 const webhook = { strategy: 'Webhook', webhook: { clientConfig: { url: 'https://acme.example' } } };
@@ -126,7 +141,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
   ];
   for (const [what, fields, spec, only] of good) {
     it(what, () => {
-      const result = boundCrd(schema(fields));
+      const result = boundCrd(schema(fields), exported([]));
       assert.ok('spec' in result);
       assert.deepEqual(JSON.parse(JSON.stringify(result.spec)), spec);
       assert.equal(result.onlyVersion, only);
@@ -141,7 +156,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
   ];
   for (const [what, fields, says] of bad) {
     it(`is not made for ${what}`, () => {
-      const result = boundCrd(schema(fields));
+      const result = boundCrd(schema(fields), exported([]));
       assert.ok('problem' in result);
       assert.match(result.problem, says);
     });
@@ -149,6 +164,18 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
 
   it('is worked out once for each view', () => {
     const view = schema();
-    assert.equal(boundCrd(view), boundCrd(view));
+    assert.equal(boundCrd(view, exported([])), boundCrd(view, exported(['v1'])));
+  });
+
+  it('serves the version that the export asks for where a webhook would convert', () => {
+    const view = schema({ conversion: webhook, versions: [version({ storage: false }), version({ name: 'v2' })] });
+    for (const [asked, only] of [
+      [[], 'v2'],
+      [['v1'], 'v1'],
+      [['v1', 'v2'], 'v2'],
+    ] as const) {
+      const result = boundCrd(view, exported(asked));
+      assert.equal('spec' in result && result.onlyVersion, only);
+    }
   });
 });

@@ -41,7 +41,14 @@ describe('the plan of an unbind', () => {
   ][] = [
     ['is over when nothing is left', { crds: [] }, { kind: 'finish' }],
     ['is over without a provider, too', { crds: [], provider: 'away' }, { kind: 'finish' }],
-    ['waits for what is held', { crds: [], held: 1 }, { kind: 'wait', blocked: false }, /for 1 object to be deleted/],
+    ['waits for what is held', { crds: [], held: 1 }, { kind: 'wait', blocked: false }, /for 1 object to go/],
+    [
+      'waits for what looks for copies',
+      { crds: [], draining: false },
+      { kind: 'wait', blocked: false },
+      /look for copies/,
+    ],
+    ['looks for none that are to stay', { crds: [], draining: false, binding: binding('Orphan') }, { kind: 'finish' }],
     ['deletes', {}, { kind: 'delete', release: [], blocked: false }, /to go: a, b$/],
     ['counts what waits', { held: 3 }, { kind: 'delete', release: [], blocked: false }, /; 3 objects wait/],
     ['waits for the provider', { provider: 'connecting' }, { kind: 'wait', blocked: true }, /cannot be reached.*a, b/],
@@ -87,6 +94,7 @@ describe('the plan of an unbind', () => {
         crds: [crd('a'), crd('b')],
         provider: 'known',
         held: 0,
+        draining: true,
         ...facts,
       });
       const { message = '', ...rest } = { message: undefined, ...planned };

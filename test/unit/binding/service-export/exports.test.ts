@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import {
+  allowDeletesAnnotation,
   apiServiceBindings,
   apiServiceExports,
   boundSchemas,
@@ -21,7 +22,6 @@ import {
   crdName,
   exportKey,
   FakeSession,
-  ownerOf,
   statusOf,
 } from '../../../support/binding/binding-stage.ts';
 import {
@@ -37,6 +37,7 @@ interface Opened {
   readonly what: string;
   readonly mode: string;
   resyncs: number;
+  allowed: number;
   closed: boolean;
 }
 
@@ -75,7 +76,7 @@ describe('the reconciler of exports', () => {
   }
 
   function open(what: string, mode: string): Syncer {
-    const entry: Opened = { what, mode, resyncs: 0, closed: false };
+    const entry: Opened = { what, mode, resyncs: 0, allowed: 0, closed: false };
     opened.push(entry);
     const idle = { reconcile: () => Promise.reject(new Error('never runs')) };
     const controller = new Controller({
@@ -88,6 +89,9 @@ describe('the reconciler of exports', () => {
     return {
       controllers: [controller],
       resync: () => void entry.resyncs++,
+      allowDeletes: () => void entry.allowed++,
+      size: () => ({ objects: 0, copies: 0 }),
+      watchAgeMs: 0,
       held: () => 0,
       problems: () => [],
       close() {
@@ -177,12 +181,6 @@ describe('the reconciler of exports', () => {
     ['copies are to stay', () => goes('Orphan'), [], false],
     ['copies are to go', () => goes('Delete'), [`drain ${crdName}`], true],
     ['nobody says what copies are to do', () => goes('keep'), [`sync ${crdName}`], false],
-    [
-      'the CRD is another one',
-      () => stage.consumer.put(customResourceDefinitions, withUid('new')),
-      [`sync ${crdName}`],
-      true,
-    ],
     ['a version is served anew', () => version({ name: 'v2', storage: false }), [`sync ${crdName}`], true],
     ['only the schema changes', () => version(undefined, { schema: { type: 'object' } }), [`sync ${crdName}`], false],
     [
@@ -211,11 +209,10 @@ describe('the reconciler of exports', () => {
       assert.deepEqual(atWork(), expected);
       assert.equal(opened.length, restarts ? 2 : 1);
       assert.equal(stage.running.size, expected.length);
-      assert.equal(stage.syncers.isSyncing('kettles'), expected.length > 0);
+      assert.equal(stage.syncers.isSyncing('kettles', crdName), expected.length > 0);
     });
   }
   const withoutOwner = () => crdWith({ ownerReferences: [] });
-  const withUid = (uid: string) => crdWith({ uid, ownerReferences: [ownerOf('uid-of-kettles')] });
   const crdWith = (metadata: object) => {
     const crd = stage.crd();
     assert.ok(crd);
@@ -237,6 +234,14 @@ describe('the reconciler of exports', () => {
       boundSchemaManifest({ spec: { ...rest, versions: all }, status: schema()?.status }),
     );
   };
+
+  it('goes on deleting copies when the CRD has gone', async () => {
+    await bound();
+    goes('Delete');
+    stage.consumer.drop(customResourceDefinitions, { name: crdName });
+    await look();
+    assert.deepEqual(atWork(), [`drain ${crdName}`]);
+  });
 
   it('stops the syncer of the schema that is gone, and no other', async () => {
     stage.offer();
@@ -285,6 +290,19 @@ describe('the reconciler of exports', () => {
     bind({}, inSync);
     await look();
     assert.deepEqual(atWork(), [`sync ${crdName}`]);
+  });
+
+  it('lets deletes go through when asked to', async () => {
+    bind({ annotations: { [allowDeletesAnnotation]: 'long ago' } });
+    stage.offer();
+    stage.establish();
+    await look();
+    await look();
+    assert.equal(opened[0]?.allowed, 0);
+    bind({ annotations: { [allowDeletesAnnotation]: 'now' } });
+    await look();
+    await look();
+    assert.deepEqual([opened[0]?.allowed, opened[0]?.resyncs], [1, 0]);
   });
 
   it('looks at everything again when the annotation changes', async () => {
@@ -401,7 +419,7 @@ describe('the reconciler of exports', () => {
       await run;
       assert.deepEqual(atWork(), []);
       assert.equal(stage.running.size, 0);
-      assert.ok(!stage.syncers.isSyncing('kettles'));
+      assert.ok(!stage.syncers.isSyncing('kettles', crdName));
     }
   });
 });

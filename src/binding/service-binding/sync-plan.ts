@@ -1,10 +1,12 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
-import { acceptedClaims } from '../service-binding/accepted-claims.ts';
-import { isOwnedBy } from '../service-binding/owner.ts';
-import { unbindPolicy } from '../service-binding/unbind-plan.ts';
+import type { Store } from '../../kube/store.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
 import type { SyncMode } from '../sync/syncer.ts';
+import { acceptedClaims } from './accepted-claims.ts';
+import { isOwnedBy } from './owner.ts';
+import { unbindPolicy } from './unbind-plan.ts';
 
 /** An export, the binding that it serves, and where to find the rest. */
 export interface SyncFacts {
@@ -13,7 +15,27 @@ export interface SyncFacts {
   readonly schema: (name: string) => BoundSchemaView | undefined;
   readonly crd: (name: string) => CrdView | undefined;
   /** What may be bound, as `<resource>.<group>`; undefined means anything. */
-  readonly allowed?: readonly string[] | undefined;
+  readonly allowed: readonly string[] | undefined;
+}
+
+export interface SyncParts {
+  readonly exported: ExportView;
+  readonly binding: BindingView;
+  readonly session: ProviderSession;
+  readonly crds: Store<CrdView>;
+  readonly allowed: readonly string[] | undefined;
+}
+
+/** The rest is in the stores of both clusters. */
+export function syncFacts({ exported, binding, session, crds, allowed }: SyncParts): SyncFacts {
+  const { clusterNamespace, stores } = session;
+  return {
+    exported,
+    binding,
+    allowed,
+    schema: (name) => stores.schemas.get(`${clusterNamespace}/${name}`),
+    crd: (name) => crds.get(name),
+  };
 }
 
 export interface PlannedSyncer {
@@ -43,23 +65,26 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
   for (const resource of exported.resources) {
     const name = boundSchemaName(resource);
     const schema = facts.schema(name);
-    const crd = facts.crd(name);
-    if (!schema || !crd || !canSync(facts, name, crd)) continue;
-    planned.set(name, { schema, mode, fingerprint: fingerprintOf(exported, schema, crd, resource.versions, mode) });
+    if (!schema || !canSync(facts, name, mode)) continue;
+    planned.set(name, { schema, mode, fingerprint: fingerprintOf(exported, schema, resource.versions, mode) });
   }
   return planned;
 }
 
-/** Objects of definitions that are not ours are none of our business, and there is nothing to watch before they are served. */
-function canSync({ binding, allowed }: SyncFacts, name: string, crd: CrdView): boolean {
-  return crd.established && isOwnedBy(crd.ownerReferences, binding) && (!allowed || allowed.includes(name));
+/**
+ * Objects of definitions that are not ours are none of our business, and there is nothing to watch before they are served. Copies may
+ * be left when their definition is gone.
+ */
+function canSync({ binding, allowed, crd: crdOf }: SyncFacts, name: string, mode: SyncMode): boolean {
+  if (allowed && !allowed.includes(name)) return false;
+  const crd = crdOf(name);
+  return crd ? crd.established && isOwnedBy(crd.ownerReferences, binding) : mode === 'drain';
 }
 
 /** Everything but the schemas themselves, which may change under a running syncer. */
 function fingerprintOf(
   { uid, isolation, informerScope }: ExportView,
   schema: BoundSchemaView,
-  crd: CrdView,
   wantedVersions: readonly string[],
   mode: SyncMode,
 ): string {
@@ -67,7 +92,6 @@ function fingerprintOf(
   return canonicalJson({
     mode,
     export: [uid, isolation, informerScope],
-    crd: crd.uid,
     schema: [group, names.plural, names.kind, scope, schema.informerScope],
     wantedVersions,
     versions: versions.map(({ name, served, storage, subresources }) => [
