@@ -35,6 +35,8 @@ export interface Config {
   readonly pollingMs: number;
   /** What providers may bind here, as `<resource>.<group>`; undefined: anything. */
   readonly bindable: readonly string[] | undefined;
+  /** The namespaces that providers may have made here; undefined: any. */
+  readonly bindableNamespaces: readonly string[] | undefined;
   /** Grants that one user, or one namespace, may have open at once; 0 is no limit. */
   readonly maxGrantsPerUser: number;
   readonly maxGrantsPerNamespace: number;
@@ -163,6 +165,7 @@ export function readConfig(
     leaseName: text('lease-name'),
     pollingMs: atLeast(1000, 'provider-polling-interval', duration('provider-polling-interval')),
     bindable: told('bindable') ? names('bindable', []) : undefined,
+    bindableNamespaces: told('bindable-namespaces') ? names('bindable-namespaces', []) : undefined,
     maxGrantsPerUser: count('max-grants-per-user'),
     maxGrantsPerNamespace: count('max-grants-per-namespace'),
     grantable: read('grantable') || undefined,

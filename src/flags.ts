@@ -135,6 +135,12 @@ export const flags = {
     value: 'NAMES',
     help: 'binding: resource.group that providers may bind here, by commas; default: any',
   },
+  'bindable-namespaces': {
+    env: 'DRAWBRIDGE_BINDABLE_NAMESPACES',
+    fallback: undefined,
+    value: 'NAMES',
+    help: 'binding: namespaces that providers may have made here; default: any',
+  },
   'max-grants-per-user': {
     env: 'DRAWBRIDGE_MAX_GRANTS_PER_USER',
     fallback: '0',

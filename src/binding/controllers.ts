@@ -8,11 +8,16 @@ import { bundleController } from './bundles/controller.ts';
 import { clusterBindingController } from './cluster-binding/controller.ts';
 import { installConsumerCrds } from './consumer-crds.ts';
 import type { BindingDeps } from './deps.ts';
+import { namespaceLifecycle } from './namespaces/namespace-lifecycle.ts';
+import { bindingController } from './service-binding/binding-controller.ts';
+import { RunningSyncers, type Work } from './service-binding/running-syncers.ts';
+import { serviceExportController } from './service-export/export-controller.ts';
 import { changedSecrets, konnectorController } from './sessions/controller.ts';
 import type { OpenSession } from './sessions/open-session.ts';
 import { SecretWatches } from './sessions/secret-watches.ts';
 import { SessionPool } from './sessions/session-pool.ts';
 import { SessionRegistry } from './sessions/session-registry.ts';
+import { openSyncer } from './sync/open-syncer.ts';
 
 export interface KonnectorDeps extends BindingDeps {
   /** Connects with the credentials of a provider. */
@@ -23,21 +28,27 @@ export interface KonnectorDeps extends BindingDeps {
   readonly version: string;
   /** How often exports are listed while they cannot be watched, milliseconds. */
   readonly pollingMs: number;
+  /** What providers may bind here, as `<resource>.<group>`; undefined means anything. */
+  readonly allowed: readonly string[] | undefined;
+  /** The namespaces that providers may have made here; undefined means any. */
+  readonly allowedNamespaces: readonly string[] | undefined;
 }
 
 interface SessionDeps extends KonnectorDeps {
   readonly registry: SessionRegistry;
   readonly watches: SecretWatches;
+  readonly syncers: RunningSyncers;
 }
 
 /** The loops of the binding half that run once, in the order in which they start. */
 export function bindingControllers(deps: KonnectorDeps): Runnable[] {
   const registry = new SessionRegistry();
+  const syncers = new RunningSyncers();
   const secrets = changedSecrets();
   const watches = new SecretWatches(deps.consumer, (secret) => secrets.hint(secret));
   const pool = new SessionPool({
     ...deps,
-    controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches }),
+    controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches, syncers }),
     onChange: (session) => registry.changed(session),
   });
   return [
@@ -45,17 +56,26 @@ export function bindingControllers(deps: KonnectorDeps): Runnable[] {
     consumerCrds(deps),
     // Which providers there are.
     konnectorController({ ...deps, registry, watches, secrets, pool }),
+    // What each binding says, its CRDs, and its end.
+    bindingController(registry, deps, { syncers, allowed: deps.allowed }),
     bundleController({ ...deps, sessions: registry }),
   ];
 }
 
 /** Those that run once for each provider session, as long as it lasts. */
 function sessionControllers(session: OpenSession, deps: SessionDeps): Controller[] {
+  const { registry, syncers, allowed, allowedNamespaces } = deps;
+  const mayHave = (namespace: string): boolean => allowedNamespaces?.includes(namespace) ?? true;
   return [
     // The kubeconfig and the heartbeat.
     clusterBindingController(session, deps),
+    namespaceLifecycle(session, deps, { allowed: mayHave }),
+    // Starts and stops what syncs the objects themselves: loops of their own, one for each bound kind.
+    serviceExportController(session, registry, deps, { openSyncer, openClaims: noClaims, syncers, allowed }),
   ];
 }
+
+const noClaims = (): Work => ({ controllers: [], resync() {}, problems: () => [], close() {} });
 
 function consumerCrds({ consumer, client, clock, log }: KonnectorDeps): Runnable {
   return {

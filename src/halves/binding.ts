@@ -39,6 +39,8 @@ export function openBinding(host: Host, manager: Manager): BindingHalf {
       guard,
       version: pkg.version,
       pollingMs: config.pollingMs,
+      allowed: config.bindable,
+      allowedNamespaces: config.bindableNamespaces,
     },
     close: {
       bindingEvents: () => events.close(),

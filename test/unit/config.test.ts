@@ -39,6 +39,7 @@ describe('configuration', () => {
       leaseName: 'kube-bind',
       pollingMs: 15_000,
       bindable: undefined,
+      bindableNamespaces: undefined,
       grantable: undefined,
       trustExistingTemplates: false,
       maxGrantsPerUser: 0,

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { consumerKinds } from '../../../src/api/binding/kinds.ts';
+import {
+  apiServiceBindings,
+  apiServiceExports,
+  boundSchemas,
+  clusterBindings,
+} from '../../../src/api/binding/names.ts';
+import { customResourceDefinitions } from '../../../src/api/resources.ts';
+import { consumerCrd } from '../../../src/binding/consumer-crd-plan.ts';
+import { bindingControllers } from '../../../src/binding/controllers.ts';
+import type { LeaderGate } from '../../../src/engine/leader-gate.ts';
+import { Manager } from '../../../src/engine/manager.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { KonnectorStage, kubeconfigText, loadYamlOnce } from '../../support/binding/konnector-stage.ts';
+import { boundSchemaManifest, exportManifest } from '../../support/binding/objects.ts';
+import { until } from '../../support/io.ts';
+
+const place = { namespace: 'kb-acme', name: 'cluster' };
+const metadata = (name: string) => ({ namespace: 'kb-acme', name });
+
+describe('binding half', () => {
+  let stage: KonnectorStage;
+  let stop: AbortController;
+  let ended: Promise<void>;
+  let manager: Manager;
+  let gate: { lead?: AbortController } & LeaderGate;
+  before(loadYamlOnce);
+
+  beforeEach(() => {
+    stage = new KonnectorStage();
+    stop = new AbortController();
+    manager = new Manager({ clock: stage.clock, log: noLog });
+    gate = {
+      name: 'kube-bind',
+      async run(lead, signal) {
+        while (!signal.aborted) {
+          const term = new AbortController();
+          gate.lead = term;
+          signal.addEventListener('abort', () => term.abort(), { once: true });
+          await lead(term.signal);
+        }
+      },
+    };
+    for (const kind of consumerKinds) {
+      const status = { conditions: [{ type: 'Established', status: 'True' }] };
+      stage.consumer.put(customResourceDefinitions, { ...consumerCrd(kind), status });
+    }
+    const { cluster } = stage.acme;
+    cluster.put(apiServiceExports, exportManifest({ metadata: metadata('kettles') }));
+    cluster.put(boundSchemas, boundSchemaManifest({ metadata: metadata('kettles.kitchen.example') }));
+    stage.secret(kubeconfigText());
+    stage.bind();
+    const loops = bindingControllers({
+      consumer: stage.consumer,
+      client: stage.consumer.client,
+      stores: stage.stores,
+      events: { record: () => {}, close: () => Promise.resolve() },
+      clock: stage.clock,
+      log: noLog,
+      metrics: createMetrics(),
+      running: {
+        add: (controller) => manager.add(controller, gate),
+        remove: (controller) => manager.remove(controller),
+      },
+      connect: (credentials) => stage.connect(credentials),
+      guard: (client) => client,
+      version: '0.1.0',
+      pollingMs: 15_000,
+      allowed: undefined,
+      allowedNamespaces: undefined,
+    });
+    for (const loop of loops) manager.add(loop, gate);
+    ended = manager.run(stop.signal);
+  });
+
+  afterEach(async () => {
+    stop.abort();
+    await ended;
+  });
+
+  const lastHeartbeat = (): unknown =>
+    (stage.acme.cluster.find(clusterBindings, place)?.status as Record<string, unknown> | undefined)?.[
+      'lastHeartbeatTime'
+    ];
+  const condition = (type: string): string | undefined => {
+    const status = stage.consumer.find(apiServiceBindings, { name: 'kettles' })?.status as
+      | { conditions?: { type: string; status: string }[] }
+      | undefined;
+    return status?.conditions?.find((one) => one.type === type)?.status;
+  };
+
+  it('binds what a provider exports, and reports to it', async () => {
+    await until(() => lastHeartbeat() !== undefined, 'a heartbeat');
+    await until(() => condition('Heartbeating') === 'True', 'the condition');
+    assert.equal(condition('SecretValid'), 'True');
+    assert.equal(condition('InformersSynced'), 'True');
+    assert.ok(stage.consumer.find(customResourceDefinitions, { name: 'kettles.kitchen.example' }));
+  });
+
+  it('lets go of every provider when it leads no more, and comes back with the next lead', async () => {
+    await until(() => condition('Heartbeating') === 'True', 'the first session');
+    assert.deepEqual(stage.open, ['first']);
+    const loops = manager.status().length;
+    const term = gate.lead;
+    term?.abort();
+    await until(() => gate.lead !== term, 'the next term');
+    assert.equal(stage.connections[0]?.closed, true);
+    await until(() => stage.open.length === 1 && manager.status().length === loops, 'a new session');
+    assert.equal(stage.connections.length, 2);
+    assert.deepEqual(
+      manager.status().filter(({ state }) => state === 'restarting'),
+      [],
+    );
+  });
+
+  it('leaves nothing behind when the last binding is gone', async () => {
+    await until(() => condition('Heartbeating') === 'True', 'the session');
+    const watches = stage.consumer.watches;
+    stage.unbind();
+    await until(() => stage.open.length === 0, 'the end of the session');
+    await until(() => manager.status().length === 4, 'the end of its loops');
+    assert.ok(stage.consumer.watches < watches);
+  });
+});
