@@ -2,7 +2,7 @@ import type { Syncer, SyncMode } from '../sync/syncer.ts';
 
 /** A syncer, or what syncs claimed objects, which hold nothing up. */
 export type Work = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
-  Partial<Pick<Syncer, 'held' | 'allowDeletes' | 'watchAgeMs'>>;
+  Partial<Pick<Syncer, 'held' | 'allowDeletes'>>;
 
 /** One of them at work. */
 export interface RunningSyncer {
@@ -30,7 +30,7 @@ export class RunningSyncers {
 
   /** How many objects wait for their copies to go; Infinity while that is not known. */
   heldOf(binding: string): number {
-    return this.#of(binding).reduce((held, { work }) => held + heldBy(work), 0);
+    return this.#of(binding).reduce((held, { work }) => held + (work.held?.() ?? 0), 0);
   }
 
   add(running: RunningSyncer): void {
@@ -62,9 +62,4 @@ export class RunningSyncers {
   #of(binding: string): RunningSyncer[] {
     return [...(this.#running.get(binding) ?? [])];
   }
-}
-
-function heldBy(work: Work): number {
-  // Before the provider has been heard there may be more copies than one can see.
-  return work.watchAgeMs === Number.POSITIVE_INFINITY ? Number.POSITIVE_INFINITY : (work.held?.() ?? 0);
 }

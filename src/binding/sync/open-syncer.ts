@@ -144,7 +144,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       for (const key of breaker.allow()) source.wake(key, 'allowed');
     },
     held() {
-      if (consumers.state === 'unknown') return Number.POSITIVE_INFINITY;
+      if (consumers.state === 'unknown' || (mode === 'drain' && !copies.store.synced)) return Number.POSITIVE_INFINITY;
       const marked = [...consumers.list()].filter(isHeld).length;
       if (mode !== 'drain') return marked;
       // Copies that do not tell whose they are stay.

@@ -3,17 +3,17 @@ import { apiServiceExports, boundSchemas, clusterBindings } from '../../../../sr
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { bindingController } from '../../../../src/binding/service-binding/binding-controller.ts';
 import type { Work } from '../../../../src/binding/service-binding/running-syncers.ts';
-import { BindingStage, conditionsOf, crdName, statusOf } from '../../../support/binding/binding-stage.ts';
+import { conditionsOf, crdName, MemoryStage, statusOf } from '../../../support/binding/memory-stage.ts';
 import { boundSchemaManifest, clusterBindingManifest, exportManifest } from '../../../support/binding/objects.ts';
 
 /** What wakes a binding, with nobody calling its reconciler. */
 describe('the controller of bindings', () => {
-  let stage: BindingStage;
+  let stage: MemoryStage;
   let stop: AbortController;
   let run: Promise<void>;
 
   beforeEach(() => {
-    stage = new BindingStage();
+    stage = new MemoryStage();
     stop = new AbortController();
     const { sessions, deps, syncers } = stage;
     run = bindingController(sessions, deps, { syncers }).run(stop.signal);

@@ -16,17 +16,17 @@ import { Releaser } from '../../../../src/binding/service-binding/releaser.ts';
 import type { Work } from '../../../../src/binding/service-binding/running-syncers.ts';
 import type { Result } from '../../../../src/engine/result.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import type { Call } from '../../../support/binding/memory-cluster.ts';
 import {
-  BindingStage,
   conditionsOf,
   crdName,
   crdSpec,
   FakeSession,
   kettles,
+  MemoryStage,
   ownerOf,
   statusOf,
-} from '../../../support/binding/binding-stage.ts';
-import type { Call } from '../../../support/binding/memory-cluster.ts';
+} from '../../../support/binding/memory-stage.ts';
 import {
   boundSchemaManifest,
   exportManifest,
@@ -37,10 +37,10 @@ import {
 const { signal } = new AbortController();
 
 describe('the reconciler of bindings', () => {
-  let stage: BindingStage;
+  let stage: MemoryStage;
   let reconciler: BindingReconciler;
   beforeEach(() => {
-    stage = new BindingStage();
+    stage = new MemoryStage();
     reconciler = make();
   });
 
@@ -552,7 +552,7 @@ describe('the reconciler of bindings', () => {
 
   it('is not concerned with sessions of another provider', async () => {
     await bound();
-    const other = new FakeSession(new BindingStage().provider);
+    const other = new FakeSession(new MemoryStage().provider);
     stage.sessions.answer = { kind: 'session', session: other };
     await look();
     assert.equal(said()['Connected']?.reason, 'APIServiceExportNotFound');

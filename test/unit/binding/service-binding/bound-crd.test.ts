@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { boundCrd } from '../../../../src/binding/service-binding/bound-crd.ts';
 import type { BoundSchemaView, BoundVersion, ExportView } from '../../../../src/binding/stores/views.ts';
-import { crdSpec } from '../../../support/binding/binding-stage.ts';
+import { crdSpec } from '../../../support/binding/memory-stage.ts';
 
 const version = (fields: Partial<BoundVersion> = {}): BoundVersion => ({
   name: 'v1',

@@ -17,13 +17,13 @@ import type { Syncer, SyncerOptions } from '../../../../src/binding/sync/syncer.
 import { Controller } from '../../../../src/engine/controller.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import {
-  BindingStage,
   conditionsOf,
   crdName,
   exportKey,
   FakeSession,
+  MemoryStage,
   statusOf,
-} from '../../../support/binding/binding-stage.ts';
+} from '../../../support/binding/memory-stage.ts';
 import {
   bindingManifest,
   boundSchemaManifest,
@@ -42,14 +42,14 @@ interface Opened {
 }
 
 describe('the reconciler of exports', () => {
-  let stage: BindingStage;
+  let stage: MemoryStage;
   let reconciler: ExportReconciler;
   let opened: Opened[];
   /** What `openSyncer` throws. */
   let broken: Error | undefined;
 
   beforeEach(() => {
-    stage = new BindingStage();
+    stage = new MemoryStage();
     opened = [];
     broken = undefined;
     const { deps, session, sessions, syncers } = stage;
@@ -171,7 +171,7 @@ describe('the reconciler of exports', () => {
     [
       'the binding serves another provider',
       () => {
-        const other = new FakeSession(new BindingStage().provider);
+        const other = new FakeSession(new MemoryStage().provider);
         other.clusterNamespaceUid = 'another';
         stage.sessions.answer = { kind: 'session', session: other };
       },

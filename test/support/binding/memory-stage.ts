@@ -98,7 +98,7 @@ export class FakeSessions implements Sessions {
 }
 
 /** A consumer and a provider in memory, and one binding between them. */
-export class BindingStage {
+export class MemoryStage {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
   readonly provider = new MemoryCluster(this.clock);
