@@ -123,7 +123,8 @@ export class Binder {
       exported?.resources.some((resource) => boundSchemaName(resource) === name) ?? false;
     const crds = madeFor(stores.crds, binding);
     releaser.forget(crds.filter(isExported));
-    const left = crds.filter((crd) => !isExported(crd) && !syncers.isSyncing(binding.name, crd.name));
+    const idle = crds.filter((crd) => !isExported(crd) && !syncers.isSyncing(binding.name, crd.name));
+    const left = releaser.left(idle);
     if (left.length === 0 || !(exported || (await isExportGone(session, binding.name, signal)))) return;
     await releaser.release(left, signal);
   }

@@ -11,9 +11,13 @@ export class Releaser {
     this.#deps = deps;
   }
 
+  /** Those of `crds` that have not been released. */
+  left(crds: readonly CrdView[]): CrdView[] {
+    return crds.filter(({ uid }) => !this.#released.has(uid));
+  }
+
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
-    for (const { name, uid } of crds) {
-      if (this.#released.has(uid)) continue;
+    for (const { name, uid } of this.left(crds)) {
       await releaseObjects(this.#deps, name, signal);
       this.#released.add(uid);
     }
