@@ -38,6 +38,8 @@ export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /** On consumer objects, and on copies of claimed objects that the provider owns. */
 export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';
+/** Ours, on consumer copies of claimed objects that the provider owns: uid of the cluster namespace, which tells providers apart. */
+export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
 /** Written by the backend: changes when the schema does. */
 export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 

@@ -1,0 +1,14 @@
+import type { Resource } from '../../api/object.ts';
+import { configMaps, secrets, serviceAccounts } from '../../api/resources.ts';
+import type { GroupResource } from '../stores/views.ts';
+
+/** All that a provider may claim; konnectors and backends of every make agree on this list. */
+export const claimableResources: readonly Resource[] = [configMaps, secrets, serviceAccounts];
+
+export function claimable({ group, resource }: GroupResource): Resource | undefined {
+  return claimableResources.find((one) => one.group === group && one.plural === resource);
+}
+
+/** `secrets`, or `widgets.example.dev`. */
+export const formatGroupResource = ({ group, resource }: GroupResource): string =>
+  group === '' ? resource : `${resource}.${group}`;

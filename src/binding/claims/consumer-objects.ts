@@ -1,0 +1,86 @@
+import { ownerLabel } from '../../api/binding/names.ts';
+import type { Resource } from '../../api/object.ts';
+import type { Source } from '../../engine/source.ts';
+import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import { isOlder } from '../../kube/resource-version.ts';
+import type { StoreHandle } from '../../kube/store.ts';
+import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
+
+/**
+ * The consumer's objects of one claimed kind. Where labels say all there is to say, only what they select is watched, and besides
+ * it what carries the label of an owner: copies must still go with an original that is selected no longer.
+ */
+export class ConsumerObjects {
+  /** The same object may be in both of two. */
+  readonly #handles: readonly StoreHandle<ClaimedView>[];
+  /** uids of objects that were seen to go. */
+  readonly #gone = new Map<string, string>();
+  readonly #unsubscribes: readonly (() => void)[];
+
+  constructor(cluster: Cluster, resource: Resource, watchSelector: string | undefined) {
+    const spec = { resource, project: viewClaimed, indexes: claimedIndexes };
+    this.#handles =
+      watchSelector === undefined
+        ? [cluster.watch(spec)]
+        : [watchSelector, ownerLabel].map((labelSelector) => cluster.watch({ ...spec, labelSelector }));
+    this.#unsubscribes = this.#handles.map(({ store }) =>
+      store.subscribe((event) => {
+        if (event.type === 'deleted') this.#gone.set(event.key, event.before.uid);
+      }),
+    );
+  }
+
+  get(key: string): ClaimedView | undefined {
+    let newest: ClaimedView | undefined;
+    for (const { store } of this.#handles) {
+      const found = store.get(key);
+      if (found && (!newest || isOlder(newest.resourceVersion, found.resourceVersion))) newest = found;
+    }
+    return newest;
+  }
+
+  *keys(): Iterable<string> {
+    for (const { store } of this.#handles) for (const { key } of store.list()) yield key;
+  }
+
+  keysIn(namespace: string): string[] {
+    return this.#keysBy(byNamespace, namespace);
+  }
+
+  keysNamed(name: string): string[] {
+    return this.#keysBy(byName, name);
+  }
+
+  /** uid of the object that last went from under `key`, until `forgetGone`. */
+  goneUid(key: string): string | undefined {
+    return this.#gone.get(key);
+  }
+
+  forgetGone(key: string): void {
+    this.#gone.delete(key);
+  }
+
+  sources(onEvent: (key: string) => void): Source[] {
+    return this.#handles.map(({ store }, i) =>
+      fromSubscription(i === 0 ? 'consumer' : 'consumer-owned', store, ({ key }) => {
+        onEvent(key);
+        return [key];
+      }),
+    );
+  }
+
+  /** Milliseconds since the quietest of its watches was last heard. */
+  get ageMs(): number {
+    return Math.max(...this.#handles.map(({ store }) => store.ageMs));
+  }
+
+  close(): void {
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    for (const handle of this.#handles) handle.release();
+  }
+
+  #keysBy(index: string, value: string): string[] {
+    return this.#handles.flatMap(({ store }) => store.byIndex(index, value).map(({ key }) => key));
+  }
+}

@@ -1,0 +1,207 @@
+import type { Owner } from '../../api/binding/names.ts';
+import type { ClaimedView } from './claimed-view.ts';
+import { type CopyIdentity, isInStep, mustBeReplaced } from './copy.ts';
+
+/** The cluster that an object is in. */
+export type Side = Owner;
+
+/** All that is known of one key, read at one time. */
+export interface ClaimFacts {
+  /** `namespace/name` in the consumer, and the kind, for people. */
+  readonly what: string;
+  readonly consumer: ClaimedView | undefined;
+  readonly provider: ClaimedView | undefined;
+  /** Whether a claim selects the object of that side as it is. */
+  readonly claimed: Readonly<Record<Side, boolean>>;
+  readonly consumerNamespace: string;
+  /** Whether the consumer namespace exists and stays. */
+  readonly namespaceStays: boolean;
+  readonly serviceNamespace: ServiceNamespace;
+  /** uid that tells this provider from others; undefined while it is not known. */
+  readonly providerIdentity: string | undefined;
+  /** uid of the consumer object that was last seen to go. */
+  readonly goneUid: string | undefined;
+}
+
+/** The namespace of the provider for the consumer's: nobody asked for one, it is not there yet, or its name. */
+export type ServiceNamespace =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'pending' }
+  | { readonly kind: 'ready'; readonly name: string };
+
+export type ClaimAction =
+  /** Ask for a service namespace; everything else follows when there is one. */
+  | { readonly kind: 'request-namespace' }
+  /** Write onto the original whose it is. */
+  | { readonly kind: 'label'; readonly side: Side }
+  /** Make the object of `side` a copy of the other side's. */
+  | { readonly kind: 'create' | 'update'; readonly side: Side; readonly identity: CopyIdentity }
+  /** Only the object with this uid. */
+  | { readonly kind: 'delete'; readonly side: Side; readonly uid: string; readonly reason: DeleteReason };
+
+export type DeleteReason =
+  /** The original was seen to go. */
+  | 'gone'
+  /** There is no original; it went while nobody looked. */
+  | 'inferred'
+  /** The copy cannot become what it should be; it is created anew once it is gone. */
+  | 'replaced';
+
+export interface ClaimPlan {
+  /** In this order; each only when those before it were done. */
+  readonly actions: readonly ClaimAction[];
+  /** Why the object cannot be kept in step, and what to do, as a sentence. */
+  readonly problem?: string;
+  /** What will bring the key back. */
+  readonly waitsFor?: string;
+}
+
+const nothing: ClaimPlan = { actions: [] };
+
+/**
+ * What to do about one key. A selector alone admits writes, and only from the owner's side to the other; a label alone admits
+ * none. Deleting takes no selector, because what is no longer selected must still go with its original, but marks that prove
+ * the object to be this binding's copy.
+ */
+export function planClaim(facts: ClaimFacts): ClaimPlan {
+  const { consumer, provider, claimed, what } = facts;
+  if (consumer && isOfAnotherProvider(consumer, facts)) {
+    return provider && claimed.provider && provider.owner !== 'consumer'
+      ? { actions: [], problem: `${what} is there already, from another provider: rename one of the two.` }
+      : nothing;
+  }
+  const owner = ownerOf(facts);
+  if (owner === 'consumer') return planUp(facts);
+  if (owner === 'provider') return planDown(facts);
+  const isWanted = claimed.consumer || claimed.provider;
+  if (owner === 'disputed' && isWanted) {
+    return {
+      actions: [],
+      problem: `${what} is labelled as its own by both sides: delete it on the side that only holds the copy.`,
+    };
+  }
+  return owner === 'unknown' && isWanted
+    ? {
+        actions: [],
+        problem: `${what} is on both sides and nobody says whose it is: label the original kube-bind.io/owner=consumer or =provider, or delete one of the two.`,
+      }
+    : nothing;
+}
+
+function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'disputed' | undefined {
+  if (!provider) return consumer && (consumer.owner ?? 'consumer');
+  if (!consumer) return provider.owner ?? 'provider';
+  if (provider.owner && consumer.owner && provider.owner !== consumer.owner) return 'disputed';
+  return provider.owner ?? consumer.owner ?? 'unknown';
+}
+
+/** A copy that some provider owns, and not this one or not from this namespace of it. */
+function isOfAnotherProvider(
+  { owner, marks }: ClaimedView,
+  { serviceNamespace, providerIdentity }: ClaimFacts,
+): boolean {
+  if (owner !== 'provider') return false;
+  if (
+    marks.providerIdentity !== undefined &&
+    providerIdentity !== undefined &&
+    marks.providerIdentity !== providerIdentity
+  ) {
+    return true;
+  }
+  const isKnown = serviceNamespace.kind === 'ready' && marks.providerNamespace !== undefined;
+  return isKnown && marks.providerNamespace !== serviceNamespace.name;
+}
+
+/** The consumer owns it: its copy is in the provider. */
+function planUp(facts: ClaimFacts): ClaimPlan {
+  const { consumer, provider, claimed, serviceNamespace, what } = facts;
+  if (!consumer) return provider ? deleteUp(provider, facts) : nothing;
+  if (!claimed.consumer || consumer.deleting) return nothing;
+  if (serviceNamespace.kind === 'none') {
+    return facts.namespaceStays
+      ? { actions: [{ kind: 'request-namespace' }], waitsFor: 'the service namespace' }
+      : nothing;
+  }
+  if (serviceNamespace.kind === 'pending') return { actions: [], waitsFor: 'the service namespace' };
+  if (provider && !isCopyOf(consumer, provider, facts)) {
+    const whose = provider.owner
+      ? 'belongs to another consumer of the provider'
+      : 'is there in the provider and is no copy';
+    return { actions: [], problem: `${what} ${whose}: rename it, or have the provider delete ${provider.key}.` };
+  }
+  const identity: CopyIdentity = {
+    namespace: serviceNamespace.name,
+    owner: 'consumer',
+    marks: { consumerNamespace: consumer.namespace, consumerUid: consumer.uid },
+  };
+  return copyTo('provider', consumer, provider, identity);
+}
+
+/** The provider owns it: its copy is in the consumer. */
+function planDown(facts: ClaimFacts): ClaimPlan {
+  const { consumer, provider, claimed, consumerNamespace, serviceNamespace, providerIdentity, what } = facts;
+  if (!provider || provider.deleting) return consumer ? deleteDown(consumer, facts) : nothing;
+  if (!claimed.provider || serviceNamespace.kind !== 'ready') return nothing;
+  if (isSystemNamespace(consumerNamespace)) {
+    return {
+      actions: [],
+      problem: `${what} is the provider's and would go to a system namespace, which is not allowed.`,
+    };
+  }
+  if (consumer && consumer.owner === undefined) {
+    return {
+      actions: [],
+      problem: `${what} is the provider's by its label and would overwrite an object that is there already: rename or delete it, or label it kube-bind.io/owner=provider to give it up.`,
+    };
+  }
+  if (!consumer && !facts.namespaceStays) return { actions: [], waitsFor: `the namespace ${consumerNamespace}` };
+  const identity: CopyIdentity = {
+    namespace: consumerNamespace,
+    owner: 'provider',
+    marks: { providerNamespace: serviceNamespace.name, providerUid: provider.uid, providerIdentity },
+  };
+  return copyTo('consumer', provider, consumer, identity);
+}
+
+function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined, identity: CopyIdentity): ClaimPlan {
+  const label: ClaimAction[] =
+    original.owner === identity.owner ? [] : [{ kind: 'label', side: side === 'consumer' ? 'provider' : 'consumer' }];
+  if (!copy) return { actions: [...label, { kind: 'create', side, identity }] };
+  if (copy.deleting) return { actions: label, waitsFor: 'the copy to be gone' };
+  if (isInStep(original, copy, identity)) return { actions: label };
+  if (!mustBeReplaced(original, copy)) return { actions: [...label, { kind: 'update', side, identity }] };
+  return { actions: [...label, { kind: 'delete', side, uid: copy.uid, reason: 'replaced' }] };
+}
+
+/**
+ * Whether what is in the provider under the name is the copy of `consumer`, or of an earlier object of that name. Where the
+ * service namespace is ours alone its label proves that; where consumers share it, only the uid does. Copies of older konnectors
+ * say no uid.
+ */
+function isCopyOf(consumer: ClaimedView, { owner, marks }: ClaimedView, facts: ClaimFacts): boolean {
+  if (marks.consumerUid === consumer.uid) return true;
+  if (owner !== 'consumer') return false;
+  return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.goneUid;
+}
+
+function deleteUp({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
+  const { serviceNamespace, consumerNamespace, goneUid } = facts;
+  if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !marks.consumerUid) return nothing;
+  if ((marks.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return nothing;
+  const wasSeen = marks.consumerUid === goneUid;
+  if (!wasSeen && isShared(facts)) return nothing;
+  return { actions: [{ kind: 'delete', side: 'provider', uid, reason: wasSeen ? 'gone' : 'inferred' }] };
+}
+
+function deleteDown({ owner, marks, uid, deleting }: ClaimedView, { serviceNamespace }: ClaimFacts): ClaimPlan {
+  if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return nothing;
+  if (!marks.providerUid || marks.providerNamespace !== serviceNamespace.name) return nothing;
+  return { actions: [{ kind: 'delete', side: 'consumer', uid, reason: 'gone' }] };
+}
+
+/** Several consumers have this namespace of the provider: nothing isolates them. */
+const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>
+  serviceNamespace.kind === 'ready' && serviceNamespace.name === consumerNamespace;
+
+/** Kubernetes keeps the prefix for itself; ConfigMaps and Secrets there configure clusters and hand out credentials. */
+const isSystemNamespace = (namespace: string): boolean => namespace.startsWith('kube-');

@@ -1,0 +1,107 @@
+import type { KubeObject } from '../../api/object.ts';
+import { text } from '../../kube/fields.ts';
+import type { Projected, Store, StoreEvent } from '../../kube/store.ts';
+import type { IsolationName } from '../stores/views.ts';
+import { type ReferencePath, referencesIn } from './reference-path.ts';
+
+/** An object of a bound kind, as its syncer's store holds it. */
+export interface ReferrerView extends Projected {
+  readonly object: KubeObject;
+}
+
+/** Where objects of one kind hold the names of what they refer to. */
+export interface ReferencePaths {
+  readonly name: ReferencePath;
+  readonly namespace: ReferencePath | undefined;
+  /** Decides where a name without a namespace points to. */
+  readonly isolation: IsolationName;
+}
+
+/** Name and namespace of something that gained or lost a referrer; without a namespace, all of that name. */
+export interface Target {
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+/** One object as one reference of a claim reads it. */
+interface Referrer {
+  readonly words: string;
+  targets: ReadonlyMap<string, Target>;
+}
+
+/** Who refers to what, kept up to date from the stores of the objects that refer, so that asking costs nothing. */
+export class ReferenceIndex {
+  /** By target. */
+  readonly #referrers = new Map<string, Set<Referrer>>();
+  readonly #listeners = new Set<(target: Target) => void>();
+  readonly #unsubscribes: (() => void)[] = [];
+
+  /** `kind` says in words what refers: `widgets.example.dev`. */
+  add(kind: string, store: Store<ReferrerView>, paths: ReferencePaths): void {
+    const known = new Map<string, Referrer>();
+    const onEvent = (event: StoreEvent<ReferrerView>): void => {
+      const referrer = known.get(event.key) ?? { words: `${kind} ${event.key}`, targets: new Map() };
+      const before = referrer.targets;
+      const now = event.type === 'deleted' ? new Map<string, Target>() : targetsIn(event.now, paths);
+      for (const [key, target] of now) if (!before.has(key)) this.#link(key, target, referrer);
+      for (const [key, target] of before) if (!now.has(key)) this.#unlink(key, target, referrer);
+      referrer.targets = now;
+      if (now.size > 0) known.set(event.key, referrer);
+      else known.delete(event.key);
+    };
+    this.#unsubscribes.push(store.subscribe(onEvent));
+  }
+
+  /** One object that refers to `namespace/name`, in words; undefined when none does. */
+  referrer(namespace: string, name: string): string | undefined {
+    for (const key of [keyOf({ namespace, name }), keyOf({ namespace: undefined, name })]) {
+      for (const { words } of this.#referrers.get(key) ?? []) return words;
+    }
+    return undefined;
+  }
+
+  subscribe(listener: (target: Target) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    this.#listeners.clear();
+    this.#referrers.clear();
+  }
+
+  #link(key: string, target: Target, referrer: Referrer): void {
+    const referrers = this.#referrers.get(key) ?? new Set();
+    this.#referrers.set(key, referrers.add(referrer));
+    if (referrers.size === 1) this.#tell(target);
+  }
+
+  #unlink(key: string, target: Target, referrer: Referrer): void {
+    const referrers = this.#referrers.get(key);
+    referrers?.delete(referrer);
+    if (referrers?.size !== 0) return;
+    this.#referrers.delete(key);
+    this.#tell(target);
+  }
+
+  #tell(target: Target): void {
+    for (const listener of [...this.#listeners]) listener(target);
+  }
+}
+
+function targetsIn({ object }: ReferrerView, paths: ReferencePaths): Map<string, Target> {
+  const home = text(object.metadata, 'namespace');
+  const targets = new Map<string, Target>();
+  for (const { name, namespace } of referencesIn(object, paths.name, paths.namespace)) {
+    // A reference that could name its namespace and does not means its own, as everywhere in Kubernetes.
+    const staysHome = paths.namespace !== undefined || paths.isolation === 'Namespaced';
+    const target = { name, namespace: namespace ?? (staysHome ? home : undefined) };
+    if (staysHome && target.namespace === undefined) continue;
+    if (!name.includes('/')) targets.set(keyOf(target), target);
+  }
+  return targets;
+}
+
+/** Nothing that an object says can pass for "every namespace": a namespace that is said is never empty. */
+const keyOf = ({ namespace = '', name }: Target): string => `${namespace}/${name}`;
