@@ -6,6 +6,7 @@ import type { Cluster } from '../../kube/cluster.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { StoreHandle } from '../../kube/store.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
+import type { Gone } from './plan.ts';
 
 /**
  * The consumer's objects of one claimed kind. Where labels say all there is to say, only what they select is watched, and besides
@@ -14,8 +15,7 @@ import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } fr
 export class ConsumerObjects {
   /** The same object may be in both of two. */
   readonly #handles: readonly StoreHandle<ClaimedView>[];
-  /** uids of objects that were seen to go. */
-  readonly #gone = new Map<string, string>();
+  readonly #gone = new Map<string, Gone>();
   readonly #unsubscribes: readonly (() => void)[];
 
   constructor(cluster: Cluster, resource: Resource, watchSelector: string | undefined) {
@@ -26,7 +26,8 @@ export class ConsumerObjects {
         : [watchSelector, ownerLabel].map((labelSelector) => cluster.watch({ ...spec, labelSelector }));
     this.#unsubscribes = this.#handles.map(({ store }) =>
       store.subscribe((event) => {
-        if (event.type === 'deleted') this.#gone.set(event.key, event.before.uid);
+        if (event.type !== 'deleted') return;
+        this.#gone.set(event.key, { uid: event.before.uid, wasSeen: event.inferred !== true });
       }),
     );
   }
@@ -52,8 +53,8 @@ export class ConsumerObjects {
     return this.#keysBy(byName, name);
   }
 
-  /** uid of the object that last went from under `key`, until `forgetGone`. */
-  goneUid(key: string): string | undefined {
+  /** What last went from under `key`, until `forgetGone`. */
+  gone(key: string): Gone | undefined {
     return this.#gone.get(key);
   }
 

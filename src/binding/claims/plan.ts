@@ -19,8 +19,14 @@ export interface ClaimFacts {
   readonly serviceNamespace: ServiceNamespace;
   /** uid that tells this provider from others; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
-  /** uid of the consumer object that was last seen to go. */
-  readonly goneUid: string | undefined;
+  /** The consumer object that last went from under the key, as far as it was known. */
+  readonly gone: Gone | undefined;
+}
+
+export interface Gone {
+  readonly uid: string;
+  /** False when a list did not hold it any more and nobody was seen deleting it. */
+  readonly wasSeen: boolean;
 }
 
 /** The namespace of the provider for the consumer's: nobody asked for one, it is not there yet, or its name. */
@@ -181,16 +187,17 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 function isCopyOf(consumer: ClaimedView, { owner, marks }: ClaimedView, facts: ClaimFacts): boolean {
   if (marks.consumerUid === consumer.uid) return true;
   if (owner !== 'consumer') return false;
-  return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.goneUid;
+  return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.gone?.uid;
 }
 
 function deleteUp({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  const { serviceNamespace, consumerNamespace, goneUid } = facts;
+  const { serviceNamespace, consumerNamespace, gone } = facts;
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !marks.consumerUid) return nothing;
   if ((marks.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return nothing;
-  const wasSeen = marks.consumerUid === goneUid;
-  if (!wasSeen && isShared(facts)) return nothing;
-  return { actions: [{ kind: 'delete', side: 'provider', uid, reason: wasSeen ? 'gone' : 'inferred' }] };
+  const isOfGone = marks.consumerUid === gone?.uid;
+  if (!isOfGone && isShared(facts)) return nothing;
+  const reason = isOfGone && gone.wasSeen ? 'gone' : 'inferred';
+  return { actions: [{ kind: 'delete', side: 'provider', uid, reason }] };
 }
 
 function deleteDown({ owner, marks, uid, deleting }: ClaimedView, { serviceNamespace }: ClaimFacts): ClaimPlan {

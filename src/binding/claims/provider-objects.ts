@@ -1,10 +1,15 @@
 import { keyOf, type Resource } from '../../api/object.ts';
 import type { Emit, Source } from '../../engine/source.ts';
-import type { Cluster } from '../../kube/cluster.ts';
-import type { Store, StoreHandle } from '../../kube/store.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { StoreHandle } from '../../kube/store.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ServiceNamespaceView } from '../stores/views.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
 import type { ServiceNamespace } from './plan.ts';
+import type { ProblemList } from './problem-list.ts';
+
+/** Rights to a new namespace follow within seconds; what takes longer is told, milliseconds. */
+const patienceMs = 10_000;
 
 interface OpenNamespace {
   readonly serviceNamespace: string;
@@ -13,10 +18,10 @@ interface OpenNamespace {
 }
 
 export interface ProviderObjectsOptions {
-  readonly cluster: Cluster;
+  readonly session: ProviderSession;
   readonly resource: Resource;
-  readonly clusterNamespace: string;
-  readonly serviceNamespaces: Store<ServiceNamespaceView>;
+  readonly clock: Clock;
+  readonly problems: ProblemList;
   /** Keys of the consumer's objects in a namespace. */
   readonly consumerKeys: (namespace: string) => Iterable<string>;
   readonly onEvent: (key: string) => void;
@@ -41,7 +46,7 @@ export class ProviderObjects implements Source {
   async start(emit: Emit, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     this.#emit = emit;
-    const { serviceNamespaces } = this.#options;
+    const { serviceNamespaces } = this.#options.session.stores;
     const unsubscribe = serviceNamespaces.subscribe((event) =>
       this.#follow('now' in event ? event.now : event.before, event.type !== 'deleted'),
     );
@@ -58,11 +63,11 @@ export class ProviderObjects implements Source {
   }
 
   serviceNamespace(namespace: string): ServiceNamespace {
-    const { clusterNamespace, serviceNamespaces } = this.#options;
-    const found = serviceNamespaces.get(keyOf({ namespace: clusterNamespace, name: namespace }));
+    const { clusterNamespace, stores } = this.#options.session;
+    const found = stores.serviceNamespaces.get(keyOf({ namespace: clusterNamespace, name: namespace }));
     if (!found) return { kind: 'none' };
-    const isReady = !found.deleting && found.serviceNamespace !== undefined;
-    return isReady ? { kind: 'ready', name: found.serviceNamespace } : { kind: 'pending' };
+    const { deleting, serviceNamespace } = found;
+    return deleting || serviceNamespace === undefined ? { kind: 'pending' } : { kind: 'ready', name: serviceNamespace };
   }
 
   /** Whether what is there in the provider for a namespace of the consumer is known. */
@@ -106,8 +111,8 @@ export class ProviderObjects implements Source {
   }
 
   #follows(namespace: string, serviceNamespace: string): void {
-    const { cluster, resource, onEvent } = this.#options;
-    const handle = cluster.watch({
+    const { session, resource, clock, problems, onEvent } = this.#options;
+    const handle = session.cluster.watch({
       resource,
       namespace: serviceNamespace,
       project: viewClaimed,
@@ -119,7 +124,15 @@ export class ProviderObjects implements Source {
       onEvent(key);
       this.#emit?.(key, this.name);
     });
+    const told = `${resource.plural} of ${namespace}`;
+    const cancel = clock.schedule(patienceMs, () => {
+      const what = `The ${resource.plural} in the provider's namespace ${serviceNamespace} cannot be watched yet`;
+      if (!handle.store.synced)
+        problems.set(told, `${what}: has the provider granted the rights that its export claims?`);
+    });
     const close = (): void => {
+      cancel();
+      problems.set(told, undefined);
       unsubscribe();
       handle.release();
     };
@@ -127,7 +140,9 @@ export class ProviderObjects implements Source {
     this.#open.set(namespace, open);
     handle.store.whenSynced().then(
       () => {
-        if (this.#open.get(namespace) === open) this.#emitAll(namespace);
+        if (this.#open.get(namespace) !== open) return;
+        problems.set(told, undefined);
+        this.#emitAll(namespace);
       },
       // It was closed before.
       () => undefined,

@@ -27,11 +27,11 @@ interface Labels {
 
 /**
  * Each part of a claim selects by itself: labels, names, or being referred to. A label selector without requirements selects
- * everything; a claim without any part nothing.
+ * everything; a claim without any part nothing. `references` is absent when no claim goes by them.
  */
 export function claimSelector(
   claims: readonly PermissionClaim[],
-  referrer: (namespace: string, name: string) => string | undefined,
+  references?: { referrer(namespace: string, name: string): string | undefined },
 ): ClaimSelector {
   const problems: string[] = [];
   const labels: Labels[] = [];
@@ -44,12 +44,11 @@ export function claimSelector(
     else if ('text' in formatted) labels.push({ text: formatted.text, matches: compiled.matches });
   }
   const named = claims.flatMap(({ selector }) => selector.namedResources ?? []);
-  const refers = claims.some(({ selector }) => (selector.references ?? []).length > 0);
   const [first] = labels;
-  const isOneOfLabels = first !== undefined && labels.length === 1 && named.length === 0 && !refers;
+  const isOneOfLabels = first !== undefined && labels.length === 1 && named.length === 0 && !references;
   return {
     problems,
-    isEmpty: labels.length === 0 && named.length === 0 && !refers,
+    isEmpty: labels.length === 0 && named.length === 0 && !references,
     watchSelector: isOneOfLabels && first.text !== '' ? first.text : undefined,
     why(candidate) {
       const byLabels = labels.find(({ matches }) => matches(candidate.labels));
@@ -58,7 +57,7 @@ export function claimSelector(
         ({ name, namespace }) => name === candidate.name && (!namespace || namespace === candidate.namespace),
       );
       if (isNamed) return 'the claim names it';
-      const by = refers ? referrer(candidate.namespace, candidate.name) : undefined;
+      const by = references?.referrer(candidate.namespace, candidate.name);
       return by === undefined ? undefined : `${by} refers to it`;
     },
   };

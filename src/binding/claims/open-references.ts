@@ -1,0 +1,69 @@
+import { quote } from '../../kit/errors.ts';
+import type { StoreHandle } from '../../kube/store.ts';
+import type { ExportView, GroupResource, PermissionClaim } from '../stores/views.ts';
+import { formatGroupResource } from './claimable.ts';
+import { ReferenceIndex, type ReferencePaths, type ReferrerView } from './reference-index.ts';
+import { parseReferencePath } from './reference-path.ts';
+
+type ClaimReference = NonNullable<PermissionClaim['selector']['references']>[number];
+
+export interface OpenReferences {
+  readonly index: ReferenceIndex;
+  /** No claim goes by a reference. */
+  readonly isEmpty: boolean;
+  /** What is wrong with references, in sentences; those select nothing. */
+  readonly problems: readonly string[];
+  close(): void;
+}
+
+/** The index of all references that the claims of one kind name. */
+export function openReferences(
+  claims: readonly PermissionClaim[],
+  exported: ExportView,
+  open: (reference: ClaimReference) => StoreHandle<ReferrerView> | undefined,
+): OpenReferences {
+  const index = new ReferenceIndex();
+  const handles: StoreHandle<ReferrerView>[] = [];
+  const problems: string[] = [];
+  for (const claim of claims) {
+    for (const reference of claim.selector.references ?? []) {
+      const paths = referencePaths(reference, exported);
+      const handle = typeof paths === 'string' ? undefined : open(reference);
+      if (typeof paths === 'string' || !handle) {
+        const why = typeof paths === 'string' ? paths : 'its kind cannot be watched in the consumer';
+        problems.push(
+          `The claim on ${claim.resource} ignores the reference of ${formatGroupResource(reference)}: ${why}.`,
+        );
+        continue;
+      }
+      handles.push(handle);
+      index.add(formatGroupResource(reference), handle.store, paths);
+    }
+  }
+  return {
+    index,
+    isEmpty: handles.length === 0,
+    problems,
+    close() {
+      index.close();
+      for (const handle of handles) handle.release();
+    },
+  };
+}
+
+/** How a reference is to be read, or in one clause why it must not be. */
+export function referencePaths(reference: ClaimReference, exported: ExportView): ReferencePaths | string {
+  if (!mayRefer(reference, exported)) {
+    return `it is not among the resources of the export ${quote(exported.name)}`;
+  }
+  const { name: nameText, namespace: namespaceText } = reference.jsonPath;
+  const name = parseReferencePath(nameText);
+  if ('problem' in name) return name.problem;
+  const namespace = namespaceText ? parseReferencePath(namespaceText) : undefined;
+  if (namespace && 'problem' in namespace) return namespace.problem;
+  return { name, namespace, isolation: exported.isolation };
+}
+
+/** Without isolation the consumer has opened itself to all that the provider asks for. */
+const mayRefer = ({ group, resource }: GroupResource, { resources, isolation }: ExportView): boolean =>
+  isolation === 'None' || resources.some((one) => one.group === group && one.resource === resource);

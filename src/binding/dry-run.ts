@@ -1,0 +1,174 @@
+import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
+import { secrets } from '../api/resources.ts';
+import { canonicalJson, sha256Hex } from '../kit/canonical-json.ts';
+import { CodedError, describe } from '../kit/errors.ts';
+import type { Client, DeleteOptions, WriteOptions } from '../kube/client.ts';
+import { ApiError, isNotFound } from '../kube/errors.ts';
+import type { Log } from '../observe/log.ts';
+import { changesBetween } from './changes.ts';
+
+/** Intentions remembered, so that one which comes up again with every retry is printed once. */
+const maxPrinted = 10_000;
+
+/**
+ * A client that changes nothing. What it is told to write is sent as a dry run, so that the apiserver says what it would have made
+ * of it, and printed: verb, resource, name, and what would be different. Of Secrets only which fields, never what is in them.
+ * Refusals of the dry run are thrown like those of a write; where a webhook does not allow dry runs, the write counts as done.
+ * Everything else passes through.
+ */
+export function dryRunClient(client: Client, log: Log): Client {
+  return decorate(client, new Intentions(log));
+}
+
+function decorate(client: Client, intentions: Intentions): Client {
+  const present = async (resource: Resource, name: ObjectName): Promise<KubeObject | undefined> => {
+    try {
+      return await client.get(resource, name);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  };
+
+  const tried = async (
+    intention: Omit<Intention, 'before'>,
+    call: () => Promise<KubeObject>,
+    assumed: (before: KubeObject | undefined) => KubeObject,
+  ): Promise<KubeObject> => {
+    const before = intention.verb === 'create' ? undefined : await present(intention.resource, intention.name);
+    const whole = { ...intention, before };
+    try {
+      const now = await call();
+      intentions.print(whole, now);
+      return now;
+    } catch (error) {
+      if (!isDryRunUnsupported(error)) {
+        intentions.printRefusal(whole, error);
+        throw error;
+      }
+      const now = assumed(before);
+      intentions.print(whole, now);
+      return now;
+    }
+  };
+
+  const dry = <Options extends WriteOptions>(options: Options | undefined) =>
+    ({ ...options, dryRun: true }) as Options & { readonly dryRun: true };
+  const sameAs = (object: KubeObject) => () => object;
+
+  return {
+    get: (resource, name, options) => client.get(resource, name, options),
+    list: (resource, options) => client.list(resource, options),
+    isAllowed: (question, options) => client.isAllowed(question, options),
+    raw: (path, options) => client.raw(path, options),
+    create: (resource, object, options) =>
+      tried(
+        { verb: 'create', resource, name: object.metadata, options },
+        () => client.create(resource, object, dry(options)),
+        sameAs(object),
+      ),
+    replace: (resource, object, options) =>
+      tried(
+        { verb: 'update', resource, name: object.metadata, options },
+        () => client.replace(resource, object, dry(options)),
+        sameAs(object),
+      ),
+    apply: (resource, object, options) =>
+      tried(
+        { verb: 'apply', resource, name: object.metadata, options },
+        () => client.apply(resource, object, dry(options)),
+        sameAs(object),
+      ),
+    mergePatch: (resource, name, patch, options) =>
+      tried(
+        { verb: 'patch', resource, name, options },
+        () => client.mergePatch(resource, name, patch, dry(options)),
+        (before) => before ?? missing(resource, name),
+      ),
+    jsonPatch: (resource, name, ops, options) =>
+      tried(
+        { verb: 'patch', resource, name, options },
+        () => client.jsonPatch(resource, name, ops, dry(options)),
+        (before) => before ?? missing(resource, name),
+      ),
+    // A dry run of a delete needs no server: whether the object is there and is the one that is meant can be read.
+    async delete(resource, name, options: DeleteOptions = {}) {
+      const before = await present(resource, name);
+      if (!before) return false;
+      const { uid, resourceVersion } = before.metadata;
+      if ((options.uid ?? uid) !== uid || (options.resourceVersion ?? resourceVersion) !== resourceVersion) {
+        throw new ApiError(409, 'Conflict', `${resource.plural} ${keyOf(name)} is not the one to delete`);
+      }
+      intentions.print({ verb: 'delete', resource, name, options: undefined, before }, undefined);
+      return true;
+    },
+    createToken: () => Promise.reject(new CodedError('DryRun', 'no token is made in a dry run')),
+    fenced: (check) => decorate(client.fenced(check), intentions),
+  };
+}
+
+interface Intention {
+  readonly verb: 'create' | 'update' | 'apply' | 'patch' | 'delete';
+  readonly resource: Resource;
+  readonly name: ObjectName;
+  readonly options: { readonly subresource?: string } | undefined;
+  /** Undefined when there is nothing yet. */
+  readonly before: KubeObject | undefined;
+}
+
+class Intentions {
+  readonly #log: Log;
+  /** Digest of what was printed last, by what it is about; the oldest first. */
+  readonly #printed = new Map<string, string>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  print({ before, ...intention }: Intention, now: KubeObject | undefined): void {
+    const changes = now && changesBetween(before, now, isSecret(intention.resource));
+    if (changes && before && changes.length === 0) return;
+    this.#once(intention, `would ${intention.verb}`, changes && { changes });
+  }
+
+  printRefusal({ before: _, ...intention }: Intention, error: unknown): void {
+    // The text may quote what was refused.
+    const isQuoting = error instanceof ApiError && isSecret(intention.resource);
+    this.#once(intention, `would be refused to ${intention.verb}`, {
+      error: isQuoting ? `${error.code} ${error.reason}` : describe(error),
+    });
+  }
+
+  #once(
+    { verb, resource, name, options }: Omit<Intention, 'before'>,
+    message: string,
+    more: Readonly<Record<string, string | readonly string[]>> = {},
+  ): void {
+    const subresource = options?.subresource;
+    const fields = { resource: resource.plural, name: keyOf(name), subresource, ...more };
+    const about = canonicalJson([verb, resource.group, fields.resource, fields.name, subresource]);
+    const digest = sha256Hex(canonicalJson([message, more]));
+    if (this.#printed.get(about) === digest) return;
+    this.#printed.delete(about);
+    this.#printed.set(about, digest);
+    if (this.#printed.size > maxPrinted) this.#forgetOldest();
+    this.#log.info(message, fields);
+  }
+
+  #forgetOldest(): void {
+    for (const oldest of this.#printed.keys()) {
+      this.#printed.delete(oldest);
+      return;
+    }
+  }
+}
+
+const isSecret = ({ group, plural }: Resource): boolean => group === secrets.group && plural === secrets.plural;
+
+/** Webhooks with side effects that do not declare them as none on dry runs. */
+const isDryRunUnsupported = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 400 && /dry[ -]?run/i.test(error.message);
+
+function missing({ plural }: Resource, name: ObjectName): never {
+  throw new ApiError(404, 'NotFound', `${plural} ${keyOf(name)} not found`);
+}
