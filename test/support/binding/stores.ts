@@ -1,0 +1,27 @@
+import { type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
+import type { ReferrerView } from '../../../src/binding/claims/reference-index.ts';
+import { InformerStore } from '../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../src/kube/log.ts';
+import type { Projected } from '../../../src/kube/store.ts';
+import { SimulatedClock } from '../simulated-clock.ts';
+
+const anything: Resource = { group: 'test.example', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true };
+
+/** A store without a watch: synced, with `objects` in it; more by `apply`. */
+export function storeOf<T extends Projected>(
+  objects: readonly KubeObject[],
+  project: (object: KubeObject) => T | undefined,
+): InformerStore<T> {
+  const store = new InformerStore({ resource: anything, project }, new SimulatedClock(), silentLog);
+  const list = store.beginList();
+  list.add(objects);
+  list.commit();
+  return store;
+}
+
+export const projectReferrer = (object: KubeObject): ReferrerView => ({
+  key: keyOf(object.metadata),
+  uid: object.metadata.uid ?? '',
+  resourceVersion: object.metadata.resourceVersion ?? '',
+  object,
+});

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import { type ClaimedView, viewClaimed } from '../../../../src/binding/claims/claimed-view.ts';
+import { type CopyIdentity, copyOf, isInStep } from '../../../../src/binding/claims/copy.ts';
+import { exemption } from '../../../../src/binding/claims/exemption.ts';
+import { deepFreeze } from '../../../support/deep-freeze.ts';
+
+const original: KubeObject = deepFreeze({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: {
+    name: 'creds',
+    namespace: 'team-a',
+    uid: 'consumer-uid',
+    resourceVersion: '7',
+    generation: 3,
+    creationTimestamp: '2026-11-21T09:00:00Z',
+    finalizers: ['example.org/wait'],
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u' }],
+    managedFields: [{}],
+    labels: {
+      app: 'kettle',
+      'kube-bind.io/owner': 'consumer',
+      'kube-bind.io/provider-kubeconfig': 'true',
+      'claimed.internal.apis.kcp.io/xyz': 'a',
+    },
+    annotations: { note: 'n', 'kcp.io/cluster': 'c', 'kube-bind.io/provider-uid': 'stale' },
+  },
+  type: 'Opaque',
+  immutable: true,
+  data: { password: 'c2VjcmV0' },
+});
+const identity: CopyIdentity = {
+  namespace: 'kb-acme-team-a',
+  owner: 'consumer',
+  marks: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid' },
+};
+
+function viewed(object: KubeObject): ClaimedView {
+  const { uid = 'uid', resourceVersion = '1' } = object.metadata;
+  const view = viewClaimed({ ...object, metadata: { ...object.metadata, uid, resourceVersion } });
+  assert.ok(view);
+  return view;
+}
+
+describe('the copy of a claimed object', () => {
+  it('has all that belongs to the content, and nothing that belongs to the original alone', () => {
+    assert.deepEqual(copyOf(original, identity), {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        name: 'creds',
+        namespace: 'kb-acme-team-a',
+        labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer' },
+        annotations: {
+          note: 'n',
+          'kube-bind.io/consumer-namespace': 'team-a',
+          'kube-bind.io/consumer-uid': 'consumer-uid',
+        },
+      },
+      type: 'Opaque',
+      immutable: true,
+      data: { password: 'c2VjcmV0' },
+    });
+  });
+
+  it('keeps what belongs to the object that is there, and drops what the original no longer has', () => {
+    const present: KubeObject = deepFreeze({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        name: 'creds',
+        namespace: 'kb-acme-team-a',
+        uid: 'provider-uid',
+        resourceVersion: '9',
+        finalizers: ['example.org/theirs'],
+        labels: { app: 'old', gone: 'x', 'claimed.internal.apis.kcp.io/abc': 'b' },
+        annotations: { gone: 'x', 'kcp.io/cluster': 'theirs', 'kube-bind.io/consumer-uid': 'earlier' },
+      },
+      type: 'Opaque',
+      data: { password: 'b2xk', gone: 'eA==' },
+    });
+    const copy = copyOf(original, identity, present);
+    assert.deepEqual(copy.metadata, {
+      ...present.metadata,
+      labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer', 'claimed.internal.apis.kcp.io/abc': 'b' },
+      annotations: {
+        note: 'n',
+        'kcp.io/cluster': 'theirs',
+        'kube-bind.io/consumer-namespace': 'team-a',
+        'kube-bind.io/consumer-uid': 'consumer-uid',
+      },
+    });
+    assert.deepEqual(copy['data'], { password: 'c2VjcmV0' });
+  });
+
+  it('is in step with its original, whatever both hold', () => {
+    const map = fc.dictionary(fc.string(), fc.string());
+    const content = fc.dictionary(
+      fc.string().filter((field) => !['apiVersion', 'kind', 'metadata'].includes(field)),
+      fc.jsonValue(),
+    );
+    fc.assert(
+      fc.property(map, map, content, map, map, (labels, annotations, fields, theirLabels, theirAnnotations) => {
+        const source = {
+          ...fields,
+          apiVersion: 'v1',
+          kind: 'Secret',
+          metadata: { name: 'n', namespace: 'a', labels, annotations },
+        };
+        const present = {
+          apiVersion: 'v1',
+          kind: 'Secret',
+          metadata: { name: 'n', namespace: 'b', labels: theirLabels, annotations: theirAnnotations },
+        };
+        for (const copy of [copyOf(source, identity), copyOf(source, identity, present)]) {
+          // JSON, as it comes back from a server.
+          assert.ok(isInStep(viewed(source), viewed(JSON.parse(JSON.stringify(copy)) as KubeObject), identity));
+        }
+      }),
+      { seed: 41, numRuns: 200 },
+    );
+  });
+
+  const differences: readonly [string, (copy: KubeObject) => KubeObject][] = [
+    ['data', (copy) => ({ ...copy, data: { password: 'b3RoZXI=' } })],
+    ['a missing field', ({ type: _, ...copy }) => copy as KubeObject],
+    [
+      'a label',
+      (copy) => ({ ...copy, metadata: { ...copy.metadata, labels: { ...copy.metadata.labels, more: 'x' } } }),
+    ],
+    ['the owner', (copy) => ({ ...copy, metadata: { ...copy.metadata, labels: { app: 'kettle' } } })],
+    [
+      'the uid it tells of',
+      (copy) => ({
+        ...copy,
+        metadata: { ...copy.metadata, annotations: { ...copy.metadata.annotations, 'kube-bind.io/consumer-uid': 'x' } },
+      }),
+    ],
+  ];
+  for (const [what, change] of differences) {
+    it(`is not in step with ${what} changed`, () => {
+      const copy = copyOf(original, identity);
+      assert.ok(isInStep(viewed(original), viewed(copy), identity));
+      assert.ok(!isInStep(viewed(original), viewed(change(copy)), identity));
+    });
+  }
+
+  it('holds no data while it waits in a store', () => {
+    assert.doesNotMatch(JSON.stringify(viewed(original)), /c2VjcmV0/);
+  });
+
+  it('is viewed as nothing without uid, version or namespace', () => {
+    for (const field of ['uid', 'resourceVersion', 'namespace'] as const) {
+      const { [field]: _, ...metadata } = original.metadata;
+      assert.equal(viewClaimed({ ...original, metadata: metadata as KubeObject['metadata'] }), undefined);
+    }
+  });
+});
+
+describe('an object that is never copied', () => {
+  const object = (fields: Partial<ClaimedView> = {}) => ({ ...viewed(original), labels: {}, ...fields });
+  const cases: readonly [string, Parameters<typeof exemption>[0], Partial<ClaimedView>, RegExp | undefined][] = [
+    ['the root certificate of every namespace', configMaps, { name: 'kube-root-ca.crt' }, /every namespace/],
+    ['the default ServiceAccount', serviceAccounts, { name: 'default' }, /every namespace/],
+    ['the token of a ServiceAccount', secrets, { type: 'kubernetes.io/service-account-token' }, /its own cluster/],
+    ['the token of a new node', secrets, { type: 'bootstrap.kubernetes.io/token' }, /its own cluster/],
+    ['a labelled kubeconfig', secrets, { labels: { 'kube-bind.io/provider-kubeconfig': 'true' } }, /kubeconfig/],
+    ['a kubeconfig that a binding names', secrets, { key: 'kube-bind/acme' }, /kubeconfig/],
+    ['any other Secret', secrets, {}, undefined],
+    ['a ConfigMap of that name', configMaps, { name: 'default', key: 'kube-bind/acme' }, undefined],
+  ];
+  for (const [what, resource, fields, expected] of cases) {
+    it(`${expected ? 'is' : 'is not'} ${what}`, () => {
+      const reason = exemption(resource, object(fields), (key) => key === 'kube-bind/acme');
+      if (expected) assert.match(reason ?? '', expected);
+      else assert.equal(reason, undefined);
+    });
+  }
+});

@@ -1,0 +1,476 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { ClaimedView, Marks } from '../../../../src/binding/claims/claimed-view.ts';
+import { type ClaimAction, type ClaimFacts, planClaim, type Side } from '../../../../src/binding/claims/plan.ts';
+
+const noMarks: Marks = {
+  consumerNamespace: undefined,
+  consumerUid: undefined,
+  providerNamespace: undefined,
+  providerUid: undefined,
+  providerIdentity: undefined,
+};
+
+type ViewFields = Partial<Omit<ClaimedView, 'marks'>> & { readonly marks?: Partial<Marks> };
+
+const view = (side: Side, { marks, ...fields }: ViewFields = {}): ClaimedView => ({
+  key: side === 'consumer' ? 'team-a/creds' : 'kb-acme-team-a/creds',
+  uid: `${side}-uid`,
+  resourceVersion: '1',
+  namespace: side === 'consumer' ? 'team-a' : 'kb-acme-team-a',
+  name: 'creds',
+  deleting: false,
+  labels: {},
+  owner: undefined,
+  content: 'content',
+  dress: 'dress',
+  type: 'Opaque',
+  immutable: false,
+  ...fields,
+  marks: { ...noMarks, ...marks },
+});
+const consumer = (fields?: ViewFields) => view('consumer', fields);
+const provider = (fields?: ViewFields) => view('provider', fields);
+
+/** Its copy in the provider, and in the consumer, as we make them. */
+const copyUp = (fields: ViewFields = {}) =>
+  provider({
+    owner: 'consumer',
+    ...fields,
+    marks: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', ...fields.marks },
+  });
+const copyDown = (fields: ViewFields = {}) =>
+  consumer({
+    owner: 'provider',
+    ...fields,
+    marks: {
+      providerNamespace: 'kb-acme-team-a',
+      providerUid: 'provider-uid',
+      providerIdentity: 'acme',
+      ...fields.marks,
+    },
+  });
+
+const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
+  what: 'Secret team-a/creds',
+  consumer: undefined,
+  provider: undefined,
+  claimed: { consumer: fields.consumer !== undefined, provider: fields.provider !== undefined },
+  consumerNamespace: 'team-a',
+  namespaceStays: true,
+  serviceNamespace: { kind: 'ready', name: 'kb-acme-team-a' },
+  providerIdentity: 'acme',
+  gone: undefined,
+  ...fields,
+});
+const unclaimed = { consumer: false, provider: false };
+const shared = { kind: 'ready', name: 'team-a' } as const;
+
+const brief = (action: ClaimAction): string => {
+  if (action.kind === 'request-namespace') return action.kind;
+  return action.kind === 'delete'
+    ? `delete ${action.side} ${action.uid} ${action.reason}`
+    : `${action.kind} ${action.side}`;
+};
+
+interface Case {
+  readonly what: string;
+  readonly facts: Partial<ClaimFacts>;
+  readonly actions?: readonly string[];
+  readonly problem?: RegExp;
+  readonly waitsFor?: RegExp;
+}
+
+describe('the plan for a claimed object', () => {
+  const groups: Readonly<Record<string, readonly Case[]>> = {
+    'that the consumer owns': [
+      { what: 'does nothing when nothing is there', facts: {} },
+      {
+        what: 'labels the original, then creates the copy',
+        facts: { consumer: consumer() },
+        actions: ['label consumer', 'create provider'],
+      },
+      {
+        what: 'creates a copy that is missing',
+        facts: { consumer: consumer({ owner: 'consumer' }) },
+        actions: ['create provider'],
+      },
+      { what: 'leaves what is in step', facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp() } },
+      {
+        what: 'updates other content',
+        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp() },
+        actions: ['update provider'],
+      },
+      {
+        what: 'updates other labels and annotations',
+        facts: { consumer: consumer({ owner: 'consumer', dress: 'new' }), provider: copyUp() },
+        actions: ['update provider'],
+      },
+      {
+        what: 'renews the label of the original that somebody took away',
+        facts: { consumer: consumer(), provider: copyUp() },
+        actions: ['label consumer'],
+      },
+      {
+        what: 'renews the label of the copy',
+        facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ owner: undefined }) },
+        actions: ['update provider'],
+      },
+      {
+        what: 'adds what an older konnector did not say',
+        facts: {
+          consumer: consumer({ owner: 'consumer' }),
+          provider: copyUp({ marks: { consumerNamespace: undefined, consumerUid: undefined } }),
+        },
+        actions: ['update provider'],
+      },
+      {
+        what: 'stamps the copy of an earlier object of that name',
+        facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ marks: { consumerUid: 'earlier' } }) },
+        actions: ['update provider'],
+      },
+      {
+        what: 'replaces a copy of another type',
+        facts: {
+          consumer: consumer({ owner: 'consumer', type: 'kubernetes.io/tls', content: 'new' }),
+          provider: copyUp(),
+        },
+        actions: ['delete provider provider-uid replaced'],
+      },
+      {
+        what: 'replaces an immutable copy of other content',
+        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp({ immutable: true }) },
+        actions: ['delete provider provider-uid replaced'],
+      },
+      {
+        what: 'updates the labels of an immutable copy',
+        facts: { consumer: consumer({ owner: 'consumer', dress: 'new' }), provider: copyUp({ immutable: true }) },
+        actions: ['update provider'],
+      },
+      {
+        what: 'waits for a copy that is on its way out',
+        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp({ deleting: true }) },
+        waitsFor: /copy to be gone/,
+      },
+      { what: 'copies nothing that is being deleted', facts: { consumer: consumer({ deleting: true }) } },
+      {
+        what: 'keeps the copy until the original is gone',
+        facts: { consumer: consumer({ owner: 'consumer', deleting: true, content: 'new' }), provider: copyUp() },
+      },
+      {
+        what: 'asks for a service namespace',
+        facts: { consumer: consumer(), serviceNamespace: { kind: 'none' } },
+        actions: ['request-namespace'],
+        waitsFor: /service namespace/,
+      },
+      {
+        what: 'asks for none when the namespace is on its way out',
+        facts: { consumer: consumer(), serviceNamespace: { kind: 'none' }, namespaceStays: false },
+      },
+      {
+        what: 'asks for none when no claim selects the object',
+        facts: { consumer: consumer({ owner: 'consumer' }), claimed: unclaimed, serviceNamespace: { kind: 'none' } },
+      },
+      {
+        what: 'waits for a service namespace that was asked for',
+        facts: { consumer: consumer(), serviceNamespace: { kind: 'pending' } },
+        waitsFor: /service namespace/,
+      },
+      {
+        what: 'leaves an object of the provider that is no copy, and says so',
+        facts: { consumer: consumer({ owner: 'consumer' }), provider: provider() },
+        problem: /is there in the provider and is no copy: .*delete kb-acme-team-a\/creds/,
+      },
+    ],
+    'that is no longer selected': [
+      {
+        what: 'leaves copy and original as they are',
+        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp(), claimed: unclaimed },
+      },
+      {
+        what: 'deletes the copy with its original',
+        facts: { provider: copyUp(), claimed: unclaimed, gone: { uid: 'consumer-uid', wasSeen: true } },
+        actions: ['delete provider provider-uid gone'],
+      },
+      {
+        what: 'deletes the copy in the consumer with its original',
+        facts: { consumer: copyDown(), claimed: unclaimed },
+        actions: ['delete consumer consumer-uid gone'],
+      },
+    ],
+    'whose original in the consumer is gone': [
+      {
+        what: 'deletes the copy',
+        facts: { provider: copyUp(), gone: { uid: 'consumer-uid', wasSeen: true } },
+        actions: ['delete provider provider-uid gone'],
+      },
+      {
+        what: 'says when that is only inferred from a list',
+        facts: { provider: copyUp(), gone: { uid: 'consumer-uid', wasSeen: false } },
+        actions: ['delete provider provider-uid inferred'],
+      },
+      {
+        what: 'says when that is only inferred after a start',
+        facts: { provider: copyUp() },
+        actions: ['delete provider provider-uid inferred'],
+      },
+      {
+        what: 'leaves a copy that does not say of what',
+        facts: { provider: copyUp({ marks: { consumerUid: undefined } }) },
+      },
+      {
+        what: 'leaves a copy of another namespace',
+        facts: { provider: copyUp({ marks: { consumerNamespace: 'team-b' } }) },
+      },
+      { what: 'leaves a copy that goes already', facts: { provider: copyUp({ deleting: true }) } },
+      {
+        what: 'leaves a copy in a namespace that is not ready',
+        facts: { provider: copyUp(), serviceNamespace: { kind: 'pending' } },
+      },
+    ],
+    'in a namespace that consumers share': [
+      {
+        what: 'leaves what another consumer put there',
+        facts: { provider: copyUp({ marks: { consumerUid: 'theirs' } }), serviceNamespace: shared },
+      },
+      {
+        what: 'does not fight over a name',
+        facts: {
+          consumer: consumer({ owner: 'consumer', content: 'new' }),
+          provider: copyUp({ marks: { consumerUid: 'theirs' } }),
+          serviceNamespace: shared,
+        },
+        problem: /belongs to another consumer/,
+      },
+      {
+        what: 'stamps the copy of what went a moment ago',
+        facts: {
+          consumer: consumer({ owner: 'consumer' }),
+          provider: copyUp({ marks: { consumerUid: 'earlier' } }),
+          serviceNamespace: shared,
+          gone: { uid: 'earlier', wasSeen: true },
+        },
+        actions: ['update provider'],
+      },
+      {
+        what: 'deletes the copy of what went',
+        facts: { provider: copyUp(), serviceNamespace: shared, gone: { uid: 'consumer-uid', wasSeen: true } },
+        actions: ['delete provider provider-uid gone'],
+      },
+    ],
+    'that the provider owns': [
+      {
+        what: 'labels the original, then creates the copy',
+        facts: { provider: provider() },
+        actions: ['label provider', 'create consumer'],
+      },
+      { what: 'leaves what is in step', facts: { provider: provider({ owner: 'provider' }), consumer: copyDown() } },
+      {
+        what: 'leaves what another konnector put in step',
+        facts: {
+          provider: provider({ owner: 'provider' }),
+          consumer: copyDown({ marks: { providerIdentity: undefined } }),
+        },
+      },
+      {
+        what: 'updates other content',
+        facts: { provider: provider({ owner: 'provider', content: 'new' }), consumer: copyDown() },
+        actions: ['update consumer'],
+      },
+      {
+        what: 'deletes the copy with its original',
+        facts: { provider: provider({ owner: 'provider', deleting: true }), consumer: copyDown() },
+        actions: ['delete consumer consumer-uid gone'],
+      },
+      {
+        what: 'deletes nothing that does not say where it is from',
+        facts: { consumer: copyDown({ marks: { providerUid: undefined } }) },
+      },
+      {
+        what: 'leaves what only carries the label of the provider',
+        facts: { consumer: consumer({ owner: 'provider' }) },
+      },
+      {
+        what: 'overwrites nothing that carries no label, whatever the provider says',
+        facts: { provider: provider({ owner: 'provider', content: 'evil' }), consumer: consumer() },
+        problem: /would overwrite an object that is there already/,
+      },
+      {
+        what: 'overwrites nothing that the consumer owns',
+        facts: {
+          provider: provider({ owner: 'provider', content: 'evil' }),
+          consumer: consumer({ owner: 'consumer' }),
+        },
+        problem: /labelled as its own by both sides/,
+      },
+      {
+        what: 'says nothing of a label that no claim is about',
+        facts: {
+          provider: provider({ owner: 'provider', content: 'evil' }),
+          consumer: consumer({ owner: 'consumer' }),
+          claimed: unclaimed,
+        },
+      },
+      {
+        what: 'writes nothing on the word of a label alone',
+        facts: { provider: provider({ owner: 'provider', content: 'evil' }), consumer: copyDown(), claimed: unclaimed },
+      },
+      {
+        what: 'brings nothing into a system namespace',
+        facts: { provider: provider({ owner: 'provider' }), consumerNamespace: 'kube-system' },
+        problem: /system namespace/,
+      },
+      {
+        what: 'waits for the namespace',
+        facts: { provider: provider({ owner: 'provider' }), namespaceStays: false },
+        waitsFor: /namespace team-a/,
+      },
+      {
+        what: 'leaves the copy from another provider when this one has none',
+        facts: { consumer: copyDown({ marks: { providerIdentity: 'other', providerUid: 'theirs' } }) },
+      },
+      {
+        what: 'leaves the copy from another namespace of a provider',
+        facts: { consumer: copyDown({ marks: { providerIdentity: undefined, providerNamespace: 'kb-other-team-a' } }) },
+      },
+      {
+        what: 'does not fight with another provider over a name',
+        facts: { provider: provider(), consumer: copyDown({ marks: { providerIdentity: 'other' } }) },
+        problem: /from another provider/,
+      },
+    ],
+    'of which nobody says whose it is': [
+      {
+        what: 'skips it and says so',
+        facts: { consumer: consumer(), provider: provider({ content: 'other' }) },
+        problem: /on both sides and nobody says whose it is: label the original/,
+      },
+      {
+        what: 'says nothing when no claim selects it',
+        facts: { consumer: consumer(), provider: provider(), claimed: unclaimed },
+      },
+    ],
+  };
+  for (const [group, cases] of Object.entries(groups)) {
+    describe(group, () => {
+      for (const { what, facts: fields, actions = [], problem, waitsFor } of cases) {
+        it(what, () => {
+          const plan = planClaim(facts(fields));
+          assert.deepEqual(plan.actions.map(brief), actions);
+          if (problem) assert.match(plan.problem ?? '', problem);
+          else assert.equal(plan.problem, undefined);
+          if (waitsFor) assert.match(plan.waitsFor ?? '', waitsFor);
+          else assert.equal(plan.waitsFor, undefined);
+        });
+      }
+    });
+  }
+
+  const anyView = (side: Side): fc.Arbitrary<ClaimedView | undefined> =>
+    fc.option(
+      fc
+        .record({
+          owner: fc.constantFrom('consumer' as const, 'provider' as const, undefined),
+          deleting: fc.boolean(),
+          content: fc.constantFrom('a', 'b'),
+          dress: fc.constantFrom('a', 'b'),
+          type: fc.constantFrom('Opaque', 'tls'),
+          immutable: fc.boolean(),
+          marks: fc.record({
+            consumerNamespace: fc.constantFrom('team-a', 'team-b', undefined),
+            consumerUid: fc.constantFrom('consumer-uid', 'earlier', 'theirs', undefined),
+            providerNamespace: fc.constantFrom('kb-acme-team-a', 'team-a', 'kb-other', undefined),
+            providerUid: fc.constantFrom('provider-uid', 'earlier', undefined),
+            providerIdentity: fc.constantFrom('acme', 'other', undefined),
+          }),
+        })
+        .map((fields) => view(side, fields)),
+      { nil: undefined },
+    );
+  const anyFacts: fc.Arbitrary<ClaimFacts> = fc
+    .record({
+      consumer: anyView('consumer'),
+      provider: anyView('provider'),
+      claimed: fc.record({ consumer: fc.boolean(), provider: fc.boolean() }),
+      namespaceStays: fc.boolean(),
+      consumerNamespace: fc.constantFrom('team-a', 'kube-system'),
+      serviceNamespace: fc.constantFrom(
+        { kind: 'none' as const },
+        { kind: 'pending' as const },
+        { kind: 'ready' as const, name: 'kb-acme-team-a' },
+        shared,
+      ),
+      providerIdentity: fc.constantFrom('acme', undefined),
+      gone: fc.constantFrom({ uid: 'earlier', wasSeen: true }, { uid: 'consumer-uid', wasSeen: false }, undefined),
+    })
+    .map((fields) => facts(fields));
+
+  it('never writes what a claim does not select, and never deletes or overwrites what is not provably a copy', () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        const { consumer: ours, provider: theirs, claimed, serviceNamespace } = given;
+        const { actions, problem } = planClaim(given);
+        if (problem) assert.deepEqual(actions, []);
+        for (const action of actions) {
+          if (action.kind === 'request-namespace') {
+            assert.ok(ours && claimed.consumer);
+            continue;
+          }
+          assert.equal(serviceNamespace.kind, 'ready');
+          const [target, source] = action.side === 'consumer' ? [ours, theirs] : [theirs, ours];
+          if (action.kind === 'label') {
+            assert.ok(target && claimed[action.side]);
+            assert.equal(target.owner, undefined);
+          } else if (action.kind === 'delete') {
+            assert.equal(action.uid, target?.uid);
+            const isReplaced = action.reason === 'replaced';
+            if (isReplaced) assert.ok(source && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
+            if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
+            else assert.ok(target?.marks.consumerUid || isReplaced);
+          } else {
+            assert.ok(source && !source.deleting && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
+            if (action.kind === 'create') assert.equal(target, undefined);
+            else if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
+            else assert.ok(target?.owner === 'consumer' || target?.marks.consumerUid === ours?.uid);
+          }
+        }
+      }),
+      { seed: 31, numRuns: 5000 },
+    );
+  });
+
+  it('comes to rest once its actions are done', () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        let state = given;
+        for (let round = 0; round < 4; round++) {
+          const { actions } = planClaim(state);
+          if (actions.length === 0 || actions[0]?.kind === 'request-namespace') return;
+          for (const action of actions) state = performed(action, state);
+        }
+        assert.fail(`still has to do: ${planClaim(state).actions.map(brief).join(', ')}`);
+      }),
+      { seed: 32, numRuns: 3000 },
+    );
+  });
+});
+
+/** As an apiserver would do it. */
+function performed(action: ClaimAction, state: ClaimFacts): ClaimFacts {
+  if (action.kind === 'request-namespace') return state;
+  const { side } = action;
+  const present = state[side];
+  const source = side === 'consumer' ? state.provider : state.consumer;
+  if (action.kind === 'delete') return { ...state, [side]: undefined };
+  if (action.kind === 'label') return { ...state, [side]: present && { ...present, owner: side } };
+  if (!source) throw new Error('a copy of nothing');
+  if (action.kind === 'update' && present?.type !== source.type) throw new Error('a type cannot be changed');
+  const { owner, marks } = action.identity;
+  const { content, dress, type, immutable } = source;
+  const before = present ?? view(side);
+  return {
+    ...state,
+    claimed: { consumer: state.claimed.consumer, provider: state.claimed.provider, [side]: true },
+    [side]: { ...before, owner, content, dress, type, immutable, marks: { ...before.marks, ...marks } },
+  };
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { ReferenceIndex, type ReferencePaths } from '../../../../src/binding/claims/reference-index.ts';
+import { parseReferencePath, referencesIn } from '../../../../src/binding/claims/reference-path.ts';
+import { projectReferrer, storeOf } from '../../../support/binding/stores.ts';
+
+const path = (text: string) => {
+  const parsed = parseReferencePath(text);
+  assert.ok(!('problem' in parsed));
+  return parsed;
+};
+const paired: ReferencePaths = {
+  name: path('spec.refs.#.name'),
+  namespace: path('spec.refs.#.namespace'),
+  isolation: 'Prefixed',
+};
+const kettle = (name: string, resourceVersion: number, refs: readonly unknown[]): KubeObject => ({
+  apiVersion: 'kitchen.example/v1',
+  kind: 'Kettle',
+  metadata: { name, namespace: 'team-a', uid: `uid-of-${name}`, resourceVersion: String(resourceVersion) },
+  spec: { refs },
+});
+
+describe('the index of references', () => {
+  it('follows what its store tells and says what changed', () => {
+    const store = storeOf([kettle('one', 1, [{ name: 'x', namespace: 'n' }])], projectReferrer);
+    const index = new ReferenceIndex();
+    index.add('kettles', store, paired);
+    const told: string[] = [];
+    index.subscribe(({ namespace, name }) => told.push(`${namespace ?? '*'}/${name}`));
+    assert.equal(index.referrer('n', 'x'), 'kettles team-a/one');
+
+    store.apply('ADDED', kettle('two', 2, [{ name: 'x', namespace: 'n' }, { name: 'y' }]), '2');
+    store.apply('MODIFIED', kettle('one', 3, []), '3');
+    assert.equal(index.referrer('n', 'x'), 'kettles team-a/two');
+    store.apply('DELETED', kettle('two', 4, []), '4');
+    assert.equal(index.referrer('n', 'x'), undefined);
+    assert.deepEqual(told, ['team-a/y', 'n/x', 'team-a/y']);
+
+    index.close();
+    store.apply('ADDED', kettle('three', 5, [{ name: 'x', namespace: 'n' }]), '5');
+    assert.equal(index.referrer('n', 'x'), undefined);
+    assert.equal(told.length, 3);
+  });
+
+  it('keeps what one object refers to in two ways until it does in neither', () => {
+    const index = new ReferenceIndex();
+    const store = storeOf([kettle('one', 1, [{ name: 'x' }])], projectReferrer);
+    index.add('kettles', store, paired);
+    index.add('kettles', store, {
+      ...paired,
+      name: path('spec.refs.0.name'),
+      namespace: path('spec.refs.0.namespace'),
+    });
+    store.apply('MODIFIED', kettle('one', 2, [{ name: 'other' }, { name: 'x' }]), '2');
+    assert.ok(index.referrer('team-a', 'x'));
+    store.apply('MODIFIED', kettle('one', 3, [{ name: 'x' }, { name: 'other' }]), '3');
+    assert.ok(index.referrer('team-a', 'x'));
+    store.apply('MODIFIED', kettle('one', 4, []), '4');
+    assert.equal(index.referrer('team-a', 'x'), undefined);
+  });
+
+  it('always knows what a look at every object would find', () => {
+    const word = fc.constantFrom('p', 'q', 'r');
+    const step = fc.record({
+      name: fc.constantFrom('one', 'two', 'three'),
+      gone: fc.boolean(),
+      refs: fc.array(fc.record({ name: word, namespace: word }, { requiredKeys: ['name'] }), { maxLength: 3 }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        const store = storeOf<ReturnType<typeof projectReferrer>>([], projectReferrer);
+        const index = new ReferenceIndex();
+        index.add('kettles', store, paired);
+        steps.forEach(({ name, gone, refs }, i) => {
+          const version = String(i + 1);
+          store.apply(gone ? 'DELETED' : 'MODIFIED', kettle(name, i + 1, refs), version);
+          const expected = new Set(
+            [...store.list()].flatMap(({ object }) =>
+              referencesIn(object, paired.name, paired.namespace).map(
+                (one) => `${one.namespace ?? 'team-a'}/${one.name}`,
+              ),
+            ),
+          );
+          for (const namespace of ['p', 'q', 'r', 'team-a']) {
+            for (const target of ['p', 'q', 'r']) {
+              assert.equal(index.referrer(namespace, target) !== undefined, expected.has(`${namespace}/${target}`));
+            }
+          }
+        });
+      }),
+      { seed: 21, numRuns: 200 },
+    );
+  });
+});

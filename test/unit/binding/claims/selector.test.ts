@@ -1,0 +1,320 @@
+import assert from 'node:assert/strict';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { openReferences } from '../../../../src/binding/claims/open-references.ts';
+import { type Candidate, claimSelector } from '../../../../src/binding/claims/selector.ts';
+import type { ExportView, IsolationName, PermissionClaim } from '../../../../src/binding/stores/views.ts';
+import { projectReferrer, storeOf } from '../../../support/binding/stores.ts';
+import { exportOf } from './claims-stage.ts';
+
+type Selector = PermissionClaim['selector'];
+
+const claimOf = (selector: Selector): PermissionClaim => ({ group: '', resource: 'secrets', selector });
+const byLabel = (app: string): Selector => ({ labelSelector: { matchLabels: { app } } });
+const byName = (name: string, namespace?: string): Selector => ({
+  namedResources: [namespace === undefined ? { name } : { name, namespace }],
+});
+const byReference = (name: string, namespace?: string, resource = 'kettles'): Selector => ({
+  references: [
+    {
+      group: 'kitchen.example',
+      resource,
+      jsonPath: namespace === undefined ? { name } : { name, namespace },
+    },
+  ],
+});
+const secret = (name = 'creds', labels: Record<string, string> = {}, namespace = 'team-a'): Candidate => ({
+  namespace,
+  name,
+  labels,
+});
+const kettle = (spec: unknown, namespace = 'team-a'): KubeObject => ({
+  apiVersion: 'kitchen.example/v1',
+  kind: 'Kettle',
+  metadata: { name: 'k', uid: 'u', resourceVersion: '1', ...(namespace === '' ? {} : { namespace }) },
+  spec,
+});
+
+function select(claims: readonly PermissionClaim[], exported: ExportView, referrers: readonly KubeObject[] = []) {
+  const handle = { store: storeOf(referrers, projectReferrer), release() {} };
+  const references = openReferences(claims, exported, () => handle);
+  const selector = claimSelector(claims, references.isEmpty ? undefined : references.index);
+  return { selector, problems: [...selector.problems, ...references.problems] };
+}
+
+describe('the selector of a claim', () => {
+  interface Case {
+    readonly what: string;
+    readonly selector: Selector;
+    readonly object: Candidate;
+    readonly referrers?: readonly KubeObject[];
+    readonly isolation?: IsolationName;
+    /** Part of the reason. */
+    readonly why: RegExp | undefined;
+  }
+  const refs = [
+    { name: 'first', namespace: 'team-x' },
+    { name: 'creds', namespace: 'team-a' },
+    { name: 'third', namespace: 'team-z' },
+  ];
+  const cases: readonly Case[] = [
+    { what: 'without any part selects nothing', selector: {}, object: secret('creds', { app: 'a' }), why: undefined },
+    {
+      what: 'with empty lists selects nothing',
+      selector: { namedResources: [], references: [] },
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'with an empty label selector selects everything',
+      selector: { labelSelector: {} },
+      object: secret(),
+      why: /all/,
+    },
+    { what: 'selects by label', selector: byLabel('a'), object: secret('creds', { app: 'a' }), why: /match app=a/ },
+    { what: 'leaves other labels', selector: byLabel('a'), object: secret('creds', { app: 'b' }), why: undefined },
+    { what: 'leaves what has no labels', selector: byLabel('a'), object: secret(), why: undefined },
+    { what: 'selects by name and namespace', selector: byName('creds', 'team-a'), object: secret(), why: /names it/ },
+    { what: 'selects a name in every namespace', selector: byName('creds'), object: secret(), why: /names it/ },
+    {
+      what: 'takes an empty namespace for every one',
+      selector: byName('creds', ''),
+      object: secret(),
+      why: /names it/,
+    },
+    { what: 'leaves another name', selector: byName('other', 'team-a'), object: secret(), why: undefined },
+    {
+      what: 'leaves the name in another namespace',
+      selector: byName('creds', 'team-b'),
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'selects one of several names',
+      selector: { namedResources: [{ name: 'x' }, { name: 'creds', namespace: 'team-a' }] },
+      object: secret(),
+      why: /names it/,
+    },
+    {
+      what: 'selects by label where the name differs',
+      selector: { ...byLabel('a'), ...byName('other') },
+      object: secret('creds', { app: 'a' }),
+      why: /app=a/,
+    },
+    {
+      what: 'selects by name where the label differs',
+      selector: { ...byLabel('b'), ...byName('creds') },
+      object: secret('creds', { app: 'a' }),
+      why: /names it/,
+    },
+    {
+      what: 'selects what is referred to',
+      selector: byReference('spec.secretRef.name'),
+      referrers: [kettle({ secretRef: { name: 'creds' } })],
+      object: secret(),
+      why: /kettles.kitchen.example team-a\/k refers to it/,
+    },
+    {
+      what: 'selects what is referred to by name and namespace',
+      selector: byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
+      referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })],
+      object: secret('creds', {}, 'team-b'),
+      why: /refers/,
+    },
+    {
+      what: 'leaves what others are referred to by name',
+      selector: byReference('spec.secretRef.name'),
+      referrers: [kettle({ secretRef: { name: 'other' } })],
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'leaves what is referred to in another namespace',
+      selector: byReference('spec.secretRef.name', 'spec.secretRef.namespace'),
+      referrers: [kettle({ secretRef: { name: 'creds', namespace: 'team-b' } })],
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'selects by one element of a list',
+      selector: byReference('spec.refs.#.name'),
+      referrers: [kettle({ refs })],
+      object: secret(),
+      why: /refers/,
+    },
+    {
+      what: 'selects by the name and the namespace of one element',
+      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      referrers: [kettle({ refs })],
+      object: secret(),
+      why: /refers/,
+    },
+    {
+      what: 'leaves the name of one element with the namespace of another',
+      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      referrers: [kettle({ refs })],
+      object: secret('creds', {}, 'team-z'),
+      why: undefined,
+    },
+    {
+      what: 'takes a name whose element says no namespace for one of the own namespace',
+      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      referrers: [kettle({ refs: [{ name: 'creds' }] })],
+      object: secret(),
+      why: /refers/,
+    },
+    {
+      what: 'leaves it in every other namespace',
+      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      referrers: [kettle({ refs: [{ name: 'creds' }] })],
+      object: secret('creds', {}, 'team-b'),
+      why: undefined,
+    },
+    {
+      what: 'leaves it when the one that refers has no namespace either',
+      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      referrers: [kettle({ refs: [{ name: 'creds' }] }, '')],
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'selects nothing by the path of another language',
+      selector: byReference('spec.refs[*].name', 'spec.refs[*].namespace'),
+      referrers: [kettle({ refs })],
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'selects nothing by reference when nobody refers',
+      selector: byReference('spec.secretRef.name'),
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'selects nothing where the path leads nowhere',
+      selector: byReference('spec.secretRef.name'),
+      referrers: [kettle({ other: 'creds' })],
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'leaves what only carries the label of an owner',
+      selector: { ...byLabel('sheriff'), ...byReference('spec.refs.#.name', 'spec.refs.#.namespace') },
+      referrers: [kettle({ refs })],
+      object: secret('kubeconfig-1', { 'kube-bind.io/owner': 'consumer' }, 'kube-bind'),
+      why: undefined,
+    },
+    {
+      what: 'selects the Secret of a certificate',
+      selector: byReference('spec.secretName'),
+      referrers: [kettle({ secretName: 'creds', issuerRef: { name: 'ca' } })],
+      object: secret(),
+      why: /refers/,
+    },
+    {
+      what: 'leaves the Secret of another certificate',
+      selector: byReference('spec.secretName'),
+      referrers: [kettle({ secretName: 'other', issuerRef: { name: 'creds' } })],
+      object: secret(),
+      why: undefined,
+    },
+    {
+      what: 'without a path to the namespace selects in every namespace',
+      selector: byReference('spec.secretName'),
+      referrers: [kettle({ secretName: 'creds' })],
+      object: secret('creds', {}, 'remapped'),
+      why: /refers/,
+    },
+    {
+      what: 'with isolation Namespaced selects in the namespace of the one that refers',
+      selector: byReference('spec.secret.name'),
+      referrers: [kettle({ secret: { name: 'creds' } })],
+      isolation: 'Namespaced',
+      object: secret(),
+      why: /refers/,
+    },
+    {
+      what: 'with isolation Namespaced leaves every other namespace',
+      selector: byReference('spec.secret.name'),
+      referrers: [kettle({ secret: { name: 'creds' } })],
+      isolation: 'Namespaced',
+      object: secret('creds', {}, 'team-b'),
+      why: undefined,
+    },
+    {
+      what: 'selects nothing by a namespace that claims to be all of them',
+      selector: byReference('spec.refs.#.name', 'spec.refs.#.namespace'),
+      referrers: [
+        kettle(
+          {
+            refs: [
+              { name: 'creds', namespace: '*' },
+              { name: 'team-a/creds', namespace: ' ' },
+            ],
+          },
+          'team-c',
+        ),
+      ],
+      object: secret(),
+      why: undefined,
+    },
+  ];
+  for (const { what, selector, object, referrers, isolation = 'Prefixed', why } of cases) {
+    it(what, () => {
+      const selected = select([claimOf(selector)], exportOf({ isolation }), referrers).selector.why(object);
+      if (why === undefined) assert.equal(selected, undefined);
+      else assert.match(selected ?? '', why);
+    });
+  }
+
+  const allowed: readonly [IsolationName, string, boolean][] = [
+    ['None', 'others', true],
+    ['Namespaced', 'others', false],
+    ['Prefixed', 'others', false],
+    ['Prefixed', 'kettles', true],
+    ['Namespaced', 'kettles', true],
+  ];
+  for (const [isolation, resource, holds] of allowed) {
+    it(`with isolation ${isolation} ${holds ? 'heeds' : 'ignores'} references of ${resource}`, () => {
+      const { selector, problems } = select(
+        [claimOf(byReference('spec.secretRef.name', undefined, resource))],
+        exportOf({ isolation }),
+        [kettle({ secretRef: { name: 'creds' } }, 'team-a')],
+      );
+      assert.equal(selector.why(secret()) !== undefined, holds);
+      if (!holds)
+        assert.match(problems.join(), /others.kitchen.example: it is not among the resources of the export "kettles"/);
+      assert.equal(selector.isEmpty, !holds);
+    });
+  }
+
+  const pushed: readonly [string, readonly Selector[], string | undefined][] = [
+    ['one label selector', [{ labelSelector: { matchLabels: { b: '2', a: '1' } } }], 'a=1,b=2'],
+    [
+      'expressions',
+      [{ labelSelector: { matchExpressions: [{ key: 'a', operator: 'In', values: ['x', 'y'] }] } }],
+      'a in (x,y)',
+    ],
+    ['an empty label selector', [{ labelSelector: {} }], undefined],
+    ['labels and names', [{ ...byLabel('a'), ...byName('x') }], undefined],
+    ['labels and references', [{ ...byLabel('a'), ...byReference('spec.secretName') }], undefined],
+    ['labels and a reference that is refused', [{ ...byLabel('a'), ...byReference('spec.*') }], 'app=a'],
+    ['two claims', [byLabel('a'), byLabel('b')], undefined],
+  ];
+  for (const [what, selectors, expected] of pushed) {
+    it(`narrows the watch for ${what} to ${expected ?? 'nothing'}`, () => {
+      assert.equal(select(selectors.map(claimOf), exportOf()).selector.watchSelector, expected);
+    });
+  }
+
+  it('tells what is wrong with labels and goes on with the rest', () => {
+    const wrong = { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } };
+    const { selector, problems } = select([claimOf({ ...wrong, ...byName('creds') })], exportOf());
+    assert.match(problems.join(), /claim on secrets selects nothing: .*Like.*allowed are In/);
+    assert.match(selector.why(secret()) ?? '', /names it/);
+  });
+
+  it('selects what any of several claims on one kind selects', () => {
+    const { selector } = select([claimOf(byLabel('a')), claimOf(byLabel('b'))], exportOf());
+    assert.match(selector.why(secret('creds', { app: 'b' })) ?? '', /app=b/);
+  });
+});
