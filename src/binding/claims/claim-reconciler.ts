@@ -1,5 +1,6 @@
 import { apiVersionOf, nameOf, type Resource } from '../../api/object.ts';
 import { after, done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
@@ -23,6 +24,7 @@ export interface ClaimReconcilerOptions {
   /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly problems: ProblemList;
+  readonly clock: Clock;
   readonly events: EventRecorder;
   /** There was nothing to write for the key. */
   readonly onSettled: (key: string) => void;
@@ -30,8 +32,8 @@ export interface ClaimReconcilerOptions {
 
 /** A provider gives rights while we ask; it is asked again after at most this long, milliseconds. */
 const refusedCapMs = 5000;
-/** Refusals in a row that pass for rights still on their way. */
-const expectedRefusals = 2;
+/** So long a refusal passes for rights that are on their way, milliseconds. */
+const patienceMs = 2000;
 
 /**
  * Keeps one claimed object and its copy in step. Stores say when there is something to do; what is done is decided once more on
@@ -39,8 +41,8 @@ const expectedRefusals = 2;
  */
 export class ClaimReconciler implements Reconciler {
   readonly #options: ClaimReconcilerOptions;
-  /** Refusals in a row, by key. */
-  readonly #refused = new Map<string, number>();
+  /** Refusals in a row, and when the first was (monotonic), by key. */
+  readonly #refused = new Map<string, { readonly times: number; readonly sinceMs: number }>();
 
   constructor(options: ClaimReconcilerOptions) {
     this.#options = options;
@@ -53,14 +55,18 @@ export class ClaimReconciler implements Reconciler {
       return result;
     } catch (error) {
       if (signal.aborted || !(error instanceof ApiError)) throw error;
-      const times = this.#refused.get(key) ?? 0;
-      if (isInvalid(error) || (error.code === 403 && times >= expectedRefusals)) {
-        this.#tell(key, `${this.#what(key)} cannot be synced: ${error.message}`);
-      }
+      if (isInvalid(error)) this.#tell(key, `${this.#what(key)} cannot be synced: ${error.message}`);
       if (error.code !== 403) throw error;
-      this.#refused.set(key, times + 1);
-      return after(Math.min(refusedCapMs, 250 * 2 ** times));
+      return this.#onRefused(key, error.message);
     }
+  }
+
+  #onRefused(key: string, message: string): Result {
+    const nowMs = this.#options.clock.monotonic();
+    const { times, sinceMs } = this.#refused.get(key) ?? { times: 0, sinceMs: nowMs };
+    this.#refused.set(key, { times: times + 1, sinceMs });
+    if (nowMs - sinceMs >= patienceMs) this.#tell(key, `${this.#what(key)} cannot be synced: ${message}`);
+    return after(Math.min(refusedCapMs, 250 * 2 ** times));
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<Result> {

@@ -69,6 +69,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     providerIdentity: () => session.clusterNamespaceUid,
     requestNamespace,
     problems,
+    clock,
     events,
     onSettled: (key) => {
       for (const watch of [up, down]) watch.dropped(key);

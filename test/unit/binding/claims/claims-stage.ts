@@ -1,4 +1,20 @@
-import type { ExportView } from '../../../../src/binding/stores/views.ts';
+import assert from 'node:assert/strict';
+import { apiServiceNamespaces, bindGroup, bindVersion } from '../../../../src/api/binding/names.ts';
+import { type KubeObject, keyOf, type Resource } from '../../../../src/api/object.ts';
+import { namespaces, secrets } from '../../../../src/api/resources.ts';
+import { type Claims, openClaims } from '../../../../src/binding/claims/open-claims.ts';
+import type { BindingDeps } from '../../../../src/binding/deps.ts';
+import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
+import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
+import { openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
+import type { ExportView, PermissionClaim } from '../../../../src/binding/stores/views.ts';
+import type { Cluster } from '../../../../src/kube/cluster.ts';
+import type { RecordedEvent } from '../../../../src/kube/event-recorder.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { MemoryCluster, type Stored } from '../../../support/binding/memory-cluster.ts';
+import { projectReferrer } from '../../../support/binding/stores.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 /** An export of kettles, as a store has it. */
 export const exportOf = (fields: Partial<ExportView> = {}): ExportView => ({
@@ -20,3 +36,155 @@ export const exportOf = (fields: Partial<ExportView> = {}): ExportView => ({
   conditions: [],
   ...fields,
 });
+
+export const claimOn = (resource: string, selector: PermissionClaim['selector']): PermissionClaim => ({
+  group: '',
+  resource,
+  selector,
+});
+export const secretsOf = (app: string): PermissionClaim =>
+  claimOn('secrets', { labelSelector: { matchLabels: { app } } });
+
+export const kettles: Resource = {
+  group: 'kitchen.example',
+  version: 'v1',
+  plural: 'kettles',
+  kind: 'Kettle',
+  namespaced: true,
+};
+
+export const secretIn = (
+  namespace: string,
+  name: string,
+  fields: { labels?: Record<string, string>; data?: Record<string, string>; [field: string]: unknown } = {},
+): KubeObject => {
+  const { labels = { app: 'kettle' }, ...rest } = fields;
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { namespace, name, labels },
+    type: 'Opaque',
+    data: { password: 'c2VjcmV0' },
+    ...rest,
+  };
+};
+
+/** Two clusters in memory, and the claims of one export between them. The test plays the provider's backend. */
+export class ClaimsStage {
+  readonly clock = new SimulatedClock();
+  readonly consumer = new MemoryCluster(this.clock);
+  readonly provider = new MemoryCluster(this.clock);
+  readonly metrics = createMetrics();
+  readonly events: RecordedEvent[] = [];
+  readonly requested: string[] = [];
+  /** What the session watches through; the provider unless a test says otherwise. */
+  watched: Pick<Cluster, 'watch'> = this.provider;
+  identity: string | undefined = 'uid-of-kb-acme';
+  readonly #session: { stop: AbortController; runs: Promise<void>[]; claims: Claims }[] = [];
+
+  constructor() {
+    this.namespace('team-a');
+  }
+
+  get claims(): Claims {
+    const [last] = this.#session.slice(-1);
+    assert.ok(last);
+    return last.claims;
+  }
+
+  async open(claims: readonly PermissionClaim[], fields: Partial<ExportView> = {}): Promise<void> {
+    const { clock, consumer, provider, metrics } = this;
+    const exported = exportOf({ ...fields, permissionClaims: claims });
+    const session: ProviderSession = {
+      id: 'a1',
+      clusterNamespace: 'kb-acme',
+      cluster: {
+        ...provider,
+        client: provider.client,
+        identity: () => provider.identity(),
+        close: () => provider.close(),
+        watch: (spec) => this.watched.watch(spec),
+      },
+      client: provider.client,
+      stores: openProviderStores(provider, 'kb-acme').stores,
+      clusterNamespaceUid: this.identity,
+      state: { kind: 'synced' },
+    };
+    const deps: BindingDeps = {
+      consumer,
+      client: consumer.client,
+      stores: openConsumerStores(consumer).stores,
+      events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
+      clock,
+      log: noLog,
+      metrics,
+      running: { add() {}, remove: () => Promise.resolve() },
+    };
+    const opened = openClaims(
+      {
+        session,
+        exported,
+        referrers: () => consumer.watch({ resource: kettles, project: projectReferrer }),
+        requestNamespace: async (namespace) => {
+          this.requested.push(namespace);
+        },
+      },
+      deps,
+    );
+    const stop = new AbortController();
+    const runs = opened.controllers.map((controller) => controller.run(stop.signal));
+    this.#session.push({ stop, runs, claims: opened });
+    await this.settle();
+  }
+
+  async close(): Promise<void> {
+    for (const { stop, runs, claims } of this.#session.splice(0)) {
+      stop.abort();
+      await Promise.all(runs);
+      claims.close();
+    }
+  }
+
+  /** Lets everything that is due run. */
+  async settle(ms = 50): Promise<void> {
+    for (let i = 0; i < 10; i++) await this.clock.settle();
+    await this.clock.advance(ms);
+    for (let i = 0; i < 10; i++) await this.clock.settle();
+  }
+
+  namespace(name: string): void {
+    this.consumer.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  }
+
+  /** As the backend answers: an APIServiceNamespace with its status. */
+  serviceNamespace(name: string, serviceNamespace = `kb-acme-${name}`): void {
+    this.provider.put(apiServiceNamespaces, {
+      apiVersion: `${bindGroup}/${bindVersion}`,
+      kind: 'APIServiceNamespace',
+      metadata: { namespace: 'kb-acme', name },
+      spec: {},
+      status: { namespace: serviceNamespace },
+    });
+  }
+
+  up(name = 'creds', resource = secrets, namespace = 'kb-acme-team-a'): Stored | undefined {
+    return this.provider.find(resource, { namespace, name });
+  }
+
+  down(name = 'creds', resource = secrets, namespace = 'team-a'): Stored | undefined {
+    return this.consumer.find(resource, { namespace, name });
+  }
+
+  /** Somebody changes the object. */
+  change(side: 'consumer' | 'provider', key: string, fields: Readonly<Record<string, unknown>>): void {
+    const [namespace = '', name = ''] = key.split('/');
+    const present = this[side].find(secrets, { namespace, name });
+    assert.ok(present, `${side} ${keyOf({ namespace, name })}`);
+    this[side].put(secrets, { ...present, ...fields });
+  }
+
+  async metric(series: string): Promise<number | undefined> {
+    const line = (await this.metrics.expose()).split('\n').find((one) => one.startsWith(`${series} `));
+    return line === undefined ? undefined : Number(line.slice(series.length + 1));
+  }
+}

@@ -1,0 +1,365 @@
+import assert from 'node:assert/strict';
+import { apiServiceBindings } from '../../../../src/api/binding/names.ts';
+import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
+import { bindingManifest } from '../../../support/binding/objects.ts';
+import { ClaimsStage, claimOn, kettles, secretIn, secretsOf } from './claims-stage.ts';
+
+const byReference = claimOn('secrets', {
+  references: [
+    {
+      group: 'kitchen.example',
+      resource: 'kettles',
+      jsonPath: { name: 'spec.refs.#.name', namespace: 'spec.refs.#.namespace' },
+    },
+  ],
+});
+const kettle = (refs: readonly unknown[]) => ({
+  apiVersion: 'kitchen.example/v1',
+  kind: 'Kettle',
+  metadata: { namespace: 'team-a', name: 'k' },
+  spec: { refs },
+});
+
+describe('claims', () => {
+  let stage: ClaimsStage;
+  beforeEach(() => {
+    stage = new ClaimsStage();
+  });
+  afterEach(() => stage.close());
+
+  describe('of objects of the consumer', () => {
+    it('go up with their label, their uid and their content, and are touched no more', async () => {
+      stage.serviceNamespace('team-a');
+      const { uid } = stage.consumer.put(secrets, secretIn('team-a', 'creds')).metadata;
+      await stage.open([secretsOf('kettle')]);
+      assert.deepEqual(stage.up()?.['data'], { password: 'c2VjcmV0' });
+      assert.deepEqual(stage.up()?.metadata.labels, { app: 'kettle', 'kube-bind.io/owner': 'consumer' });
+      assert.deepEqual(stage.up()?.metadata.annotations, {
+        'kube-bind.io/consumer-namespace': 'team-a',
+        'kube-bind.io/consumer-uid': uid,
+      });
+      assert.equal(stage.down()?.metadata.labels?.['kube-bind.io/owner'], 'consumer');
+      assert.deepEqual(stage.consumer.writes, ['replace secrets team-a/creds']);
+      assert.deepEqual(stage.provider.writes, ['create secrets kb-acme-team-a/creds']);
+      assert.equal(stage.provider.calls.find(({ verb }) => verb === 'create')?.fieldManager, 'kube-bind.io');
+
+      stage.claims.resync();
+      await stage.settle(60_000);
+      assert.equal(stage.consumer.writes.length + stage.provider.writes.length, 2);
+      assert.equal(await stage.metric('drawbridge_binding_sync_up_seconds_count{resource="secrets"}'), 1);
+      assert.deepEqual(stage.claims.problems(), []);
+    });
+
+    it('follow changes, removals of fields and deletion', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds', { data: { a: 'MQ==', b: 'Mg==' } }));
+      await stage.open([secretsOf('kettle')]);
+      stage.change('consumer', 'team-a/creds', { data: { a: 'Mw==' } });
+      await stage.settle();
+      assert.deepEqual(stage.up()?.['data'], { a: 'Mw==' });
+      stage.consumer.drop(secrets, { namespace: 'team-a', name: 'creds' });
+      await stage.settle();
+      assert.equal(stage.up(), undefined);
+    });
+
+    it('are repaired in the provider, and created anew when somebody deletes them there', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      stage.change('provider', 'kb-acme-team-a/creds', { data: { password: 'b3RoZXI=' } });
+      await stage.settle();
+      assert.deepEqual(stage.up()?.['data'], { password: 'c2VjcmV0' });
+      stage.provider.drop(secrets, { namespace: 'kb-acme-team-a', name: 'creds' });
+      await stage.settle();
+      assert.ok(stage.up());
+    });
+
+    it('stay as they are once the label is gone, and still go with their original', async () => {
+      stage.serviceNamespace('team-a');
+      const secret = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      stage.change('consumer', 'team-a/creds', {
+        metadata: { ...secret.metadata, labels: { 'kube-bind.io/owner': 'consumer' } },
+        data: { password: 'bmV3' },
+      });
+      await stage.settle();
+      assert.deepEqual(stage.up()?.['data'], { password: 'c2VjcmV0' });
+      stage.consumer.drop(secrets, { namespace: 'team-a', name: 'creds' });
+      await stage.settle();
+      assert.equal(stage.up(), undefined);
+    });
+
+    it('are not deleted because they were relabelled altogether', async () => {
+      stage.serviceNamespace('team-a');
+      const secret = stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      stage.change('consumer', 'team-a/creds', { metadata: { ...secret.metadata, labels: {} } });
+      await stage.settle();
+      assert.ok(stage.up());
+      assert.ok(!stage.provider.writes.some((write) => write.startsWith('delete')));
+    });
+
+    it('ask once for a service namespace and go up when it is there', async () => {
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      assert.deepEqual(stage.requested, ['team-a']);
+      assert.equal(stage.up(), undefined);
+      stage.serviceNamespace('team-a');
+      await stage.settle();
+      assert.ok(stage.up());
+      assert.deepEqual(stage.requested, ['team-a']);
+    });
+
+    it('go up when something begins to refer to them', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
+      stage.consumer.put(secrets, secretIn('team-a', 'other', { labels: {} }));
+      await stage.open([byReference]);
+      assert.equal(stage.up(), undefined);
+      stage.consumer.put(kettles, kettle([{ name: 'creds' }]));
+      await stage.settle();
+      assert.ok(stage.up());
+      assert.equal(stage.up('other'), undefined);
+    });
+
+    it('are replaced when they cannot be changed', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds', { immutable: true }));
+      await stage.open([secretsOf('kettle')]);
+      const before = stage.up()?.metadata.uid;
+      stage.consumer.drop(secrets, { namespace: 'team-a', name: 'creds' });
+      stage.consumer.put(secrets, secretIn('team-a', 'creds', { immutable: true, data: { password: 'bmV3' } }));
+      await stage.settle();
+      assert.deepEqual(stage.up()?.['data'], { password: 'bmV3' });
+      assert.notEqual(stage.up()?.metadata.uid, before);
+    });
+
+    it('are taken over from another konnector, and go when they went while nobody looked', async () => {
+      stage.serviceNamespace('team-a');
+      const copy = secretIn('kb-acme-team-a', 'lost', { labels: { app: 'kettle', 'kube-bind.io/owner': 'consumer' } });
+      const annotations = { 'kube-bind.io/consumer-namespace': 'team-a', 'kube-bind.io/consumer-uid': 'gone' };
+      stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
+      stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, name: 'silent' } });
+      await stage.open([secretsOf('kettle')]);
+      assert.equal(stage.up('lost'), undefined);
+      assert.ok(stage.up('silent'));
+    });
+
+    it('leave out what belongs to the cluster or opens another provider', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(apiServiceBindings, {
+        ...bindingManifest(),
+        spec: { kubeconfigSecretRef: { namespace: 'team-a', name: 'acme', key: 'kubeconfig' } },
+      });
+      stage.consumer.put(secrets, secretIn('team-a', 'acme'));
+      stage.consumer.put(secrets, secretIn('team-a', 'token', { type: 'kubernetes.io/service-account-token' }));
+      stage.consumer.put(secrets, secretIn('team-a', 'plain'));
+      await stage.open([claimOn('secrets', { labelSelector: {} })]);
+      assert.deepEqual(stage.provider.writes, ['create secrets kb-acme-team-a/plain']);
+    });
+
+    for (const [resource, plural] of [
+      [configMaps, 'configmaps'],
+      [serviceAccounts, 'serviceaccounts'],
+    ] as const) {
+      it(`work for ${plural}`, async () => {
+        stage.serviceNamespace('team-a');
+        stage.consumer.put(resource, {
+          apiVersion: 'v1',
+          kind: resource.kind,
+          metadata: { namespace: 'team-a', name: 'one' },
+        });
+        await stage.open([claimOn(plural, { namedResources: [{ name: 'one' }] })]);
+        assert.ok(stage.up('one', resource));
+      });
+    }
+  });
+
+  describe('of objects of the provider', () => {
+    it('come down, follow changes and deletion', async () => {
+      stage.serviceNamespace('team-a');
+      const { uid } = stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds')).metadata;
+      await stage.open([secretsOf('kettle')]);
+      assert.equal(stage.up()?.metadata.labels?.['kube-bind.io/owner'], 'provider');
+      assert.equal(stage.down()?.metadata.labels?.['kube-bind.io/owner'], 'provider');
+      assert.deepEqual(stage.down()?.metadata.annotations, {
+        'kube-bind.io/provider-namespace': 'kb-acme-team-a',
+        'kube-bind.io/provider-uid': uid,
+        'binding.drawbridge.dev/provider': 'uid-of-kb-acme',
+      });
+      stage.change('provider', 'kb-acme-team-a/creds', { data: { password: 'bmV3' } });
+      await stage.settle();
+      assert.deepEqual(stage.down()?.['data'], { password: 'bmV3' });
+      stage.provider.drop(secrets, { namespace: 'kb-acme-team-a', name: 'creds' });
+      await stage.settle();
+      assert.equal(stage.down(), undefined);
+      assert.equal(await stage.metric('drawbridge_binding_sync_down_seconds_count{resource="secrets"}'), 3);
+    });
+
+    it('wait for the namespace in the consumer', async () => {
+      stage.serviceNamespace('team-b');
+      stage.provider.put(secrets, secretIn('kb-acme-team-b', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      assert.equal(stage.down('creds', secrets, 'team-b'), undefined);
+      stage.namespace('team-b');
+      await stage.settle();
+      assert.ok(stage.down('creds', secrets, 'team-b'));
+    });
+
+    it('never overwrite an object without a label, and say so once', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
+      const labels = { 'kube-bind.io/owner': 'provider' };
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds', { labels, data: { password: 'ZXZpbA==' } }));
+      await stage.open([claimOn('secrets', { namedResources: [{ name: 'creds' }] })]);
+      stage.claims.resync();
+      await stage.settle();
+      assert.deepEqual(stage.down()?.['data'], { password: 'c2VjcmV0' });
+      assert.match(stage.claims.problems().join(), /Secret team-a\/creds .*would overwrite/);
+      assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
+      assert.equal(stage.events.length, 1);
+      assert.equal(stage.events[0]?.reason, 'ClaimNotSynced');
+    });
+
+    it('leave the copies of another provider alone', async () => {
+      stage.serviceNamespace('team-a');
+      const copy = secretIn('team-a', 'creds', { labels: { app: 'kettle', 'kube-bind.io/owner': 'provider' } });
+      const annotations = {
+        'kube-bind.io/provider-namespace': 'kb-acme-team-a',
+        'kube-bind.io/provider-uid': 'theirs',
+        'binding.drawbridge.dev/provider': 'uid-of-another',
+      };
+      stage.consumer.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
+      await stage.open([secretsOf('kettle')]);
+      assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
+      assert.ok(stage.down());
+    });
+  });
+
+  describe('that are wrong', () => {
+    it('are told, and the others go on', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([
+        { group: 'apps', resource: 'deployments', selector: { labelSelector: {} } },
+        claimOn('configmaps', { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Like' }] } }),
+        claimOn('secrets', {
+          labelSelector: { matchLabels: { app: 'kettle' } },
+          references: [{ group: 'kitchen.example', resource: 'kettles', jsonPath: { name: 'spec.refs[*].name' } }],
+        }),
+      ]);
+      assert.ok(stage.up());
+      const [deployments, labels, reference, ...more] = stage.claims.problems();
+      assert.match(deployments ?? '', /deployments.apps is ignored: a provider may claim configmaps, secrets/);
+      assert.match(labels ?? '', /configmaps selects nothing: .*Like/);
+      assert.match(reference ?? '', /reference of kettles.kitchen.example: the path "spec.refs\[\*\].name"/);
+      assert.deepEqual(more, []);
+      assert.equal(stage.claims.controllers.length, 1);
+    });
+  });
+
+  describe('when something goes wrong', () => {
+    it('decide on what is there, not on what a store held', async () => {
+      stage.serviceNamespace('team-a');
+      await stage.open([secretsOf('kettle')]);
+      stage.consumer.fault = ({ verb, name }) => {
+        if (verb !== 'get' || name !== 'team-a/creds') return;
+        stage.consumer.fault = () => {};
+        stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
+      };
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.settle();
+      assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
+    });
+
+    it('overwrite nothing that changed in between', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      stage.provider.fault = ({ verb }) => {
+        if (verb !== 'replace') return;
+        stage.provider.fault = () => {};
+        throw new ApiError(409, 'Conflict', 'the object has been modified');
+      };
+      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3' } });
+      await stage.settle(1000);
+      assert.deepEqual(stage.up()?.['data'], { password: 'bmV3' });
+      assert.equal(await stage.metric('drawbridge_binding_conflicts_total{resource="secrets",side="provider"}'), 1);
+    });
+
+    it('ask again at least every five seconds where rights are missing, tell it, and take it back', async () => {
+      stage.serviceNamespace('team-a');
+      let refused = 0;
+      stage.provider.fault = ({ verb }) => {
+        if (verb !== 'create') return;
+        refused++;
+        throw new ApiError(403, 'Forbidden', 'secrets is forbidden');
+      };
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(500);
+      assert.deepEqual(stage.claims.problems(), []);
+      await stage.settle(60_000);
+      assert.ok(refused >= 12 && refused <= 20, `${refused} attempts`);
+      assert.deepEqual(stage.claims.problems(), ['Secret team-a/creds cannot be synced: secrets is forbidden']);
+      stage.provider.fault = () => {};
+      await stage.settle(5000);
+      assert.ok(stage.up());
+      assert.deepEqual(stage.claims.problems(), []);
+    });
+
+    it('tell what the provider finds invalid', async () => {
+      stage.serviceNamespace('team-a');
+      stage.provider.fault = ({ verb }) => {
+        if (verb === 'create') throw new ApiError(422, 'Invalid', 'data is too long');
+      };
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      assert.deepEqual(stage.claims.problems(), ['Secret team-a/creds cannot be synced: data is too long']);
+    });
+
+    it('do not race with somebody who keeps changing a copy', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      stage.provider.fault = async ({ verb }) => {
+        if (verb !== 'replace') return;
+        void stage.clock
+          .settle()
+          .then(() =>
+            stage.change('provider', 'kb-acme-team-a/creds', { data: { password: `bmV3${stage.clock.monotonic()}` } }),
+          );
+      };
+      stage.change('provider', 'kb-acme-team-a/creds', { data: {} });
+      await stage.settle(60_000);
+      const updates = stage.provider.writes.filter((write) => write.startsWith('replace')).length;
+      assert.ok(updates >= 3 && updates <= 12, `${updates} updates`);
+    });
+
+    it('tell that a namespace of the provider cannot be watched', async () => {
+      stage.watched = {
+        watch: (spec) => ({ store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }),
+      };
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(5000);
+      assert.deepEqual(stage.claims.problems(), []);
+      await stage.settle(6000);
+      assert.match(stage.claims.problems().join(), /namespace kb-acme-team-a cannot be watched yet: has the provider/);
+      assert.deepEqual(stage.provider.writes, []);
+    });
+
+    it('leave no watch behind', async () => {
+      stage.serviceNamespace('team-a');
+      const before = [stage.consumer.watches, stage.provider.watches];
+      await stage.open([secretsOf('kettle'), byReference]);
+      await stage.close();
+      // Those of the stage itself: 4 stores of the consumer and 5 of the provider.
+      assert.deepEqual([stage.consumer.watches - 4, stage.provider.watches - 5], before);
+    });
+  });
+});
