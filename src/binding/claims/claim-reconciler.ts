@@ -1,31 +1,37 @@
 import { apiVersionOf, nameOf, type Resource } from '../../api/object.ts';
 import { after, done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { ApiError, TransportError } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
 import type { NamespaceView } from '../stores/views.ts';
+import type { DeleteBreaker } from '../sync/delete-breaker.ts';
+import type { Problem, Problems } from '../sync/problems.ts';
 import type { ClaimWriter } from './claim-writer.ts';
 import { type ClaimedView, viewClaimed } from './claimed-view.ts';
-import type { ConsumerObjects } from './consumer-objects.ts';
 import { type ClaimFacts, type ClaimPlan, planClaim } from './plan.ts';
-import type { ProblemList } from './problem-list.ts';
 import type { ProviderObjects } from './provider-objects.ts';
+import type { SelectedObjects } from './selected-objects.ts';
 
 export interface ClaimReconcilerOptions {
   readonly resource: Resource;
-  readonly consumer: ConsumerObjects;
+  readonly consumer: SelectedObjects;
   readonly provider: ProviderObjects;
   readonly namespaces: Store<NamespaceView>;
   readonly writer: ClaimWriter;
+  readonly breaker: DeleteBreaker;
   /** Whether a claim selects an object, seen under its consumer namespace. */
   readonly isClaimed: (object: ClaimedView, namespace: string) => boolean;
   readonly providerIdentity: () => string | undefined;
   /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
-  readonly problems: ProblemList;
+  readonly problems: Problems;
   readonly clock: Clock;
   readonly events: EventRecorder;
+  /** Looks at a key again at once. */
+  readonly wake: (key: string) => void;
+  /** Deletes are held back, or no longer. */
+  readonly onHeld: () => void;
   /** There was nothing to write for the key. */
   readonly onSettled: (key: string) => void;
 }
@@ -34,6 +40,8 @@ export interface ClaimReconcilerOptions {
 const refusedCapMs = 5000;
 /** So long a refusal passes for rights that are on their way, milliseconds. */
 const patienceMs = 2000;
+/** A provider that is there every other second must not wake everything each time. */
+const wakeMs = 1000;
 
 /**
  * Keeps one claimed object and its copy in step. Stores say when there is something to do; what is done is decided once more on
@@ -43,6 +51,10 @@ export class ClaimReconciler implements Reconciler {
   readonly #options: ClaimReconcilerOptions;
   /** Refusals in a row, and when the first was (monotonic), by key. */
   readonly #refused = new Map<string, { readonly times: number; readonly sinceMs: number }>();
+  /** Keys whose last calls got no answer. */
+  readonly #cutOff = new Set<string>();
+  #held = 0;
+  #wokenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClaimReconcilerOptions) {
     this.#options = options;
@@ -50,23 +62,22 @@ export class ClaimReconciler implements Reconciler {
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     try {
-      const result = await this.#reconcile(key, signal);
-      this.#refused.delete(key);
-      return result;
+      return await this.#reconcile(key, signal);
     } catch (error) {
-      if (signal.aborted || !(error instanceof ApiError)) throw error;
-      if (isInvalid(error)) this.#tell(key, `${this.#what(key)} cannot be synced: ${error.message}`);
-      if (error.code !== 403) throw error;
-      return this.#onRefused(key, error.message);
+      if (signal.aborted) throw error;
+      if (isUnreachable(error)) this.#cutOff.add(key);
+      else if (error instanceof ApiError && error.code === 403) return this.#onRefused(key, error.message);
+      else if (isInvalid(error)) this.#tell(key, { rank: 'failing', message: `it was refused: ${error.message}` });
+      throw error;
+    } finally {
+      this.#noteHeld();
     }
   }
 
-  #onRefused(key: string, message: string): Result {
-    const nowMs = this.#options.clock.monotonic();
-    const { times, sinceMs } = this.#refused.get(key) ?? { times: 0, sinceMs: nowMs };
-    this.#refused.set(key, { times: times + 1, sinceMs });
-    if (nowMs - sinceMs >= patienceMs) this.#tell(key, `${this.#what(key)} cannot be synced: ${message}`);
-    return after(Math.min(refusedCapMs, 250 * 2 ** times));
+  /** Forgets what it knows of earlier runs. */
+  clear(): void {
+    this.#refused.clear();
+    this.#cutOff.clear();
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -84,20 +95,64 @@ export class ClaimReconciler implements Reconciler {
     const pair = await writer.read(key, places, signal);
     const [ours, theirs] = [pair.objects.consumer, pair.objects.provider];
     const plan = planClaim(this.#facts(key, ours && viewClaimed(ours), theirs && viewClaimed(theirs)));
+    const held = this.#holdBack(key, plan);
+    if (held) return held;
     const waitMs = await writer.perform(plan.actions, pair, signal);
-    return waitMs > 0 ? after(waitMs) : this.#settle(key, plan);
+    this.#reached(key);
+    if (waitMs > 0) return after(waitMs);
+    if (isInferredDelete(plan)) this.#options.breaker.deleted(key, this.#options.clock.monotonic());
+    return this.#settle(key, plan);
   }
 
-  #settle(key: string, { problem, waitsFor, actions }: ClaimPlan): Result {
-    const { consumer, provider, writer, onSettled } = this.#options;
+  /** Deletes that are only inferred: not many at a time. */
+  #holdBack(key: string, plan: ClaimPlan): Result | undefined {
+    const { breaker, clock } = this.#options;
+    if (!isInferredDelete(plan)) return undefined;
+    const waitMs = breaker.ask(key, clock.monotonic());
+    if (waitMs === 0) return undefined;
+    const forever = waitMs === Number.POSITIVE_INFINITY;
+    return forever ? notReady('a decision about many copies without an original') : after(waitMs);
+  }
+
+  #noteHeld(): void {
+    const { breaker, onHeld } = this.#options;
+    if (breaker.held === this.#held) return;
+    this.#held = breaker.held;
+    onHeld();
+  }
+
+  #settle(key: string, plan: ClaimPlan): Result {
+    const { consumer, provider, breaker, onSettled } = this.#options;
     const { namespace, name } = placeOf(key);
-    this.#tell(key, problem);
+    const { problem, waitsFor, actions } = plan;
+    this.#refused.delete(key);
+    this.#tell(key, problem === undefined ? undefined : { rank: 'refused', message: problem });
+    if (!isInferredDelete(plan)) breaker.dropped(key);
     if (actions.length === 0) onSettled(key);
-    const [original, copy] = [consumer.get(key), provider.get(namespace, name)];
-    // No copy is left that could be proved by what is gone.
-    if (copy?.marks.consumerUid !== consumer.gone(key)?.uid) consumer.forgetGone(key);
-    if (!original && !copy) writer.forget(key);
+    consumer.departures.keepOnly(key, provider.get(namespace, name)?.marks.consumerUid);
+    provider.departures.keepOnly(key, consumer.get(key)?.marks.providerUid);
     return waitsFor === undefined ? done : notReady(waitsFor);
+  }
+
+  #onRefused(key: string, message: string): Result {
+    const nowMs = this.#options.clock.monotonic();
+    const { times, sinceMs } = this.#refused.get(key) ?? { times: 0, sinceMs: nowMs };
+    this.#refused.set(key, { times: times + 1, sinceMs });
+    if (nowMs - sinceMs >= patienceMs)
+      this.#tell(key, { rank: 'forbidden', message: `it is not permitted: ${message}` });
+    return after(Math.min(refusedCapMs, 250 * 2 ** times));
+  }
+
+  /** After an outage the first key that gets through brings all the others back. */
+  #reached(key: string): void {
+    const { clock, wake } = this.#options;
+    this.#cutOff.delete(key);
+    const nowMs = clock.monotonic();
+    if (this.#cutOff.size === 0 || nowMs - this.#wokenAtMs < wakeMs) return;
+    this.#wokenAtMs = nowMs;
+    const all = [...this.#cutOff];
+    this.#cutOff.clear();
+    for (const other of all) wake(other);
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
@@ -105,7 +160,6 @@ export class ClaimReconciler implements Reconciler {
     const { namespace } = placeOf(key);
     const home = namespaces.get(namespace);
     return {
-      what: this.#what(key),
       consumer,
       provider,
       claimed: {
@@ -116,27 +170,29 @@ export class ClaimReconciler implements Reconciler {
       namespaceStays: home !== undefined && !home.deleting,
       serviceNamespace: this.#options.provider.serviceNamespace(namespace),
       providerIdentity: providerIdentity(),
-      gone: this.#options.consumer.gone(key),
+      gone: {
+        consumer: this.#options.consumer.departures.get(key),
+        provider: this.#options.provider.departures.get(key),
+      },
     };
   }
 
-  #tell(key: string, problem: string | undefined): void {
+  #tell(key: string, problem: Problem | undefined): void {
     const { problems, consumer, events, resource } = this.#options;
-    const isNews = problems.set(key, problem);
+    if (!problem) {
+      problems.clear(key);
+      return;
+    }
     const object = consumer.get(key);
-    if (!isNews || problem === undefined || !object) return;
+    if (!problems.set(key, problem) || !object) return;
     const { namespace, name, uid } = object;
     events.record({
       regarding: { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid },
       type: 'Warning',
-      reason: 'ClaimNotSynced',
-      action: 'SyncClaim',
-      note: problem,
+      reason: 'NotSynced',
+      action: 'Sync',
+      note: problem.message,
     });
-  }
-
-  #what(key: string): string {
-    return `${this.#options.resource.kind} ${key}`;
   }
 }
 
@@ -146,5 +202,12 @@ function placeOf(key: string): { readonly namespace: string; readonly name: stri
   return { namespace, name };
 }
 
+const isInferredDelete = ({ actions }: ClaimPlan): boolean =>
+  actions.some((action) => action.kind === 'delete' && action.reason === 'inferred');
+
+const isUnreachable = (error: unknown): boolean =>
+  error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
+
 /** The object must change before it can succeed. */
-const isInvalid = ({ code }: ApiError): boolean => code === 400 || code === 413 || code === 422;
+const isInvalid = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (error.code === 400 || error.code === 413 || error.code === 422);

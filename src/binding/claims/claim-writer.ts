@@ -4,15 +4,16 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
+import { Attempts } from '../sync/attempts.ts';
 import { stringsOf, viewClaimed } from './claimed-view.ts';
 import { copyOf } from './copy.ts';
 import type { ClaimAction, Side } from './plan.ts';
-import { RepairPace } from './repair-pace.ts';
 
 export interface ClaimWriterOptions {
   readonly resource: Resource;
   readonly clients: Readonly<Record<Side, Client>>;
   readonly clock: Clock;
+  readonly random: () => number;
   readonly log: Log;
   readonly onWritten: (side: Side, key: string) => void;
   readonly onConflict: (side: Side) => void;
@@ -25,14 +26,17 @@ export interface LivePair {
   readonly objects: Readonly<Record<Side, KubeObject | undefined>>;
 }
 
+type Write = Exclude<ClaimAction, { kind: 'request-namespace' }>;
+
 /** Reads both sides of a key, and brings about what was planned on that reading. Whatever has changed in between is refused. */
 export class ClaimWriter {
   readonly #options: ClaimWriterOptions;
-  readonly #pace: RepairPace;
+  /** Somebody may undo what we do; two programs that disagree must not race. */
+  readonly #attempts: Attempts;
 
   constructor(options: ClaimWriterOptions) {
     this.#options = options;
-    this.#pace = new RepairPace(options.clock);
+    this.#attempts = new Attempts(options.random);
   }
 
   async read(key: string, places: LivePair['places'], signal: AbortSignal): Promise<LivePair> {
@@ -45,58 +49,54 @@ export class ClaimWriter {
 
   /** Milliseconds until the rest of the actions may be tried again; 0 when all are done. */
   async perform(actions: readonly ClaimAction[], pair: LivePair, signal: AbortSignal): Promise<number> {
-    let { objects } = pair;
+    const objects = { ...pair.objects };
     for (const action of actions) {
-      if (action.kind === 'label') {
-        objects = { ...objects, [action.side]: await this.#label(action.side, objects[action.side], signal) };
-        continue;
-      }
-      const waitMs = await this.#performOne(action, { ...pair, objects }, signal);
+      if (action.kind === 'request-namespace') continue;
+      const { key } = pair;
+      const content = contentOf(action, objects);
+      const waitMs = this.#attempts.waitMs(key, keyOf(action), content, this.#options.clock.monotonic());
       if (waitMs > 0) return waitMs;
+      objects[action.side] = await this.#write(action, { ...pair, objects }, signal);
+      this.#attempts.succeeded(key, keyOf(action), content, this.#options.clock.monotonic());
+      if (action.kind !== 'label') this.#options.onWritten(action.side, key);
     }
     return 0;
   }
 
-  /** There is nothing left under the key. */
-  forget(key: string): void {
-    this.#pace.forget(key);
+  /** Forgets what it knows of earlier writes. */
+  clear(): void {
+    this.#attempts.clear();
   }
 
-  async #performOne(action: ClaimAction, { key, places, objects }: LivePair, signal: AbortSignal): Promise<number> {
-    if (action.kind === 'request-namespace' || action.kind === 'label') return 0;
+  async #write(action: Write, pair: LivePair, signal: AbortSignal): Promise<KubeObject | undefined> {
+    const { log, onConflict } = this.#options;
+    try {
+      const object = await this.#call(action, pair, signal);
+      log.info('claimed object written', { key: pair.key, action: action.kind, side: action.side });
+      return object;
+    } catch (error) {
+      if (isConflict(error)) onConflict(action.side);
+      throw error;
+    }
+  }
+
+  async #call(action: Write, { places, objects }: LivePair, signal: AbortSignal): Promise<KubeObject | undefined> {
+    const { resource, clients } = this.#options;
     const { side } = action;
-    const { resource, log, onWritten, clients } = this.#options;
-    const write = { fieldManager: bindFieldManager, signal };
-    const original = objects[other(side)];
-    if (action.kind === 'delete') {
-      await this.#noting(side, clients[side].delete(resource, places[side], { uid: action.uid, signal }));
-      log.info('copy of a claimed object deleted', { key, from: side, reason: action.reason });
-    } else if (action.kind === 'create' && original) {
-      await this.#noting(side, clients[side].create(resource, copyOf(original, action.identity), write));
-      log.info('claimed object copied', { key, to: side });
-    } else if (action.kind === 'update' && original) {
-      const wanted = fingerprint(side, original);
-      const waitMs = this.#pace.delayMs(key, wanted);
-      if (waitMs > 0) {
-        log.warn('the copy of a claimed object keeps being changed by somebody else', { key, in: side });
-        return waitMs;
-      }
-      await this.#noting(
-        side,
-        clients[side].replace(resource, copyOf(original, action.identity, objects[side]), write),
-      );
-      this.#pace.wrote(key, wanted);
+    const client = clients[side];
+    const options = { fieldManager: bindFieldManager, signal };
+    const [present, original] = [objects[side], objects[side === 'consumer' ? 'provider' : 'consumer']];
+    switch (action.kind) {
+      case 'delete':
+        await client.delete(resource, places[side], { uid: action.uid, signal });
+        return undefined;
+      case 'label':
+        return present && client.replace(resource, withOwner(present, side), options);
+      case 'create':
+        return original && client.create(resource, copyOf(original, action.identity), options);
+      case 'update':
+        return original && client.replace(resource, copyOf(original, action.identity, present), options);
     }
-    onWritten(side, key);
-    return 0;
-  }
-
-  async #label(side: Side, object: KubeObject | undefined, signal: AbortSignal): Promise<KubeObject | undefined> {
-    if (!object) return undefined;
-    const labels = { ...stringsOf(object.metadata.labels), [ownerLabel]: side };
-    const labelled = { ...object, metadata: { ...object.metadata, labels } };
-    const { clients, resource } = this.#options;
-    return this.#noting(side, clients[side].replace(resource, labelled, { fieldManager: bindFieldManager, signal }));
   }
 
   async #get(side: Side, place: ObjectName, signal: AbortSignal): Promise<KubeObject | undefined> {
@@ -107,21 +107,21 @@ export class ClaimWriter {
       throw error;
     }
   }
-
-  async #noting<T>(side: Side, write: Promise<T>): Promise<T> {
-    try {
-      return await write;
-    } catch (error) {
-      if (isConflict(error)) this.#options.onConflict(side);
-      throw error;
-    }
-  }
 }
 
-const other = (side: Side): Side => (side === 'consumer' ? 'provider' : 'consumer');
+function withOwner(object: KubeObject, owner: Side): KubeObject {
+  const labels = { ...stringsOf(object.metadata.labels), [ownerLabel]: owner };
+  return { ...object, metadata: { ...object.metadata, labels } };
+}
 
-/** The same for the same content on the same side, so that writing it twice means that somebody took it away. */
-function fingerprint(side: Side, original: KubeObject): string {
-  const view = viewClaimed(original);
-  return `${side} ${view?.content} ${view?.dress}`;
+/** An object that was deleted may be created again with the same content, and the other way round. */
+const keyOf = ({ kind, side }: Write): string => `${kind === 'create' ? 'update' : kind} ${side}`;
+
+/** The same for what would be written a second time. */
+function contentOf(action: Write, objects: LivePair['objects']): string {
+  if (action.kind === 'delete') return action.uid;
+  if (action.kind === 'label') return objects[action.side]?.metadata.uid ?? '';
+  const original = objects[action.side === 'consumer' ? 'provider' : 'consumer'];
+  const view = original && viewClaimed(original);
+  return `${view?.uid} ${view?.content} ${view?.dress}`;
 }

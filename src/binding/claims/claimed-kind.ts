@@ -3,61 +3,84 @@ import { Controller } from '../../engine/controller.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { hintSource } from '../../engine/sources/hint.ts';
 import type { BindingDeps } from '../deps.ts';
-import { bindingMetrics, SyncWatch } from '../metrics.ts';
+import { bindingMetrics } from '../metrics.ts';
+import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { bySecret } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/views.ts';
+import { DeleteBreaker } from '../sync/delete-breaker.ts';
+import { Problems } from '../sync/problems.ts';
+import { Latency } from '../sync/sync-observer.ts';
 import { ClaimReconciler } from './claim-reconciler.ts';
 import { ClaimWriter } from './claim-writer.ts';
 import type { ClaimedView } from './claimed-view.ts';
-import { ConsumerObjects } from './consumer-objects.ts';
 import { exemption } from './exemption.ts';
 import type { OpenReferences } from './open-references.ts';
-import type { ProblemList } from './problem-list.ts';
 import { ProviderObjects } from './provider-objects.ts';
-import type { ClaimSelector } from './selector.ts';
+import { SelectedObjects } from './selected-objects.ts';
+import type { Candidate, ClaimSelector } from './selector.ts';
 
 /** What keeps the claimed objects of one kind in step. */
 export interface ClaimedKind {
+  readonly resource: Resource;
   readonly controller: Controller;
+  /** How many deletes of copies are held back. */
+  readonly held: number;
+  readonly watchAgeMs: number;
+  readonly size: { readonly objects: number; readonly copies: number };
+  problems(): readonly string[];
+  explain(candidate: Candidate): string | undefined;
   resync(): void;
+  allowDeletes(): void;
   close(): void;
 }
 
 export interface ClaimedKindOptions {
   readonly session: ProviderSession;
   readonly exported: ExportView;
-  readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly resource: Resource;
   readonly selector: ClaimSelector;
   readonly references: OpenReferences;
-  readonly problems: ProblemList;
+  readonly random: () => number;
+  readonly onChange: () => void;
 }
 
+const workers = 8;
+
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
-  const { session, exported, resource, selector, references, problems, requestNamespace } = options;
+  const { session, exported, resource, selector, references, random, onChange } = options;
   const { clock, metrics, events, stores } = deps;
-  const name = `claim-${session.id}-${exported.name}-${resource.plural}`;
-  const log = deps.log.child({ claim: name });
+  const name = `claims/${session.id}/${exported.name}/${resource.plural}`;
   const measured = bindingMetrics(metrics);
-  const up = new SyncWatch(clock, (seconds) => measured.syncedUp(resource.plural, seconds));
-  const down = new SyncWatch(clock, (seconds) => measured.syncedDown(resource.plural, seconds));
-  const consumer = new ConsumerObjects(deps.consumer, resource, selector.watchSelector);
+  const observer = measured.observer(resource.plural);
+  const problems = new Problems(onChange);
+  const breaker = new DeleteBreaker();
+  const latency = { up: new Latency(clock), down: new Latency(clock) };
+  const hints = hintSource('resync');
+  const consumer = new SelectedObjects(deps.consumer, resource, selector.watchSelector);
   const provider = new ProviderObjects({
     session,
     resource,
     clock,
     problems,
     consumerKeys: (namespace) => consumer.keysIn(namespace),
-    onEvent: (key) => down.seen(key),
+    onStart() {
+      for (const kept of [writer, reconciler, breaker, latency.up, latency.down]) kept.clear();
+    },
+    onEvent: (key) => latency.down.seen(key),
   });
   const writer = new ClaimWriter({
     resource,
     clients: { consumer: deps.client, provider: session.client },
     clock,
-    log,
-    onWritten: (side, key) => (side === 'provider' ? up : down).written(key),
-    onConflict: (side) => measured.conflict(resource.plural, side),
+    random,
+    log: deps.log.child({ provider: session.id, export: exported.name, kind: resource.plural }),
+    onWritten(side, key) {
+      const direction = side === 'provider' ? 'up' : 'down';
+      const seconds = latency[direction].take(key);
+      if (seconds !== undefined) observer[direction](seconds);
+    },
+    onConflict: (side) => observer.conflict(side),
   });
   const reconciler = new ClaimReconciler({
     resource,
@@ -65,17 +88,19 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     provider,
     namespaces: stores.namespaces,
     writer,
-    isClaimed: isClaimed(resource, selector, deps),
+    breaker,
+    isClaimed: (object, namespace) => why(resource, selector, deps, { ...object, namespace }) !== undefined,
     providerIdentity: () => session.clusterNamespaceUid,
-    requestNamespace,
+    requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
     problems,
     clock,
     events,
-    onSettled: (key) => {
-      for (const watch of [up, down]) watch.dropped(key);
+    wake: (key) => hints.hint(key, 'reachable'),
+    onHeld: onChange,
+    onSettled(key) {
+      for (const direction of [latency.up, latency.down]) direction.take(key);
     },
   });
-  const hints = hintSource('resync');
   const stopReferences = references.index.subscribe((target) => {
     const named = (): string[] => [...consumer.keysNamed(target.name), ...provider.keysNamed(target.name)];
     const keys = target.namespace === undefined ? named() : [keyOf({ ...target, namespace: target.namespace })];
@@ -84,7 +109,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   const controller = new Controller({
     name,
     sources: [
-      ...consumer.sources((key) => up.seen(key)),
+      ...consumer.sources((key) => latency.up.seen(key)),
       provider,
       hints,
       fromSubscription('namespace', stores.namespaces, (event) =>
@@ -98,34 +123,56 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     clock,
     log: deps.log,
     metrics: metrics.controller(name),
-    workers: 8,
-    backoff: { baseMs: 100, capMs: 30_000 },
+    random,
+    workers,
   });
-  const watched = { session: session.id, resource: resource.plural };
+  const { plural } = resource;
   const stopMetrics = [
-    measured.watching({ ...watched, side: 'consumer' }, () => consumer.ageMs),
-    measured.watching({ ...watched, side: 'provider' }, () => provider.ageMs),
+    measured.watching({ session: session.id, side: 'consumer', resource: plural }, () => consumer.ageMs),
+    measured.watching({ session: session.id, side: 'provider', resource: plural }, () => provider.ageMs),
+    measured.objects({ binding: exported.name, side: 'consumer', resource: plural }, () => consumer.size),
+    measured.objects({ binding: exported.name, side: 'provider', resource: plural }, () => provider.size),
   ];
   return {
+    resource,
     controller,
+    get held() {
+      return breaker.held;
+    },
+    get watchAgeMs() {
+      return provider.ageMs;
+    },
+    get size() {
+      return { objects: consumer.size, copies: provider.size };
+    },
+    problems: () => problems.list(resource.plural),
+    explain: (candidate) => why(resource, selector, deps, { type: undefined, ...candidate }),
     resync() {
+      writer.clear();
       for (const key of new Set([...consumer.keys(), ...provider.keys()])) hints.hint(key);
+    },
+    allowDeletes() {
+      for (const key of breaker.allow()) hints.hint(key, 'allowed');
     },
     close() {
       for (const stop of [stopReferences, ...stopMetrics]) stop();
       consumer.close();
+      provider.close();
       references.close();
     },
   };
 }
 
-function isClaimed(resource: Resource, selector: ClaimSelector, { stores }: BindingDeps) {
+/** By which part of a claim an object is selected, seen under its consumer namespace; undefined when by none or when it is exempt. */
+function why(
+  resource: Resource,
+  selector: ClaimSelector,
+  { stores }: BindingDeps,
+  { namespace, name, labels, type }: Pick<ClaimedView, 'namespace' | 'name' | 'labels' | 'type'>,
+): string | undefined {
   const isKubeconfig = (key: string): boolean =>
     stores.bindings.byIndex(bySecret, key).length > 0 || stores.bundles.byIndex(bySecret, key).length > 0;
-  return (object: ClaimedView, namespace: string): boolean => {
-    const { name, labels, type } = object;
-    const key = keyOf({ namespace, name });
-    if (exemption(resource, { key, name, labels, type }, isKubeconfig) !== undefined) return false;
-    return selector.why({ namespace, name, labels }) !== undefined;
-  };
+  const key = keyOf({ namespace, name });
+  if (exemption(resource, { key, name, labels, type }, isKubeconfig) !== undefined) return undefined;
+  return selector.why({ namespace, name, labels });
 }

@@ -1,73 +1,87 @@
+import { allowDeletesAnnotation } from '../../api/binding/names.ts';
 import type { Resource } from '../../api/object.ts';
-import type { Controller } from '../../engine/controller.ts';
-import type { StoreHandle } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { ExportView, GroupResource } from '../stores/views.ts';
+import type { ExportView } from '../stores/views.ts';
+import { gathered } from '../sync/gathered.ts';
+import type { Syncer } from '../sync/syncer.ts';
 import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
 import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
 import { openReferences } from './open-references.ts';
-import { ProblemList } from './problem-list.ts';
-import type { ReferrerView } from './reference-index.ts';
-import { claimSelector } from './selector.ts';
+import { referrersOf } from './referrers.ts';
+import { type Candidate, claimSelector } from './selector.ts';
 
 export interface ClaimsOptions {
   readonly session: ProviderSession;
-  /** Its claims are synced; a change of them takes new Claims. */
+  /** Its claims are synced; a change of them, or of what is bound, takes new Claims. */
   readonly exported: ExportView;
-  /**
-   * Opens or shares the store of the consumer's objects of a kind that claims refer to, at best the one that its syncer has;
-   * undefined when the kind cannot be watched. `close` releases it.
-   */
-  readonly referrers: (
-    reference: GroupResource & { readonly versions?: readonly string[] },
-  ) => StoreHandle<ReferrerView> | undefined;
-  /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. Need not wait for its status. */
-  readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
-  /** Called when `problems()` may read differently. */
-  readonly onProblems?: () => void;
+  /** Called when `problems()` may have changed; a few times a second at most. */
+  readonly onChange?: () => void;
+  /** Uniform in [0, 1), for backoff. Default Math.random. */
+  readonly random?: () => number;
 }
 
-/** What keeps the objects that one export claims in step, both ways. */
-export interface Claims {
-  /** One for each claimed kind. */
-  readonly controllers: readonly Controller[];
-  /** Looks at every object again. */
-  resync(): void;
-  /** What is wrong with the claims, then with single objects, for the binding's condition; empty when all is well. */
-  problems(): readonly string[];
-  /** Ends the watches; the controllers have been removed before. */
-  close(): void;
+/**
+ * What keeps the objects that one export claims in step, both ways: one controller for each claimed kind. It holds no objects up:
+ * they carry no finalizer of ours.
+ */
+export interface Claims extends Omit<Syncer, 'held'> {
+  /** In words, by which part of a claim an object of the consumer is selected; undefined when by none. `resource` is its plural. */
+  explain(resource: string, candidate: Candidate): string | undefined;
 }
 
-const shownProblems = 5;
+/** Changes are gathered for so long before they are told, milliseconds. */
+const tellMs = 200;
 
+/** Opens the watches of what is claimed; what they show is acted on once the controllers run. */
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
-  const claims = options.exported.permissionClaims;
-  const objects = new ProblemList(() => options.onProblems?.());
+  const { session, exported, random = Math.random } = options;
+  const claims = exported.permissionClaims;
+  const tell = gathered(deps.clock, tellMs, options.onChange ?? (() => undefined));
   const wrong = claims
     .filter((claim) => !claimable(claim))
     .map(
       (claim) =>
-        `The claim on ${formatGroupResource(claim)} is ignored: a provider may claim configmaps, secrets and serviceaccounts.`,
+        `The claim on ${formatGroupResource(claim)} is ignored: a provider may claim configmaps, secrets and serviceaccounts`,
     );
   const open = (resource: Resource): ClaimedKind[] => {
     const own = claims.filter((claim) => claimable(claim) === resource);
-    const references = openReferences(own, options.exported, options.referrers);
+    const references = openReferences(own, exported, referrersOf(session, exported, deps));
     const selector = claimSelector(own, references.isEmpty ? undefined : references.index);
     wrong.push(...selector.problems, ...references.problems);
     if (selector.isEmpty) return [];
-    return [openClaimedKind({ ...options, resource, selector, references, problems: objects }, deps)];
+    const onChange = tell.soon;
+    return [openClaimedKind({ session, exported, resource, selector, references, random, onChange }, deps)];
   };
   const kinds = claimableResources.flatMap(open);
+  const each = (act: (kind: ClaimedKind) => void): void => {
+    for (const kind of kinds) act(kind);
+  };
   return {
     controllers: kinds.map(({ controller }) => controller),
-    resync() {
-      for (const kind of kinds) kind.resync();
+    resync: () => each((kind) => kind.resync()),
+    allowDeletes: () => each((kind) => kind.allowDeletes()),
+    problems: () => [
+      ...kinds.flatMap(({ held, resource }) => (held > 0 ? [`${resource.plural}: ${heldBack(held)}`] : [])),
+      ...wrong,
+      ...kinds.flatMap((kind) => kind.problems()),
+    ],
+    size: () => ({
+      objects: sum(kinds.map(({ size }) => size.objects)),
+      copies: sum(kinds.map(({ size }) => size.copies)),
+    }),
+    get watchAgeMs() {
+      return Math.max(0, ...kinds.map(({ watchAgeMs }) => watchAgeMs));
     },
-    problems: () => [...wrong, ...objects.list(shownProblems)],
+    explain: (resource, candidate) => kinds.find((kind) => kind.resource.plural === resource)?.explain(candidate),
     close() {
-      for (const kind of kinds) kind.close();
+      tell.stop();
+      each((kind) => kind.close());
     },
   };
 }
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
+
+const heldBack = (copies: number): string =>
+  `${copies} copies have no original any more, and nobody saw those being deleted. They are kept, because so many at once look like lost data; restore the originals, or set the annotation ${allowDeletesAnnotation} on the binding to a new value to have the copies deleted`;

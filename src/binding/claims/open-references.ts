@@ -1,11 +1,9 @@
 import { quote } from '../../kit/errors.ts';
-import type { StoreHandle } from '../../kube/store.ts';
 import type { ExportView, GroupResource, PermissionClaim } from '../stores/views.ts';
 import { formatGroupResource } from './claimable.ts';
-import { ReferenceIndex, type ReferencePaths, type ReferrerView } from './reference-index.ts';
+import { ReferenceIndex, type ReferencePaths } from './reference-index.ts';
 import { parseReferencePath } from './reference-path.ts';
-
-type ClaimReference = NonNullable<PermissionClaim['selector']['references']>[number];
+import type { ClaimReference, OpenReferrers, OpenReferrersOf } from './referrers.ts';
 
 export interface OpenReferences {
   readonly index: ReferenceIndex;
@@ -20,42 +18,38 @@ export interface OpenReferences {
 export function openReferences(
   claims: readonly PermissionClaim[],
   exported: ExportView,
-  open: (reference: ClaimReference) => StoreHandle<ReferrerView> | undefined,
+  open: OpenReferrersOf,
 ): OpenReferences {
   const index = new ReferenceIndex();
-  const handles: StoreHandle<ReferrerView>[] = [];
+  const opened: OpenReferrers[] = [];
   const problems: string[] = [];
   for (const claim of claims) {
     for (const reference of claim.selector.references ?? []) {
+      const kind = formatGroupResource(reference);
       const paths = referencePaths(reference, exported);
-      const handle = typeof paths === 'string' ? undefined : open(reference);
-      if (typeof paths === 'string' || !handle) {
-        const why = typeof paths === 'string' ? paths : 'its kind cannot be watched in the consumer';
-        problems.push(
-          `The claim on ${claim.resource} ignores the reference of ${formatGroupResource(reference)}: ${why}.`,
-        );
+      const referrers = typeof paths === 'string' ? paths : open(reference);
+      if (typeof paths === 'string' || typeof referrers === 'string') {
+        problems.push(`The claim on ${claim.resource} ignores the references of ${kind}: ${referrers}`);
         continue;
       }
-      handles.push(handle);
-      index.add(formatGroupResource(reference), handle.store, paths);
+      opened.push(referrers);
+      index.add(kind, referrers, paths);
     }
   }
   return {
     index,
-    isEmpty: handles.length === 0,
+    isEmpty: opened.length === 0,
     problems,
     close() {
       index.close();
-      for (const handle of handles) handle.release();
+      for (const referrers of opened) referrers.close();
     },
   };
 }
 
 /** How a reference is to be read, or in one clause why it must not be. */
-export function referencePaths(reference: ClaimReference, exported: ExportView): ReferencePaths | string {
-  if (!mayRefer(reference, exported)) {
-    return `it is not among the resources of the export ${quote(exported.name)}`;
-  }
+function referencePaths(reference: ClaimReference, exported: ExportView): ReferencePaths | string {
+  if (!mayRefer(reference, exported)) return `it is not among the resources of the export ${quote(exported.name)}`;
   const { name: nameText, namespace: namespaceText } = reference.jsonPath;
   const name = parseReferencePath(nameText);
   if ('problem' in name) return name.problem;

@@ -7,8 +7,6 @@ export type Side = Owner;
 
 /** All that is known of one key, read at one time. */
 export interface ClaimFacts {
-  /** `namespace/name` in the consumer, and the kind, for people. */
-  readonly what: string;
   readonly consumer: ClaimedView | undefined;
   readonly provider: ClaimedView | undefined;
   /** Whether a claim selects the object of that side as it is. */
@@ -19,8 +17,8 @@ export interface ClaimFacts {
   readonly serviceNamespace: ServiceNamespace;
   /** uid that tells this provider from others; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
-  /** The consumer object that last went from under the key, as far as it was known. */
-  readonly gone: Gone | undefined;
+  /** The object of that side that last went from under the key, as far as it was known. */
+  readonly gone: Readonly<Record<Side, Gone | undefined>>;
 }
 
 export interface Gone {
@@ -56,7 +54,7 @@ export type DeleteReason =
 export interface ClaimPlan {
   /** In this order; each only when those before it were done. */
   readonly actions: readonly ClaimAction[];
-  /** Why the object cannot be kept in step, and what to do, as a sentence. */
+  /** Why the object cannot be kept in step, and what to do, in one clause. */
   readonly problem?: string;
   /** What will bring the key back. */
   readonly waitsFor?: string;
@@ -70,10 +68,10 @@ const nothing: ClaimPlan = { actions: [] };
  * the object to be this binding's copy.
  */
 export function planClaim(facts: ClaimFacts): ClaimPlan {
-  const { consumer, provider, claimed, what } = facts;
+  const { consumer, provider, claimed } = facts;
   if (consumer && isOfAnotherProvider(consumer, facts)) {
     return provider && claimed.provider && provider.owner !== 'consumer'
-      ? { actions: [], problem: `${what} is there already, from another provider: rename one of the two.` }
+      ? { actions: [], problem: 'it is here already, from another provider; one of the two needs another name' }
       : nothing;
   }
   const owner = ownerOf(facts);
@@ -83,13 +81,14 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
   if (owner === 'disputed' && isWanted) {
     return {
       actions: [],
-      problem: `${what} is labelled as its own by both sides: delete it on the side that only holds the copy.`,
+      problem: 'both sides label it as their own; delete it on the side that only holds the copy',
     };
   }
   return owner === 'unknown' && isWanted
     ? {
         actions: [],
-        problem: `${what} is on both sides and nobody says whose it is: label the original kube-bind.io/owner=consumer or =provider, or delete one of the two.`,
+        problem:
+          'it is on both sides and nobody says whose it is; label the original kube-bind.io/owner=consumer or =provider, or delete one of the two',
       }
     : nothing;
 }
@@ -120,7 +119,7 @@ function isOfAnotherProvider(
 
 /** The consumer owns it: its copy is in the provider. */
 function planUp(facts: ClaimFacts): ClaimPlan {
-  const { consumer, provider, claimed, serviceNamespace, what } = facts;
+  const { consumer, provider, claimed, serviceNamespace } = facts;
   if (!consumer) return provider ? deleteUp(provider, facts) : nothing;
   if (!claimed.consumer || consumer.deleting) return nothing;
   if (serviceNamespace.kind === 'none') {
@@ -130,10 +129,9 @@ function planUp(facts: ClaimFacts): ClaimPlan {
   }
   if (serviceNamespace.kind === 'pending') return { actions: [], waitsFor: 'the service namespace' };
   if (provider && !isCopyOf(consumer, provider, facts)) {
-    const whose = provider.owner
-      ? 'belongs to another consumer of the provider'
-      : 'is there in the provider and is no copy';
-    return { actions: [], problem: `${what} ${whose}: rename it, or have the provider delete ${provider.key}.` };
+    const whose = provider.owner ? 'belongs to another consumer' : 'is no copy of it';
+    const problem = `what the provider has as ${provider.key} ${whose}; rename yours, or have theirs deleted`;
+    return { actions: [], problem };
   }
   const identity: CopyIdentity = {
     namespace: serviceNamespace.name,
@@ -145,19 +143,20 @@ function planUp(facts: ClaimFacts): ClaimPlan {
 
 /** The provider owns it: its copy is in the consumer. */
 function planDown(facts: ClaimFacts): ClaimPlan {
-  const { consumer, provider, claimed, consumerNamespace, serviceNamespace, providerIdentity, what } = facts;
+  const { consumer, provider, claimed, consumerNamespace, serviceNamespace, providerIdentity } = facts;
   if (!provider || provider.deleting) return consumer ? deleteDown(consumer, facts) : nothing;
   if (!claimed.provider || serviceNamespace.kind !== 'ready') return nothing;
   if (isSystemNamespace(consumerNamespace)) {
     return {
       actions: [],
-      problem: `${what} is the provider's and would go to a system namespace, which is not allowed.`,
+      problem: "it is the provider's and would go to a system namespace, which is not allowed",
     };
   }
   if (consumer && consumer.owner === undefined) {
     return {
       actions: [],
-      problem: `${what} is the provider's by its label and would overwrite an object that is there already: rename or delete it, or label it kube-bind.io/owner=provider to give it up.`,
+      problem:
+        'the provider has one of its own, which would overwrite it; rename or delete it, or label it kube-bind.io/owner=provider to give it up',
     };
   }
   if (!consumer && !facts.namespaceStays) return { actions: [], waitsFor: `the namespace ${consumerNamespace}` };
@@ -187,24 +186,27 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
 function isCopyOf(consumer: ClaimedView, { owner, marks }: ClaimedView, facts: ClaimFacts): boolean {
   if (marks.consumerUid === consumer.uid) return true;
   if (owner !== 'consumer') return false;
-  return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.gone?.uid;
+  return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.gone.consumer?.uid;
 }
 
 function deleteUp({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
   const { serviceNamespace, consumerNamespace, gone } = facts;
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !marks.consumerUid) return nothing;
   if ((marks.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return nothing;
-  const isOfGone = marks.consumerUid === gone?.uid;
-  if (!isOfGone && isShared(facts)) return nothing;
-  const reason = isOfGone && gone.wasSeen ? 'gone' : 'inferred';
-  return { actions: [{ kind: 'delete', side: 'provider', uid, reason }] };
+  if (isShared(facts) && marks.consumerUid !== gone.consumer?.uid) return nothing;
+  return { actions: [{ kind: 'delete', side: 'provider', uid, reason: reasonOf(marks.consumerUid, gone.consumer) }] };
 }
 
-function deleteDown({ owner, marks, uid, deleting }: ClaimedView, { serviceNamespace }: ClaimFacts): ClaimPlan {
+function deleteDown({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
+  const { provider, gone, serviceNamespace } = facts;
   if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return nothing;
   if (!marks.providerUid || marks.providerNamespace !== serviceNamespace.name) return nothing;
-  return { actions: [{ kind: 'delete', side: 'consumer', uid, reason: 'gone' }] };
+  const reason = provider ? 'gone' : reasonOf(marks.providerUid, gone.provider);
+  return { actions: [{ kind: 'delete', side: 'consumer', uid, reason }] };
 }
+
+const reasonOf = (uid: string, gone: Gone | undefined): DeleteReason =>
+  uid === gone?.uid && gone.wasSeen ? 'gone' : 'inferred';
 
 /** Several consumers have this namespace of the provider: nothing isolates them. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>

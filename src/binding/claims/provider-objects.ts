@@ -1,61 +1,89 @@
-import { keyOf, type Resource } from '../../api/object.ts';
+import { keyOf, nameOf, type Resource } from '../../api/object.ts';
 import type { Emit, Source } from '../../engine/source.ts';
-import type { Clock } from '../../kit/clock.ts';
-import type { StoreHandle } from '../../kube/store.ts';
+import type { Cancel, Clock } from '../../kit/clock.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
+import { byServiceNamespace } from '../stores/provider-stores.ts';
 import type { ServiceNamespaceView } from '../stores/views.ts';
+import type { Problems } from '../sync/problems.ts';
+import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
+import { Departures } from './departures.ts';
 import type { ServiceNamespace } from './plan.ts';
-import type { ProblemList } from './problem-list.ts';
-
-/** Rights to a new namespace follow within seconds; what takes longer is told, milliseconds. */
-const patienceMs = 10_000;
-
-interface OpenNamespace {
-  readonly serviceNamespace: string;
-  readonly handle: StoreHandle<ClaimedView>;
-  readonly close: () => void;
-}
 
 export interface ProviderObjectsOptions {
   readonly session: ProviderSession;
   readonly resource: Resource;
   readonly clock: Clock;
-  readonly problems: ProblemList;
+  readonly problems: Problems;
   /** Keys of the consumer's objects in a namespace. */
   readonly consumerKeys: (namespace: string) => Iterable<string>;
+  /** Called at every start, before the first event. */
+  readonly onStart: () => void;
   readonly onEvent: (key: string) => void;
 }
 
+/** Rights to a new namespace follow within seconds; what takes longer is told, milliseconds. */
+const patienceMs = 10_000;
+
 /**
- * The provider's objects of one claimed kind, under the keys of the consumer. Each service namespace has a watch of its own, which
- * comes and goes with the APIServiceNamespace: the rights to it are given one by one, and what others have there is none of ours.
- * As a source it never waits for one of them.
+ * The provider's objects of one claimed kind, under the keys of the consumer. Only the service namespaces are watched, each by
+ * itself: the rights to them are given one by one, and what others have in the provider is none of ours. As a source it does not
+ * wait for any of them.
  */
 export class ProviderObjects implements Source {
   readonly name = 'provider';
   readonly #options: ProviderObjectsOptions;
-  /** By namespace of the consumer. */
-  readonly #open = new Map<string, OpenNamespace>();
-  #emit: Emit | undefined;
+  readonly #store: ServiceNamespaceStore<ClaimedView>;
+  readonly departures = new Departures();
+  readonly #stopObserving: () => void;
+  /** By service namespace: until when it may take to be listed. */
+  readonly #patience = new Map<string, Cancel>();
 
   constructor(options: ProviderObjectsOptions) {
     this.#options = options;
+    const { session, resource } = options;
+    this.#store = new ServiceNamespaceStore({
+      cluster: session.cluster,
+      clusterNamespace: session.clusterNamespace,
+      serviceNamespaces: session.stores.serviceNamespaces,
+      spec: { resource, project: viewClaimed, indexes: claimedIndexes },
+    });
+    this.#stopObserving = this.#store.subscribe((event) => {
+      for (const key of this.#consumerKeysOf(event.key)) this.departures.observe(key, event);
+    });
   }
 
   async start(emit: Emit, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    this.#emit = emit;
-    const { serviceNamespaces } = this.#options.session.stores;
-    const unsubscribe = serviceNamespaces.subscribe((event) =>
-      this.#follow('now' in event ? event.now : event.before, event.type !== 'deleted'),
-    );
+    const { onStart, onEvent, session, consumerKeys } = this.#options;
+    const { serviceNamespaces } = session.stores;
+    onStart();
+    const emitAll = (namespace: string): void => {
+      for (const key of [...consumerKeys(namespace), ...this.keysIn(namespace)]) emit(key, 'service namespace');
+    };
+    const unsubscribes = [
+      this.#store.subscribe((event) => {
+        for (const key of this.#consumerKeysOf(event.key)) {
+          onEvent(key);
+          emit(key, this.name);
+        }
+      }),
+      this.#store.onListed((serviceNamespace) => {
+        this.#beContent(serviceNamespace);
+        for (const { name } of this.#standingFor(serviceNamespace)) emitAll(name);
+      }),
+      serviceNamespaces.subscribe((event) => {
+        const view = 'now' in event ? event.now : event.before;
+        if (view.namespace !== session.clusterNamespace) return;
+        this.#bePatient(view, event.type !== 'deleted');
+        emitAll(view.name);
+      }),
+    ];
     signal.addEventListener(
       'abort',
       () => {
-        unsubscribe();
-        this.#emit = undefined;
-        for (const namespace of [...this.#open.keys()]) this.#close(namespace);
+        for (const unsubscribe of unsubscribes) unsubscribe();
+        for (const serviceNamespace of [...this.#patience.keys()]) this.#beContent(serviceNamespace);
       },
       { once: true },
     );
@@ -70,93 +98,78 @@ export class ProviderObjects implements Source {
     return deleting || serviceNamespace === undefined ? { kind: 'pending' } : { kind: 'ready', name: serviceNamespace };
   }
 
-  /** Whether what is there in the provider for a namespace of the consumer is known. */
+  /** Whether it means something that nothing is found in the provider for a namespace of the consumer. */
   isKnown(namespace: string): boolean {
-    return this.#open.get(namespace)?.handle.store.synced ?? false;
+    const service = this.serviceNamespace(namespace);
+    return service.kind === 'ready' && this.#store.knows(keyOf({ namespace: service.name, name: '' }));
   }
 
   get(namespace: string, name: string): ClaimedView | undefined {
-    const open = this.#open.get(namespace);
-    return open?.handle.store.get(keyOf({ namespace: open.serviceNamespace, name }));
+    const service = this.serviceNamespace(namespace);
+    return service.kind === 'ready' ? this.#store.get(keyOf({ namespace: service.name, name })) : undefined;
   }
 
-  *keys(): Iterable<string> {
-    for (const namespace of this.#open.keys()) yield* this.keysIn(namespace);
+  /** How many of them are copies of the consumer's. */
+  get size(): number {
+    return [...this.#store.list()].filter(({ owner }) => owner === 'consumer').length;
+  }
+
+  keys(): string[] {
+    return this.#consumerKeysOfAll([...this.#store.list()]);
   }
 
   keysIn(namespace: string): string[] {
-    const open = this.#open.get(namespace);
-    const found = open?.handle.store.byIndex(byNamespace, open.serviceNamespace) ?? [];
-    return found.map(({ name }) => keyOf({ namespace, name }));
+    const service = this.serviceNamespace(namespace);
+    if (service.kind !== 'ready') return [];
+    return this.#store.byIndex(byNamespace, service.name).map(({ name }) => keyOf({ namespace, name }));
   }
 
   keysNamed(name: string): string[] {
-    return [...this.#open].flatMap(([namespace, { handle }]) =>
-      handle.store.byIndex(byName, name).map(() => keyOf({ namespace, name })),
-    );
+    return this.#consumerKeysOfAll(this.#store.byIndex(byName, name));
   }
 
-  /** Milliseconds since the quietest of its watches was last heard; 0 without any. */
+  /** Of the watch that was quiet for longest, milliseconds. */
   get ageMs(): number {
-    return Math.max(0, ...[...this.#open.values()].map(({ handle }) => handle.store.ageMs));
+    return this.#store.ageMs;
   }
 
-  #follow({ name: namespace, serviceNamespace, deleting }: ServiceNamespaceView, exists: boolean): void {
-    const wanted = exists && !deleting ? serviceNamespace : undefined;
-    if (this.#open.get(namespace)?.serviceNamespace !== wanted) {
-      this.#close(namespace);
-      if (wanted !== undefined) this.#follows(namespace, wanted);
-    }
-    this.#emitAll(namespace);
+  close(): void {
+    this.#stopObserving();
+    this.#store.close();
   }
 
-  #follows(namespace: string, serviceNamespace: string): void {
-    const { session, resource, clock, problems, onEvent } = this.#options;
-    const handle = session.cluster.watch({
-      resource,
-      namespace: serviceNamespace,
-      project: viewClaimed,
-      indexes: claimedIndexes,
-    });
-    const unsubscribe = handle.store.subscribe((event) => {
-      const { name } = 'now' in event ? event.now : event.before;
-      const key = keyOf({ namespace, name });
-      onEvent(key);
-      this.#emit?.(key, this.name);
-    });
-    const told = `${resource.plural} of ${namespace}`;
+  #consumerKeysOf(providerKey: string): string[] {
+    const { namespace = '', name } = nameOf(providerKey);
+    return this.#standingFor(namespace).map((view) => keyOf({ namespace: view.name, name }));
+  }
+
+  #consumerKeysOfAll(views: readonly ClaimedView[]): string[] {
+    return views.flatMap(({ key }) => this.#consumerKeysOf(key));
+  }
+
+  /** A provider may have one namespace stand for several. */
+  #standingFor(serviceNamespace: string): ServiceNamespaceView[] {
+    const { clusterNamespace, stores } = this.#options.session;
+    const found = stores.serviceNamespaces.byIndex(byServiceNamespace, serviceNamespace);
+    return found.filter(({ namespace }) => namespace === clusterNamespace);
+  }
+
+  #bePatient({ serviceNamespace, name }: ServiceNamespaceView, exists: boolean): void {
+    const { clock, problems, resource } = this.#options;
+    if (serviceNamespace === undefined) return;
+    this.#beContent(serviceNamespace);
+    if (!exists || this.isKnown(name)) return;
     const cancel = clock.schedule(patienceMs, () => {
-      const what = `The ${resource.plural} in the provider's namespace ${serviceNamespace} cannot be watched yet`;
-      if (!handle.store.synced)
-        problems.set(told, `${what}: has the provider granted the rights that its export claims?`);
+      if (this.isKnown(name)) return;
+      const message = `the ${resource.plural} there cannot be listed; see that the provider grants what its export claims`;
+      problems.set(serviceNamespace, { rank: 'forbidden', message });
     });
-    const close = (): void => {
-      cancel();
-      problems.set(told, undefined);
-      unsubscribe();
-      handle.release();
-    };
-    const open = { serviceNamespace, handle, close };
-    this.#open.set(namespace, open);
-    handle.store.whenSynced().then(
-      () => {
-        if (this.#open.get(namespace) !== open) return;
-        problems.set(told, undefined);
-        this.#emitAll(namespace);
-      },
-      // It was closed before.
-      () => undefined,
-    );
+    this.#patience.set(serviceNamespace, cancel);
   }
 
-  #close(namespace: string): void {
-    this.#open.get(namespace)?.close();
-    this.#open.delete(namespace);
-  }
-
-  #emitAll(namespace: string): void {
-    for (const key of [...this.#options.consumerKeys(namespace), ...this.keysIn(namespace)]) {
-      this.#emit?.(key, 'service namespace');
-    }
+  #beContent(serviceNamespace: string): void {
+    this.#patience.get(serviceNamespace)?.();
+    this.#patience.delete(serviceNamespace);
+    this.#options.problems.clear(serviceNamespace);
   }
 }

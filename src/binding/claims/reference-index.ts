@@ -1,12 +1,12 @@
-import type { KubeObject } from '../../api/object.ts';
 import { text } from '../../kube/fields.ts';
-import type { Projected, Store, StoreEvent } from '../../kube/store.ts';
+import type { StoreEvent } from '../../kube/store.ts';
 import type { IsolationName } from '../stores/views.ts';
+import type { SyncedObject } from '../sync/synced-object.ts';
 import { type ReferencePath, referencesIn } from './reference-path.ts';
 
-/** An object of a bound kind, as its syncer's store holds it. */
-export interface ReferrerView extends Projected {
-  readonly object: KubeObject;
+/** The consumer's objects of a kind that refers, as its syncer sees them. */
+export interface Referrers {
+  subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
 }
 
 /** Where objects of one kind hold the names of what they refer to. */
@@ -29,7 +29,7 @@ interface Referrer {
   targets: ReadonlyMap<string, Target>;
 }
 
-/** Who refers to what, kept up to date from the stores of the objects that refer, so that asking costs nothing. */
+/** Who refers to what, kept up to date from the watches of the objects that refer, so that asking costs nothing. */
 export class ReferenceIndex {
   /** By target. */
   readonly #referrers = new Map<string, Set<Referrer>>();
@@ -37,9 +37,9 @@ export class ReferenceIndex {
   readonly #unsubscribes: (() => void)[] = [];
 
   /** `kind` says in words what refers: `widgets.example.dev`. */
-  add(kind: string, store: Store<ReferrerView>, paths: ReferencePaths): void {
+  add(kind: string, referrers: Referrers, paths: ReferencePaths): void {
     const known = new Map<string, Referrer>();
-    const onEvent = (event: StoreEvent<ReferrerView>): void => {
+    const onEvent = (event: StoreEvent<SyncedObject>): void => {
       const referrer = known.get(event.key) ?? { words: `${kind} ${event.key}`, targets: new Map() };
       const before = referrer.targets;
       const now = event.type === 'deleted' ? new Map<string, Target>() : targetsIn(event.now, paths);
@@ -49,7 +49,7 @@ export class ReferenceIndex {
       if (now.size > 0) known.set(event.key, referrer);
       else known.delete(event.key);
     };
-    this.#unsubscribes.push(store.subscribe(onEvent));
+    this.#unsubscribes.push(referrers.subscribe(onEvent));
   }
 
   /** One object that refers to `namespace/name`, in words; undefined when none does. */
@@ -90,7 +90,7 @@ export class ReferenceIndex {
   }
 }
 
-function targetsIn({ object }: ReferrerView, paths: ReferencePaths): Map<string, Target> {
+function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string, Target> {
   const home = text(object.metadata, 'namespace');
   const targets = new Map<string, Target>();
   for (const { name, namespace } of referencesIn(object, paths.name, paths.namespace)) {

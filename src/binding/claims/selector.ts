@@ -40,7 +40,7 @@ export function claimSelector(
     const compiled = compileSelector(selector.labelSelector);
     const formatted = formatSelector(selector.labelSelector);
     if ('error' in compiled)
-      problems.push(`The label selector of the claim on ${resource} selects nothing: ${compiled.error}.`);
+      problems.push(`The label selector of the claim on ${resource} selects nothing: ${compiled.error}`);
     else if ('text' in formatted) labels.push({ text: formatted.text, matches: compiled.matches });
   }
   const named = claims.flatMap(({ selector }) => selector.namedResources ?? []);

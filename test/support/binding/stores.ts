@@ -1,5 +1,4 @@
-import { type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
-import type { ReferrerView } from '../../../src/binding/claims/reference-index.ts';
+import type { KubeObject, Resource } from '../../../src/api/object.ts';
 import { InformerStore } from '../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 import type { Projected } from '../../../src/kube/store.ts';
@@ -18,10 +17,3 @@ export function storeOf<T extends Projected>(
   list.commit();
   return store;
 }
-
-export const projectReferrer = (object: KubeObject): ReferrerView => ({
-  key: keyOf(object.metadata),
-  uid: object.metadata.uid ?? '',
-  resourceVersion: object.metadata.resourceVersion ?? '',
-  object,
-});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { apiServiceNamespaces, bindGroup, bindVersion } from '../../../../src/api/binding/names.ts';
+import { apiServiceNamespaces, bindGroup, bindVersion, boundSchemas } from '../../../../src/api/binding/names.ts';
 import { type KubeObject, keyOf, type Resource } from '../../../../src/api/object.ts';
-import { namespaces, secrets } from '../../../../src/api/resources.ts';
+import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { type Claims, openClaims } from '../../../../src/binding/claims/open-claims.ts';
 import type { BindingDeps } from '../../../../src/binding/deps.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
@@ -13,7 +13,7 @@ import type { RecordedEvent } from '../../../../src/kube/event-recorder.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { MemoryCluster, type Stored } from '../../../support/binding/memory-cluster.ts';
-import { projectReferrer } from '../../../support/binding/stores.ts';
+import { boundSchemaManifest } from '../../../support/binding/objects.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 /** An export of kettles, as a store has it. */
@@ -76,7 +76,8 @@ export class ClaimsStage {
   readonly provider = new MemoryCluster(this.clock);
   readonly metrics = createMetrics();
   readonly events: RecordedEvent[] = [];
-  readonly requested: string[] = [];
+  /** The problems each time they were said to have changed. */
+  readonly told: (readonly string[])[] = [];
   /** What the session watches through; the provider unless a test says otherwise. */
   watched: Pick<Cluster, 'watch'> = this.provider;
   identity: string | undefined = 'uid-of-kb-acme';
@@ -84,6 +85,19 @@ export class ClaimsStage {
 
   constructor() {
     this.namespace('team-a');
+    this.provider.put(boundSchemas, boundSchemaManifest());
+    this.consumer.put(customResourceDefinitions, {
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'kettles.kitchen.example' },
+      spec: { scope: 'Namespaced' },
+      status: { conditions: [{ type: 'Established', status: 'True' }] },
+    });
+  }
+
+  /** Namespaces that the provider was asked for. */
+  get requested(): string[] {
+    return this.provider.writes.filter((write) => write.startsWith('create apiservicenamespaces'));
   }
 
   get claims(): Claims {
@@ -121,14 +135,7 @@ export class ClaimsStage {
       running: { add() {}, remove: () => Promise.resolve() },
     };
     const opened = openClaims(
-      {
-        session,
-        exported,
-        referrers: () => consumer.watch({ resource: kettles, project: projectReferrer }),
-        requestNamespace: async (namespace) => {
-          this.requested.push(namespace);
-        },
-      },
+      { session, exported, random: () => 0.5, onChange: () => this.told.push(this.claims.problems()) },
       deps,
     );
     const stop = new AbortController();

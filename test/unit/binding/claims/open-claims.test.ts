@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { apiServiceBindings } from '../../../../src/api/binding/names.ts';
 import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
-import { ApiError } from '../../../../src/kube/errors.ts';
+import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';
 import { bindingManifest } from '../../../support/binding/objects.ts';
@@ -70,10 +70,10 @@ describe('claims', () => {
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
       stage.change('provider', 'kb-acme-team-a/creds', { data: { password: 'b3RoZXI=' } });
-      await stage.settle();
+      await stage.settle(1000);
       assert.deepEqual(stage.up()?.['data'], { password: 'c2VjcmV0' });
       stage.provider.drop(secrets, { namespace: 'kb-acme-team-a', name: 'creds' });
-      await stage.settle();
+      await stage.settle(2000);
       assert.ok(stage.up());
     });
 
@@ -105,12 +105,12 @@ describe('claims', () => {
     it('ask once for a service namespace and go up when it is there', async () => {
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
-      assert.deepEqual(stage.requested, ['team-a']);
+      assert.deepEqual(stage.requested, ['create apiservicenamespaces kb-acme/team-a']);
       assert.equal(stage.up(), undefined);
       stage.serviceNamespace('team-a');
       await stage.settle();
       assert.ok(stage.up());
-      assert.deepEqual(stage.requested, ['team-a']);
+      assert.equal(stage.requested.length, 1);
     });
 
     it('go up when something begins to refer to them', async () => {
@@ -144,6 +144,7 @@ describe('claims', () => {
       stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
       stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, name: 'silent' } });
       await stage.open([secretsOf('kettle')]);
+      await stage.settle(1000);
       assert.equal(stage.up('lost'), undefined);
       assert.ok(stage.up('silent'));
     });
@@ -218,10 +219,13 @@ describe('claims', () => {
       stage.claims.resync();
       await stage.settle();
       assert.deepEqual(stage.down()?.['data'], { password: 'c2VjcmV0' });
-      assert.match(stage.claims.problems().join(), /Secret team-a\/creds .*would overwrite/);
+      assert.match(
+        stage.claims.problems().join(),
+        /secrets team-a\/creds: the provider has one of its own, which would overwrite it/,
+      );
       assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
       assert.equal(stage.events.length, 1);
-      assert.equal(stage.events[0]?.reason, 'ClaimNotSynced');
+      assert.equal(stage.events[0]?.reason, 'NotSynced');
     });
 
     it('leave the copies of another provider alone', async () => {
@@ -237,6 +241,26 @@ describe('claims', () => {
       assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
       assert.ok(stage.down());
     });
+  });
+
+  it('explain why an object goes up', async () => {
+    await stage.open([secretsOf('kettle')]);
+    const object = { namespace: 'team-a', name: 'creds', labels: { app: 'kettle' } };
+    assert.equal(stage.claims.explain('secrets', object), 'its labels match app=kettle');
+    assert.equal(stage.claims.explain('secrets', { ...object, labels: {} }), undefined);
+    assert.equal(stage.claims.explain('configmaps', object), undefined);
+  });
+
+  it('count what they keep in step', async () => {
+    stage.serviceNamespace('team-a');
+    stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+    stage.consumer.put(secrets, secretIn('team-a', 'other', { labels: {} }));
+    await stage.open([claimOn('secrets', { namedResources: [{ name: 'creds' }] })]);
+    assert.deepEqual(stage.claims.size(), { objects: 1, copies: 1 });
+    const series = 'drawbridge_binding_objects{binding="kettles",resource="secrets",side="consumer"}';
+    assert.equal(await stage.metric(series), 1);
+    await stage.close();
+    assert.equal(await stage.metric(series), undefined);
   });
 
   describe('that are wrong', () => {
@@ -255,7 +279,7 @@ describe('claims', () => {
       const [deployments, labels, reference, ...more] = stage.claims.problems();
       assert.match(deployments ?? '', /deployments.apps is ignored: a provider may claim configmaps, secrets/);
       assert.match(labels ?? '', /configmaps selects nothing: .*Like/);
-      assert.match(reference ?? '', /reference of kettles.kitchen.example: the path "spec.refs\[\*\].name"/);
+      assert.match(reference ?? '', /references of kettles.kitchen.example: the path "spec.refs\[\*\].name"/);
       assert.deepEqual(more, []);
       assert.equal(stage.claims.controllers.length, 1);
     });
@@ -304,11 +328,47 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
       await stage.settle(60_000);
       assert.ok(refused >= 12 && refused <= 20, `${refused} attempts`);
-      assert.deepEqual(stage.claims.problems(), ['Secret team-a/creds cannot be synced: secrets is forbidden']);
+      assert.deepEqual(stage.claims.problems(), ['secrets team-a/creds: it is not permitted: secrets is forbidden']);
       stage.provider.fault = () => {};
       await stage.settle(5000);
       assert.ok(stage.up());
       assert.deepEqual(stage.claims.problems(), []);
+    });
+
+    it('come back together once the provider answers again', async () => {
+      stage.serviceNamespace('team-a');
+      await stage.open([secretsOf('kettle')]);
+      stage.provider.fault = () => {
+        throw new TransportError('connect ECONNREFUSED', undefined, true);
+      };
+      for (let i = 0; i < 20; i++) stage.consumer.put(secrets, secretIn('team-a', `creds-${i}`));
+      for (let minute = 0; minute < 5; minute++) await stage.settle(60_000);
+      const callsBefore = stage.provider.calls.length;
+      assert.ok(callsBefore < 20 * 40, `${callsBefore} calls in five minutes`);
+      assert.deepEqual(stage.claims.problems(), []);
+      stage.provider.fault = () => {};
+      stage.consumer.put(secrets, secretIn('team-a', 'another'));
+      await stage.settle(100);
+      assert.equal(stage.provider.list(secrets).length, 21);
+    });
+
+    it('hold many deletes back that nobody was seen to make, and let them through when told to', async () => {
+      stage.serviceNamespace('team-a');
+      for (let i = 0; i < 25; i++) {
+        const copy = secretIn('kb-acme-team-a', `lost-${i}`, { labels: { 'kube-bind.io/owner': 'consumer' } });
+        const annotations = { 'kube-bind.io/consumer-uid': `gone-${i}` };
+        stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
+      }
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(60_000);
+      assert.equal(stage.provider.list(secrets).length, 25);
+      assert.match(stage.claims.problems().join(), /secrets: 25 copies have no original .*allow-deletes/);
+      assert.deepEqual(stage.told, [stage.claims.problems()]);
+      stage.claims.allowDeletes();
+      await stage.settle(1000);
+      assert.equal(stage.provider.list(secrets).length, 0);
+      assert.deepEqual(stage.claims.problems(), []);
+      assert.deepEqual(stage.told.slice(1), [[]]);
     });
 
     it('tell what the provider finds invalid', async () => {
@@ -318,7 +378,7 @@ describe('claims', () => {
       };
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
-      assert.deepEqual(stage.claims.problems(), ['Secret team-a/creds cannot be synced: data is too long']);
+      assert.deepEqual(stage.claims.problems(), ['secrets team-a/creds: it was refused: data is too long']);
     });
 
     it('do not race with somebody who keeps changing a copy', async () => {
@@ -334,7 +394,7 @@ describe('claims', () => {
           );
       };
       stage.change('provider', 'kb-acme-team-a/creds', { data: {} });
-      await stage.settle(60_000);
+      for (let second = 0; second < 60; second++) await stage.settle(1000);
       const updates = stage.provider.writes.filter((write) => write.startsWith('replace')).length;
       assert.ok(updates >= 3 && updates <= 12, `${updates} updates`);
     });
@@ -349,7 +409,10 @@ describe('claims', () => {
       await stage.settle(5000);
       assert.deepEqual(stage.claims.problems(), []);
       await stage.settle(6000);
-      assert.match(stage.claims.problems().join(), /namespace kb-acme-team-a cannot be watched yet: has the provider/);
+      assert.match(
+        stage.claims.problems().join(),
+        /secrets kb-acme-team-a: the secrets there cannot be listed; see that the provider grants/,
+      );
       assert.deepEqual(stage.provider.writes, []);
     });
 

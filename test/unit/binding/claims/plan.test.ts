@@ -52,7 +52,6 @@ const copyDown = (fields: ViewFields = {}) =>
   });
 
 const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
-  what: 'Secret team-a/creds',
   consumer: undefined,
   provider: undefined,
   claimed: { consumer: fields.consumer !== undefined, provider: fields.provider !== undefined },
@@ -60,9 +59,13 @@ const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
   namespaceStays: true,
   serviceNamespace: { kind: 'ready', name: 'kb-acme-team-a' },
   providerIdentity: 'acme',
-  gone: undefined,
+  gone: { consumer: undefined, provider: undefined },
   ...fields,
 });
+const went = (uid: string, wasSeen: boolean): ClaimFacts['gone'] => {
+  const gone = { uid, wasSeen };
+  return { consumer: gone, provider: gone };
+};
 const unclaimed = { consumer: false, provider: false };
 const shared = { kind: 'ready', name: 'team-a' } as const;
 
@@ -179,7 +182,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'leaves an object of the provider that is no copy, and says so',
         facts: { consumer: consumer({ owner: 'consumer' }), provider: provider() },
-        problem: /is there in the provider and is no copy: .*delete kb-acme-team-a\/creds/,
+        problem: /what the provider has as kb-acme-team-a\/creds is no copy of it; rename yours/,
       },
     ],
     'that is no longer selected': [
@@ -189,24 +192,24 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'deletes the copy with its original',
-        facts: { provider: copyUp(), claimed: unclaimed, gone: { uid: 'consumer-uid', wasSeen: true } },
+        facts: { provider: copyUp(), claimed: unclaimed, gone: went('consumer-uid', true) },
         actions: ['delete provider provider-uid gone'],
       },
       {
         what: 'deletes the copy in the consumer with its original',
-        facts: { consumer: copyDown(), claimed: unclaimed },
+        facts: { consumer: copyDown(), claimed: unclaimed, gone: went('provider-uid', true) },
         actions: ['delete consumer consumer-uid gone'],
       },
     ],
     'whose original in the consumer is gone': [
       {
         what: 'deletes the copy',
-        facts: { provider: copyUp(), gone: { uid: 'consumer-uid', wasSeen: true } },
+        facts: { provider: copyUp(), gone: went('consumer-uid', true) },
         actions: ['delete provider provider-uid gone'],
       },
       {
         what: 'says when that is only inferred from a list',
-        facts: { provider: copyUp(), gone: { uid: 'consumer-uid', wasSeen: false } },
+        facts: { provider: copyUp(), gone: went('consumer-uid', false) },
         actions: ['delete provider provider-uid inferred'],
       },
       {
@@ -248,13 +251,13 @@ describe('the plan for a claimed object', () => {
           consumer: consumer({ owner: 'consumer' }),
           provider: copyUp({ marks: { consumerUid: 'earlier' } }),
           serviceNamespace: shared,
-          gone: { uid: 'earlier', wasSeen: true },
+          gone: went('earlier', true),
         },
         actions: ['update provider'],
       },
       {
         what: 'deletes the copy of what went',
-        facts: { provider: copyUp(), serviceNamespace: shared, gone: { uid: 'consumer-uid', wasSeen: true } },
+        facts: { provider: copyUp(), serviceNamespace: shared, gone: went('consumer-uid', true) },
         actions: ['delete provider provider-uid gone'],
       },
     ],
@@ -283,6 +286,11 @@ describe('the plan for a claimed object', () => {
         actions: ['delete consumer consumer-uid gone'],
       },
       {
+        what: 'says when it is only inferred that the original is gone',
+        facts: { consumer: copyDown() },
+        actions: ['delete consumer consumer-uid inferred'],
+      },
+      {
         what: 'deletes nothing that does not say where it is from',
         facts: { consumer: copyDown({ marks: { providerUid: undefined } }) },
       },
@@ -293,7 +301,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'overwrites nothing that carries no label, whatever the provider says',
         facts: { provider: provider({ owner: 'provider', content: 'evil' }), consumer: consumer() },
-        problem: /would overwrite an object that is there already/,
+        problem: /has one of its own, which would overwrite it; rename/,
       },
       {
         what: 'overwrites nothing that the consumer owns',
@@ -301,7 +309,7 @@ describe('the plan for a claimed object', () => {
           provider: provider({ owner: 'provider', content: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
         },
-        problem: /labelled as its own by both sides/,
+        problem: /both sides label it as their own/,
       },
       {
         what: 'says nothing of a label that no claim is about',
@@ -343,7 +351,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'skips it and says so',
         facts: { consumer: consumer(), provider: provider({ content: 'other' }) },
-        problem: /on both sides and nobody says whose it is: label the original/,
+        problem: /on both sides and nobody says whose it is; label the original/,
       },
       {
         what: 'says nothing when no claim selects it',
@@ -401,7 +409,7 @@ describe('the plan for a claimed object', () => {
         shared,
       ),
       providerIdentity: fc.constantFrom('acme', undefined),
-      gone: fc.constantFrom({ uid: 'earlier', wasSeen: true }, { uid: 'consumer-uid', wasSeen: false }, undefined),
+      gone: fc.constantFrom(went('earlier', true), went('consumer-uid', false), went('provider-uid', true)),
     })
     .map((fields) => facts(fields));
 

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { ReferenceIndex, type ReferencePaths } from '../../../../src/binding/claims/reference-index.ts';
 import { parseReferencePath, referencesIn } from '../../../../src/binding/claims/reference-path.ts';
-import { projectReferrer, storeOf } from '../../../support/binding/stores.ts';
+import { projectObject, type SyncedObject } from '../../../../src/binding/sync/synced-object.ts';
+import { storeOf } from '../../../support/binding/stores.ts';
 
 const path = (text: string) => {
   const parsed = parseReferencePath(text);
@@ -24,7 +25,7 @@ const kettle = (name: string, resourceVersion: number, refs: readonly unknown[])
 
 describe('the index of references', () => {
   it('follows what its store tells and says what changed', () => {
-    const store = storeOf([kettle('one', 1, [{ name: 'x', namespace: 'n' }])], projectReferrer);
+    const store = storeOf([kettle('one', 1, [{ name: 'x', namespace: 'n' }])], projectObject);
     const index = new ReferenceIndex();
     index.add('kettles', store, paired);
     const told: string[] = [];
@@ -46,7 +47,7 @@ describe('the index of references', () => {
 
   it('keeps what one object refers to in two ways until it does in neither', () => {
     const index = new ReferenceIndex();
-    const store = storeOf([kettle('one', 1, [{ name: 'x' }])], projectReferrer);
+    const store = storeOf([kettle('one', 1, [{ name: 'x' }])], projectObject);
     index.add('kettles', store, paired);
     index.add('kettles', store, {
       ...paired,
@@ -70,7 +71,7 @@ describe('the index of references', () => {
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
-        const store = storeOf<ReturnType<typeof projectReferrer>>([], projectReferrer);
+        const store = storeOf<SyncedObject>([], projectObject);
         const index = new ReferenceIndex();
         index.add('kettles', store, paired);
         steps.forEach(({ name, gone, refs }, i) => {

@@ -3,7 +3,8 @@ import type { KubeObject } from '../../../../src/api/object.ts';
 import { openReferences } from '../../../../src/binding/claims/open-references.ts';
 import { type Candidate, claimSelector } from '../../../../src/binding/claims/selector.ts';
 import type { ExportView, IsolationName, PermissionClaim } from '../../../../src/binding/stores/views.ts';
-import { projectReferrer, storeOf } from '../../../support/binding/stores.ts';
+import { projectObject } from '../../../../src/binding/sync/synced-object.ts';
+import { storeOf } from '../../../support/binding/stores.ts';
 import { exportOf } from './claims-stage.ts';
 
 type Selector = PermissionClaim['selector'];
@@ -35,8 +36,11 @@ const kettle = (spec: unknown, namespace = 'team-a'): KubeObject => ({
 });
 
 function select(claims: readonly PermissionClaim[], exported: ExportView, referrers: readonly KubeObject[] = []) {
-  const handle = { store: storeOf(referrers, projectReferrer), release() {} };
-  const references = openReferences(claims, exported, () => handle);
+  const store = storeOf(referrers, projectObject);
+  const references = openReferences(claims, exported, () => ({
+    subscribe: (listener) => store.subscribe(listener),
+    close() {},
+  }));
   const selector = claimSelector(claims, references.isEmpty ? undefined : references.index);
   return { selector, problems: [...selector.problems, ...references.problems] };
 }

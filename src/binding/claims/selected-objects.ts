@@ -6,16 +6,16 @@ import type { Cluster } from '../../kube/cluster.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { StoreHandle } from '../../kube/store.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
-import type { Gone } from './plan.ts';
+import { Departures } from './departures.ts';
 
 /**
  * The consumer's objects of one claimed kind. Where labels say all there is to say, only what they select is watched, and besides
  * it what carries the label of an owner: copies must still go with an original that is selected no longer.
  */
-export class ConsumerObjects {
+export class SelectedObjects {
   /** The same object may be in both of two. */
   readonly #handles: readonly StoreHandle<ClaimedView>[];
-  readonly #gone = new Map<string, Gone>();
+  readonly departures = new Departures();
   readonly #unsubscribes: readonly (() => void)[];
 
   constructor(cluster: Cluster, resource: Resource, watchSelector: string | undefined) {
@@ -25,11 +25,13 @@ export class ConsumerObjects {
         ? [cluster.watch(spec)]
         : [watchSelector, ownerLabel].map((labelSelector) => cluster.watch({ ...spec, labelSelector }));
     this.#unsubscribes = this.#handles.map(({ store }) =>
-      store.subscribe((event) => {
-        if (event.type !== 'deleted') return;
-        this.#gone.set(event.key, { uid: event.before.uid, wasSeen: event.inferred !== true });
-      }),
+      store.subscribe((event) => this.departures.observe(event.key, event)),
     );
+  }
+
+  /** How many of them are kept in step: those that say whose they are. */
+  get size(): number {
+    return [...new Set(this.keys())].filter((key) => this.get(key)?.owner !== undefined).length;
   }
 
   get(key: string): ClaimedView | undefined {
@@ -51,15 +53,6 @@ export class ConsumerObjects {
 
   keysNamed(name: string): string[] {
     return this.#keysBy(byName, name);
-  }
-
-  /** What last went from under `key`, until `forgetGone`. */
-  gone(key: string): Gone | undefined {
-    return this.#gone.get(key);
-  }
-
-  forgetGone(key: string): void {
-    this.#gone.delete(key);
   }
 
   sources(onEvent: (key: string) => void): Source[] {

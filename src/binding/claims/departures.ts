@@ -1,0 +1,21 @@
+import type { Projected, StoreEvent } from '../../kube/store.ts';
+import type { Gone } from './plan.ts';
+
+/** The objects that went, by key, for as long as a copy may have to follow them. */
+export class Departures {
+  readonly #gone = new Map<string, Gone>();
+
+  observe(key: string, event: StoreEvent<Projected>): void {
+    if (event.type !== 'deleted') return;
+    this.#gone.set(key, { uid: event.before.uid, wasSeen: event.inferred !== true });
+  }
+
+  get(key: string): Gone | undefined {
+    return this.#gone.get(key);
+  }
+
+  /** The copy that is left tells of `uid`; what else went need not be remembered. */
+  keepOnly(key: string, uid: string | undefined): void {
+    if (this.#gone.get(key)?.uid !== uid) this.#gone.delete(key);
+  }
+}

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { configMaps, secrets } from '../../../src/api/resources.ts';
+import { changesBetween } from '../../../src/binding/changes.ts';
+import { dryRunClient } from '../../../src/binding/dry-run.ts';
+import type { Client, WriteOptions } from '../../../src/kube/client.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { createLog } from '../../../src/observe/log.ts';
+import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const object = (kind: string, name: string, data: Record<string, string>): KubeObject => ({
+  apiVersion: 'v1',
+  kind,
+  metadata: { namespace: 'team-a', name },
+  data,
+});
+const settings = (data: Record<string, string> = { size: '1' }) => object('ConfigMap', 'settings', data);
+const creds = (password: string) => object('Secret', 'creds', { password });
+const at = { namespace: 'team-a', name: 'settings' };
+
+describe('a dry run', () => {
+  let cluster: MemoryCluster;
+  let lines: { message: string; resource: string; name: string; changes?: string[]; error?: string }[];
+  let raw: string;
+  let sent: { verb: string; dryRun: boolean | undefined }[];
+  let refusal: Error | undefined;
+  let client: Client;
+  beforeEach(() => {
+    const clock = new SimulatedClock();
+    cluster = new MemoryCluster(clock);
+    cluster.put(configMaps, settings());
+    cluster.put(secrets, creds('b2xk'));
+    [lines, raw, sent, refusal] = [[], '', [], undefined];
+    const log = createLog({
+      clock,
+      write(line) {
+        raw += line;
+        lines.push(JSON.parse(line));
+      },
+    });
+    // What an apiserver answers to a dry run, without doing it.
+    const answer =
+      (verb: string, of: () => KubeObject) => async (_: unknown, __: unknown, third?: unknown, fourth?: unknown) => {
+        sent.push({ verb, dryRun: ((fourth ?? third) as WriteOptions | undefined)?.dryRun });
+        if (refusal) throw refusal;
+        return of();
+      };
+    const server: Client = {
+      ...cluster.client,
+      create: answer('create', () => settings({ size: '2' })),
+      replace: answer('replace', () => settings({ size: '2' })),
+      apply: answer('apply', () => settings({ size: '2' })),
+      mergePatch: answer('mergePatch', () => settings({ size: '2' })),
+      jsonPatch: answer('jsonPatch', () => settings({ size: '2' })),
+      fenced: (check) => ({
+        ...server,
+        async create(...args) {
+          check();
+          return server.create(...args);
+        },
+      }),
+    };
+    client = dryRunClient(server, log);
+  });
+  afterEach(() => assert.deepEqual(cluster.writes, []));
+
+  const writes: readonly [string, string, (client: Client) => Promise<unknown>, string][] = [
+    ['create', 'create', (own) => own.create(configMaps, settings()), 'data.size: "2" added'],
+    ['update', 'replace', (own) => own.replace(configMaps, settings({ size: '2' })), 'data.size: "1" → "2"'],
+    ['patch', 'mergePatch', (own) => own.mergePatch(configMaps, at, { data: { size: '2' } }), 'data.size: "1" → "2"'],
+    ['patch', 'jsonPatch', (own) => own.jsonPatch(configMaps, at, []), 'data.size: "1" → "2"'],
+    ['apply', 'apply', (own) => own.apply(configMaps, settings(), { fieldManager: 'm' }), 'data.size: "1" → "2"'],
+  ];
+  for (const [verb, call, write, change] of writes) {
+    it(`sends ${call} as a dry run and prints what it would change`, async () => {
+      await write(client);
+      assert.deepEqual(sent, [{ verb: call, dryRun: true }]);
+      assert.equal(lines.length, 1);
+      assert.equal(lines[0]?.message, `would ${verb}`);
+      assert.equal(lines[0]?.resource, 'configmaps');
+      assert.equal(lines[0]?.name, 'team-a/settings');
+      const changes = lines[0]?.changes ?? [];
+      assert.ok(changes.includes(change), changes.join());
+    });
+  }
+
+  it('prints the same intention once, and again when it is another one', async () => {
+    for (let i = 0; i < 3; i++) await client.mergePatch(configMaps, at, {});
+    assert.equal(lines.length, 1);
+    cluster.put(configMaps, settings({ size: '9' }));
+    await client.mergePatch(configMaps, at, {});
+    assert.equal(lines.length, 2);
+  });
+
+  it('prints nothing when nothing would change', async () => {
+    cluster.put(configMaps, settings({ size: '2' }));
+    await client.mergePatch(configMaps, at, {});
+    assert.deepEqual(lines, []);
+  });
+
+  it('never prints what is in a Secret', async () => {
+    const server: Client = { ...cluster.client, replace: async () => creds('bmV3'), create: async () => creds('bmV3') };
+    const own = dryRunClient(server, {
+      ...createLog({ clock: new SimulatedClock(), write: (line) => (raw += line) }),
+    });
+    await own.replace(secrets, creds('bmV3'));
+    await own.create(secrets, creds('bmV3'));
+    assert.match(raw, /data\.password changed/);
+    assert.match(raw, /data\.password added/);
+    assert.doesNotMatch(raw, /bmV3|b2xk/);
+    refusal = new ApiError(422, 'Invalid', 'data[password]: Invalid value: "bmV3"');
+    await assert.rejects(client.replace(secrets, creds('bmV3')));
+    assert.doesNotMatch(raw, /bmV3|b2xk/);
+    assert.equal(lines[0]?.error, '422 Invalid');
+  });
+
+  it('throws what the server would refuse, and prints it', async () => {
+    refusal = new ApiError(403, 'Forbidden', 'not allowed');
+    await assert.rejects(client.create(configMaps, settings()), refusal);
+    assert.equal(lines[0]?.message, 'would be refused to create');
+    assert.equal(lines[0]?.error, 'not allowed');
+  });
+
+  it('takes a write for done where a webhook does not allow dry runs', async () => {
+    refusal = new ApiError(400, 'BadRequest', 'admission webhook "x" does not support dry run');
+    assert.deepEqual(await client.create(configMaps, settings()), settings());
+    assert.equal(lines[0]?.message, 'would create');
+  });
+
+  it('deletes nothing, and answers as a delete would', async () => {
+    assert.equal(await client.delete(configMaps, at), true);
+    assert.equal(await client.delete(configMaps, { namespace: 'team-a', name: 'other' }), false);
+    await assert.rejects(client.delete(configMaps, at, { uid: 'another' }), { code: 409 });
+    assert.deepEqual(
+      lines.map(({ message, name }) => `${message} ${name}`),
+      ['would delete team-a/settings'],
+    );
+    assert.ok(cluster.find(configMaps, at));
+  });
+
+  it('keeps the fence of a client', async () => {
+    const fenced = client.fenced(() => {
+      throw new Error('not leading');
+    });
+    await assert.rejects(fenced.create(configMaps, settings()), /not leading/);
+    assert.deepEqual(sent, []);
+  });
+
+  it('makes no tokens', () => assert.rejects(client.createToken(at, { expirationSeconds: 600 }), { code: 'DryRun' }));
+});
+
+describe('changes between two objects', () => {
+  it('leave out what the server does by itself, and stay short', () => {
+    const before: KubeObject = {
+      ...settings(),
+      metadata: { ...at, resourceVersion: '1', generation: 1, managedFields: [{}] },
+    };
+    const now: KubeObject = { ...settings(), metadata: { ...at, resourceVersion: '2', generation: 2 } };
+    assert.deepEqual(changesBetween(before, now, false), []);
+    const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`key${i}`, 'x'.repeat(200)]));
+    const changes = changesBetween(before, { ...now, data: many }, false);
+    assert.equal(changes.length, 13);
+    assert.equal(changes.at(-1), '29 more');
+    assert.ok(changes.every((line) => line.length < 100));
+  });
+
+  const cases: readonly [string, unknown, unknown, string[]][] = [
+    ['a value', { size: 1 }, { size: 2 }, ['spec.size: 1 → 2']],
+    ['a field that goes', { size: 1, color: 'red' }, { size: 1 }, ['spec.color: "red" removed']],
+    ['a list', { all: [1] }, { all: [1, 2] }, ['spec.all: [1] → [1,2]']],
+    ['an object in place of a value', { size: 1 }, { size: { x: 1 } }, ['spec.size: 1 → {"x":1}']],
+    ['null in place of nothing', {}, { size: null }, ['spec.size: null added']],
+  ];
+  for (const [what, was, is, expected] of cases) {
+    it(`show ${what}`, () => {
+      const of = (spec: unknown): KubeObject => ({ ...settings(), spec });
+      assert.deepEqual(changesBetween(of(was), of(is), false), expected);
+    });
+  }
+});
