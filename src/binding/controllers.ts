@@ -5,19 +5,21 @@ import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Credentials } from '../kube/credentials.ts';
 import { bundleController } from './bundles/controller.ts';
+import { openClaims } from './claims/open-claims.ts';
 import { clusterBindingController } from './cluster-binding/controller.ts';
 import { installConsumerCrds } from './consumer-crds.ts';
 import type { BindingDeps } from './deps.ts';
+import { heartbeatAges, openMeasuredSyncer } from './measured.ts';
+import { bindingMetrics } from './metrics.ts';
 import { namespaceLifecycle } from './namespaces/namespace-lifecycle.ts';
 import { bindingController } from './service-binding/binding-controller.ts';
-import { RunningSyncers, type Work } from './service-binding/running-syncers.ts';
+import { RunningSyncers } from './service-binding/running-syncers.ts';
 import { serviceExportController } from './service-export/export-controller.ts';
 import { changedSecrets, konnectorController } from './sessions/controller.ts';
 import type { OpenSession } from './sessions/open-session.ts';
 import { SecretWatches } from './sessions/secret-watches.ts';
 import { SessionPool } from './sessions/session-pool.ts';
 import { SessionRegistry } from './sessions/session-registry.ts';
-import { openSyncer } from './sync/open-syncer.ts';
 
 export interface KonnectorDeps extends BindingDeps {
   /** Connects with the credentials of a provider. */
@@ -51,6 +53,7 @@ export function bindingControllers(deps: KonnectorDeps): Runnable[] {
     controllers: (session, running) => sessionControllers(session, { ...deps, running, registry, watches, syncers }),
     onChange: (session) => registry.changed(session),
   });
+  bindingMetrics(deps.metrics).heartbeats(() => heartbeatAges(registry.list(), deps.clock));
   return [
     // The kinds that all others watch.
     consumerCrds(deps),
@@ -71,11 +74,9 @@ function sessionControllers(session: OpenSession, deps: SessionDeps): Controller
     clusterBindingController(session, deps),
     namespaceLifecycle(session, deps, { allowed: mayHave }),
     // Starts and stops what syncs the objects themselves: loops of their own, one for each bound kind.
-    serviceExportController(session, registry, deps, { openSyncer, openClaims: noClaims, syncers, allowed }),
+    serviceExportController(session, registry, deps, { openSyncer: openMeasuredSyncer, openClaims, syncers, allowed }),
   ];
 }
-
-const noClaims = (): Work => ({ controllers: [], resync() {}, problems: () => [], close() {} });
 
 function consumerCrds({ consumer, client, clock, log }: KonnectorDeps): Runnable {
   return {

@@ -10,8 +10,8 @@ export interface BindingMetrics {
   observer(resource: string): SyncObserver;
   /** Shows how long ago a watch last heard from its server, milliseconds, until the returned function is called. */
   watching(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
-  /** Shows how long ago a session's heartbeat was last written, milliseconds; nothing while that is undefined. */
-  heartbeat(labels: { session: string }, ageMs: () => number | undefined): () => void;
+  /** Shows how long ago the heartbeat of each session was last written, milliseconds. */
+  heartbeats(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
   /** Shows how many objects a binding keeps in step. Counts of the same labels add up. */
   objects(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
 }
@@ -49,12 +49,16 @@ function register(metrics: Metrics): BindingMetrics {
     ['session', 'side', 'resource'],
     Math.max,
   );
-  const heartbeatAge = live(
-    metrics,
-    'drawbridge_binding_heartbeat_age_seconds',
-    'How long ago the heartbeat of a session was last written.',
-    ['session'],
-    Math.max,
+  const heartbeats: (() => Iterable<{ readonly session: string; readonly ageMs: number }>)[] = [];
+  metrics.collected(
+    {
+      name: 'drawbridge_binding_heartbeat_age_seconds',
+      help: 'How long ago the heartbeat of a session was last written.',
+      labels: ['session'],
+    },
+    (set) => {
+      for (const { session, ageMs } of heartbeats.flatMap((ages) => [...ages()])) set({ session }, ageMs / 1000);
+    },
   );
   const objects = live(
     metrics,
@@ -63,20 +67,19 @@ function register(metrics: Metrics): BindingMetrics {
     ['binding', 'resource', 'side'],
     (a, b) => a + b,
   );
-  const inSeconds = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1000);
   return {
     observer: (resource) => ({
       up: (seconds) => up.observe({ resource }, seconds),
       down: (seconds) => down.observe({ resource }, seconds),
       conflict: (side) => conflicts.inc({ resource, side }),
     }),
-    watching: (labels, ageMs) => watchAge(labels, () => inSeconds(ageMs())),
-    heartbeat: (labels, ageMs) => heartbeatAge(labels, () => inSeconds(ageMs())),
+    watching: (labels, ageMs) => watchAge(labels, () => ageMs() / 1000),
+    heartbeats: (ages) => void heartbeats.push(ages),
     objects: (labels, count) => objects(labels, count),
   };
 }
 
-type Register = (labels: Record<string, string>, read: () => number | undefined) => () => void;
+type Register = (labels: Record<string, string>, read: () => number) => () => void;
 
 /** A gauge made of what registered itself and has not gone; `combine` makes one value of those with equal labels. */
 function live(
@@ -86,12 +89,11 @@ function live(
   labels: readonly string[],
   combine: (a: number, b: number) => number,
 ): Register {
-  const readers = new Set<{ readonly labels: Record<string, string>; readonly read: () => number | undefined }>();
+  const readers = new Set<{ readonly labels: Record<string, string>; readonly read: () => number }>();
   metrics.collected({ name, help, labels }, (set) => {
     const series = new Map<string, { readonly labels: Record<string, string>; value: number }>();
     for (const { labels: own, read } of readers) {
       const value = read();
-      if (value === undefined) continue;
       const ordered = Object.fromEntries(labels.map((label) => [label, own[label] ?? '']));
       const key = JSON.stringify(ordered);
       const before = series.get(key);

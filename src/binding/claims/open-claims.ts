@@ -16,7 +16,7 @@ export interface ClaimsOptions {
   /** Its claims are synced; a change of them, or of what is bound, takes new Claims. */
   readonly exported: ExportView;
   /** Called when `problems()` may have changed; a few times a second at most. */
-  readonly onChange?: () => void;
+  readonly onProblems?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
@@ -37,7 +37,7 @@ const tellMs = 200;
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const { session, exported, random = Math.random } = options;
   const claims = exported.permissionClaims;
-  const tell = gathered(deps.clock, tellMs, options.onChange ?? (() => undefined));
+  const tell = gathered(deps.clock, tellMs, options.onProblems ?? (() => undefined));
   const wrong = claims
     .filter((claim) => !claimable(claim))
     .map(

@@ -37,14 +37,13 @@ describe('metrics of bindings', () => {
     assert.equal(await value(series), undefined);
   });
 
-  it('show no heartbeat before the first', async () => {
-    let ageMs: number | undefined;
-    const stop = metrics.heartbeat({ session: 'a1' }, () => ageMs);
-    const series = 'drawbridge_binding_heartbeat_age_seconds{session="a1"}';
-    assert.equal(await value(series), undefined);
-    ageMs = 150_000;
-    assert.equal(await value(series), '150');
-    stop();
+  it('show the heartbeat of every session that has had one', async () => {
+    const ages = [{ session: 'a1', ageMs: 150_000 }];
+    metrics.heartbeats(() => ages);
+    assert.equal(await value('drawbridge_binding_heartbeat_age_seconds{session="a1"}'), '150');
+    ages[0] = { session: 'b2', ageMs: 1000 };
+    assert.equal(await value('drawbridge_binding_heartbeat_age_seconds{session="a1"}'), undefined);
+    assert.equal(await value('drawbridge_binding_heartbeat_age_seconds{session="b2"}'), '1');
   });
 
   it('add up the objects of a binding', async () => {

@@ -198,6 +198,24 @@ describe('the whole konnector', () => {
     assert.deepEqual([whole.consumer.writes.length, whole.provider.writes.length], writes);
   });
 
+  it('shares the Secrets that are claimed: those that an object refers to, and those with a label', async () => {
+    const secret = (name: string, labels = {}): KubeObject => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: 'team-a', name, labels },
+      data: { key: 'dmFsdWU=' },
+    });
+    for (const name of ['referred', 'private']) whole.consumer.put(secrets, secret(name));
+    whole.consumer.put(secrets, secret('labelled', { app: 'kettle' }));
+    whole.kettle({ secretRefs: [{ name: 'referred', namespace: 'team-a' }] });
+    const shared = (): string[] => whole.provider.list(secrets).map(({ metadata }) => keyOf(metadata));
+    await whole.until('both are there', () => shared().length === 2);
+    await whole.settle();
+    assert.deepEqual(shared().sort(), ['kb-acme-team-a/labelled', 'kb-acme-team-a/referred']);
+    whole.consumer.drop(secrets, { namespace: 'team-a', name: 'labelled' });
+    await whole.until('one is gone', () => shared().length === 1);
+  });
+
   for (const policy of ['Delete', 'Orphan']) {
     it(`unbinds with the policy ${policy} and leaves nothing here`, async () => {
       whole.kettle({ litres: 1 });

@@ -135,7 +135,7 @@ export class ClaimsStage {
       running: { add() {}, remove: () => Promise.resolve() },
     };
     const opened = openClaims(
-      { session, exported, random: () => 0.5, onChange: () => this.told.push(this.claims.problems()) },
+      { session, exported, random: () => 0.5, onProblems: () => this.told.push(this.claims.problems()) },
       deps,
     );
     const stop = new AbortController();
