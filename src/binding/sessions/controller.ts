@@ -12,7 +12,7 @@ import type { SecretWatches } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { SessionRegistry } from './session-registry.ts';
 
-export interface KonnectorControllerDeps extends Pick<BindingDeps, 'stores' | 'clock' | 'log' | 'metrics'> {
+export interface KonnectorControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
   readonly watches: SecretWatches;
   /** Tells of changed Secrets. */
   readonly secrets: HintSource;

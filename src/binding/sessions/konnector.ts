@@ -1,19 +1,25 @@
 import { kubeconfigKey } from '../../api/binding/names.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
-import { done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
+import { secrets } from '../../api/resources.ts';
+import { done, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import type { Client } from '../../kube/client.ts';
+import { ApiError, isNotFound } from '../../kube/errors.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import type { SecretKeyRef } from '../stores/views.ts';
-import { type Kubeconfig, kubeconfigIn } from './kubeconfig.ts';
+import { type Kubeconfig, kubeconfigIn, type Unusable } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import { refusalOf } from './prove.ts';
-import type { SecretView } from './secret-view.ts';
+import { type SecretView, secretView } from './secret-view.ts';
 import type { SecretWatches } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { SessionRegistry } from './session-registry.ts';
 
 export interface KonnectorDeps {
   readonly stores: Pick<ConsumerStores, 'bindings' | 'bundles'>;
+  /** Of the consumer; only reads. */
+  readonly client: Client;
   readonly watches: SecretWatches;
   readonly pool: SessionPool;
   readonly registry: SessionRegistry;
@@ -42,12 +48,18 @@ export class Konnector implements Reconciler {
     if (named.size > 0) watches.watch(secret);
     else watches.drop(secret);
     if (keys.size === 0) return done;
-    const found = watches.look(secret);
-    if (found === 'pending') return notReady(`secret ${secret}`);
     const { namespace = '', name } = nameOf(secret);
+    const refs = [...keys].map((key) => ({ namespace, name, key }));
+    const found = watches.look(secret);
+    const read = found === 'pending' ? await this.#read(secret, signal) : { secret: found };
+    signal.throwIfAborted();
+    if ('unusable' in read) {
+      for (const ref of refs) registry.fail(ref, read.unusable);
+      return retry(read.unusable.message);
+    }
     let result: Result = done;
-    for (const key of keys) {
-      const settled = await this.#settle({ namespace, name, key }, found, signal);
+    for (const ref of refs) {
+      const settled = await this.#settle(ref, read.secret, signal);
       if (settled.kind !== 'done') result = settled;
     }
     return result;
@@ -66,6 +78,21 @@ export class Konnector implements Reconciler {
     const { bindings, bundles } = this.#deps.stores;
     const users = [...bindings.byIndex(bySecret, secret), ...bundles.byIndex(bySecret, secret)];
     return new Set(users.map(({ secretRef }) => secretRef.key));
+  }
+
+  /** A watch that has not synced may never do so; a read tells why. */
+  async #read(
+    secret: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly secret: SecretView | undefined } | { readonly unusable: Unusable }> {
+    try {
+      return { secret: secretView(await this.#deps.client.get(secrets, nameOf(secret), { signal })) };
+    } catch (error) {
+      if (isNotFound(error)) return { secret: undefined };
+      if (!(error instanceof ApiError && error.code === 403)) throw error;
+      const message = `secret ${secret} may not be read; the konnector needs the rights to get, list and watch it: ${describe(error)}`;
+      return { unusable: { reason: 'KubeconfigSecretInvalid', message } };
+    }
   }
 
   async #settle(ref: SecretKeyRef, secret: SecretView | undefined, signal: AbortSignal): Promise<Result> {

@@ -118,6 +118,7 @@ export class KonnectorStage {
     onChange: (session) => this.registry.changed(session),
   });
   readonly konnector = new Konnector({
+    client: this.consumer.client,
     stores: this.stores,
     watches: this.watches,
     pool: this.pool,
@@ -173,10 +174,9 @@ export class KonnectorStage {
   }
 
   async look(secret = secretKey, signal = new AbortController().signal): Promise<Result> {
-    const first = await this.konnector.reconcile(secret, signal);
+    const result = await this.konnector.reconcile(secret, signal);
     await settleIo(3);
-    // The first look opens the watch.
-    return first.kind === 'notReady' ? this.konnector.reconcile(secret, signal) : first;
+    return result;
   }
 
   lookup(secret = secretKey, key = kubeconfigKey): SessionLookup {

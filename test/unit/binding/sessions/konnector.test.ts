@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import type { Projected, StoreSpec } from '../../../../src/kube/store.ts';
 import { KonnectorStage, kubeconfigText, loadYamlOnce, secretKey } from '../../../support/binding/konnector-stage.ts';
 import { settleIo } from '../../../support/io.ts';
 
@@ -164,6 +166,27 @@ describe('konnector', () => {
     await stage.look();
     assert.equal(invalid().lastGood, good);
     assert.equal(invalid().reason, 'KubeconfigSecretNotFound');
+  });
+
+  it('says so when it may not read the Secret, and does not wait for a watch that may never sync', async () => {
+    const { consumer, acme, clock } = stage;
+    const open = consumer.watch.bind(consumer);
+    consumer.watch = <T extends Projected>(spec: StoreSpec<T>) =>
+      spec.fieldSelector === undefined ? open(spec) : acme.unsynced(spec, clock);
+    stage.consumer.fault = () => {
+      throw new ApiError(403, 'Forbidden', 'user "konnector" cannot get secrets');
+    };
+    stage.secret(kubeconfigText());
+    stage.bind();
+    assert.equal((await stage.look()).kind, 'retry');
+    assert.equal(invalid().reason, 'KubeconfigSecretInvalid');
+    assert.match(
+      invalid().message,
+      /may not be read; the konnector needs the rights to get, list and watch it: user "konn/,
+    );
+    stage.consumer.fault = () => {};
+    assert.equal((await stage.look()).kind, 'done');
+    session();
   });
 
   describe('when the credentials change', () => {
