@@ -35,6 +35,8 @@ export interface Config {
   readonly pollingMs: number;
   /** What providers may bind here, as `<resource>.<group>`; undefined: anything. */
   readonly bindable: readonly string[] | undefined;
+  /** The binding half writes nothing. */
+  readonly dryRun: boolean;
   /** The namespaces that providers may have made here; undefined: any. */
   readonly bindableNamespaces: readonly string[] | undefined;
   /** Grants that one user, or one namespace, may have open at once; 0 is no limit. */
@@ -165,6 +167,7 @@ export function readConfig(
     leaseName: text('lease-name'),
     pollingMs: atLeast(1000, 'provider-polling-interval', duration('provider-polling-interval')),
     bindable: told('bindable') ? names('bindable', []) : undefined,
+    dryRun: readDryRun(oneOf('dry-run', ['true', 'false']) === 'true', features),
     bindableNamespaces: told('bindable-namespaces') ? names('bindable-namespaces', []) : undefined,
     maxGrantsPerUser: count('max-grants-per-user'),
     maxGrantsPerNamespace: count('max-grants-per-namespace'),
@@ -187,6 +190,12 @@ function readFeatures(value: string): readonly Feature[] {
     );
   });
   return Object.freeze(allFeatures.filter((feature) => found.includes(feature)));
+}
+
+/** Nobody should believe that the other half writes nothing either. */
+function readDryRun(dryRun: boolean, features: readonly Feature[]): boolean {
+  if (!dryRun || !features.includes('access')) return dryRun;
+  throw new UsageError('--dry-run is for the binding half alone; give --features=binding as well');
 }
 
 function verbosity(value: string): number {

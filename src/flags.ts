@@ -141,6 +141,12 @@ export const flags = {
     value: 'NAMES',
     help: 'binding: namespaces that providers may have made here; default: any',
   },
+  'dry-run': {
+    env: 'DRAWBRIDGE_DRY_RUN',
+    fallback: 'false',
+    value: 'true|false',
+    help: 'binding: write nothing, log what would be written; takes no lease',
+  },
   'max-grants-per-user': {
     env: 'DRAWBRIDGE_MAX_GRANTS_PER_USER',
     fallback: '0',
@@ -220,7 +226,7 @@ export function usage(): string {
 }
 
 /**
- * The flags that are given. `--leader-elect` alone means true, and `-v=4` is `-v 4`, as Kubernetes' own programs take them.
+ * The flags that are given. `--leader-elect` and `--dry-run` alone mean true, and `-v=4` is `-v 4`, as Kubernetes' own programs take them.
  * @throws UsageError
  */
 export function parseFlags(args: readonly string[]): Partial<Record<FlagName, string>> {
@@ -228,7 +234,7 @@ export function parseFlags(args: readonly string[]): Partial<Record<FlagName, st
     Object.keys(flags).map((name) => [name, { type: 'string' as const, ...(name === 'v' ? { short: 'v' } : {}) }]),
   );
   const expanded = args.map((arg) =>
-    arg === '--leader-elect' ? '--leader-elect=true' : arg.replace(/^-v=?(?=\d)/, '--v='),
+    arg === '--leader-elect' || arg === '--dry-run' ? `${arg}=true` : arg.replace(/^-v=?(?=\d)/, '--v='),
   );
   try {
     return parseArgs({ args: expanded, options, strict: true, allowPositionals: false }).values as Partial<

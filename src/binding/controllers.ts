@@ -26,6 +26,7 @@ export interface KonnectorDeps extends BindingDeps {
   readonly connect: (credentials: Credentials) => Cluster;
   /** The client that writes to a provider go through: only while this process leads, and not at all in a dry run. */
   readonly guard: (client: Client) => Client;
+  readonly dryRun?: boolean;
   /** Version of this program. */
   readonly version: string;
   /** How often exports are listed while they cannot be watched, milliseconds. */
@@ -78,10 +79,12 @@ function sessionControllers(session: OpenSession, deps: SessionDeps): Controller
   ];
 }
 
-function consumerCrds({ consumer, client, clock, log }: KonnectorDeps): Runnable {
+function consumerCrds({ consumer, client, clock, log, dryRun }: KonnectorDeps): Runnable {
   return {
     name: 'consumer-crds',
     async run(signal, onSynced) {
+      // They will not come about, so nothing may wait for them.
+      if (dryRun) onSynced();
       await installConsumerCrds({ cluster: consumer, client, clock, log }, signal);
       onSynced();
       await aborted(signal);

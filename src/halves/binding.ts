@@ -1,7 +1,9 @@
 import pkg from '../../package.json' with { type: 'json' };
 import type { KonnectorDeps } from '../binding/controllers.ts';
+import { dryRunClient } from '../binding/dry-run.ts';
 import { openConsumerStores } from '../binding/stores/consumer-stores.ts';
 import type { Manager } from '../engine/manager.ts';
+import type { Client } from '../kube/client.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
 
@@ -15,7 +17,8 @@ const providerConnections = 32;
 /** Opens what the konnector needs. It answers no webhooks and needs no certificate. */
 export function openBinding(host: Host, manager: Manager): BindingHalf {
   const { config, cluster, health, metrics, log } = host;
-  const { gate, guard } = leadership(host, config.leaseName);
+  const { gate, guard: fence } = leadership(host, config.leaseName);
+  const guard = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : fence;
   const client = guard(cluster.client);
   const opened = openConsumerStores(cluster, log);
   const events = recorder(host, 'binding', client);
@@ -37,6 +40,7 @@ export function openBinding(host: Host, manager: Manager): BindingHalf {
       },
       connect: (credentials) => openCluster(credentials, { clock, log, connections: providerConnections }),
       guard,
+      dryRun: config.dryRun,
       version: pkg.version,
       pollingMs: config.pollingMs,
       allowed: config.bindable,

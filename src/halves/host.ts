@@ -36,7 +36,8 @@ export function leadership(
   { config, cluster, log }: Host,
   name: string,
 ): { readonly gate: LeaderGate; readonly guard: (client: Client) => Client } {
-  if (!config.leaderElect) return { gate: openGate(name), guard: (client) => client };
+  // A dry run writes no Lease either, and is of use beside the one who holds it.
+  if (!config.leaderElect || config.dryRun) return { gate: openGate(name), guard: (client) => client };
   const { leaseNamespace: namespace, identity } = config;
   const gate = leaseGate({ client: cluster.client, name, namespace, identity, clock, log });
   return { gate, guard: (client) => gate.guard(client) };

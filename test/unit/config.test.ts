@@ -39,6 +39,7 @@ describe('configuration', () => {
       leaseName: 'kube-bind',
       pollingMs: 15_000,
       bindable: undefined,
+      dryRun: false,
       bindableNamespaces: undefined,
       grantable: undefined,
       trustExistingTemplates: false,
@@ -129,6 +130,11 @@ describe('configuration', () => {
       assert.deepEqual([logLevel, logFormat], [level, format]);
     });
   }
+
+  it('tries without writing, for the binding half alone', () => {
+    assert.equal(readConfig(['--features=binding', '--dry-run'], {}).dryRun, true);
+    assert.throws(() => readConfig(['--features=access,binding', '--dry-run'], {}), /for the binding half alone/);
+  });
 
   it('takes a context of the kubeconfig', () => {
     assert.deepEqual(readConfig(['--kubeconfig=/a', '--context=b'], {}).kubeconfig, { file: '/a', context: 'b' });
