@@ -99,6 +99,13 @@ export class ClaimReconciler implements Reconciler {
     if (held) return held;
     const waitMs = await writer.perform(plan.actions, pair, signal);
     this.#reached(key);
+    if (waitMs === Number.POSITIVE_INFINITY) {
+      this.#tell(key, {
+        rank: 'partial',
+        message: 'what is written to its copy is accepted and changed by a webhook there',
+      });
+      return done;
+    }
     if (waitMs > 0) return after(waitMs);
     if (isInferredDelete(plan)) this.#options.breaker.deleted(key, this.#options.clock.monotonic());
     return this.#settle(key, plan);

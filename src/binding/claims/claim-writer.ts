@@ -6,7 +6,7 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { Attempts } from '../sync/attempts.ts';
 import { stringsOf, viewClaimed } from './claimed-view.ts';
-import { copyOf } from './copy.ts';
+import { copyOf, isInStep } from './copy.ts';
 import type { ClaimAction, Side } from './plan.ts';
 
 export interface ClaimWriterOptions {
@@ -47,7 +47,10 @@ export class ClaimWriter {
     return { key, places, objects: { consumer, provider } };
   }
 
-  /** Milliseconds until the rest of the actions may be tried again; 0 when all are done. */
+  /**
+   * Milliseconds until the rest of the actions may be tried again; 0 when all are done. Infinity when one of them was done and did
+   * not last, because the cluster keeps something else: then not before the original changes, or `clear`.
+   */
   async perform(actions: readonly ClaimAction[], pair: LivePair, signal: AbortSignal): Promise<number> {
     const objects = { ...pair.objects };
     for (const action of actions) {
@@ -57,7 +60,9 @@ export class ClaimWriter {
       const waitMs = this.#attempts.waitMs(key, keyOf(action), content, this.#options.clock.monotonic());
       if (waitMs > 0) return waitMs;
       objects[action.side] = await this.#write(action, { ...pair, objects }, signal);
-      this.#attempts.succeeded(key, keyOf(action), content, this.#options.clock.monotonic());
+      const nowMs = this.#options.clock.monotonic();
+      if (isFutile(action, objects)) this.#attempts.futile(key, keyOf(action), content, nowMs);
+      else this.#attempts.succeeded(key, keyOf(action), content, nowMs);
       if (action.kind !== 'label') this.#options.onWritten(action.side, key);
     }
     return 0;
@@ -112,6 +117,14 @@ export class ClaimWriter {
 function withOwner(object: KubeObject, owner: Side): KubeObject {
   const labels = { ...stringsOf(object.metadata.labels), [ownerLabel]: owner };
   return { ...object, metadata: { ...object.metadata, labels } };
+}
+
+/** Whether the copy, as the cluster answered, is still not what was written. */
+function isFutile(action: Write, objects: LivePair['objects']): boolean {
+  if (action.kind !== 'update') return false;
+  const [copy, original] = [objects[action.side], objects[action.side === 'consumer' ? 'provider' : 'consumer']];
+  const [now, wanted] = [copy && viewClaimed(copy), original && viewClaimed(original)];
+  return now !== undefined && wanted !== undefined && !isInStep(wanted, now, action.identity);
 }
 
 /** An object that was deleted may be created again with the same content, and the other way round. */

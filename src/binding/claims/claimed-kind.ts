@@ -1,7 +1,9 @@
 import { keyOf, type Resource } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
+import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { hintSource } from '../../engine/sources/hint.ts';
+import type { Clock } from '../../kit/clock.ts';
 import type { BindingDeps } from '../deps.ts';
 import { bindingMetrics } from '../metrics.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
@@ -17,6 +19,7 @@ import type { ClaimedView } from './claimed-view.ts';
 import { exemption } from './exemption.ts';
 import type { OpenReferences } from './open-references.ts';
 import { ProviderObjects } from './provider-objects.ts';
+import type { ReferenceIndex } from './reference-index.ts';
 import { SelectedObjects } from './selected-objects.ts';
 import type { Candidate, ClaimSelector } from './selector.ts';
 
@@ -46,6 +49,9 @@ export interface ClaimedKindOptions {
 }
 
 const workers = 8;
+/** A cluster that takes longer for a list is told of, milliseconds. */
+const listMs = 30_000;
+const notListed = 'they have not been listed here yet; see that the konnector may list and watch them';
 
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
   const { session, exported, resource, selector, references, random, onChange } = options;
@@ -101,16 +107,12 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       for (const direction of [latency.up, latency.down]) direction.take(key);
     },
   });
-  const stopReferences = references.index.subscribe((target) => {
-    const named = (): string[] => [...consumer.keysNamed(target.name), ...provider.keysNamed(target.name)];
-    const keys = target.namespace === undefined ? named() : [keyOf({ ...target, namespace: target.namespace })];
-    for (const key of keys) hints.hint(key, 'reference');
-  });
   const controller = new Controller({
     name,
     sources: [
-      ...consumer.sources((key) => latency.up.seen(key)),
       provider,
+      ...consumer.sources((key) => latency.up.seen(key)),
+      referenceSource(references.index, (name) => [...consumer.keysNamed(name), ...provider.keysNamed(name)]),
       hints,
       fromSubscription('namespace', stores.namespaces, (event) =>
         event.type === 'added' ? [...provider.keysIn(event.now.name), ...consumer.keysIn(event.now.name)] : [],
@@ -127,6 +129,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     workers,
   });
   const { plural } = resource;
+  const list = slowList(consumer, clock, onChange);
   const stopMetrics = [
     measured.watching({ session: session.id, side: 'consumer', resource: plural }, () => consumer.ageMs),
     measured.watching({ session: session.id, side: 'provider', resource: plural }, () => provider.ageMs),
@@ -145,7 +148,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     get size() {
       return { objects: consumer.size, copies: provider.size };
     },
-    problems: () => problems.list(resource.plural),
+    problems: () => [...(list.isSlow ? [`${plural}: ${notListed}`] : []), ...problems.list(plural)],
     explain: (candidate) => why(resource, selector, deps, { type: undefined, ...candidate }),
     resync() {
       writer.clear();
@@ -155,11 +158,48 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       for (const key of breaker.allow()) hints.hint(key, 'allowed');
     },
     close() {
-      for (const stop of [stopReferences, ...stopMetrics]) stop();
+      for (const stop of [list.stop, ...stopMetrics]) stop();
       consumer.close();
       provider.close();
       references.close();
     },
+  };
+}
+
+/** Keys of what gains or loses something that refers to it. */
+function referenceSource(index: ReferenceIndex, keysNamed: (name: string) => readonly string[]): Source {
+  return {
+    name: 'reference',
+    start(emit, signal) {
+      signal.throwIfAborted();
+      const unsubscribe = index.subscribe(({ namespace, name }) => {
+        const keys = namespace === undefined ? keysNamed(name) : [keyOf({ namespace, name })];
+        for (const key of keys) emit(key, 'reference');
+      });
+      signal.addEventListener('abort', unsubscribe, { once: true });
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Notices that the consumer's own objects take too long to be listed; `onChange` is called when that begins and ends. */
+function slowList(consumer: SelectedObjects, clock: Clock, onChange: () => void) {
+  let isSlow = false;
+  const tell = (now: boolean): void => {
+    if (now === isSlow) return;
+    isSlow = now;
+    onChange();
+  };
+  consumer.whenSynced().then(
+    () => tell(false),
+    // It was closed before.
+    () => undefined,
+  );
+  return {
+    get isSlow() {
+      return isSlow;
+    },
+    stop: clock.schedule(listMs, () => tell(!consumer.synced)),
   };
 }
 

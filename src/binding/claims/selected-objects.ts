@@ -34,6 +34,14 @@ export class SelectedObjects {
     return [...new Set(this.keys())].filter((key) => this.get(key)?.owner !== undefined).length;
   }
 
+  get synced(): boolean {
+    return this.#handles.every(({ store }) => store.synced);
+  }
+
+  async whenSynced(): Promise<void> {
+    await Promise.all(this.#handles.map(({ store }) => store.whenSynced()));
+  }
+
   get(key: string): ClaimedView | undefined {
     let newest: ClaimedView | undefined;
     for (const { store } of this.#handles) {

@@ -399,6 +399,23 @@ describe('claims', () => {
       assert.ok(updates >= 3 && updates <= 12, `${updates} updates`);
     });
 
+    it('give up on what a webhook of the provider always changes, until the original changes', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      const { replace } = stage.provider.client;
+      stage.provider.client.replace = (resource, object, options) =>
+        replace(resource, { ...object, data: { password: 'bXV0YXRlZA==' } }, options);
+      const updates = () => stage.provider.writes.filter((write) => write.startsWith('replace')).length;
+      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3' } });
+      for (let minute = 0; minute < 5; minute++) await stage.settle(60_000);
+      assert.equal(updates(), 1);
+      assert.match(stage.claims.problems().join(), /secrets team-a\/creds: .*changed by a webhook/);
+      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3ZXI=' } });
+      await stage.settle(1000);
+      assert.equal(updates(), 2);
+    });
+
     it('tell that a namespace of the provider cannot be watched', async () => {
       stage.watched = {
         watch: (spec) => ({ store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }),
