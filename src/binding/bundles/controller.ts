@@ -15,7 +15,7 @@ export interface BundleControllerDeps extends BindingDeps {
   readonly pollingMs: number;
 }
 
-const name = 'apiservicebindingbundle';
+const name = 'bundle';
 
 /** One binding for each export of the provider that a bundle names. */
 export function bundleController(deps: BundleControllerDeps): Controller {

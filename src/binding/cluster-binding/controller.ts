@@ -22,7 +22,7 @@ export interface ClusterBindingControllerDeps extends BindingDeps {
   readonly version: string;
 }
 
-const name = 'clusterbinding';
+const name = 'cluster-binding';
 
 /** Keeps the ClusterBinding of one session alive, and the consumer's kubeconfig equal to the provider's. */
 export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {

@@ -39,6 +39,7 @@ export function namespaceLifecycle(
     workers: 4,
     clock: deps.clock,
     log: deps.log,
-    metrics: deps.metrics.controller(name),
+    // Sessions come and go with every rotation, series stay.
+    metrics: deps.metrics.controller('namespaces'),
   });
 }

@@ -126,7 +126,8 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     workers: WORKERS,
     clock,
     log: deps.log,
-    metrics: deps.metrics.controller(name),
+    // Sessions come and go with every rotation, series stay.
+    metrics: deps.metrics.controller(`sync/${exported.name}/${schema.name}`),
     random,
   });
   const openedAtMs = clock.monotonic();
