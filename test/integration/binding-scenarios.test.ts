@@ -155,6 +155,7 @@ for (const { title, exported, ...options } of scenarios) {
 
         it('never did what it may not', () => {
           assert.deepEqual(side().consumer.refusals(), []);
+          assert.deepEqual(stage.providerRefusals(side()), []);
         });
       });
     }

@@ -20,14 +20,14 @@ export class ClusterNamespace {
   readonly provider: Provider;
   readonly name: string;
   /** Where the konnector reaches the provider. */
-  readonly server: string;
+  #server: string;
   #tokenSecret: string = binder;
   #kubeconfig = '';
 
   private constructor(provider: Provider, name: string, server: string) {
     this.provider = provider;
     this.name = name;
-    this.server = server;
+    this.#server = server;
   }
 
   static async open(provider: Provider, name: string, options: { readonly server?: string } = {}) {
@@ -41,9 +41,13 @@ export class ClusterNamespace {
     return this.#kubeconfig;
   }
 
-  /** Another token; the old one stays good until `revoke`. Resolves to the name of the Secret that holds the old one. */
-  async rotate(): Promise<string> {
+  /**
+   * Another token, and by another way if `server` says so; the old one stays good until `revoke`. Resolves to the name of the Secret
+   * that holds the old one.
+   */
+  async rotate(server = this.#server): Promise<string> {
     const old = this.#tokenSecret;
+    this.#server = server;
     await this.#useToken(`${binder}-${Date.now().toString(36)}`);
     return old;
   }
@@ -53,9 +57,20 @@ export class ClusterNamespace {
     await this.provider.client.delete(secrets, { namespace: this.name, name: tokenSecret });
   }
 
+  /** Puts a text in the place of the kubeconfig that konnectors are to use. */
+  async publish(kubeconfig: string): Promise<void> {
+    await put(this.provider.client, secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: this.name, name: kubeconfigSecret },
+      type: 'Opaque',
+      data: { [kubeconfigKey]: Buffer.from(kubeconfig).toString('base64') },
+    });
+  }
+
   /** The same credentials by another way to the API server. */
   kubeconfigVia(server: string): string {
-    return this.#kubeconfig.replace(`server: ${this.server}`, `server: ${server}`);
+    return this.#kubeconfig.replace(`server: ${this.#server}`, `server: ${server}`);
   }
 
   async #create(): Promise<void> {
@@ -108,7 +123,7 @@ export class ClusterNamespace {
         {
           name: 'default',
           cluster: {
-            server: this.server,
+            server: this.#server,
             'certificate-authority-data': Buffer.from(plane.authority.certificate).toString('base64'),
           },
         },
@@ -117,13 +132,7 @@ export class ClusterNamespace {
       contexts: [{ name: 'default', context: { cluster: 'default', user: 'default', namespace } }],
       'current-context': 'default',
     });
-    await put(client, secrets, {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { namespace, name: kubeconfigSecret },
-      type: 'Opaque',
-      data: { [kubeconfigKey]: Buffer.from(this.#kubeconfig).toString('base64') },
-    });
+    await this.publish(this.#kubeconfig);
   }
 }
 

@@ -27,6 +27,12 @@ import { put } from './resources.ts';
 
 const apiVersion = `${bindGroup}/${bindVersion}`;
 
+const konnectorGroups = [
+  'system:serviceaccounts',
+  `system:serviceaccounts:${konnectorNamespace}`,
+  'system:authenticated',
+];
+
 /** How long a test waits for what should take milliseconds, on a machine that is busy. */
 const patienceMs = 30_000;
 
@@ -41,7 +47,7 @@ export class Consumer {
   readonly #id: string;
   readonly #konnectorKubeconfig: string;
   #stores: OpenedStores<ConsumerStores> | undefined;
-  #konnector: KonnectorProcess | undefined;
+  readonly #konnectors: KonnectorProcess[] = [];
 
   private constructor(plane: Plane, cluster: Cluster, id: string, user: string, kubeconfig: string) {
     this.plane = plane;
@@ -56,24 +62,28 @@ export class Consumer {
     const admin = await plane.kubeconfigFor('consumer-admin', ['system:masters']);
     const cluster = openCluster(await fileCredentials(admin), { clock: systemClock });
     const user = `system:serviceaccount:${konnectorNamespace}:konnector-${id}`;
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${konnectorNamespace}`, 'system:authenticated'];
-    const consumer = new Consumer(plane, cluster, id, user, await plane.kubeconfigFor(user, groups));
+    const consumer = new Consumer(plane, cluster, id, user, await plane.kubeconfigFor(user, konnectorGroups));
     const metadata = { name: konnectorNamespace };
     await put(consumer.client, namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
     await giveKonnectorRights(consumer.client, id, { ...rights, user });
     return consumer;
   }
 
-  /** The konnector that runs, or ran last. */
+  /** The konnector that was started last. */
   get konnector(): KonnectorProcess {
-    if (!this.#konnector) throw new Error('no konnector has been started in this consumer');
-    return this.#konnector;
+    const last = this.#konnectors.at(-1);
+    if (!last) throw new Error('no konnector has been started in this consumer');
+    return last;
   }
 
   /** Starts a konnector, or another one, and waits until it is ready. */
-  async start(...flags: readonly string[]): Promise<KonnectorProcess> {
-    this.#konnector = await KonnectorProcess.start(this.plane, { kubeconfig: this.#konnectorKubeconfig, flags });
-    return this.#konnector;
+  start(...flags: readonly string[]): Promise<KonnectorProcess> {
+    return this.#start(this.#konnectorKubeconfig, flags);
+  }
+
+  /** The same by another way to the API server of this plane. */
+  async startVia(server: string, ...flags: readonly string[]): Promise<KonnectorProcess> {
+    return this.#start(await this.plane.kubeconfigFor(this.konnectorUser, konnectorGroups, { server }), flags);
   }
 
   /** What the administrator sees of bindings, bundles, namespaces and CRDs; once the konnector has installed its CRDs. */
@@ -86,9 +96,13 @@ export class Consumer {
   /** Writes the kubeconfig of a provider into a Secret of the konnector's namespace. */
   async connect(
     kubeconfig: string,
-    options: { readonly name?: string; readonly labelled?: boolean } = {},
+    options: {
+      readonly name?: string;
+      readonly labelled?: boolean;
+      readonly annotations?: Readonly<Record<string, string>>;
+    } = {},
   ): Promise<string> {
-    const { name = `kubeconfig-${this.#id}`, labelled = true } = options;
+    const { name = `kubeconfig-${this.#id}`, labelled = true, annotations = {} } = options;
     await put(this.client, secrets, {
       apiVersion: 'v1',
       kind: 'Secret',
@@ -96,6 +110,7 @@ export class Consumer {
         namespace: konnectorNamespace,
         name,
         labels: labelled ? { [providerKubeconfigLabel]: 'true' } : {},
+        annotations: { ...annotations },
       },
       type: 'Opaque',
       data: { [kubeconfigKey]: Buffer.from(kubeconfig).toString('base64') },
@@ -150,9 +165,9 @@ export class Consumer {
     return name;
   }
 
-  /** Ends the konnector and takes away what it worked on, finalizers included. */
+  /** Ends the konnectors and takes away what it worked on, finalizers included. */
   async close(resources: readonly Resource[], testNamespaces: readonly string[]): Promise<void> {
-    if (this.#konnector?.running) await this.#konnector.kill();
+    for (const konnector of this.#konnectors) if (konnector.running) await konnector.kill();
     this.#stores?.release();
     const installed = consumerKinds.map((kind) => consumerCrd(kind).metadata.name);
     for (const resource of [apiServiceBindingBundles, apiServiceBindings, ...resources]) {
@@ -170,6 +185,13 @@ export class Consumer {
     };
     await until('the CRDs of the konnector to be gone', gone, { timeoutMs: patienceMs });
     await this.cluster.close();
+  }
+
+  async #start(kubeconfig: string, flags: readonly string[]): Promise<KonnectorProcess> {
+    const konnector = await KonnectorProcess.spawn(this.plane, { kubeconfig, flags });
+    this.#konnectors.push(konnector);
+    await konnector.whenReady();
+    return konnector;
   }
 
   async #forceAway(resource: Resource): Promise<void> {

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import type { AuditCall } from '../../../sandbox/audit-log.ts';
+import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
+import type { HttpScript } from '../../../sandbox/http-script.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import type { InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
-import { Backend } from './backend.ts';
+import { Backend, type ExportOptions } from './backend.ts';
 import { Consumer, getIfThere, refusals } from './consumer.ts';
 import { type FixtureKind, type FixtureKinds, fixtureKinds, fixtureObject } from './fixture-kinds.ts';
 import { bindingPlane } from './planes.ts';
@@ -19,6 +22,15 @@ export interface StageOptions {
   readonly consumers?: 1 | 2;
   /** Plurals of the core group that konnectors may be asked to claim. Default none. */
   readonly claims?: readonly string[];
+  /** The konnectors reach the provider through a proxy: `true` for one whose connections can be broken, or what it does to calls. */
+  readonly proxy?: true | HttpScript;
+}
+
+export interface BindOptions extends Omit<ExportOptions, 'name' | 'kinds'> {
+  /** Default the first. */
+  readonly side?: Side;
+  /** Of the binding. */
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** One consumer and what the provider has for it. */
@@ -37,40 +49,39 @@ export class BindingStage {
   readonly provider: Provider;
   readonly kinds: FixtureKinds;
   readonly sides: readonly Side[];
+  readonly #proxy: FaultProxy | undefined;
   readonly #isolation: IsolationName;
   readonly #providerMark: number;
   readonly #extraNamespaces: string[] = [];
 
-  private constructor(
-    id: string,
-    provider: Provider,
-    kinds: FixtureKinds,
-    sides: readonly Side[],
-    isolation: IsolationName,
-  ) {
+  private constructor(parts: Parts) {
+    const { id, provider, kinds, sides, isolation, proxy } = parts;
     this.id = id;
     this.provider = provider;
     this.kinds = kinds;
     this.sides = sides;
+    this.#proxy = proxy;
     this.#isolation = isolation;
     this.#providerMark = provider.plane.auditLog.mark();
   }
 
   static async open(options: StageOptions = {}): Promise<BindingStage> {
-    const { isolation = 'Prefixed', informerScope = 'Namespaced', consumers = 1, claims = [] } = options;
+    const { isolation = 'Prefixed', informerScope = 'Namespaced', consumers = 1, claims = [], proxy: way } = options;
     const id = randomBytes(3).toString('hex');
     const roles = (['consumer', 'second-consumer'] as const).slice(0, consumers);
     const [provider, ...planes] = await Promise.all([
       bindingPlane('provider').then((plane) => Provider.open(plane)),
       ...roles.map((role) => bindingPlane(role)),
     ]);
+    const proxy = way && (await provider.plane.proxy(way === true ? undefined : way));
     const kinds = fixtureKinds(`kitchen-${id}.example`, isolation);
     const bound = [kinds.kettles, kinds.ovens];
     await provider.install(...bound.map(({ crd }) => crd));
     const sides = await Promise.all(
       planes.map(async (plane, index): Promise<Side> => {
         const own = `${id}-${index + 1}`;
-        const backendOptions = { clusterNamespace: `kube-bind-${own}`, isolation, informerScope };
+        const place = { clusterNamespace: `kube-bind-${own}`, isolation, informerScope };
+        const backendOptions = proxy ? { ...place, server: proxy.server } : place;
         const [consumer, backend] = await Promise.all([
           Consumer.open(plane, own, { kinds: bound, claims }),
           Backend.open(provider, backendOptions),
@@ -78,7 +89,7 @@ export class BindingStage {
         return { consumer, backend, namespace: await consumer.namespace(`team-${own}`) };
       }),
     );
-    return new BindingStage(id, provider, kinds, sides, isolation);
+    return new BindingStage({ id, provider, kinds, sides, isolation, proxy });
   }
 
   /** The first, and as a rule only, consumer. */
@@ -88,12 +99,20 @@ export class BindingStage {
     return side;
   }
 
+  /** Between konnectors and provider; of a stage that was opened with one. */
+  get proxy(): FaultProxy {
+    assert.ok(this.#proxy);
+    return this.#proxy;
+  }
+
   /** Exports kinds under a name, connects and binds them, and waits until the binding is ready. The konnector must run. */
-  async bind(name: string, kinds: readonly FixtureKind[], side: Side = this.side): Promise<string> {
-    await side.backend.export({ name, kinds });
-    const secret = await side.consumer.connect(side.backend.identity.kubeconfig);
-    await side.consumer.bind(name, secret);
-    await side.consumer.whenCondition(name, 'Ready');
+  async bind(name: string, kinds: readonly FixtureKind[], options: BindOptions = {}): Promise<string> {
+    const { side = this.side, annotations, ...exported } = options;
+    const { backend, consumer } = side;
+    await backend.export({ ...exported, name, kinds });
+    const secret = await consumer.connect(backend.identity.kubeconfig);
+    await consumer.bind(name, secret, annotations);
+    await consumer.whenCondition(name, 'Ready');
     return secret;
   }
 
@@ -161,8 +180,14 @@ export class BindingStage {
 
   /** What konnectors were refused in the provider for want of rights. */
   providerRefusals(side: Side = this.side): string[] {
-    const user = `system:serviceaccount:${side.backend.clusterNamespace}:${binder}`;
-    return refusals(this.provider.plane, user, this.#providerMark);
+    return refusals(this.provider.plane, userOf(side), this.#providerMark);
+  }
+
+  /** What a konnector has done to copies of a kind, in its order. */
+  writes({ inProvider: { plural } }: FixtureKind, side: Side = this.side): AuditCall[] {
+    const verbs = ['create', 'update', 'patch', 'delete'];
+    const { auditLog } = this.provider.plane;
+    return auditLog.calls({ user: userOf(side), since: this.#providerMark, verbs, resources: [plural] });
   }
 
   async close(): Promise<void> {
@@ -173,6 +198,7 @@ export class BindingStage {
     const crds = Object.values(this.kinds).map(({ crd }) => crd.metadata.name);
     await this.provider.remove(customResourceDefinitions, ...crds);
     for (const { backend } of this.sides) await backend.close();
+    await this.#proxy?.close();
     await this.provider.close();
   }
 
@@ -184,3 +210,10 @@ export class BindingStage {
     }
   }
 }
+
+interface Parts extends Pick<BindingStage, 'id' | 'provider' | 'kinds' | 'sides'> {
+  readonly isolation: IsolationName;
+  readonly proxy: FaultProxy | undefined;
+}
+
+const userOf = ({ backend }: Side): string => `system:serviceaccount:${backend.clusterNamespace}:${binder}`;
