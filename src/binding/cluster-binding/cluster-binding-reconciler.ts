@@ -1,7 +1,7 @@
 import { clusterBindings } from '../../api/binding/names.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
-import { after, type Reconciler, type Result, retry } from '../../engine/result.ts';
+import { after, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
@@ -31,6 +31,12 @@ export interface ClusterBindingDeps {
   readonly version: string;
   readonly clock: Clock;
 }
+
+/** A watch that works is heard of more often, milliseconds. */
+const silentMs = 30_000;
+
+/** Whether nothing is heard of the provider: then only asking tells whether it is there. */
+export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBindings.ageMs >= silentMs;
 
 /**
  * Copies the provider's kubeconfig and reports to the ClusterBinding. A step that fails does not keep the later ones from being done.
@@ -66,8 +72,7 @@ export class ClusterBindingReconciler implements Reconciler {
       else if (this.#proofIsOld()) await session.client.get(clusterBindings, nameOf(key), { signal });
     } catch (error) {
       signal.throwIfAborted();
-      // Somebody wrote in between; the store will know in a moment.
-      if (isConflict(error)) return retry(error);
+      if (isConflict(error)) return notReady('the last write in the store');
       return this.#failed(`${session.server}: ${describe(error)}`, error);
     }
     if (plan.status || this.#proofIsOld()) this.#provedAtMs = clock.monotonic();
@@ -120,7 +125,9 @@ export class ClusterBindingReconciler implements Reconciler {
   }
 
   #proofIsOld(): boolean {
-    return this.#provedAtMs === undefined || this.#deps.clock.monotonic() - this.#provedAtMs >= beatMs;
+    const { session, clock } = this.#deps;
+    const lastsMs = isSilent(session) ? silentMs : beatMs;
+    return this.#provedAtMs === undefined || clock.monotonic() - this.#provedAtMs >= lastsMs;
   }
 
   #secretNames(): { namespace: string; name: string }[] {

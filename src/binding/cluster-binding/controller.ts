@@ -10,7 +10,7 @@ import type { BindingDeps } from '../deps.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
 import type { SecretWatches } from '../sessions/secret-watches.ts';
 import type { SessionRegistry } from '../sessions/session-registry.ts';
-import { ClusterBindingReconciler } from './cluster-binding-reconciler.ts';
+import { ClusterBindingReconciler, isSilent } from './cluster-binding-reconciler.ts';
 import { beatMs } from './plan-status.ts';
 import { ProviderSecretWatch } from './provider-secret-watch.ts';
 import { SecretSync } from './secret-sync.ts';
@@ -23,6 +23,9 @@ export interface ClusterBindingControllerDeps extends BindingDeps {
 }
 
 const name = 'cluster-binding';
+
+/** How often it is seen to that the provider is heard of, milliseconds. */
+const lookMs = 5_000;
 
 /** Keeps the ClusterBinding of one session alive, and the consumer's kubeconfig equal to the provider's. */
 export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {
@@ -55,6 +58,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       consumerSecrets(session, registry, key),
       // Also where there is no ClusterBinding that could tell of itself.
       interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
+      interval({ name: 'silence', clock, everyMs: lookMs, keys: () => (isSilent(session) ? [key] : []) }),
     ],
     reconciler,
     clock,

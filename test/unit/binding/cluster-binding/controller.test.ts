@@ -123,6 +123,23 @@ describe('ClusterBinding', () => {
     assert.deepEqual(heartbeat(session), { ok: true });
   });
 
+  it('has no heartbeat half a minute after the provider has gone silent, and has one when it is back', async () => {
+    const session = await start();
+    await settle(60_000);
+    assert.equal(
+      stage.acme.cluster.calls.filter(({ verb }) => verb === 'get').length,
+      0,
+      'nothing is asked of one that is heard',
+    );
+    stage.acme.down = true;
+    await settle(6_000);
+    assert.deepEqual(heartbeat(session), { ok: false, message: `${acme}: connect ECONNREFUSED` });
+    stage.acme.recover();
+    await settle(6_000);
+    assert.deepEqual(heartbeat(session), { ok: true });
+    assert.equal(stage.acme.cluster.writes.length, 1);
+  });
+
   it('has no heartbeat while it is not there', async () => {
     stage.acme.cluster.drop(clusterBindings, place);
     const session = await start();
