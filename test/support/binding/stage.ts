@@ -4,6 +4,7 @@ import type { AuditCall } from '../../../sandbox/audit-log.ts';
 import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
 import type { HttpScript } from '../../../sandbox/http-script.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import type { InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
@@ -160,6 +161,12 @@ export class BindingStage {
       const object = await side.consumer.get(kind.inConsumer, name);
       return object && matches(object) ? object : undefined;
     });
+  }
+
+  /** Resolves to the consumer's object once the konnector has written down there which copy it has. */
+  whenMarked(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<KubeObject> {
+    const isMarked = ({ metadata }: KubeObject): boolean => metadata.annotations?.[providerUidAnnotation] !== undefined;
+    return this.whenObject(kind, name, isMarked, side);
   }
 
   async whenObjectGone(kind: FixtureKind, name: ObjectName, side: Side = this.side): Promise<void> {
