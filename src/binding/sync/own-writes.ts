@@ -22,6 +22,8 @@ export class OwnWrites {
   readonly #options: OwnWritesOptions;
   readonly #answers = new Map<string, { readonly view: SyncedObject; readonly untilMs: number }>();
   readonly #going = new Map<string, { readonly uid: string; readonly untilMs: number }>();
+  /** uids that a call did not find any more: they never come back, whatever the watch still shows. */
+  readonly #gone = new Map<string, string>();
   /** Keys with a call under way, and what was seen to go meanwhile. */
   readonly #calls = new Map<string, Set<string>>();
 
@@ -30,7 +32,7 @@ export class OwnWrites {
   }
 
   get(key: string): SyncedObject | undefined {
-    const seen = this.#options.seen(key);
+    const seen = this.#seen(key);
     const answer = this.#answers.get(key);
     if (!answer) return seen;
     if (answer.untilMs > this.#options.clock.monotonic() && !supersedes(seen, answer.view)) return answer.view;
@@ -44,7 +46,7 @@ export class OwnWrites {
     this.#calls.set(key, gone);
     try {
       const view = this.#options.project(await call());
-      if (!gone.has(view.uid) && !supersedes(this.#options.seen(key), view)) {
+      if (!gone.has(view.uid) && !supersedes(this.#seen(key), view)) {
         this.#answers.set(key, { view, untilMs: this.#untilMs() });
       }
       return view;
@@ -56,6 +58,13 @@ export class OwnWrites {
   /** Its deletion was asked for and granted. */
   going(key: string, uid: string): void {
     this.#going.set(key, { uid, untilMs: this.#untilMs() });
+  }
+
+  /** The API server does not know it any more. */
+  gone(key: string, uid: string): void {
+    this.#answers.delete(key);
+    this.#going.delete(key);
+    if (this.#options.seen(key)?.uid === uid) this.#gone.set(key, uid);
   }
 
   isGoing(key: string, uid: string): boolean {
@@ -83,17 +92,26 @@ export class OwnWrites {
     this.#calls.get(key)?.add(event.before.uid);
     if (this.#answers.get(key)?.view.uid === event.before.uid) this.#answers.delete(key);
     if (this.#going.get(key)?.uid === event.before.uid) this.#going.delete(key);
+    if (this.#gone.get(key) === event.before.uid) this.#gone.delete(key);
   }
 
+  /** Believes the watch again. */
   forget(key: string): void {
     this.#answers.delete(key);
     this.#going.delete(key);
+    this.#gone.delete(key);
   }
 
   clear(): void {
     this.#answers.clear();
     this.#going.clear();
+    this.#gone.clear();
     this.#calls.clear();
+  }
+
+  #seen(key: string): SyncedObject | undefined {
+    const seen = this.#options.seen(key);
+    return seen && seen.uid === this.#gone.get(key) ? undefined : seen;
   }
 
   #untilMs(): number {

@@ -56,6 +56,12 @@ export class Sides {
     return consumerKey;
   }
 
+  /** A call did not find the consumer object any more. */
+  consumerGone(key: string, uid: string): void {
+    this.consumers.gone(key, uid);
+    this.#deletedConsumers.set(key, uid);
+  }
+
   deletedConsumer(key: string): string | undefined {
     return this.#deletedConsumers.get(key);
   }

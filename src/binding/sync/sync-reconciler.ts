@@ -10,7 +10,6 @@ import type { DeleteBreaker } from './delete-breaker.ts';
 import type { Isolation } from './isolation.ts';
 import type { Report } from './object-problems.ts';
 import { UNSEEN_MS } from './own-writes.ts';
-import { ownershipOf } from './ownership.ts';
 import { copyPatch, statusPatch } from './patches.ts';
 import { type Action, copyKeyOf, plan, type Situation, type Terms } from './plan.ts';
 import type { Sides } from './sides.ts';
@@ -144,7 +143,7 @@ export class SyncReconciler implements Reconciler {
       case 'lookForCopy':
         return this.#lookForCopy(turn, action.key);
       case 'unmark':
-        return this.#unmark(turn, action);
+        return this.#unmark(turn, action, situation);
     }
   }
 
@@ -195,11 +194,10 @@ export class SyncReconciler implements Reconciler {
     return 'go on';
   }
 
-  async #mark(turn: Turn, { patch }: Of<'mark'>, { consumer, copy }: Situation): Promise<Outcome> {
-    const { sides, terms, writer } = this.#options;
+  async #mark(turn: Turn, { patch }: Of<'mark'>, { consumer }: Situation): Promise<Outcome> {
     const write: Write = { action: 'mark', side: 'consumer', content: JSON.stringify(patch) };
     let gone = false;
-    const marked = await writer.try(turn, write, async () => {
+    const marked = await this.#options.writer.try(turn, write, async () => {
       try {
         await this.#patchConsumer(turn, patch);
       } catch (error) {
@@ -207,13 +205,10 @@ export class SyncReconciler implements Reconciler {
         gone = true;
       }
     });
-    if (!gone) return marked ? 'go on' : 'stop';
-    // It went before it could be held, so its copy has to go as well.
-    sides.consumers.forget(turn.key);
-    turn.later(AGAIN_MS);
-    const present = copy && sides.copies.get(copy.key);
-    if (!present || ownershipOf(present, consumer, terms().clusterNamespace) !== 'ours') return 'stop';
-    return this.#deleteCopy(turn, { do: 'deleteCopy', key: present.key, uid: present.uid, inferred: false });
+    if (!gone || !consumer) return marked ? 'go on' : 'stop';
+    // It went before it could be held, and now its copy has to go as well.
+    this.#options.sides.consumerGone(turn.key, consumer.uid);
+    return 'plan again';
   }
 
   async #status(turn: Turn, { patch }: Of<'status'>, { copy }: Situation): Promise<Outcome> {
@@ -268,13 +263,15 @@ export class SyncReconciler implements Reconciler {
   async #deleteCopy(turn: Turn, { key, uid, inferred }: Of<'deleteCopy'>): Promise<Outcome> {
     const { breaker, clients, clock, copies, resources, sides, writer } = this.#options;
     const write: Write = { action: 'deleteCopy', side: 'provider', content: uid };
+    let found = false;
     const deleted = await writer.try(turn, write, async () => {
-      await clients.provider.delete(resources.provider, nameOf(key), { uid, signal: turn.signal });
+      found = await clients.provider.delete(resources.provider, nameOf(key), { uid, signal: turn.signal });
     });
     if (!deleted) return 'stop';
     if (inferred) breaker.deleted(turn.key, clock.monotonic());
     if (copies.knows(key)) {
-      sides.copies.going(key, uid);
+      if (found) sides.copies.going(key, uid);
+      else sides.copies.gone(key, uid);
     } else {
       sides.copies.forget(key);
       turn.later(UNWATCHED_MS);
@@ -298,13 +295,15 @@ export class SyncReconciler implements Reconciler {
     return 'plan again';
   }
 
-  async #unmark(turn: Turn, { patch }: Of<'unmark'>): Promise<Outcome> {
+  async #unmark(turn: Turn, { patch }: Of<'unmark'>, { consumer }: Situation): Promise<Outcome> {
+    const { sides, writer } = this.#options;
     const write: Write = { action: 'unmark', side: 'consumer', content: JSON.stringify(patch) };
-    await this.#options.writer.try(turn, write, async () => {
+    await writer.try(turn, write, async () => {
       try {
         await this.#patchConsumer(turn, patch);
       } catch (error) {
-        if (!isGone(error)) throw error;
+        if (!isGone(error) || !consumer) throw error;
+        sides.consumerGone(turn.key, consumer.uid);
       }
     });
     return 'stop';

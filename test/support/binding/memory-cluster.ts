@@ -17,6 +17,8 @@ export interface Call {
   readonly subresource?: string;
   readonly body?: unknown;
   readonly fieldManager?: string;
+  /** Precondition of a delete. */
+  readonly uid?: string;
 }
 
 export type Stored = KubeObject & { metadata: { uid: string; resourceVersion: string; generation: number } };
@@ -30,6 +32,10 @@ export class MemoryCluster implements Cluster {
   readonly calls: Call[] = [];
   /** Told of each call before it is answered: throws the answer, or holds it back. */
   fault: (call: Call) => void | Promise<void> = () => {};
+  /** Told of each write once it is done: throws to lose the answer. */
+  answered: (call: Call) => void | Promise<void> = () => {};
+  /** Hands an event to one watch. Replaced, it may be held back; those of one watch must stay in order. */
+  deliver: (watch: object, event: () => void) => void = (_, event) => event();
   /** Plurals of kinds whose status is a field like any other. */
   readonly withoutStatus = new Set<string>();
   readonly #clock: Clock;
@@ -124,19 +130,25 @@ export class MemoryCluster implements Cluster {
       return { items: structuredClone(items), resourceVersion: String(this.#version) };
     },
     create: async (resource, object, options) => {
-      await this.#note(callOf('create', resource, object.metadata, object, options));
+      const call = callOf('create', resource, object.metadata, object, options);
+      await this.#note(call);
       if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
       const { status, ...rest } = object;
       const { uid: _, resourceVersion: __, ...metadata } = object.metadata;
-      return this.put(resource, {
+      const created = this.put(resource, {
         ...(this.#hasStatus(resource) ? rest : { ...rest, status }),
         metadata,
       } as KubeObject);
+      await this.answered(call);
+      return structuredClone(created);
     },
     mergePatch: async (resource, name, patch, options) => {
-      await this.#note(callOf('patch', resource, name, patch, options));
+      const call = callOf('patch', resource, name, patch, options);
+      await this.#note(call);
       const before = this.#present(resource, name);
-      return this.#update(resource, before, merged(before, patch) as KubeObject, options);
+      const after = this.#update(resource, before, merged(before, patch) as KubeObject, options);
+      await this.answered(call);
+      return structuredClone(after);
     },
     replace: async (resource, object, options) => {
       await this.#note(callOf('replace', resource, object.metadata, object, options));
@@ -149,7 +161,8 @@ export class MemoryCluster implements Cluster {
       return this.#update(resource, before, { ...object, metadata }, options);
     },
     delete: async (resource, name, { uid, resourceVersion } = {}) => {
-      await this.#note({ verb: 'delete', plural: resource.plural, name: keyOf(name) });
+      const call: Call = { verb: 'delete', plural: resource.plural, name: keyOf(name), ...(uid ? { uid } : {}) };
+      await this.#note(call);
       const object = this.find(resource, name);
       if (!object) return false;
       if (uid !== undefined && uid !== object.metadata.uid) throw conflict('the uid differs');
@@ -160,6 +173,7 @@ export class MemoryCluster implements Cluster {
         const deletionTimestamp = object.metadata.deletionTimestamp ?? formatTime(this.#clock.now());
         this.#store(resource, object, { ...object, metadata: { ...object.metadata, deletionTimestamp } });
       }
+      await this.answered(call);
       return true;
     },
     isAllowed: () => Promise.resolve(true),
@@ -233,8 +247,11 @@ export class MemoryCluster implements Cluster {
     for (const [store, selected] of [...this.#stores]) {
       if (store.resource.plural !== resource.plural || store.resource.group !== resource.group) continue;
       const seen = selected(object) ? type : 'DELETED';
-      if (seen !== 'DELETED' || store.get(keyOf(object.metadata)))
-        store.apply(seen, structuredClone(object), object.metadata.resourceVersion);
+      const copy = structuredClone(object);
+      this.deliver(store, () => {
+        if (seen !== 'DELETED' || store.get(keyOf(copy.metadata)))
+          store.apply(seen, copy, copy.metadata.resourceVersion);
+      });
     }
   }
 }

@@ -1,0 +1,245 @@
+import { apiServiceNamespaces, clusterNamespaceAnnotation } from '../../../src/api/binding/names.ts';
+import { apiVersionOf, type KubeObject, type ObjectName, type Resource } from '../../../src/api/object.ts';
+import { customResourceDefinitions, namespaces } from '../../../src/api/resources.ts';
+import type { BindingDeps } from '../../../src/binding/deps.ts';
+import type { ProviderSession } from '../../../src/binding/sessions/provider-session.ts';
+import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
+import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
+import type { BoundSchemaView, ExportView, InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
+import { openSyncer } from '../../../src/binding/sync/open-syncer.ts';
+import type { Syncer, SyncerOptions, SyncMode } from '../../../src/binding/sync/syncer.ts';
+import type { RecordedEvent } from '../../../src/kube/recorded-event.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { SimulatedClock } from '../simulated-clock.ts';
+import { MemoryCluster, type Stored } from './memory-cluster.ts';
+
+export interface SyncStageOptions {
+  /** Default Namespaced. */
+  readonly scope?: 'Namespaced' | 'Cluster';
+  /** Default Prefixed. */
+  readonly isolation?: IsolationName;
+  /** Default Namespaced. */
+  readonly informerScope?: InformerScope;
+  readonly statusSubresource?: boolean;
+}
+
+export const clusterNamespace = 'kb-acme';
+
+/** A consumer and a provider in memory, one bound kind, and a syncer that can be started, killed and started again. */
+export class SyncStage {
+  readonly clock = new SimulatedClock();
+  readonly consumer = new MemoryCluster(this.clock);
+  readonly provider = new MemoryCluster(this.clock);
+  readonly kettles: { readonly consumer: Resource; readonly provider: Resource };
+  readonly events: RecordedEvent[] = [];
+  readonly #options: Required<SyncStageOptions>;
+  #process: { readonly stop: AbortController; readonly syncer: Syncer; readonly runs: Promise<unknown> } | undefined;
+
+  constructor(options: SyncStageOptions = {}) {
+    this.#options = {
+      scope: 'Namespaced',
+      isolation: 'Prefixed',
+      informerScope: 'Namespaced',
+      statusSubresource: true,
+      ...options,
+    };
+    const namespaced = this.#options.scope === 'Namespaced';
+    const kettles = { group: 'kitchen.example', version: 'v1', plural: 'kettles', kind: 'Kettle', namespaced };
+    const providerNamespaced = namespaced || this.#options.isolation === 'Namespaced';
+    this.kettles = { consumer: kettles, provider: { ...kettles, namespaced: providerNamespaced } };
+    if (!this.#options.statusSubresource) this.consumer.withoutStatus.add('kettles');
+    this.establish();
+  }
+
+  /** The CRD of the consumer, as the API server accepts it. */
+  establish(established = true): void {
+    const { group, plural, kind, namespaced } = this.kettles.consumer;
+    this.consumer.put(customResourceDefinitions, {
+      apiVersion: apiVersionOf(customResourceDefinitions),
+      kind: customResourceDefinitions.kind,
+      metadata: { name: `${plural}.${group}` },
+      spec: { group, scope: namespaced ? 'Namespaced' : 'Cluster', names: { plural, kind }, versions: [] },
+      status: {
+        conditions: [
+          {
+            type: 'Established',
+            status: established ? 'True' : 'False',
+            reason: 'InitialNamesAccepted',
+            message: '',
+            lastTransitionTime: '2026-11-21T09:00:00Z',
+          },
+        ],
+      },
+    });
+  }
+
+  /** What the backend does about an APIServiceNamespace. */
+  answerNamespace(namespace: string): void {
+    const name = { namespace: clusterNamespace, name: namespace };
+    const asked = this.provider.find(apiServiceNamespaces, name);
+    this.provider.put(apiServiceNamespaces, {
+      ...(asked ?? { apiVersion: 'kube-bind.io/v1alpha2', kind: 'APIServiceNamespace', metadata: name, spec: {} }),
+      status: { namespace: `${clusterNamespace}-${namespace}` },
+    });
+  }
+
+  addNamespace(name: string): void {
+    this.consumer.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  }
+
+  /** Starts a process that knows nothing yet. */
+  start(mode: SyncMode = 'sync', options: Partial<SyncerOptions> = {}): Syncer {
+    const consumerStores = openConsumerStores(this.consumer);
+    const deps: BindingDeps = {
+      consumer: this.consumer,
+      client: this.consumer.client,
+      stores: consumerStores.stores,
+      events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
+      clock: this.clock,
+      log: noLog,
+      metrics: createMetrics(),
+      running: { add() {}, remove: () => Promise.resolve() },
+    };
+    const syncer = openSyncer(
+      {
+        session: this.session(),
+        exported: this.#exported(),
+        schema: this.#schema(),
+        mode,
+        random: () => 0.5,
+        ...options,
+      },
+      deps,
+    );
+    const stop = new AbortController();
+    const runs = Promise.all(syncer.controllers.map((controller) => controller.run(stop.signal)));
+    this.#process = { stop, syncer, runs };
+    return syncer;
+  }
+
+  session(): ProviderSession {
+    return {
+      id: 'acme',
+      clusterNamespace,
+      cluster: this.provider,
+      client: this.provider.client,
+      stores: openProviderStores(this.provider, clusterNamespace).stores,
+      clusterNamespaceUid: 'uid-of-kb-acme',
+      state: { kind: 'synced' },
+    };
+  }
+
+  /** The process is gone from one moment to the next: nothing more is written, nothing more is seen. */
+  async kill(): Promise<void> {
+    const process = this.#process;
+    if (!process) return;
+    this.#process = undefined;
+    process.stop.abort(new Error('killed'));
+    await process.runs;
+    process.syncer.close();
+    await this.consumer.close();
+    await this.provider.close();
+  }
+
+  /** Long enough for whatever is under way to come to its end. */
+  async settle(ms = 3_000): Promise<void> {
+    await this.clock.advance(ms);
+    await this.clock.settle();
+  }
+
+  put(key: ObjectName, fields: Partial<KubeObject> = {}): Stored {
+    return this.consumer.put(this.kettles.consumer, kettleAt(key, fields));
+  }
+
+  object(key: ObjectName): Stored | undefined {
+    return this.consumer.find(this.kettles.consumer, key);
+  }
+
+  copy(key: ObjectName): Stored | undefined {
+    return this.provider.find(this.kettles.provider, key);
+  }
+
+  putCopy(key: ObjectName, fields: Partial<KubeObject> = {}): Stored {
+    return this.provider.put(this.kettles.provider, kettleAt(key, fields));
+  }
+
+  /** What a controller of the provider writes. */
+  report(key: ObjectName, status: unknown): void {
+    const copy = this.copy(key);
+    if (copy) this.provider.put(this.kettles.provider, { ...copy, status });
+  }
+
+  async remove(key: ObjectName): Promise<void> {
+    await this.consumer.client.delete(this.kettles.consumer, key);
+  }
+
+  #exported(): ExportView {
+    const { isolation, informerScope } = this.#options;
+    return {
+      ...common('kettles'),
+      resources: [{ group: 'kitchen.example', resource: 'kettles', versions: ['v1'] }],
+      permissionClaims: [],
+      informerScope,
+      isolation,
+      conditions: [],
+    };
+  }
+
+  #schema(): BoundSchemaView {
+    const { scope, informerScope, statusSubresource } = this.#options;
+    return {
+      ...common('kettles.kitchen.example'),
+      informerScope,
+      group: 'kitchen.example',
+      names: { plural: 'kettles', kind: 'Kettle' },
+      scope,
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: {},
+          subresources: statusSubresource ? { status: {} } : {},
+          additionalPrinterColumns: [],
+        },
+      ],
+      conversion: undefined,
+      conditions: [],
+      acceptedNames: undefined,
+      storedVersions: [],
+    };
+  }
+}
+
+/** Annotations of a copy of ours. */
+export const copyMarks = (consumerNamespace: string, uid: string): Record<string, string> => ({
+  [clusterNamespaceAnnotation]: clusterNamespace,
+  'kube-bind.io/consumer-namespace': consumerNamespace,
+  'kube-bind.io/consumer-uid': uid,
+});
+
+function kettleAt(key: ObjectName, fields: Partial<KubeObject>): KubeObject {
+  const { metadata, ...rest } = fields;
+  return {
+    apiVersion: 'kitchen.example/v1',
+    kind: 'Kettle',
+    spec: { litres: 2 },
+    ...rest,
+    metadata: { ...metadata, ...key },
+  };
+}
+
+const common = (name: string) => ({
+  key: `${clusterNamespace}/${name}`,
+  uid: `uid-of-${name}`,
+  resourceVersion: '1',
+  namespace: clusterNamespace,
+  name,
+  generation: 1,
+  deleting: false,
+  finalizers: [],
+  labels: {},
+  annotations: {},
+  ownerReferences: [],
+});

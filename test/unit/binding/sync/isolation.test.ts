@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { type Isolation, isolationOf } from '../../../../src/binding/sync/isolation.ts';
+import { clusterNamespace, pairs } from './support.ts';
+
+const of = (scope: 'Namespaced' | 'Cluster', isolation: 'Prefixed' | 'Namespaced' | 'None'): Isolation =>
+  isolationOf({ scope }, { isolation }, clusterNamespace, pairs);
+
+describe('isolation', () => {
+  const strategies = {
+    byNamespace: of('Namespaced', 'Prefixed'),
+    prefixed: of('Cluster', 'Prefixed'),
+    namespaced: of('Cluster', 'Namespaced'),
+    none: of('Cluster', 'None'),
+  };
+
+  it('maps namespaced kinds by namespace, whatever the export says', () => {
+    for (const isolation of ['Prefixed', 'Namespaced', 'None'] as const) {
+      const place = of('Namespaced', isolation).placeOf('team-a/tea');
+      assert.deepEqual(place, { kind: 'at', key: 'kb-acme-team-a/tea' });
+    }
+  });
+
+  const places: [keyof typeof strategies, string, string][] = [
+    ['byNamespace', 'team-a/tea', 'kb-acme-team-a/tea'],
+    ['prefixed', 'tea', 'kb-acme-tea'],
+    ['namespaced', 'tea', 'kb-acme/tea'],
+    ['none', 'tea', 'tea'],
+  ];
+  for (const [name, consumerKey, providerKey] of places) {
+    it(`${name}: ${consumerKey} is ${providerKey} in the provider, and back`, () => {
+      assert.deepEqual(strategies[name].placeOf(consumerKey), { kind: 'at', key: providerKey });
+      assert.equal(strategies[name].consumerKeyOf(providerKey), consumerKey);
+    });
+  }
+
+  const strangers: [keyof typeof strategies, string][] = [
+    ['byNamespace', 'kb-other-team-a/tea'],
+    ['byNamespace', 'team-a/tea'],
+    ['prefixed', 'kb-acme'],
+    ['prefixed', 'kb-acme-'],
+    ['prefixed', 'kb-other-tea'],
+    ['namespaced', 'kb-acme2/tea'],
+    ['namespaced', 'kb-acme/'],
+  ];
+  for (const [name, key] of strangers) {
+    it(`${name}: ${key} is no copy of ours`, () => assert.equal(strategies[name].consumerKeyOf(key), undefined));
+  }
+
+  it('tells apart namespaces that are asked for, those that are not, and those that go', () => {
+    const { byNamespace } = strategies;
+    assert.deepEqual(byNamespace.placeOf('team-b/tea'), { kind: 'unmapped', namespace: 'team-b', requested: true });
+    assert.deepEqual(byNamespace.placeOf('team-c/tea'), { kind: 'unmapped', namespace: 'team-c', requested: false });
+    assert.deepEqual(byNamespace.placeOf('team-d/tea'), { kind: 'at', key: 'kb-acme-team-d/tea', closing: true });
+  });
+
+  it('says what is wrong with a name that becomes too long', () => {
+    assert.equal(strategies.prefixed.placeOf('x'.repeat(245)).kind, 'at');
+    const place = strategies.prefixed.placeOf('x'.repeat(246));
+    assert.ok(place.kind === 'impossible');
+    assert.match(place.problem, /246 characters, at most 245 are possible/);
+    assert.equal(strategies.none.placeOf('x'.repeat(253)).kind, 'at');
+  });
+
+  it('gives no two objects the same place', () => {
+    const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?$/);
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        for (const strategy of [strategies.prefixed, strategies.namespaced, strategies.none]) {
+          const [one, other] = [strategy.placeOf(a), strategy.placeOf(b)];
+          assert.ok(one.kind === 'at' && other.kind === 'at');
+          assert.equal(one.key === other.key, a === b);
+          assert.equal(strategy.consumerKeyOf(one.key), a);
+        }
+      }),
+      { seed: 13 },
+    );
+  });
+});

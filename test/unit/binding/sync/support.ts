@@ -1,0 +1,80 @@
+import {
+  clusterNamespaceAnnotation,
+  consumerNamespaceAnnotation,
+  consumerUidAnnotation,
+  providerNamespaceAnnotation,
+  providerUidAnnotation,
+  syncerFinalizer,
+} from '../../../../src/api/binding/names.ts';
+import type { KubeObject, ObjectMeta, Resource } from '../../../../src/api/object.ts';
+import { projectObject, type SyncedObject } from '../../../../src/binding/sync/synced-object.ts';
+import { deepFreeze } from '../../../support/deep-freeze.ts';
+
+export const clusterNamespace = 'kb-acme';
+
+export const kettles: Resource = {
+  group: 'kitchen.example',
+  version: 'v1',
+  plural: 'kettles',
+  kind: 'Kettle',
+  namespaced: true,
+};
+
+interface Fields {
+  readonly metadata?: Partial<ObjectMeta>;
+  readonly [field: string]: unknown;
+}
+
+export function kettle({ metadata = {}, ...fields }: Fields = {}): SyncedObject {
+  const object: KubeObject = {
+    apiVersion: 'kitchen.example/v1',
+    kind: 'Kettle',
+    metadata: { namespace: 'team-a', name: 'tea', uid: 'c-1', resourceVersion: '5', ...metadata },
+    spec: { litres: 2 },
+    ...fields,
+  };
+  return projectObject(deepFreeze(structuredClone(object)));
+}
+
+/** The consumer object once it has been synced. */
+export const heldKettle = ({ metadata = {}, ...fields }: Fields = {}): SyncedObject =>
+  kettle({
+    ...fields,
+    metadata: {
+      finalizers: [syncerFinalizer],
+      annotations: { [providerNamespaceAnnotation]: 'kb-acme-team-a', [providerUidAnnotation]: 'p-1' },
+      ...metadata,
+    },
+  });
+
+export const copyAnnotations = {
+  [clusterNamespaceAnnotation]: clusterNamespace,
+  [consumerNamespaceAnnotation]: 'team-a',
+  [consumerUidAnnotation]: 'c-1',
+};
+
+/** The copy of `kettle()`. */
+export const copyOfKettle = ({ metadata = {}, ...fields }: Fields = {}): SyncedObject =>
+  kettle({
+    ...fields,
+    metadata: {
+      namespace: 'kb-acme-team-a',
+      uid: 'p-1',
+      resourceVersion: '9',
+      annotations: copyAnnotations,
+      ...metadata,
+    },
+  });
+
+export const deletionTimestamp = '2026-11-21T09:00:00Z';
+
+/** Team-a has a namespace in the provider, team-b has asked for one, team-c has not, team-d's is being deleted. */
+export const pairs = {
+  ofConsumer: (namespace: string) =>
+    new Map([
+      ['team-a', { serviceNamespace: 'kb-acme-team-a', deleting: false }],
+      ['team-b', { serviceNamespace: undefined, deleting: false }],
+      ['team-d', { serviceNamespace: 'kb-acme-team-d', deleting: true }],
+    ]).get(namespace),
+  ofProvider: (namespace: string) => ({ 'kb-acme-team-a': 'team-a', 'kb-acme-team-d': 'team-d' })[namespace],
+};

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import {
+  clusterNamespaceAnnotation,
+  consumerUidAnnotation,
+  syncerFinalizer,
+} from '../../../../src/api/binding/names.ts';
+import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
+import { own } from '../../../../src/kit/json-value.ts';
+import type { Call, MemoryCluster, Stored } from '../../../support/binding/memory-cluster.ts';
+import { clusterNamespace, copyMarks, SyncStage, type SyncStageOptions } from '../../../support/binding/sync-stage.ts';
+
+interface Pending {
+  readonly cluster: MemoryCluster;
+  readonly settle: (error: Error | undefined) => void;
+}
+
+/**
+ * A stage on which nothing happens by itself: events reach watches, and calls the API servers and their answers the caller, only when
+ * told to. Every call of the konnector is judged at the moment it is carried out.
+ */
+export class SyncWorld {
+  readonly stage: SyncStage;
+  readonly #calls: Pending[] = [];
+  readonly #events = new Map<object, (() => void)[]>();
+  readonly #copyOf: (key: ObjectName) => ObjectName;
+  #held = true;
+  #violation: unknown;
+  #count = 0;
+
+  constructor(options: SyncStageOptions, copyOf: (key: ObjectName) => ObjectName) {
+    this.stage = new SyncStage(options);
+    this.#copyOf = copyOf;
+    if (options.scope === 'Namespaced') this.stage.answerNamespace('team-a');
+    for (const cluster of [this.stage.consumer, this.stage.provider]) {
+      cluster.deliver = (watch, event) => {
+        if (!this.#held) return event();
+        const events = this.#events.get(watch) ?? [];
+        this.#events.set(watch, events);
+        events.push(event);
+      };
+      cluster.fault = async (call) => {
+        await this.#gate(cluster);
+        try {
+          this.#judge(cluster, call);
+        } catch (error) {
+          // The konnector takes what is thrown here for a failed call.
+          this.#violation ??= error;
+        }
+      };
+      cluster.answered = () => this.#gate(cluster);
+    }
+  }
+
+  /** Lets one of the calls or answers under way go on, or fail there. */
+  step(index: number, error?: Error): void {
+    const [pending] = this.#calls.splice(index % Math.max(1, this.#calls.length), 1);
+    pending?.settle(error);
+  }
+
+  /** Brings some of what has happened to one watch. */
+  deliver(index: number, count: number): void {
+    const events = [...this.#events.values()][index % Math.max(1, this.#events.size)];
+    for (const event of events?.splice(0, count) ?? []) event();
+  }
+
+  /** The process ends; what it had sent may still arrive, unless it is lost. */
+  async crash(lost: boolean): Promise<void> {
+    const mine = this.#calls.splice(0);
+    const killed = this.stage.kill();
+    // Its reconciles end with their calls; these no longer matter to it.
+    this.#events.clear();
+    for (const { settle } of mine) settle(lost ? new Error('lost') : undefined);
+    await this.#drain();
+    await killed;
+    this.stage.start();
+  }
+
+  /** Holds back nothing more, and waits for the end. */
+  async calm(): Promise<void> {
+    this.#held = false;
+    for (const events of this.#events.values()) for (const event of events.splice(0)) event();
+    await this.#drain();
+    await this.stage.settle(600_000);
+  }
+
+  async #drain(): Promise<void> {
+    do {
+      this.step(0);
+      await this.stage.clock.settle();
+    } while (this.#calls.length > 0);
+  }
+
+  put(key: ObjectName): void {
+    this.#count++;
+    const before = this.stage.object(key);
+    if (before?.metadata.deletionTimestamp) return;
+    const spec = { n: this.#count, ...(this.#count % 3 === 0 ? { extra: { n: this.#count } } : {}) };
+    this.stage.put(key, { ...before, spec, metadata: { ...before?.metadata, name: key.name } });
+  }
+
+  remove(key: ObjectName): void {
+    remove(this.stage.consumer, this.stage.kettles.consumer, this.stage.object(key));
+  }
+
+  /** Somebody takes the finalizers off by force. */
+  force(key: ObjectName): void {
+    this.stage.consumer.drop(this.stage.kettles.consumer, key);
+  }
+
+  report(key: ObjectName): void {
+    this.stage.report(this.#copyOf(key), { n: ++this.#count });
+  }
+
+  /** Somebody in the provider edits a copy. */
+  tamper(key: ObjectName): void {
+    const copy = this.#ours(key);
+    if (copy) this.stage.putCopy(this.#copyOf(key), { ...copy, spec: { n: -1, theirs: true } });
+  }
+
+  removeCopy(key: ObjectName): void {
+    remove(this.stage.provider, this.stage.kettles.provider, this.#ours(key));
+  }
+
+  /** Somebody else makes an object where our copy would be, or takes it away again. */
+  foreign(key: ObjectName): void {
+    const at = this.#copyOf(key);
+    const there = this.stage.copy(at);
+    if (!there) this.stage.putCopy(at, { metadata: { name: at.name, annotations: copyMarksOfOther }, spec: { n: -2 } });
+    else if (!isOurs(there)) this.stage.provider.drop(this.stage.kettles.provider, at);
+  }
+
+  /** No call was wrong, and both sides agree. */
+  check(keys: readonly ObjectName[]): void {
+    if (this.#violation !== undefined) throw this.#violation;
+    for (const key of keys) {
+      const [object, copy] = [this.stage.object(key), this.stage.copy(this.#copyOf(key))];
+      const what = JSON.stringify({ key, object, copy });
+      if (copy && !isOurs(copy)) {
+        assert.equal(object?.metadata.deletionTimestamp, undefined, what);
+        continue;
+      }
+      if (!object) {
+        assert.equal(copy, undefined, what);
+        continue;
+      }
+      assert.equal(object.metadata.deletionTimestamp, undefined, what);
+      assert.ok(copy, what);
+      assert.ok(object.metadata.finalizers?.includes(syncerFinalizer), what);
+      assert.deepEqual(copy.spec, object.spec, what);
+      assert.deepEqual(object.status, copy.status, what);
+      assert.deepEqual(copy.metadata.annotations, copyMarks(key.namespace ?? '', object.metadata.uid), what);
+    }
+    const left = this.stage.provider.list(this.stage.kettles.provider).filter(isOurs).length;
+    assert.ok(left <= keys.length);
+  }
+
+  #ours(key: ObjectName): Stored | undefined {
+    const copy = this.stage.copy(this.#copyOf(key));
+    return copy && isOurs(copy) ? copy : undefined;
+  }
+
+  #gate(cluster: MemoryCluster): Promise<void> {
+    if (!this.#held) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#calls.push({ cluster, settle: (error) => (error ? reject(error) : resolve()) });
+    });
+  }
+
+  #judge(cluster: MemoryCluster, call: Call): void {
+    if (call.plural !== 'kettles') return;
+    if (cluster === this.stage.provider) this.#judgeProvider(call);
+    else this.#judgeConsumer(call);
+  }
+
+  #judgeProvider(call: Call): void {
+    const { provider, kettles } = this.stage;
+    const at = provider.list(kettles.provider).find(({ metadata }) => keyOf(metadata) === call.name);
+    const uid = call.uid ?? own(own(call.body, 'metadata'), 'uid');
+    if (call.verb === 'delete') assert.ok(uid, 'deletes name the uid');
+    if (!at || uid !== at.metadata.uid || (call.verb !== 'delete' && call.verb !== 'patch')) return;
+    assert.ok(isOurs(at), `${call.verb} of what is not ours: ${JSON.stringify(at)}`);
+    if (call.verb !== 'delete') return;
+    const of = at.metadata.annotations?.[consumerUidAnnotation];
+    assert.ok(of, 'deletes only what tells whose copy it is');
+    const twin = this.#objects().find(({ metadata }) => metadata.uid === of);
+    assert.ok(!twin || twin.metadata.deletionTimestamp, `delete of the copy of a live object: ${JSON.stringify(twin)}`);
+  }
+
+  #judgeConsumer(call: Call): void {
+    const object = this.#objects().find(({ metadata }) => keyOf(metadata) === call.name);
+    if (!object || call.verb !== 'patch') return;
+    const patch = own(call.body, 'metadata');
+    const finalizers = own(patch, 'finalizers');
+    const carriedOut =
+      own(patch, 'uid') === object.metadata.uid && own(patch, 'resourceVersion') === object.metadata.resourceVersion;
+    if (!Array.isArray(finalizers) || !carriedOut || finalizers.includes(syncerFinalizer)) return;
+    const copies = this.stage.provider.list(this.stage.kettles.provider).filter(isOurs);
+    const copy = copies.find(({ metadata }) => metadata.annotations?.[consumerUidAnnotation] === object.metadata.uid);
+    assert.equal(copy, undefined, 'the finalizer went before the copy');
+  }
+
+  #objects(): readonly Stored[] {
+    return this.stage.consumer.list(this.stage.kettles.consumer);
+  }
+}
+
+const copyMarksOfOther = { ...copyMarks('', 'elsewhere'), [clusterNamespaceAnnotation]: 'kb-other' };
+
+const isOurs = ({ metadata }: KubeObject): boolean =>
+  metadata.annotations?.[clusterNamespaceAnnotation] === clusterNamespace;
+
+/** As kubectl delete does it. */
+function remove(cluster: MemoryCluster, resource: Resource, object: Stored | undefined): void {
+  if (!object) return;
+  if (!object.metadata.finalizers?.length) cluster.drop(resource, object.metadata);
+  else {
+    const deletionTimestamp = object.metadata.deletionTimestamp ?? '2026-11-21T09:00:00Z';
+    cluster.put(resource, { ...object, metadata: { ...object.metadata, deletionTimestamp } });
+  }
+}

@@ -1,0 +1,482 @@
+import assert from 'node:assert/strict';
+import {
+  apiServiceNamespaces,
+  providerNamespaceAnnotation,
+  providerUidAnnotation,
+  syncerFinalizer,
+} from '../../../../src/api/binding/names.ts';
+import { customResourceDefinitions } from '../../../../src/api/resources.ts';
+import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import { clusterNamespace, copyMarks, SyncStage, type SyncStageOptions } from '../../../support/binding/sync-stage.ts';
+
+const tea = { namespace: 'team-a', name: 'tea' };
+const teaCopy = { namespace: 'kb-acme-team-a', name: 'tea' };
+
+describe('syncer', () => {
+  let stage: SyncStage;
+  afterEach(() => stage.kill());
+
+  function open(options: SyncStageOptions = {}): SyncStage {
+    stage = new SyncStage(options);
+    if (options.scope !== 'Cluster') stage.answerNamespace('team-a');
+    return stage;
+  }
+
+  /** One object that is in step. */
+  async function inStep(options: SyncStageOptions = {}): Promise<void> {
+    open(options);
+    stage.start();
+    stage.put(tea);
+    await stage.settle();
+    assert.ok(stage.copy(teaCopy));
+    stage.consumer.calls.length = 0;
+    stage.provider.calls.length = 0;
+  }
+
+  const litres = (object: { spec?: unknown } | undefined): unknown => (object?.spec as { litres?: unknown })?.litres;
+  const heldKeys = (count: number): { namespace: string; name: string }[] =>
+    Array.from({ length: count }, (_, i) => ({ namespace: 'team-a', name: `tea-${i}` }));
+
+  describe('in the life of an object', () => {
+    it('makes one write up, one mark, one write down and no reads', async () => {
+      open();
+      stage.start();
+      await stage.settle();
+      stage.put(tea, { metadata: { name: 'tea', labels: { app: 'tea' } } });
+      await stage.settle();
+      assert.deepEqual(
+        stage.provider.calls.map(({ verb, fieldManager }) => [verb, fieldManager]),
+        [['create', 'kube-bind.io']],
+      );
+      assert.deepEqual(stage.consumer.writes, ['patch kettles team-a/tea']);
+      const { metadata } = stage.object(tea) ?? {};
+      assert.deepEqual(metadata?.finalizers, [syncerFinalizer]);
+      assert.deepEqual(metadata?.annotations, {
+        [providerNamespaceAnnotation]: 'kb-acme-team-a',
+        [providerUidAnnotation]: stage.copy(teaCopy)?.metadata.uid,
+      });
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, copyMarks('team-a', metadata?.uid ?? ''));
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.labels, { app: 'tea' });
+
+      stage.report(teaCopy, { hot: true });
+      await stage.settle();
+      assert.deepEqual(stage.consumer.writes, ['patch kettles team-a/tea', 'patch kettles/status team-a/tea']);
+      assert.deepEqual(stage.object(tea)?.status, { hot: true });
+
+      await stage.remove(tea);
+      await stage.settle();
+      assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
+      assert.deepEqual(
+        stage.provider.calls.map(({ verb }) => verb),
+        ['create', 'delete'],
+      );
+      assert.equal(
+        stage.consumer.calls.some(({ verb }) => verb === 'get' || verb === 'list'),
+        false,
+      );
+    });
+
+    it('takes removed fields up', async () => {
+      await inStep();
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 3, colour: 'red' } });
+      await stage.settle();
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 3 } });
+      await stage.settle();
+      assert.deepEqual(stage.copy(teaCopy)?.spec, { litres: 3 });
+      assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea', 'patch kettles kb-acme-team-a/tea']);
+    });
+
+    it('makes at most five writes of a hundred changes of a status in a second, the last one among them', async () => {
+      await inStep();
+      for (let i = 1; i <= 100; i++) {
+        stage.report(teaCopy, { beat: i });
+        await stage.clock.advance(10);
+      }
+      await stage.settle();
+      assert.deepEqual(stage.object(tea)?.status, { beat: 100 });
+      assert.ok(stage.consumer.writes.length <= 5, `${stage.consumer.writes.length}`);
+    });
+
+    it('asks for a namespace once, however many objects wait for it', async () => {
+      stage = new SyncStage();
+      stage.start();
+      for (const { name } of heldKeys(50)) stage.put({ namespace: 'team-n', name });
+      await stage.settle();
+      assert.deepEqual(stage.provider.writes, ['create apiservicenamespaces kb-acme/team-n']);
+      const asked = stage.provider.find(apiServiceNamespaces, { namespace: clusterNamespace, name: 'team-n' });
+      assert.equal(asked?.metadata.ownerReferences, undefined);
+      stage.answerNamespace('team-n');
+      await stage.settle();
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 50);
+      assert.equal(stage.consumer.writes.length, 50);
+    });
+
+    it('follows namespaces that come and go', async () => {
+      await inStep();
+      const watches = stage.provider.watches;
+      stage.answerNamespace('team-b');
+      assert.equal(stage.provider.watches, watches + 1);
+      stage.provider.drop(apiServiceNamespaces, { namespace: clusterNamespace, name: 'team-b' });
+      assert.equal(stage.provider.watches, watches);
+    });
+
+    for (const [isolation, copyName] of [
+      ['Prefixed', { name: 'kb-acme-tea' }],
+      ['Namespaced', { namespace: 'kb-acme', name: 'tea' }],
+      ['None', { name: 'tea' }],
+    ] as const) {
+      it(`is the same for cluster-scoped kinds with isolation ${isolation}`, async () => {
+        open({ scope: 'Cluster', isolation });
+        stage.start();
+        stage.put({ name: 'tea' });
+        await stage.settle();
+        const copy = stage.copy(copyName);
+        assert.deepEqual(copy?.metadata.annotations, copyMarks('', stage.object({ name: 'tea' })?.metadata.uid ?? ''));
+        const owned = (copy?.metadata.ownerReferences ?? []).map(({ kind, uid, controller }) => [
+          kind,
+          uid,
+          controller,
+        ]);
+        assert.deepEqual(owned, isolation === 'Namespaced' ? [] : [['Namespace', 'uid-of-kb-acme', undefined]]);
+        stage.report(copyName, { hot: true });
+        await stage.settle();
+        assert.deepEqual(stage.object({ name: 'tea' })?.status, { hot: true });
+        await stage.remove({ name: 'tea' });
+        await stage.settle();
+        assert.deepEqual([stage.object({ name: 'tea' }), stage.copy(copyName)], [undefined, undefined]);
+      });
+    }
+
+    it('says that a name is too long, and looks after the others', async () => {
+      open({ scope: 'Cluster', isolation: 'Prefixed' });
+      const syncer = stage.start();
+      stage.put({ name: 'x'.repeat(250) });
+      stage.put({ name: 'tea' });
+      await stage.settle();
+      assert.ok(stage.copy({ name: 'kb-acme-tea' }));
+      assert.match(syncer.problems().join(), /too long for the provider.*at most 245/);
+      assert.deepEqual(
+        stage.events.map(({ reason }) => reason),
+        ['NotSynced'],
+      );
+    });
+  });
+
+  describe('when an object is deleted', () => {
+    it('lets go only when its copy is gone', async () => {
+      await inStep();
+      stage.putCopy(teaCopy, {
+        ...stage.copy(teaCopy),
+        metadata: { ...stage.copy(teaCopy)?.metadata, name: 'tea', finalizers: ['acme/slow'] },
+      });
+      await stage.remove(tea);
+      await stage.settle(60_000);
+      assert.deepEqual(stage.object(tea)?.metadata.finalizers, [syncerFinalizer]);
+      assert.equal(stage.provider.writes.length, 1);
+      stage.provider.drop(stage.kettles.provider, teaCopy);
+      await stage.settle();
+      assert.equal(stage.object(tea), undefined);
+    });
+
+    it('finds the copy where it was when its namespace is not known any more', async () => {
+      await inStep();
+      stage.provider.drop(apiServiceNamespaces, { namespace: clusterNamespace, name: 'team-a' });
+      await stage.remove(tea);
+      await stage.settle(20_000);
+      assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
+    });
+
+    it('deletes the copy when the object went before it could be held', async () => {
+      open();
+      stage.start();
+      stage.consumer.fault = ({ verb }) => {
+        if (verb === 'patch') stage.consumer.drop(stage.kettles.consumer, tea);
+      };
+      stage.put(tea);
+      await stage.settle();
+      assert.deepEqual([stage.object(tea), stage.copy(teaCopy)], [undefined, undefined]);
+    });
+
+    it('deletes what was seen to go, however many', async () => {
+      await inStep();
+      for (const key of heldKeys(30)) stage.put(key);
+      await stage.settle();
+      for (const key of heldKeys(30)) stage.consumer.drop(stage.kettles.consumer, key);
+      await stage.settle();
+      assert.deepEqual(
+        stage.provider.list(stage.kettles.provider).map(({ metadata }) => metadata.name),
+        ['tea'],
+      );
+    });
+  });
+
+  describe('of what is not its own', () => {
+    it('touches nothing, and says whose name is taken', async () => {
+      open({ scope: 'Cluster', isolation: 'None' });
+      const other = { ...copyMarks('', 'x-1'), 'kube-bind.io/cluster-namespace': 'kb-other' };
+      stage.putCopy({ name: 'tea' }, { metadata: { name: 'tea', annotations: other }, spec: { litres: 9 } });
+      stage.putCopy({ name: 'coffee' }, { metadata: { name: 'coffee', annotations: other } });
+      stage.putCopy({ name: 'milk' });
+      const syncer = stage.start();
+      stage.put({ name: 'tea' });
+      await stage.settle(60_000);
+      assert.deepEqual([stage.provider.writes, stage.consumer.writes], [[], []]);
+      assert.deepEqual(syncer.problems().length, 1);
+      assert.match(syncer.problems().join(), /"tea" exists already and is not a copy of ours/);
+      stage.provider.drop(stage.kettles.provider, { name: 'tea' });
+      await stage.settle();
+      assert.equal(litres(stage.copy({ name: 'tea' })), 2);
+      assert.deepEqual(syncer.problems(), []);
+    });
+
+    it('takes over what another konnector has made for it', async () => {
+      open();
+      const { metadata } = stage.put(tea, { metadata: { name: 'tea', finalizers: [syncerFinalizer] } });
+      const { 'kube-bind.io/consumer-uid': _, ...older } = copyMarks('team-a', metadata.uid);
+      stage.putCopy(teaCopy, { metadata: { name: 'tea', annotations: older }, spec: { litres: 1, old: true } });
+      const { metadata: before } = stage.copy(teaCopy) ?? {};
+      stage.start();
+      await stage.settle();
+      assert.equal(stage.copy(teaCopy)?.metadata.uid, before?.uid);
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, copyMarks('team-a', metadata.uid));
+      assert.deepEqual(stage.copy(teaCopy)?.spec, { litres: 2 });
+      assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
+    });
+
+    it('keeps the copy of an object that was made again under its name', async () => {
+      await inStep();
+      await stage.kill();
+      stage.consumer.drop(stage.kettles.consumer, tea);
+      const { metadata } = stage.put(tea);
+      stage.start();
+      await stage.settle();
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, copyMarks('team-a', metadata.uid));
+      assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
+    });
+  });
+
+  describe('of copies whose objects vanished unseen', () => {
+    async function vanished(count: number): Promise<void> {
+      open();
+      stage.start();
+      for (const key of heldKeys(count)) stage.put(key);
+      await stage.settle();
+      await stage.kill();
+      for (const key of heldKeys(count)) stage.consumer.drop(stage.kettles.consumer, key);
+      stage.consumer.calls.length = 0;
+      stage.provider.calls.length = 0;
+    }
+
+    it('deletes a few, each after a question', async () => {
+      await vanished(19);
+      stage.start();
+      await stage.settle();
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 0);
+      assert.equal(stage.consumer.calls.filter(({ verb }) => verb === 'get').length, 19);
+    });
+
+    it('holds back many, until it is allowed', async () => {
+      await vanished(20);
+      let changes = 0;
+      const syncer = stage.start('sync', { onChange: () => changes++ });
+      await stage.settle(3_600_000);
+      assert.deepEqual([stage.provider.writes, stage.consumer.calls.filter(({ verb }) => verb === 'get')], [[], []]);
+      assert.match(syncer.problems()[0] ?? '', /20 copies in the provider have no object here any more/);
+      assert.ok(changes > 0);
+      syncer.allowDeletes();
+      await stage.settle();
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 0);
+      assert.deepEqual(syncer.problems(), []);
+    });
+
+    it('goes on by itself when they are restored', async () => {
+      await vanished(25);
+      const syncer = stage.start();
+      await stage.settle();
+      for (const key of heldKeys(25)) stage.put(key);
+      await stage.settle();
+      assert.deepEqual(syncer.problems(), []);
+      assert.equal(
+        stage.provider.writes.some((write) => write.startsWith('delete')),
+        false,
+      );
+      assert.equal(stage.provider.writes.length, 25, 'each is stamped');
+    });
+
+    it('does not believe a list that a read contradicts', async () => {
+      await vanished(1);
+      const [key] = heldKeys(1);
+      assert.ok(key);
+      const held: (() => void)[] = [];
+      stage.start();
+      stage.consumer.deliver = (_, event) => void held.push(event);
+      stage.put(key);
+      await stage.settle();
+      assert.equal(
+        stage.provider.writes.some((write) => write.startsWith('delete')),
+        false,
+      );
+      stage.consumer.deliver = (_, event) => event();
+      for (const event of held) event();
+    });
+
+    it('deletes nothing while the kind is not there', async () => {
+      await vanished(3);
+      stage.consumer.drop(customResourceDefinitions, { name: 'kettles.kitchen.example' });
+      stage.start();
+      await stage.settle(60_000);
+      assert.deepEqual(stage.provider.writes, []);
+      stage.establish();
+      await stage.settle();
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 0);
+    });
+  });
+
+  describe('when it must let go', () => {
+    it('drain: deletes copies, then finalizers, and makes nothing new', async () => {
+      await inStep();
+      await stage.kill();
+      const syncer = stage.start('drain');
+      stage.put({ namespace: 'team-a', name: 'late' });
+      await stage.settle();
+      assert.equal(syncer.held(), 2);
+      await stage.remove(tea);
+      await stage.settle();
+      assert.deepEqual([stage.object(tea), stage.copy(teaCopy), syncer.held()], [undefined, undefined, 0]);
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 0);
+    });
+
+    it('drain: deletes the copies of a kind that is gone already, however many', async () => {
+      open();
+      stage.start();
+      for (const key of heldKeys(30)) stage.put(key);
+      await stage.settle();
+      await stage.kill();
+      for (const key of heldKeys(30)) stage.consumer.drop(stage.kettles.consumer, key);
+      stage.consumer.drop(customResourceDefinitions, { name: 'kettles.kitchen.example' });
+      const syncer = stage.start('drain');
+      assert.equal(syncer.held(), 30);
+      await stage.settle();
+      assert.equal(syncer.held(), 0);
+    });
+
+    it('release: takes finalizers off and leaves copies, without asking the provider anything', async () => {
+      await inStep();
+      await stage.kill();
+      stage.provider.fault = () => {
+        throw new TransportError('unreachable', undefined, true);
+      };
+      let changes = 0;
+      const syncer = stage.start('release', { onChange: () => changes++ });
+      await stage.settle();
+      assert.deepEqual(stage.object(tea)?.metadata.finalizers ?? [], []);
+      assert.ok(stage.copy(teaCopy));
+      assert.deepEqual([stage.provider.calls.length, syncer.held()], [0, 0]);
+      assert.ok(changes > 0);
+    });
+
+    it('does not say that nothing is held before it knows', () => {
+      open();
+      stage.establish(false);
+      assert.equal(stage.start('drain').held(), Number.POSITIVE_INFINITY);
+    });
+  });
+
+  describe('when calls fail', () => {
+    const forbidden = (): never => {
+      throw new ApiError(403, 'Forbidden', 'kettles is forbidden');
+    };
+
+    it('retries what is forbidden at least every five seconds, and says so', async () => {
+      open();
+      stage.provider.fault = forbidden;
+      const syncer = stage.start();
+      stage.put(tea);
+      await stage.settle(60_000);
+      const before = stage.provider.calls.length;
+      assert.ok(before >= 12 && before < 30, `${before}`);
+      assert.match(syncer.problems().join(), /the provider does not permit it: kettles is forbidden/);
+      stage.provider.fault = () => {};
+      await stage.settle(5_000);
+      assert.ok(stage.copy(teaCopy));
+      assert.deepEqual(syncer.problems(), []);
+    });
+
+    it('comes back with everything as soon as one call gets through', async () => {
+      open();
+      stage.provider.fault = () => {
+        throw new TransportError('unreachable', undefined, true);
+      };
+      stage.start();
+      for (const key of heldKeys(200)) stage.put(key);
+      await stage.settle(3_600_000);
+      assert.ok(stage.provider.calls.length < 200 * 260, `${stage.provider.calls.length}`);
+      stage.provider.fault = () => {};
+      await stage.settle(30_000);
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 200);
+      assert.equal(stage.consumer.writes.length, 200);
+    });
+
+    it('goes on with what can be done', async () => {
+      await inStep();
+      stage.provider.fault = ({ verb }) => {
+        if (verb === 'patch') throw new ApiError(422, 'Invalid', 'spec.litres: too many');
+      };
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 99 } });
+      stage.report(teaCopy, { hot: true });
+      await stage.settle();
+      assert.deepEqual(stage.object(tea)?.status, { hot: true });
+      for (let i = 0; i < 200; i++) {
+        stage.report(teaCopy, { beat: i });
+        await stage.clock.advance(50);
+      }
+      const tries = stage.provider.writes.length;
+      assert.ok(tries < 15, `${tries} tries of the same write`);
+    });
+
+    it('loses no value to conflicts', async () => {
+      await inStep();
+      let conflicts = 0;
+      stage.provider.fault = ({ verb }) => {
+        if (verb === 'patch' && conflicts++ < 3) throw new ApiError(409, 'Conflict', 'modified');
+      };
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 7 } });
+      await stage.settle(10_000);
+      assert.equal(litres(stage.copy(teaCopy)), 7);
+    });
+
+    it('does not fight a provider that keeps something else', async () => {
+      await inStep();
+      const put = stage.provider.put.bind(stage.provider);
+      stage.provider.put = (resource, object) =>
+        put(resource, resource.plural === 'kettles' ? { ...object, spec: { litres: 2, added: 'always' } } : object);
+      stage.provider.answered = ({ verb }) => {
+        if (verb !== 'patch') return;
+        const copy = stage.copy(teaCopy);
+        if (copy) stage.provider.put(stage.kettles.provider, copy);
+      };
+      stage.report(teaCopy, { hot: true });
+      await stage.settle(60_000);
+      assert.ok(stage.provider.writes.length < 10, `${stage.provider.writes.length}`);
+    });
+
+    it('says that a status cannot be written instead of trying', async () => {
+      await inStep({ statusSubresource: false });
+      stage.report(teaCopy, { hot: true });
+      await stage.settle(60_000);
+      assert.deepEqual(stage.consumer.writes, []);
+      assert.match(stage.events.map(({ note }) => note).join(), /no status subresource/);
+    });
+
+    it('writes nothing that is written already', async () => {
+      await inStep();
+      await stage.kill();
+      const syncer = stage.start();
+      await stage.settle();
+      syncer.resync();
+      await stage.settle(3_600_000);
+      assert.deepEqual([stage.consumer.writes, stage.provider.writes], [[], []]);
+      assert.equal(stage.consumer.calls.length + stage.provider.calls.length, 0);
+    });
+  });
+});
