@@ -95,11 +95,10 @@ export class OwnWrites {
     if (this.#gone.get(key) === event.before.uid) this.#gone.delete(key);
   }
 
-  /** Believes the watch again. */
+  /** Believes the watch again, but for what is gone for good. */
   forget(key: string): void {
     this.#answers.delete(key);
     this.#going.delete(key);
-    this.#gone.delete(key);
   }
 
   clear(): void {

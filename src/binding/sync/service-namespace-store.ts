@@ -91,6 +91,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
 
   async whenSynced(signal?: AbortSignal): Promise<void> {
     const until = signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
+    until.throwIfAborted();
     await this.#options.serviceNamespaces.whenSynced(until);
     await Promise.all(this.#stores().map((store) => store.whenSynced(until)));
   }

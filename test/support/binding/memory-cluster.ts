@@ -34,6 +34,8 @@ export class MemoryCluster implements Cluster {
   fault: (call: Call) => void | Promise<void> = () => {};
   /** Told of each write once it is done: throws to lose the answer. */
   answered: (call: Call) => void | Promise<void> = () => {};
+  /** What admission or the schema makes of an object before it is stored. */
+  admit: (resource: Resource, object: KubeObject) => KubeObject = (_, object) => object;
   /** Hands an event to one watch. Replaced, it may be held back; those of one watch must stay in order. */
   deliver: (watch: object, event: () => void) => void = (_, event) => event();
   /** Plurals of kinds whose status is a field like any other. */
@@ -200,7 +202,7 @@ export class MemoryCluster implements Cluster {
   #store(resource: Resource, before: Stored | undefined, wanted: KubeObject): Stored {
     const key = keyOf(wanted.metadata);
     // As JSON has it: without undefined fields.
-    const plain = JSON.parse(JSON.stringify(wanted)) as Stored;
+    const plain = JSON.parse(JSON.stringify(this.admit(resource, wanted))) as Stored;
     const generation = (before?.metadata.generation ?? 0) + (before && sameBeyond(before, plain) ? 0 : 1);
     const after: Stored = {
       ...plain,

@@ -4,7 +4,7 @@ import {
   consumerUidAnnotation,
   syncerFinalizer,
 } from '../../../../src/api/binding/names.ts';
-import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
+import { type KubeObject, keyOf, nameOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
 import { own } from '../../../../src/kit/json-value.ts';
 import type { Call, MemoryCluster, Stored } from '../../../support/binding/memory-cluster.ts';
 import { clusterNamespace, copyMarks, SyncStage, type SyncStageOptions } from '../../../support/binding/sync-stage.ts';
@@ -23,6 +23,8 @@ export class SyncWorld {
   readonly #calls: Pending[] = [];
   readonly #events = new Map<object, (() => void)[]>();
   readonly #copyOf: (key: ObjectName) => ObjectName;
+  /** uids of objects with a finalizer of somebody else. */
+  readonly #holding = new Set<string>();
   #held = true;
   #violation: unknown;
   #count = 0;
@@ -81,6 +83,11 @@ export class SyncWorld {
     for (const events of this.#events.values()) for (const event of events.splice(0)) event();
     await this.#drain();
     await this.stage.settle(600_000);
+    for (const { metadata } of this.#objects().filter(({ metadata }) => this.#holding.has(metadata.uid))) {
+      assert.ok(metadata.finalizers?.includes(theirs), 'the finalizer of somebody else is gone');
+      this.hold(nameOf(keyOf(metadata)));
+    }
+    await this.stage.settle(60_000);
   }
 
   async #drain(): Promise<void> {
@@ -105,6 +112,21 @@ export class SyncWorld {
   /** Somebody takes the finalizers off by force. */
   force(key: ObjectName): void {
     this.stage.consumer.drop(this.stage.kettles.consumer, key);
+  }
+
+  /** Somebody else puts a finalizer on an object, or takes it off again. */
+  hold(key: ObjectName): void {
+    const object = this.stage.object(key);
+    if (!object) return;
+    const { finalizers = [], deletionTimestamp, uid } = object.metadata;
+    const others = finalizers.filter((finalizer) => finalizer !== theirs);
+    if (others.length < finalizers.length) {
+      this.#holding.delete(uid);
+      this.stage.put(key, { ...object, metadata: { ...object.metadata, finalizers: others } });
+    } else if (!deletionTimestamp) {
+      this.#holding.add(uid);
+      this.stage.put(key, { ...object, metadata: { ...object.metadata, finalizers: [theirs, ...finalizers] } });
+    }
   }
 
   report(key: ObjectName): void {
@@ -204,6 +226,7 @@ export class SyncWorld {
   }
 }
 
+const theirs = 'acme/hold';
 const copyMarksOfOther = { ...copyMarks('', 'elsewhere'), [clusterNamespaceAnnotation]: 'kb-other' };
 
 const isOurs = ({ metadata }: KubeObject): boolean =>

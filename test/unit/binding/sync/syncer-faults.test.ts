@@ -7,8 +7,8 @@ import { SyncWorld } from './sync-world.ts';
 
 type Setting = readonly [SyncStageOptions, readonly ObjectName[], (key: ObjectName) => ObjectName];
 
-const namespaced = ['tea', 'milk', 'rum'].map((name) => ({ namespace: 'team-a', name }));
-const clusterScoped = ['tea', 'milk', 'rum'].map((name) => ({ name }));
+const namespaced = ['tea', 'milk'].map((name) => ({ namespace: 'team-a', name }));
+const clusterScoped = ['tea', 'milk'].map((name) => ({ name }));
 const settings: Record<string, Setting> = {
   'namespaces, watched one by one': [
     { scope: 'Namespaced', informerScope: 'Namespaced' },
@@ -25,16 +25,17 @@ const settings: Record<string, Setting> = {
 };
 
 const command = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('put' as const), key: fc.nat(2) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), key: fc.nat(2) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('force' as const), key: fc.nat(2) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('report' as const), key: fc.nat(2) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('tamper' as const), key: fc.nat(2) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('removeCopy' as const), key: fc.nat(2) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('foreign' as const), key: fc.nat(2) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('put' as const), key: fc.nat(1) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), key: fc.nat(1) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('force' as const), key: fc.nat(1) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('hold' as const), key: fc.nat(1) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('report' as const), key: fc.nat(1) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('tamper' as const), key: fc.nat(1) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('removeCopy' as const), key: fc.nat(1) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('foreign' as const), key: fc.nat(1) }) },
   { weight: 8, arbitrary: fc.record({ do: fc.constant('step' as const), index: fc.nat(5) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('fail' as const), index: fc.nat(5), how: fc.nat(3) }) },
-  { weight: 8, arbitrary: fc.record({ do: fc.constant('deliver' as const), index: fc.nat(7), count: fc.nat(3) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('deliver' as const), index: fc.nat(7), count: fc.nat(5) }) },
   {
     weight: 3,
     arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(10, 300, 1_000, 12_000) }),
@@ -88,8 +89,10 @@ describe('syncer, whatever happens in whatever order', () => {
     it(`deletes nothing foreign, holds until the copy is gone, and ends in step: ${title}`, async function () {
       this.timeout(60_000);
       await fc.assert(
-        fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 80 }), (commands) => run(setting, commands)),
-        { numRuns: 150, seed: 15 },
+        fc.asyncProperty(fc.array(command, { minLength: 40, maxLength: 120, size: 'max' }), (commands) =>
+          run(setting, commands),
+        ),
+        { numRuns: 60, seed: 15 },
       );
     });
   }

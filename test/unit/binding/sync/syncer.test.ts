@@ -178,6 +178,20 @@ describe('syncer', () => {
       assert.equal(stage.object(tea), undefined);
     });
 
+    it('deletes the copy once, however late the watch shows it', async () => {
+      await inStep();
+      const held: (() => void)[] = [];
+      stage.provider.deliver = (_, event) => void held.push(event);
+      await stage.remove(tea);
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 4 } });
+      await stage.settle();
+      assert.equal(stage.provider.writes.length, 1);
+      assert.ok(stage.object(tea));
+      for (const event of held) event();
+      await stage.settle();
+      assert.equal(stage.object(tea), undefined);
+    });
+
     it('finds the copy where it was when its namespace is not known any more', async () => {
       await inStep();
       stage.provider.drop(apiServiceNamespaces, { namespace: clusterNamespace, name: 'team-a' });
@@ -445,19 +459,56 @@ describe('syncer', () => {
       assert.equal(litres(stage.copy(teaCopy)), 7);
     });
 
-    it('does not fight a provider that keeps something else', async () => {
+    it('does not write again what a provider changes on the way in', async () => {
       await inStep();
-      const put = stage.provider.put.bind(stage.provider);
-      stage.provider.put = (resource, object) =>
-        put(resource, resource.plural === 'kettles' ? { ...object, spec: { litres: 2, added: 'always' } } : object);
-      stage.provider.answered = ({ verb }) => {
-        if (verb !== 'patch') return;
+      stage.provider.admit = ({ plural }, object) =>
+        plural === 'kettles' ? { ...object, spec: { litres: 2, added: 'always' } } : object;
+      stage.putCopy(teaCopy, stage.copy(teaCopy));
+      await stage.settle();
+      for (let i = 0; i < 20; i++) {
+        stage.report(teaCopy, { beat: i });
+        await stage.settle(60_000);
+      }
+      assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
+      assert.match(stage.events.map(({ note }) => note).join(), /accepts what is written to its copy and keeps/);
+    });
+
+    it('fights slowly with a provider that undoes what is written', async () => {
+      await inStep();
+      const undo = (): void => {
         const copy = stage.copy(teaCopy);
-        if (copy) stage.provider.put(stage.kettles.provider, copy);
+        if (copy) stage.putCopy(teaCopy, { ...copy, spec: { litres: 9 } });
       };
-      stage.report(teaCopy, { hot: true });
+      stage.provider.answered = undo;
+      undo();
       await stage.settle(60_000);
       assert.ok(stage.provider.writes.length < 10, `${stage.provider.writes.length}`);
+    });
+
+    it('does not write again a status that is not kept', async () => {
+      await inStep();
+      stage.consumer.admit = (_, { status: __, ...object }) => object as never;
+      stage.report(teaCopy, { hot: true });
+      await stage.settle(60_000);
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 3 } });
+      await stage.settle(60_000);
+      assert.deepEqual(stage.consumer.writes, ['patch kettles/status team-a/tea']);
+    });
+
+    it('makes nothing again for an object that only a slow watch still shows', async () => {
+      await inStep();
+      const held: (() => void)[] = [];
+      stage.put({ namespace: 'team-a', name: 'milk' });
+      stage.consumer.deliver = (_, event) => void held.push(event);
+      stage.consumer.drop(stage.kettles.consumer, { namespace: 'team-a', name: 'milk' });
+      await stage.settle();
+      assert.deepEqual(
+        stage.provider.calls.map(({ verb }) => verb),
+        ['create', 'delete'],
+      );
+      for (const event of held) event();
+      await stage.settle();
+      assert.equal(stage.provider.calls.length, 2);
     });
 
     it('says that a status cannot be written instead of trying', async () => {

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import {
+  apiServiceExports,
+  apiServiceNamespaces,
+  boundSchemas,
+  ownerLabel,
+} from '../../../../src/api/binding/names.ts';
+import type { ObjectName } from '../../../../src/api/object.ts';
+import { namespaces } from '../../../../src/api/resources.ts';
+import { namespaceLifecycle } from '../../../../src/binding/namespaces/namespace-lifecycle.ts';
+import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
+import { clusterNamespace, copyMarks, SyncStage } from '../../../support/binding/sync-stage.ts';
+
+describe('namespace lifecycle', () => {
+  let stage: SyncStage;
+  let stop: AbortController;
+  const asked: ObjectName = { namespace: clusterNamespace, name: 'team-a' };
+
+  async function run(allowed?: (namespace: string) => boolean): Promise<void> {
+    const deps = {
+      consumer: stage.consumer,
+      client: stage.consumer.client,
+      stores: openConsumerStores(stage.consumer).stores,
+      events: { record() {}, close: () => Promise.resolve() },
+      clock: stage.clock,
+      log: noLog,
+      metrics: createMetrics(),
+      running: { add() {}, remove: () => Promise.resolve() },
+    };
+    void namespaceLifecycle(stage.session(), deps, allowed ? { allowed } : {}).run(stop.signal);
+    await stage.settle();
+  }
+
+  function ask(owner?: 'provider' | 'consumer'): void {
+    const labels = owner ? { labels: { [ownerLabel]: owner } } : {};
+    stage.provider.put(apiServiceNamespaces, {
+      apiVersion: 'kube-bind.io/v1alpha2',
+      kind: 'APIServiceNamespace',
+      metadata: { ...asked, ...labels },
+      spec: {},
+      status: { namespace: 'kb-acme-team-a' },
+    });
+  }
+
+  beforeEach(() => {
+    stage = new SyncStage();
+    stop = new AbortController();
+  });
+  afterEach(() => stop.abort());
+
+  it('makes the namespaces that the provider asks for', async () => {
+    await run();
+    ask('provider');
+    await stage.settle();
+    const made = stage.consumer.find(namespaces, { name: 'team-a' });
+    assert.deepEqual(made?.metadata.labels, { [ownerLabel]: 'provider' });
+    stage.consumer.drop(namespaces, { name: 'team-a' });
+    await stage.settle();
+    assert.ok(stage.consumer.find(namespaces, { name: 'team-a' }), 'and again');
+    assert.deepEqual(stage.provider.writes, []);
+  });
+
+  it('leaves alone a namespace that is there, and is content with one that somebody else makes', async () => {
+    stage.addNamespace('team-a');
+    ask('provider');
+    await run();
+    assert.deepEqual(stage.consumer.writes, []);
+    stage.consumer.fault = ({ verb }) => {
+      if (verb === 'create') throw new ApiError(409, 'AlreadyExists', 'already exists');
+    };
+    stage.consumer.drop(namespaces, { name: 'team-a' });
+    await stage.settle(60_000);
+    assert.equal(stage.consumer.writes.length, 1);
+  });
+
+  it('makes none that the provider may not have', async () => {
+    ask('provider');
+    await run((namespace) => namespace !== 'team-a');
+    assert.deepEqual(stage.consumer.writes, []);
+  });
+
+  for (const owner of [undefined, 'consumer'] as const) {
+    it(`gives back a namespace of the provider when ours is gone (owner: ${owner ?? 'not said'})`, async () => {
+      stage.addNamespace('team-a');
+      ask(owner);
+      await run();
+      assert.deepEqual(stage.provider.writes, []);
+      stage.consumer.drop(namespaces, { name: 'team-a' });
+      await stage.settle();
+      assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
+      assert.deepEqual(stage.consumer.writes, []);
+    });
+  }
+
+  it('does not believe that a namespace is gone before it has asked', async () => {
+    await run();
+    const held: (() => void)[] = [];
+    stage.consumer.deliver = (_, event) => void held.push(event);
+    stage.addNamespace('team-a');
+    ask();
+    await stage.settle();
+    assert.deepEqual(stage.provider.writes, []);
+    for (const event of held) event();
+  });
+
+  it('gives nothing back while copies of ours are in it', async () => {
+    stage.provider.put(apiServiceExports, exportManifest());
+    stage.provider.put(boundSchemas, boundSchemaManifest());
+    stage.putCopy({ namespace: 'kb-acme-team-a', name: 'theirs' });
+    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    ask();
+    await run();
+    await stage.settle(20_000);
+    assert.deepEqual(stage.provider.writes, []);
+    stage.provider.drop(stage.kettles.provider, tea);
+    await stage.settle(20_000);
+    assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
+  });
+
+  it('does not take an API server that does not know the kind for one without the namespace', async () => {
+    stage.consumer.fault = ({ verb }) => {
+      if (verb === 'get') throw new ApiError(404, '', '404 page not found');
+    };
+    ask();
+    await run();
+    await stage.settle(60_000);
+    assert.deepEqual(stage.provider.writes, []);
+  });
+});

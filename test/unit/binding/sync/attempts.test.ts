@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { Attempts } from '../../../../src/binding/sync/attempts.ts';
+
+describe('attempts', () => {
+  const attempts = (): Attempts => new Attempts(() => 0.5);
+
+  it('backs off what fails, up to the cap', () => {
+    const made = attempts();
+    const waits: number[] = [];
+    let nowMs = 0;
+    for (let i = 0; i < 12; i++) {
+      const waitMs = made.failed('k', 'update', 'x', nowMs, 30_000);
+      assert.equal(made.waitMs('k', 'update', 'x', nowMs), waitMs);
+      waits.push(waitMs);
+      nowMs += waitMs;
+    }
+    assert.deepEqual(waits.slice(0, 4), [75, 150, 300, 600]);
+    assert.equal(Math.max(...waits), 22_500);
+    assert.ok(made.failed('k', 'update', 'x', nowMs, 5_000) <= 5_000);
+  });
+
+  it('lets another write out at once, and other actions and keys', () => {
+    const made = attempts();
+    made.failed('k', 'update', 'x', 0, 30_000);
+    assert.equal(made.waitMs('k', 'update', 'y', 0), 0);
+    assert.equal(made.waitMs('k', 'mark', 'x', 0), 0);
+    assert.equal(made.waitMs('l', 'update', 'x', 0), 0);
+    assert.ok(made.failed('k', 'update', 'y', 0, 30_000) > 75, 'the row of failures goes on');
+  });
+
+  it('slows down a write that somebody undoes again and again', () => {
+    const made = attempts();
+    const waits: number[] = [];
+    let nowMs = 0;
+    for (let i = 0; i < 9; i++) {
+      made.succeeded('k', 'update', 'x', nowMs);
+      const waitMs = made.waitMs('k', 'update', 'x', nowMs);
+      waits.push(waitMs);
+      nowMs += waitMs;
+    }
+    assert.deepEqual(waits, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+  });
+
+  it('does not repeat what had no effect, until it is another or asked for anew', () => {
+    const made = attempts();
+    const long = 'x'.repeat(1_000);
+    made.futile('k', 'status', long, 0);
+    assert.equal(made.waitMs('k', 'status', long, 1e9), Number.POSITIVE_INFINITY);
+    assert.equal(made.waitMs('k', 'status', `${long}y`, 0), 0);
+    made.clear();
+    assert.equal(made.waitMs('k', 'status', long, 0), 0);
+  });
+
+  it('brings failures back at once after an outage, nothing else', () => {
+    const made = attempts();
+    made.failed('k', 'create', 'x', 0, 30_000);
+    made.succeeded('k', 'update', 'x', 0);
+    made.retryNow('k');
+    assert.deepEqual([made.waitMs('k', 'create', 'x', 0), made.waitMs('k', 'update', 'x', 0)], [0, 500]);
+  });
+});

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { apiServiceNamespaces } from '../../../../src/api/binding/names.ts';
+import { type KubeObject, keyOf } from '../../../../src/api/object.ts';
+import { configMaps } from '../../../../src/api/resources.ts';
+import { openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
+import { ServiceNamespaceStore } from '../../../../src/binding/sync/service-namespace-store.ts';
+import { projectObject, type SyncedObject } from '../../../../src/binding/sync/synced-object.ts';
+import type { StoreEvent } from '../../../../src/kube/store.ts';
+import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+describe('store of service namespaces', () => {
+  const clusterNamespace = 'kb-acme';
+  let cluster: MemoryCluster;
+  let store: ServiceNamespaceStore<SyncedObject>;
+  let told: string[];
+  let quiet: number;
+
+  const pair = (name: string, serviceNamespace: string | undefined, namespace = clusterNamespace): void => {
+    cluster.put(apiServiceNamespaces, {
+      apiVersion: 'kube-bind.io/v1alpha2',
+      kind: 'APIServiceNamespace',
+      metadata: { namespace, name },
+      spec: {},
+      status: serviceNamespace === undefined ? {} : { namespace: serviceNamespace },
+    });
+  };
+  const unpair = (name: string): void => cluster.drop(apiServiceNamespaces, { namespace: clusterNamespace, name });
+  const put = (namespace: string, name: string): KubeObject =>
+    cluster.put(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name } });
+  const tell = (event: StoreEvent<SyncedObject>): void => void told.push(`${event.type} ${event.key}`);
+  const keys = (): string[] => [...store.list()].map(({ object }) => keyOf(object.metadata));
+
+  beforeEach(() => {
+    cluster = new MemoryCluster(new SimulatedClock());
+    const { serviceNamespaces } = openProviderStores(cluster, clusterNamespace).stores;
+    quiet = cluster.watches;
+    const indexes = { name: ({ object }: SyncedObject) => [object.metadata.name] };
+    const spec = { resource: configMaps, project: projectObject, indexes };
+    store = new ServiceNamespaceStore({ cluster, clusterNamespace, serviceNamespaces, spec });
+    told = [];
+  });
+
+  it('shows what is in the namespaces that stand for ours, and nothing else', async () => {
+    put('kb-acme-a', 'x');
+    put('kb-acme-b', 'x');
+    put('kb-other-c', 'x');
+    pair('a', 'kb-acme-a');
+    pair('b', undefined);
+    pair('c', 'kb-other-c', 'kb-other');
+    assert.deepEqual(keys(), ['kb-acme-a/x']);
+    pair('b', 'kb-acme-b');
+    assert.deepEqual(keys(), ['kb-acme-a/x', 'kb-acme-b/x']);
+    assert.equal(store.get('kb-acme-b/x')?.key, 'kb-acme-b/x');
+    assert.equal(store.byIndex('name', 'x').length, 2);
+    assert.deepEqual(
+      [store.knows('kb-acme-b/gone'), store.knows('kb-other-c/x'), store.knows('x')],
+      [true, false, false],
+    );
+    await store.whenSynced();
+    assert.equal(store.synced, true);
+  });
+
+  it('tells its listeners of objects as their namespaces come, change and go', async () => {
+    pair('a', 'kb-acme-a');
+    put('kb-acme-a', 'x');
+    const unsubscribe = store.subscribe(tell);
+    const listed: string[] = [];
+    store.onListed((namespace) => listed.push(namespace));
+    put('kb-acme-b', 'y');
+    pair('b', 'kb-acme-b');
+    put('kb-acme-b', 'z');
+    pair('a', 'kb-acme-a2');
+    unpair('b');
+    put('kb-acme-b', 'w');
+    assert.deepEqual(told, [
+      'added kb-acme-a/x',
+      'added kb-acme-b/y',
+      'added kb-acme-b/z',
+      'deleted kb-acme-a/x',
+      'deleted kb-acme-b/y',
+      'deleted kb-acme-b/z',
+    ]);
+    await Promise.resolve();
+    assert.deepEqual(listed, ['kb-acme-a2'], 'only of those that are still there');
+    assert.equal(cluster.watches, quiet + 1);
+    unsubscribe();
+    put('kb-acme-a2', 'v');
+    assert.equal(told.length, 6);
+  });
+
+  it('keeps a namespace that two lead to until both are gone', () => {
+    pair('a', 'shared');
+    pair('b', 'shared');
+    assert.equal(cluster.watches, quiet + 1);
+    unpair('a');
+    assert.equal(cluster.watches, quiet + 1);
+    unpair('b');
+    assert.equal(cluster.watches, quiet);
+  });
+
+  it('ends every watch when it is closed', async () => {
+    pair('a', 'kb-acme-a');
+    store.subscribe(tell);
+    store.close();
+    store.close();
+    pair('b', 'kb-acme-b');
+    assert.deepEqual([cluster.watches, told], [quiet, []]);
+    await assert.rejects(store.whenSynced(), { code: 'StoreClosed' });
+  });
+});
