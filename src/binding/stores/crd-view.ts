@@ -1,5 +1,6 @@
 import { crdSpecHashAnnotation } from '../../api/binding/names.ts';
 import type { KubeObject } from '../../api/object.ts';
+import { parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import { commonView, records, strings, text } from './common-view.ts';
 import type { CrdView } from './views.ts';
@@ -12,6 +13,7 @@ export function crdView(object: KubeObject): CrdView | undefined {
   const conditions = records(own(status, 'conditions')).flatMap(condition);
   return {
     ...common,
+    createdMs: parseTime(text(object.metadata, 'creationTimestamp') ?? ''),
     established: conditions.some(({ type, status: holds }) => type === 'Established' && holds === 'True'),
     scope: own(spec, 'scope') === 'Cluster' ? 'Cluster' : 'Namespaced',
     conditions,

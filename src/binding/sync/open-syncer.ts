@@ -85,6 +85,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     provider,
     owner: isolation.ownedByClusterNamespace ? ownerOf(session) : undefined,
     statusSubresource: version.subresources.status !== undefined,
+    kindSinceMs: consumers.sinceMs,
   });
   const reconciler = new SyncReconciler({
     mode,

@@ -1,5 +1,6 @@
 import { consumerUidAnnotation, providerNamespaceAnnotation } from '../../api/binding/names.ts';
 import type { KubeObject, OwnerReference, Resource } from '../../api/object.ts';
+import { parseTime } from '../../kit/clock.ts';
 import type { Place } from './isolation.ts';
 import { type Ownership, ownershipOf } from './ownership.ts';
 import { copyPatch, markPatch, newCopy, stampPatch, statusPatch, unmarkPatch } from './patches.ts';
@@ -28,6 +29,8 @@ export interface Terms {
   readonly owner: OwnerReference | undefined;
   /** Whether the consumer's kind has `/status`. */
   readonly statusSubresource: boolean;
+  /** When the kind came into the consumer, epoch milliseconds. */
+  readonly kindSinceMs?: number | undefined;
 }
 
 export type Action =
@@ -59,13 +62,15 @@ export function plan(situation: Situation, terms: Terms): readonly Action[] {
   return mode === 'drain' ? [] : inStep(situation, consumer, terms);
 }
 
-function withoutConsumer(situation: Situation, { clusterNamespace }: Terms): readonly Action[] {
-  const { copy, copyGoing, place, seenDeleted } = situation;
+function withoutConsumer(situation: Situation, { clusterNamespace, kindSinceMs }: Terms): readonly Action[] {
+  const { mode, copy, copyGoing, place, seenDeleted } = situation;
   const key = copyKeyOf(place, undefined);
   if (!copy || key === undefined) return [];
   if (ownershipOf(copy, undefined, clusterNamespace) !== 'orphan') return [];
   if (copyGoing || isDeleting(copy)) return [];
   const inferred = annotationOf(copy, consumerUidAnnotation) !== seenDeleted;
+  // Its object went with an earlier binding, which left it there, or with a lost definition: nobody deleted it by itself.
+  if (inferred && mode === 'sync' && isOlder(copy, kindSinceMs)) return [];
   return [{ do: 'deleteCopy', key, uid: copy.uid, inferred }];
 }
 
@@ -112,6 +117,12 @@ function inStep(situation: Situation, consumer: SyncedObject, terms: Terms): rea
   const status = statusPatch(consumer, copy);
   if (status) actions.push(terms.statusSubresource ? { do: 'status', patch: status } : noStatus(provider));
   return actions;
+}
+
+/** Of the same second counts: a kind that was just made takes no objects yet. */
+function isOlder({ object }: SyncedObject, thanMs: number | undefined): boolean {
+  const createdMs = parseTime(object.metadata.creationTimestamp ?? '');
+  return createdMs !== undefined && thanMs !== undefined && createdMs <= thanMs;
 }
 
 const unmark = (consumer: SyncedObject): Action => ({ do: 'unmark', patch: unmarkPatch(consumer) });
