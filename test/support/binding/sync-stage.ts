@@ -58,7 +58,8 @@ export class SyncStage {
     this.consumer.put(customResourceDefinitions, {
       apiVersion: apiVersionOf(customResourceDefinitions),
       kind: customResourceDefinitions.kind,
-      metadata: { name: `${plural}.${group}` },
+      // Long before the first object.
+      metadata: { name: `${plural}.${group}`, creationTimestamp: '2020-01-01T09:00:00Z' },
       spec: { group, scope: namespaced ? 'Namespaced' : 'Cluster', names: { plural, kind }, versions: [] },
       status: {
         conditions: [
