@@ -131,7 +131,7 @@ describe('M5: a grant', () => {
       const ask = (index: number): Promise<StoredRequest> =>
         stage.askOk(stage.alice, podRequest(`never-${index}`, { templateName: 'never', duration: '10m' }));
       await Promise.all(Array.from({ length: 100 }, (_, index) => ask(index)));
-      await lives(podRequest('among-unready', { duration: '6s' }), async () => undefined);
+      await lives(podRequest('among-unready', { duration: '15s' }), async () => undefined);
     }
 
     async function ofRunningPod(): Promise<void> {

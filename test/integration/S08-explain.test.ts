@@ -29,6 +29,7 @@ describe('kubectl create --dry-run=server', () => {
       'pass identity: the caller is logged in',
       'pass template: the template exists in the namespace of the request',
       'pass template-ready: the template is ready',
+      'pass template-groups: the template names teams, no groups of Kubernetes itself',
       'pass eligible: the caller is in an allowed group, or may exec into pods of the namespace anyway',
       'pass duration: the duration can be granted',
       'pass target-pod: the target pod, if one is named, has the name of a pod',
