@@ -66,10 +66,11 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   const isPast = ({ grant }: RequestView): boolean =>
     grant !== undefined && clock.now() >= (parseTime(grant.expiresAt) ?? Number.POSITIVE_INFINITY);
 
-  const isOpen = ({ uid }: RequestView): boolean => stores.roleBindings.byIndex(byRequest, uid).length > 0;
+  const isOpen = ({ uid }: RequestView): boolean =>
+    stores.roleBindings.byIndex(byRequest, uid).some(({ leaving }) => !leaving);
 
-  const isOrphaned = ({ madeFor }: { readonly madeFor?: MadeFor }): boolean =>
-    madeFor !== undefined && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
+  const isOrphaned = ({ madeFor, leaving }: { readonly madeFor?: MadeFor; readonly leaving: boolean }): boolean =>
+    madeFor !== undefined && !leaving && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
 
   const missingIn = (store: Store<Projected>, kind: string): number =>
     requests
