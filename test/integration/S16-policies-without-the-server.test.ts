@@ -205,14 +205,16 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     it('that access is given back', async () =>
       assertOk(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { spec: { revoked: true } })));
 
-    const deletes: [string, string][] = [
-      ['rolebindings', 'Background'],
-      ['roles', 'Foreground'],
-      ['pods', 'Orphan'],
+    const deletes: [string, string, string[] | undefined][] = [
+      ['rolebindings', 'Background', undefined],
+      ['roles', 'Foreground', ['foregroundDeletion']],
+      ['pods', 'Orphan', ['orphan']],
     ];
-    for (const [plural, propagation] of deletes) {
+    for (const [plural, propagation, finalizers] of deletes) {
       it(`deletes, of ${plural} with ${propagation}, which the garbage collector brings to their end`, async () => {
-        assertOk(await eve.call('DELETE', `${url(plural, child)}?propagationPolicy=${propagation}`));
+        const answer = await eve.call('DELETE', `${url(plural, child)}?propagationPolicy=${propagation}`);
+        assertOk(answer);
+        assert.deepEqual((answer.body as { metadata: { finalizers?: string[] } }).metadata.finalizers, finalizers);
         const isGone = async (): Promise<boolean> => (await stage.plane.probe(url(plural, child))).status === 404;
         await until('it to be gone', isGone, { timeoutMs: 30_000, everyMs: 100 });
       });
