@@ -1,4 +1,3 @@
-import type { AccessConfig } from '../api/access/access-config.ts';
 import { type KubeObject, keyOf } from '../api/object.ts';
 import type { AccessQuestion, Client } from '../kube/client.ts';
 import { isNotFound } from '../kube/errors.ts';
@@ -6,7 +5,7 @@ import type { Store } from '../kube/store.ts';
 import type { GrantTally } from './life/grant-tally.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
-import { type Right, rightsToAsk } from './policy/template-rights.ts';
+import { type GivingTemplate, type Right, rightsToHold } from './policy/template-rights.ts';
 import { type AccessStores, projectExecTemplate, projectPodTemplate } from './stores/access-stores.ts';
 import type { TemplateView } from './stores/views.ts';
 import { type TemplateSpec, templateState } from './template/template-state.ts';
@@ -20,12 +19,8 @@ export function admissionReads(stores: AccessStores, client: Client, tally: Gran
   return {
     templateState: (kind: keyof typeof readers, namespace: string, name: string, signal: AbortSignal) =>
       readers[kind](namespace, name, signal),
-    alreadyHolds: (
-      caller: Caller & Extra,
-      namespace: string,
-      config: Pick<AccessConfig, 'rules'>,
-      signal: AbortSignal,
-    ) => alreadyHolds(client, caller, namespace, config, signal),
+    alreadyHolds: (caller: Caller & Extra, namespace: string, template: GivingTemplate, signal: AbortSignal) =>
+      alreadyHolds(client, caller, namespace, template, signal),
     limitUses: (account: Account) => tally.uses(account),
     lacking: (caller: Caller & Extra, namespace: string, rights: readonly Right[], signal: AbortSignal) =>
       lackingRights(client, caller, namespace, rights, signal),
@@ -55,16 +50,15 @@ interface Extra {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** May the caller do with the namespace's pods what the template gives anyway? Then its groups do not matter. Exec stands for what every grant gives. */
+/** May the caller do with the namespace's pods what the template gives anyway? Then its groups do not matter. */
 export async function alreadyHolds(
   client: Client,
   caller: Caller & Extra,
   namespace: string,
-  { rules = [] }: Pick<AccessConfig, 'rules'>,
+  template: GivingTemplate,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const exec = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
-  return (await lackingRights(client, caller, namespace, [exec, ...rightsToAsk(rules)], signal)).length === 0;
+  return (await lackingRights(client, caller, namespace, rightsToHold(template), signal)).length === 0;
 }
 
 /** Those of `rights` that the caller does not have in the namespace; all are asked for at once. */

@@ -120,9 +120,11 @@ export interface JanitorDeps {
 
 function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): Child[] {
   const { resource } = store;
-  return store.byIndex(byRequest, request).flatMap(({ key, uid, resourceVersion, namespace, name, madeFor }) => {
-    return madeFor ? [{ key, uid, resourceVersion, namespace, name, madeFor, resource }] : [];
-  });
+  return store
+    .byIndex(byRequest, request)
+    .flatMap(({ key, uid, resourceVersion, namespace, name, madeFor, leaving }) => {
+      return madeFor && !leaving ? [{ key, uid, resourceVersion, namespace, name, madeFor, leaving, resource }] : [];
+    });
 }
 
 function unlessGone(error: unknown): KubeObject | undefined {

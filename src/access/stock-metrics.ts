@@ -16,7 +16,7 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   metrics.collected(
     {
       name: 'drawbridge_grants_past_expiry',
-      help: 'Requests whose deadline has passed and whose RoleBinding still exists, as this replica sees them.',
+      help: 'Requests whose deadline has passed and whose RoleBinding still lets somebody in, as this replica sees them.',
       labels: ['kind'],
     },
     (set) => {
@@ -29,7 +29,7 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects that are there for no request (orphaned), or that a request names and that are gone (missing).',
+      help: 'Objects that are there for no request and are not on their way out (orphaned), or that a request names and that are gone (missing).',
       labels: ['kind', 'drift'],
     },
     (set) => {
@@ -66,10 +66,11 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   const isPast = ({ grant }: RequestView): boolean =>
     grant !== undefined && clock.now() >= (parseTime(grant.expiresAt) ?? Number.POSITIVE_INFINITY);
 
-  const isOpen = ({ uid }: RequestView): boolean => stores.roleBindings.byIndex(byRequest, uid).length > 0;
+  const isOpen = ({ uid }: RequestView): boolean =>
+    stores.roleBindings.byIndex(byRequest, uid).some(({ leaving }) => !leaving);
 
-  const isOrphaned = ({ madeFor }: { readonly madeFor?: MadeFor }): boolean =>
-    madeFor !== undefined && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
+  const isOrphaned = ({ madeFor, leaving }: { readonly madeFor?: MadeFor; readonly leaving: boolean }): boolean =>
+    madeFor !== undefined && !leaving && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
 
   const missingIn = (store: Store<Projected>, kind: string): number =>
     requests

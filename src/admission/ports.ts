@@ -1,8 +1,7 @@
 import type { Account, LimitUse } from '../access/policy/limits.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
 import type { TemplateInput } from '../access/policy/template-policy.ts';
-import type { Right } from '../access/policy/template-rights.ts';
-import type { AccessConfig } from '../api/access/access-config.ts';
+import type { GivingTemplate, Right } from '../access/policy/template-rights.ts';
 import type { AuthorStamp } from '../api/access/author.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../api/access/requester.ts';
@@ -59,11 +58,11 @@ export interface Outcome {
 export interface AdmissionPorts {
   /** From the store; one live read when the store does not have it, because it may lag behind the caller's own write. */
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
-  /** SubjectAccessReviews: may this caller exec into every pod of the namespace, and whatever else the template gives, anyway? */
+  /** SubjectAccessReviews: may this caller do in the namespace whatever the template gives, and make the pod that it makes, anyway? */
   alreadyHolds(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
-    config: Pick<AccessConfig, 'rules'>,
+    template: GivingTemplate,
     signal: AbortSignal,
   ): Promise<boolean>;
   /** What templates may hand out besides what every grant gives. */

@@ -94,13 +94,13 @@ function decorate(client: Client, intentions: Intentions): Client {
     // A dry run of a delete needs no server: whether the object is there and is the one that is meant can be read.
     async delete(resource, name, options: DeleteOptions = {}) {
       const before = await present(resource, name);
-      if (!before) return false;
+      if (!before) return 'absent';
       const { uid, resourceVersion } = before.metadata;
       if ((options.uid ?? uid) !== uid || (options.resourceVersion ?? resourceVersion) !== resourceVersion) {
         throw new ApiError(409, 'Conflict', `${resource.plural} ${keyOf(name)} is not the one to delete`);
       }
       intentions.print({ verb: 'delete', resource, name, options: undefined, before }, undefined);
-      return true;
+      return 'deleted';
     },
     createToken: () => Promise.reject(new CodedError('DryRun', 'no token is made in a dry run')),
     fenced: (check) => decorate(client.fenced(check), intentions),

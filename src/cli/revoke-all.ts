@@ -5,6 +5,7 @@ import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import { pods, roleBindings, roles } from '../api/resources.ts';
 import { type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
+import { own } from '../kit/json-value.ts';
 import type { Client } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 
@@ -74,7 +75,7 @@ async function deleteRequests(client: Client, signal: AbortSignal): Promise<Left
   }
   const children: string[] = [];
   for (const resource of [roleBindings, roles, pods]) {
-    const found = await listed(client, resource, { labelSelector: requestLabel, signal });
+    const found = (await listed(client, resource, { labelSelector: requestLabel, signal })).filter(givesSomething);
     children.push(...found.map((object) => named(resource, object)));
   }
   return { requests, children };
@@ -104,6 +105,12 @@ async function deleteOne(client: Client, resource: Resource, object: KubeObject,
     if (!isConflict(error)) throw error;
   }
 }
+
+/** Pods wait for their nodes, and others may hold what is deleted; a RoleBinding that lost its subjects gives nothing. */
+const givesSomething = ({ metadata, ...object }: KubeObject): boolean => {
+  const subjects = own(object, 'subjects');
+  return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);
+};
 
 const named = ({ kind }: Resource, { metadata }: KubeObject): string => `${kind} ${keyOf(metadata)}`;
 

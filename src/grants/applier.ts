@@ -1,6 +1,8 @@
 import { macAnnotation, planHashAnnotation } from '../api/access/names.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
-import type { Client } from '../kube/client.ts';
+import { roleBindings } from '../api/resources.ts';
+import { own } from '../kit/json-value.ts';
+import type { Client, Deletion } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
 /** Proves that an object under one of our names is one that we made: the owner's uid, the hash of the plan it came from, and our MAC. */
@@ -19,6 +21,12 @@ export type Created =
   | { readonly kind: 'collision'; readonly message: string }
   /** The apiserver will never take this object (invalid, forbidden, too large). */
   | { readonly kind: 'refused'; readonly message: string };
+
+/**
+ * What a Pod gets to end in, seconds. Not 0: kubelets take that for no word on the matter and give a Pod its own
+ * terminationGracePeriodSeconds, during which open shells go on.
+ */
+export const stopGraceS = 1;
 
 const refusals = new Set([400, 403, 404, 405, 413, 422]);
 
@@ -61,7 +69,7 @@ export class Applier {
   }
 
   /**
-   * Deletes the object if it is ours; afterwards nothing of ours is left under the name, or it is on its way out.
+   * Deletes the object if it is ours; afterwards nothing of ours is left under the name, or it is on its way out and gives nothing.
    * With a known `uid` that is one call; without, the object is read first and must carry `ownerUid` as its controller.
    * Resolves to whether there was something of ours to delete.
    */
@@ -73,18 +81,34 @@ export class Applier {
   ): Promise<boolean> {
     const uid = owner.uid ?? (await this.#uidIfOwned(resource, name, owner.ownerUid, signal));
     if (uid === undefined) return false;
+    let deletion: Deletion;
     try {
-      return await this.#client.delete(resource, name, {
-        uid,
-        gracePeriodSeconds: 0,
-        propagation: 'Background',
-        signal,
-      });
+      const options = { uid, gracePeriodSeconds: stopGraceS, propagation: 'Background', signal } as const;
+      deletion = await this.#client.delete(resource, name, options);
     } catch (error) {
       if (!isConflict(error) || owner.uid === undefined) throw error;
       // Not the object that was meant; only a look at it tells whether it is ours all the same.
       return this.delete(resource, name, { ownerUid: owner.ownerUid }, signal);
     }
+    if (typeof deletion === 'string') return deletion === 'deleted';
+    return resource === roleBindings ? this.#empty(deletion.held, signal) : true;
+  }
+
+  /** A RoleBinding that finalizers hold would let people in until they go. Resolves to whether it still let anybody in. */
+  async #empty({ metadata, ...held }: KubeObject, signal: AbortSignal): Promise<boolean> {
+    const subjects = own(held, 'subjects');
+    if (!Array.isArray(subjects) || subjects.length === 0) return false;
+    const ops = [
+      { op: 'test', path: '/metadata/uid', value: metadata.uid },
+      { op: 'remove', path: '/subjects' },
+    ] as const;
+    try {
+      await this.#client.jsonPatch(roleBindings, metadata, ops, { signal });
+    } catch (error) {
+      // It has gone meanwhile, or its Role has, without which it gives nothing and cannot be changed.
+      if (!isNotFound(error)) throw error;
+    }
+    return true;
   }
 
   async #uidIfOwned(

@@ -26,8 +26,12 @@ export interface DeleteOptions extends CallOptions {
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
+  /** Of Pods: how long their containers may take to end. */
   readonly gracePeriodSeconds?: number;
 }
+
+/** What a delete came to: nothing was there; it is gone, or goes by itself; or finalizers hold it, and this is what it is now. */
+export type Deletion = 'absent' | 'deleted' | { readonly held: KubeObject };
 
 export interface JsonPatchOp {
   readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
@@ -79,8 +83,7 @@ export interface Client {
     object: KubeObject,
     options: WriteOptions & { fieldManager: string; force?: boolean },
   ): Promise<KubeObject>;
-  /** Resolves to false when the object was not there. */
-  delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<boolean>;
+  delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<Deletion>;
   /** A token of a ServiceAccount by the TokenRequest API. */
   createToken(
     serviceAccount: ObjectName,

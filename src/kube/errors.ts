@@ -27,6 +27,7 @@ export class TransportError extends Error {
   }
 }
 
+export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403;
 export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
 export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';

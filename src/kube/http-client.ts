@@ -69,16 +69,16 @@ export function createClient(transport: Transport, beforeWrite?: () => void): Cl
 
     async delete(resource, name, options = {}) {
       try {
-        await transport.request({
+        const answer = await transport.request({
           method: 'DELETE',
           path: resourcePath(resource, name),
           body: deleteBody(options),
           signal: options.signal,
           beforeTry: beforeWrite,
         });
-        return true;
+        return isKubeObject(answer) && answer.metadata.finalizers?.length ? { held: answer } : 'deleted';
       } catch (error) {
-        if (isNotFound(error)) return false;
+        if (isNotFound(error)) return 'absent';
         throw error;
       }
     },

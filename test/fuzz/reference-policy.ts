@@ -16,7 +16,7 @@ export interface ReferenceWorld {
         readonly observed: boolean;
       }
     | undefined;
-  /** The caller may exec into pods of the namespace anyway. */
+  /** The caller may do anyway in the namespace what the template gives. */
   readonly holds: boolean;
   readonly limits: readonly { readonly open: number; readonly limit: number }[];
   /** `verb resource` that the caller may not do. */

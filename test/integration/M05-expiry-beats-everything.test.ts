@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../sandbox/wait.ts';
 import { revokeFinalizer } from '../../src/api/access/names.ts';
-import { deadlineOf, execRequest, type Manifest, podRequest, type StoredRequest } from '../support/access-requests.ts';
+import {
+  conditionOf,
+  deadlineOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 
 describe('M5: a grant', () => {
@@ -64,6 +71,32 @@ describe('M5: a grant', () => {
     await stage.apply(template(name));
     await stage.templateReady('PodAccessTemplate', name);
     return podRequest(request, { templateName: name, duration });
+  };
+
+  const created = 'AccessResourcesCreated';
+
+  const eventsOf = ({ kind, metadata: { name } }: StoredRequest): Promise<string> =>
+    stage.kubectl('events', '--for', `${kind.toLowerCase()}/${name}`);
+
+  const target = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'ledger' };
+  const statefulSet: Manifest = {
+    apiVersion: target.apiVersion,
+    kind: target.kind,
+    metadata: { name: target.name },
+    spec: {
+      serviceName: 'ledger',
+      selector: { matchLabels: { app: 'ledger' } },
+      template: {
+        metadata: { labels: { app: 'ledger' } },
+        spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
+      },
+    },
+  };
+  const execTemplate: Manifest = {
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'ExecAccessTemplate',
+    metadata: { name: 'ledger' },
+    spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target },
   };
 
   describe('is open from Ready on and closed one second after its deadline, to its requester and never to a colleague', () => {
@@ -131,7 +164,7 @@ describe('M5: a grant', () => {
       const ask = (index: number): Promise<StoredRequest> =>
         stage.askOk(stage.alice, podRequest(`never-${index}`, { templateName: 'never', duration: '10m' }));
       await Promise.all(Array.from({ length: 100 }, (_, index) => ask(index)));
-      await lives(podRequest('among-unready', { duration: '6s' }), async () => undefined);
+      await lives(podRequest('among-unready', { duration: '15s' }), async () => undefined);
     }
 
     async function ofRunningPod(): Promise<void> {
@@ -189,11 +222,10 @@ describe('M5: a grant', () => {
       ({ event, what }) => event === 'revocation' && what.name === 'told',
     );
     assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
-    await until(
-      'the Event AccessExpired',
-      async () => (await stage.kubectl('events', '--for', 'podaccessrequest/told')).includes('AccessExpired'),
-      { timeoutMs: 5000, everyMs: 200 },
-    );
+    await until('the Event AccessExpired', async () => (await eventsOf(request)).includes('AccessExpired'), {
+      timeoutMs: 5000,
+      everyMs: 200,
+    });
   });
 
   describe('ends at once, and everything made for it is gone,', () => {
@@ -246,6 +278,10 @@ describe('M5: a grant', () => {
           ({ event, what }) => event === 'revocation' && what.name === name,
         );
         assert.equal(line['code'], code);
+        await until('the Event AccessRevoked', async () => (await eventsOf(request)).includes('AccessRevoked'), {
+          timeoutMs: 10_000,
+          everyMs: 200,
+        });
       });
     }
 
@@ -254,5 +290,124 @@ describe('M5: a grant', () => {
       await stage.kubectl('delete', 'pod', request.status?.podName ?? '', '--wait=false');
       await stage.closed(request);
     });
+
+    it('when a StatefulSet replaces the running pod it was for by a namesake, which it does not open', async () => {
+      await stage.apply(statefulSet, execTemplate);
+      await stage.kubectl('rollout', 'status', 'statefulset/ledger', '--timeout=30s');
+      await stage.templateReady('ExecAccessTemplate', 'ledger');
+      const asked = execRequest('namesake', { templateName: 'ledger', targetPod: 'ledger-0', duration: '10m' });
+      const request = await stage.askUntilReady(stage.alice, asked);
+      const before = request.status?.grant?.pod.uid;
+      assert.equal(await stage.alice.mayExec(stage.namespace, 'ledger-0'), true);
+      await stage.kubectl('delete', 'pod', 'ledger-0', '--wait=false');
+      const uid = (): Promise<string> => stage.kubectl('get', 'pod', 'ledger-0', '-o', 'jsonpath={.metadata.uid}');
+      const replaced = async (): Promise<boolean> => ![before, ''].includes(await uid().catch(() => ''));
+      await until('the namesake', replaced, { timeoutMs: 15_000, everyMs: 50 });
+      await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, 'ledger-0')), {
+        timeoutMs: 1000,
+        everyMs: 10,
+      });
+      await stage.closed(request);
+      const { code } = await stage.alice.kubectl(['exec', '-n', stage.namespace, 'ledger-0', '--', 'true'], {
+        reject: false,
+      });
+      assert.notEqual(code, 0);
+      const line = await stage.auditLine(
+        'the revocation',
+        ({ event, what }) => event === 'revocation' && what.name === 'namesake',
+      );
+      assert.equal(line['code'], 'TargetPodGone');
+    });
+  });
+
+  it('ends while the node of its pod is away: nothing waits for the pod, which has a second left once it is back', async () => {
+    const { spec } = template('away') as unknown as { spec: object };
+    // The plane's only node takes the pod and does nothing about it.
+    const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/host': 'true' } };
+    await stage.apply({ ...template('away'), spec: { ...spec, controllerTargetMutationConfig } });
+    await stage.templateReady('PodAccessTemplate', 'away');
+    const asked = await stage.askOk(stage.alice, podRequest('away', { templateName: 'away', duration: '10m' }));
+    const { status } = await stage.requestUntil(
+      'to be opened',
+      asked,
+      (one) => conditionOf(one, created) !== undefined,
+    );
+    const pod = status?.podName ?? '';
+    const field = (path: string): Promise<string> => stage.kubectl('get', 'pod', pod, '-o', `jsonpath={${path}}`);
+    await until('a node', async () => (await field('.spec.nodeName')) !== '', { timeoutMs: 10_000, everyMs: 50 });
+    await stage.alice.call('PATCH', stage.urlOf(asked.kind, 'away'), { spec: { revoked: true } });
+    const released = async (): Promise<boolean> => (await stage.read(asked.kind, 'away')) === undefined;
+    await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
+    assert.deepEqual(await stage.children(asked.metadata.uid), [{ kind: 'Pod', name: pod }]);
+    assert.equal(await field('.metadata.deletionGracePeriodSeconds'), '1');
+    assert.equal(await field('.spec.terminationGracePeriodSeconds'), '1');
+    await stage.restart();
+    const lines = await stage.audit(({ event, what }) => {
+      return event === 'revocation' && (what.name === 'away' || what.name === pod);
+    });
+    assert.deepEqual(
+      lines.map((line) => line['code']),
+      ['Revoked'],
+    );
+    await stage.kubectl('delete', 'pod', pod, '--grace-period=0', '--force');
+  });
+
+  describe('is closed though somebody holds what was made for it by finalizers', () => {
+    before(() => stage.removePolicies());
+    after(async () => {
+      await stage.restoreWebhooks();
+      await stage.policiesAre('in force');
+    });
+
+    const plurals = ['rolebindings', 'roles', 'pods'];
+    const hold = async (pod: string, finalizers: readonly string[] | null): Promise<void> => {
+      const patch = JSON.stringify({ metadata: { finalizers } });
+      for (const plural of plurals) await stage.kubectl('patch', plural, pod, '--type=merge', '-p', patch);
+    };
+
+    const endings: [string, string, string, (request: StoredRequest) => Promise<unknown>][] = [
+      ['when its time is over', '5s', 'Expired', (request) => reaches(deadlineOf(request))],
+      [
+        'when it is given back',
+        '10m',
+        'Revoked',
+        ({ kind, metadata: { name } }) =>
+          stage.alice.call('PATCH', stage.urlOf(kind, name), { spec: { revoked: true } }),
+      ],
+    ];
+    for (const [index, [title, duration, code, end]] of endings.entries()) {
+      it(title, async () => {
+        const name = `holding-${index}`;
+        const request = await stage.askUntilReady(stage.alice, podRequest(name, { duration }));
+        const pod = request.status?.podName ?? '';
+        await hold(pod, ['example.com/hold']);
+        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        await end(request);
+        await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+          timeoutMs: 1000,
+          everyMs: 10,
+        });
+        const line = await stage.auditLine(
+          'the revocation',
+          ({ event, what }) => event === 'revocation' && what.name === name,
+        );
+        assert.equal(line['code'], code);
+        const released = async (): Promise<boolean> => (await stage.read(request.kind, name)) === undefined;
+        await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
+        const held = await stage.children(request.metadata.uid);
+        assert.deepEqual(
+          held.map(({ kind }) => kind),
+          ['Pod', 'Role', 'RoleBinding'],
+        );
+        for (const plural of plurals) {
+          const metadata = await stage.kubectl('get', plural, pod, '-o', 'jsonpath={.metadata.deletionTimestamp}');
+          assert.notEqual(metadata, '', plural);
+        }
+        assert.equal(await stage.kubectl('get', 'rolebinding', pod, '-o', 'jsonpath={.subjects}'), '');
+        assert.deepEqual(await stage.audit(({ what, ...one }) => what.name === pod && one['code'] === 'Orphaned'), []);
+        await hold(pod, null);
+        await stage.gone(request);
+      });
+    }
   });
 });

@@ -5,7 +5,7 @@ import { waysIn } from '../../src/audit/record.ts';
 import { execRequest, podRequest, type StoredRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 import { Person } from '../support/person.ts';
-import { enter } from '../support/ways-in.ts';
+import { enter, execs } from '../support/ways-in.ts';
 
 describe('M16: each of the five ways into a pod', () => {
   let stage: AccessStage;
@@ -68,6 +68,31 @@ describe('M16: each of the five ways into a pod', () => {
       await stage.alice.kubectl(['exec', '-n', stage.namespace, pod, '--', 'true']);
       const found = lineOf(await lines(pod, 'alice'), 'exec');
       assert.deepEqual([found?.verdict, found?.['request']], [verdict, request().metadata.name]);
+    });
+  }
+
+  for (const [how, exec] of Object.entries(execs)) {
+    it(`exec by ${how} leaves a line like any other, of a pod of a workload and of an access pod`, async () => {
+      for (const [request, verdict] of [
+        [running, 'observed'],
+        [own, 'denied'],
+      ] as const) {
+        const pod = podOf(request);
+        const entries = async (): Promise<AuditLine[]> =>
+          (await lines(pod, 'eve')).filter(({ event }) => event === 'exec');
+        const before = (await entries()).length;
+        await exec(eve, stage.namespace, pod);
+        const [line, ...others] = await until(
+          'the line',
+          async () => {
+            const found = (await entries()).slice(before);
+            return found.length > 0 && found;
+          },
+          { timeoutMs: 5000 },
+        );
+        assert.deepEqual([line?.verdict, others], [verdict, []]);
+        assertLine(line as AuditLine, pod, await uidOf(pod));
+      }
     });
   }
 

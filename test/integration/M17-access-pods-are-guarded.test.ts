@@ -4,7 +4,7 @@ import { waysIn } from '../../src/audit/record.ts';
 import { podRequest, type StoredRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
 import { Person } from '../support/person.ts';
-import { enter } from '../support/ways-in.ts';
+import { enter, execs } from '../support/ways-in.ts';
 
 describe('M17: an access pod is for those whom its grant names', () => {
   let stage: AccessStage;
@@ -39,6 +39,18 @@ describe('M17: an access pod is for those whom its grant names', () => {
       const { status, body } = await enter[way](eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
       assert.match((body as { message: string }).message, /NotYourPod: .* ask for one of your own/);
+    });
+  }
+
+  for (const [how, exec] of Object.entries(execs)) {
+    it(`by ${how} of exec the requester gets in, and nobody else`, async () => {
+      const { status, body } = await exec(eve, stage.namespace, pod);
+      assert.equal(status, 403, JSON.stringify(body));
+      assert.match(JSON.stringify(body), /NotYourPod: .* ask for one of your own/);
+      const own = await exec(stage.alice, stage.namespace, pod);
+      // A POST would have to be upgraded to SPDY from here on.
+      assert.equal(own.status, how === 'a POST' ? 400 : 101, JSON.stringify(own.body));
+      if (own.status === 101) assert.match(String(own.body), /in\n/);
     });
   }
 

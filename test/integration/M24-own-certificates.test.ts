@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '../../sandbox/ports.ts';
@@ -15,6 +17,12 @@ const namespace = 'drawbridge-system';
 const secretUrl = `/api/v1/namespaces/${namespace}/secrets/drawbridge-own-certificate`;
 const configurationsUrl = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 const flags = (identity: string): string[] => ['--certificates=own', '--leader-elect=true', `--identity=${identity}`];
+
+const mutatingUrl = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+
+const pems = (text: string, what: string): string[] =>
+  text.match(new RegExp(`-----BEGIN ${what}-----[\\s\\S]*?-----END ${what}-----`, 'g')) ?? [];
+const publicPart = (key: KeyObject): string => key.export({ type: 'spki', format: 'der' }).toString('base64');
 
 interface Configuration {
   readonly metadata: { readonly name: string };
@@ -124,6 +132,34 @@ describe('certificates without cert-manager', () => {
     }
     assert.equal(await serving(other), await serving(stage.server));
   });
+
+  it('come from authorities whose private keys are stored nowhere', async () => {
+    const authoritiesNow = (await bundles()).flatMap((bundle) => pems(bundle, 'CERTIFICATE'));
+    const trusted = authoritiesNow.map((pem) => publicPart(new X509Certificate(pem).publicKey));
+    assert.ok(new Set(trusted).size >= 2, 'both authorities of the rotation');
+    const files = [stage.server, other].flatMap(({ logFile, auditFile }) => [logFile, auditFile]);
+    const texts = await Promise.all([...files.map((file) => readFile(file, 'utf8')), everythingStored()]);
+    const keys = pems(texts.join('\n'), '(?:EC )?PRIVATE KEY').map((pem) => publicPart(createPublicKey(pem)));
+    const { data } = (await stage.plane.probe(secretUrl)).body as { data: Record<string, string> };
+    const serving = createPublicKey(Buffer.from(data['tls.key'] ?? '', 'base64'));
+    assert.ok(keys.includes(publicPart(serving)), 'a key that is stored is found');
+    assert.deepEqual(
+      keys.filter((key) => trusted.includes(key)),
+      [],
+    );
+  });
+
+  /** Secrets in clear, ConfigMaps and webhook configurations of the whole plane. */
+  const everythingStored = async (): Promise<string> => {
+    const lists = ['/api/v1/secrets', '/api/v1/configmaps', configurationsUrl, mutatingUrl].map(async (url) => {
+      const { items } = (await stage.plane.probe(url)).body as { items: { data?: Record<string, string> }[] };
+      return items.flatMap((item) => [
+        JSON.stringify(item).replaceAll('\\n', '\n'),
+        ...Object.values(item.data ?? {}).map((text) => Buffer.from(text, 'base64').toString()),
+      ]);
+    });
+    return (await Promise.all(lists)).flat().join('\n');
+  };
 
   const more = (load: SteadyLoad, count: number): Promise<boolean> => {
     const target = load.sent + count;

@@ -14,7 +14,7 @@ describe('M26: the metrics of a server', () => {
     await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
     await stage.askOk(stage.alice, execRequest('denied', { targetPod: 'nobody', duration: '10m' }));
     await stage.ask(stage.bob, podRequest('outsider'));
-    await stage.closed(short);
+    await stage.gone(short);
   });
   after(() => stage?.close());
 

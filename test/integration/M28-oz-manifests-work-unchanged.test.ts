@@ -98,7 +98,7 @@ describe('M28: manifests as Oz users have them', () => {
     );
     assert.equal(metadata.labels['app'], undefined);
     assert.equal(metadata.annotations?.['metrics.example.com/scrape'], 'true');
-    assert.equal(spec.terminationGracePeriodSeconds, 30);
+    assert.equal(spec.terminationGracePeriodSeconds, 1);
   });
 
   it('overrides replace command, arguments and resources, and add environment, labels and annotations', async () => {

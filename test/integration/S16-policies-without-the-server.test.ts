@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ApiAnswer } from '../../sandbox/api-call.ts';
+import { until } from '../../sandbox/wait.ts';
 import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../src/api/access/names.ts';
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../support/access-requests.ts';
 import { AccessStage } from '../support/access-stage.ts';
@@ -148,13 +149,15 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       ['another plan hash', { annotations: { [planHashAnnotation]: 'c0ffee' } }, 'MarkKept'],
       ['the loss of its MAC', { annotations: { [macAnnotation]: null } }, 'MarkKept'],
       ['the loss of its owner', { ownerReferences: null }, 'OwnerKept'],
+      ['a finalizer', { finalizers: ['example.com/hold'] }, 'ForeignHold'],
+      ['the finalizer of the garbage collector, by hand', { finalizers: ['foregroundDeletion'] }, 'ForeignHold'],
     ];
     for (const [title, change, code] of marks) {
       it(title, async () => {
         for (const plural of ['pods', 'roles', 'rolebindings']) {
           assertRefused(await eve.call('PATCH', url(plural, child), { metadata: change }), code);
         }
-        if (code !== 'MarkKept') return;
+        if (code === 'OwnerKept') return;
         assertRefused(await stage.plane.call('PATCH', url('pods/status', child), { metadata: change }), code);
       });
     }
@@ -202,8 +205,22 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     it('that access is given back', async () =>
       assertOk(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { spec: { revoked: true } })));
 
-    it('deletes, of children and of requests', async () => {
-      assertOk(await eve.call('DELETE', url('rolebindings', child)));
+    const deletes: [string, string, string[] | undefined][] = [
+      ['rolebindings', 'Background', undefined],
+      ['roles', 'Foreground', ['foregroundDeletion']],
+      ['pods', 'Orphan', ['orphan']],
+    ];
+    for (const [plural, propagation, finalizers] of deletes) {
+      it(`deletes, of ${plural} with ${propagation}, which the garbage collector brings to their end`, async () => {
+        const answer = await eve.call('DELETE', `${url(plural, child)}?propagationPolicy=${propagation}`);
+        assertOk(answer);
+        assert.deepEqual((answer.body as { metadata: { finalizers?: string[] } }).metadata.finalizers, finalizers);
+        const isGone = async (): Promise<boolean> => (await stage.plane.probe(url(plural, child))).status === 404;
+        await until('it to be gone', isGone, { timeoutMs: 30_000, everyMs: 100 });
+      });
+    }
+
+    it('deletes, of requests', async () => {
       assertOk(await eve.call('DELETE', stage.urlOf(pod.kind, 'own')));
       assertRefused(
         await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata: { finalizers: null } }),

@@ -71,8 +71,8 @@ describe('X1: the audit journal', () => {
     const { verdict, chains, keys } = await proven();
     const ours = ofServer(chains);
     assert.deepEqual([verdict, ours?.first, ours?.last], ['intact', 1, linesOf(stage.server.auditFile).length]);
-    assert.equal(keys.length, 1);
-    console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by ${keys[0]}`);
+    assert.ok(keys.length > 0);
+    console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by one of ${keys.join(' ')}`);
   });
 
   it('does not write heads while nothing happens', async () => {

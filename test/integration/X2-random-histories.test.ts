@@ -40,7 +40,8 @@ describe('X2: whatever happens, in whatever order', () => {
   let witness: RequestWitness;
   let apiserver = '';
   let suffering = '-';
-  let faulty = true;
+  /** Not while the stage is set: a line that a watch has lost comes back with the next list, which nobody waits for there. */
+  let faulty = false;
 
   const fault = ({ method, path, watch }: ScriptedRequest): Verdict => {
     if (!faulty || watch || method === 'GET' || !path.includes(`/namespaces/${suffering}/`)) return 'pass';
@@ -65,6 +66,7 @@ describe('X2: whatever happens, in whatever order', () => {
     apiserver = proxy.server;
     stage = await AccessStage.open({ apiserver });
     suffering = stage.namespace;
+    faulty = true;
     witness = RequestWitness.of(plane, stage.namespace);
   });
 

@@ -50,6 +50,7 @@ const usedElsewhere: Readonly<Record<string, string>> = {
   'get crds.wizardofoz.co/podaccessrequests': 'M06-janitor.test.ts',
   'get rbac.authorization.k8s.io/rolebindings': 'access-crash-points.test.ts',
   'get rbac.authorization.k8s.io/roles': 'access-crash-points.test.ts',
+  'patch rbac.authorization.k8s.io/rolebindings': 'M05-expiry-beats-everything.test.ts',
   'patch /secrets': 'M24-own-certificates.test.ts',
   'watch argoproj.io/rollouts': 'access-targets.test.ts',
 };

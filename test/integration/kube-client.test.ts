@@ -73,9 +73,9 @@ describe('kube against a real apiserver', () => {
     await assert.rejects(client.delete(configMaps, name, { uid: 'somebody-else' }), isConflict);
     assert.equal(
       await client.delete(configMaps, name, { uid: created.metadata.uid ?? '', propagation: 'Background' }),
-      true,
+      'deleted',
     );
-    assert.equal(await client.delete(configMaps, name), false);
+    assert.equal(await client.delete(configMaps, name), 'absent');
   });
 
   it('lists in pages', async () => {

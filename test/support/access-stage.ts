@@ -41,9 +41,10 @@ export class AccessStage {
     this.#auditMark = plane.auditLog.mark();
   }
 
-  static async open(options: ServerOptions = {}): Promise<AccessStage> {
-    const plane = await sharedPlane();
-    const namespace = await testNamespace('access');
+  /** On the shared plane, unless another one is given. */
+  static async open({ on, ...options }: ServerOptions & { readonly on?: Plane } = {}): Promise<AccessStage> {
+    const plane = on ?? (await sharedPlane());
+    const namespace = await testNamespace('access', plane);
     const people = [
       Person.of(plane, 'alice', ['devs']),
       Person.of(plane, 'carol', ['devs']),

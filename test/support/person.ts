@@ -1,7 +1,8 @@
-import { type ApiAnswer, callApi } from '../../sandbox/api-call.ts';
+import { type ApiAnswer, type ApiTarget, callApi } from '../../sandbox/api-call.ts';
 import type { RunResult } from '../../sandbox/build/run.ts';
 import { type Identity, issue } from '../../sandbox/pki.ts';
 import type { KubectlOptions, PlaneClient } from '../../sandbox/plane-client.ts';
+import { openWebSocket } from './web-socket.ts';
 
 /** Somebody with a client certificate: one login, by kubectl and by plain calls. */
 export class Person {
@@ -22,8 +23,17 @@ export class Person {
   }
 
   call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
+    return callApi(this.#target(), method, path, body);
+  }
+
+  /** A GET that asks for a WebSocket. */
+  open(path: string): Promise<ApiAnswer> {
+    return openWebSocket(this.#target(), path);
+  }
+
+  #target(): ApiTarget {
     const { server, authority } = this.#plane;
-    return callApi({ server, authority: authority.certificate, identity: this.#identity }, method, path, body);
+    return { server, authority: authority.certificate, identity: this.#identity };
   }
 
   kubectl(args: readonly string[], options: Omit<KubectlOptions, 'kubeconfig'> = {}): Promise<RunResult> {

@@ -21,9 +21,9 @@ export async function stopSharedPlane(): Promise<void> {
   await plane?.stop();
 }
 
-/** Makes a namespace that no other test uses, waits until Pods can be created in it, and returns its name. */
-export async function testNamespace(prefix: string): Promise<string> {
-  const plane = await sharedPlane();
+/** Makes a namespace that no other test uses, waits until Pods can be created in it, and returns its name. Default: on the shared plane. */
+export async function testNamespace(prefix: string, on?: Plane): Promise<string> {
+  const plane = on ?? (await sharedPlane());
   const name = `${prefix}-${randomBytes(4).toString('hex')}`;
   const { status, body } = await plane.call('POST', '/api/v1/namespaces', {
     apiVersion: 'v1',

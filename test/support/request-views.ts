@@ -34,6 +34,7 @@ export const podView = (over: Partial<PodView> = {}): PodView => ({
   phase: 'Running',
   ready: true,
   deleting: false,
+  leaving: false,
   waiting: '',
   ...over,
 });

@@ -19,6 +19,15 @@ export const enter: Readonly<Record<WayIn, (who: Who, namespace: string, pod: st
     }),
 };
 
+/** Both verbs that open an exec stream: old clients POST and upgrade to SPDY, newer ones GET a WebSocket. */
+export const execs: Readonly<
+  Record<string, (who: Who & Pick<Person, 'open'>, namespace: string, pod: string) => Promise<ApiAnswer>>
+> = {
+  'a POST': enter.exec,
+  'a WebSocket GET': (who, namespace, pod) =>
+    who.open(`${podUrl(namespace, pod)}/exec?command=echo&command=in&stdout=true&stderr=true`),
+};
+
 const podUrl = (namespace: string, pod: string): string => `/api/v1/namespaces/${namespace}/pods/${pod}`;
 
 /** A rule for all of them; the ClusterRole `edit` lacks the last one. */

@@ -5,6 +5,7 @@ import { podAccessRequests } from '../../api/access/pod-access-request.ts';
 import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods } from '../../api/resources.ts';
+import { stopGraceS } from '../../grants/applier.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { parseAccessCommand, renderAccessCommand } from '../policy/access-command.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
@@ -114,21 +115,33 @@ function podOf({ metadata, spec }: PodTemplate, { request, templateSpec, duratio
       labels: { ...stringsOf(metadata['labels']), ...ours.labels },
       annotations,
     },
-    spec: podSpecOf(spec, durationMs, templateSpec.allowPrivilegedPod === true),
+    spec: podSpecOf(spec, durationMs, templateSpec),
   };
 }
 
 /** Ends by itself when we do not: the kubelet stops the pod once it has run for the granted time. */
-function podSpecOf(spec: JsonObject, durationMs: number, keepsNode: boolean): JsonObject {
+function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
   const { nodeName, ephemeralContainers: _, ...kept } = spec;
+  const keepsNode = templateSpec.allowPrivilegedPod === true;
   const granted = Math.min(Math.max(1, Math.ceil(durationMs / 1000)), LONGEST_DEADLINE_S);
-  const own = kept['activeDeadlineSeconds'];
+  const deadline = kept['activeDeadlineSeconds'];
   return {
     ...kept,
     ...(keepsNode && nodeName !== undefined ? { nodeName } : {}),
     automountServiceAccountToken: kept['automountServiceAccountToken'] === true,
-    activeDeadlineSeconds: typeof own === 'number' && own >= 1 ? Math.min(own, granted) : granted,
+    activeDeadlineSeconds: typeof deadline === 'number' && deadline >= 1 ? Math.min(deadline, granted) : granted,
+    ...(keepsGrace(templateSpec) ? {} : { terminationGracePeriodSeconds: shortGrace(kept) }),
   };
+}
+
+/** Only what is made after a workload has a grace period to keep. */
+const keepsGrace = ({ controllerTargetRef, controllerTargetMutationConfig }: PodAccessTemplateSpec): boolean =>
+  controllerTargetRef !== undefined && own(controllerTargetMutationConfig, 'keepTerminationGracePeriod') === true;
+
+/** For whatever stops the pod without a word on its grace, so that no shell goes on: a deadline, an eviction, a drain. */
+function shortGrace(spec: JsonObject): number {
+  const { terminationGracePeriodSeconds: grace } = spec;
+  return typeof grace === 'number' && grace >= 0 ? Math.min(grace, stopGraceS) : stopGraceS;
 }
 
 /** A StatefulSet's volumeClaimTemplates are no part of its pod template; said here, where the author can be told what to do. */

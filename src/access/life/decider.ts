@@ -31,6 +31,11 @@ export type Decision =
   | { readonly kind: 'waiting' };
 
 const hourMs = 3_600_000;
+/**
+ * How long a request without a grant is kept at most, milliseconds: long enough to be found the next morning, and nobody fills the
+ * namespace with refusals that stay for years by asking for long.
+ */
+const longestKeptMs = 24 * hourMs;
 /** What was found out about an author this recently needs no asking again, milliseconds. */
 const youngMs = 60_000;
 
@@ -69,12 +74,16 @@ export class Decider {
     this.#grantable = deps.grantable;
   }
 
-  /** When the request ends, epoch ms: the grant's deadline; without a grant its creation plus what it asked for, 1 h when that cannot be read. */
+  /**
+   * When the request ends, epoch ms: the grant's deadline; without a grant its creation plus what it asked for, 24 h at most, 1 h when
+   * that cannot be read.
+   */
   endOf(request: RequestView): number {
     const granted = request.grant && parseTime(request.grant.expiresAt);
     if (granted !== undefined) return granted;
     const asked = request.spec.duration === undefined ? undefined : parseGoDuration(request.spec.duration);
-    return request.createdAtMs + (asked && 'ns' in asked && asked.ns > 0n ? toMilliseconds(asked.ns) : hourMs);
+    const askedMs = asked && 'ns' in asked && asked.ns > 0n ? toMilliseconds(asked.ns) : hourMs;
+    return request.createdAtMs + Math.min(askedMs, longestKeptMs);
   }
 
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
@@ -116,6 +125,7 @@ export class Decider {
   ): Promise<Violation | undefined> {
     const caller = request.spec.requester ?? nobody;
     const byGroup = isEligibleByGroup(caller, template.spec.accessConfig.allowedGroups);
+    const asked = { kind: this.#kind.templateKind, name: template.name, spec: template.spec };
     return firstViolation(grantPolicy, {
       operation: 'CREATE',
       kind: this.#kind.requestKind,
@@ -128,7 +138,7 @@ export class Decider {
       alreadyHolds:
         !byGroup &&
         caller.username !== '' &&
-        (await alreadyHolds(this.#client, caller, request.namespace, template.spec.accessConfig, signal)),
+        (await alreadyHolds(this.#client, caller, request.namespace, asked, signal)),
     });
   }
 

@@ -7,7 +7,7 @@ import { at, done, type Result } from '../../engine/result.ts';
 import type { Applier } from '../../grants/applier.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
-import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
+import { ApiError, isConflict, isForbidden, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { PodView, RequestView } from '../stores/views.ts';
@@ -59,12 +59,20 @@ export class Revoker {
     return undefined;
   }
 
-  /** Takes away what lets the requester in. True when this call did so: the rest of the end is still to come. */
+  /**
+   * Takes away what lets the requester in. True when this call did so: the rest of the end is still to come. False as well when it may
+   * not: somebody holds the RoleBinding and has put more into its Role than we have; then the rest must not wait for it.
+   */
   async bar(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
     if (!request.grant || this.#barred.has(uid) || this.#closed.has(uid)) return false;
-    this.#barred.set(uid, await this.#close(request, 'RoleBinding', roleBindings, signal));
-    return true;
+    try {
+      this.#barred.set(uid, await this.#close(request, 'RoleBinding', roleBindings, signal));
+      return true;
+    } catch (error) {
+      if (isForbidden(error)) return false;
+      throw error;
+    }
   }
 
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
@@ -94,15 +102,25 @@ export class Revoker {
     if (await this.closeChildren(request, signal)) this.#deps.trail.revoked(request, 'Deleted');
   }
 
-  /** Deletes every child that exists, and resolves to whether one did; an object of the same name that is not ours stays. */
+  /**
+   * Deletes every child that exists, and resolves to whether one did; an object of the same name that is not ours stays. Rejects when
+   * one could not be closed, which keeps open none of the others but on a fault that may pass.
+   */
   async closeChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#barred.get(request.uid) ?? false;
+    let refusal: unknown;
     for (const [kind, resource] of revocationOrder) {
       if (kind === 'RoleBinding' && this.#barred.has(request.uid)) continue;
       if (kind === 'Pod' && !this.#deps.kind.createsPod) continue;
-      const deleted = await this.#close(request, kind, resource, signal);
-      existed ||= deleted;
+      try {
+        const deleted = await this.#close(request, kind, resource, signal);
+        existed ||= deleted;
+      } catch (error) {
+        if (!isForbidden(error)) throw error;
+        refusal ??= error;
+      }
     }
+    if (refusal !== undefined) throw refusal;
     return existed;
   }
 
@@ -114,12 +132,22 @@ export class Revoker {
     this.#holds.forget(uid);
   }
 
-  #close(request: RequestView, kind: RequestChild['kind'], resource: Resource, signal: AbortSignal): Promise<boolean> {
+  async #close(
+    request: RequestView,
+    kind: RequestChild['kind'],
+    resource: Resource,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const child = request.children.find((candidate) => candidate.kind === kind);
     // Not the name that the status says: whoever may write that could have us delete anything.
-    const name = this.#deps.kind.childName(request);
+    const name = { namespace: request.namespace, name: this.#deps.kind.childName(request) };
+    if (kind === 'Pod') {
+      // Its node takes a moment, or is away; whoever deleted it has told of it.
+      const pod = this.#deps.pods.get(keyOf(name));
+      if (pod?.leaving && pod.madeFor?.uid === request.uid) return false;
+    }
     const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
-    return this.#deps.applier.delete(resource, { namespace: request.namespace, name }, owner, signal);
+    return this.#deps.applier.delete(resource, name, owner, signal);
   }
 
   async #isGone(

@@ -43,8 +43,8 @@ export class TemplateEdits {
     if (!allNamed) return 'NoLongerAllowed';
     if (isEligibleByGroup(requester, accessConfig.allowedGroups)) return undefined;
     if (this.#holds.get(request.uid) === template.generation) return undefined;
-    if (!(await alreadyHolds(this.#client, requester, request.namespace, accessConfig, signal)))
-      return 'NoLongerAllowed';
+    const asked = { kind: this.#kind.templateKind, name: template.name, spec: template.spec };
+    if (!(await alreadyHolds(this.#client, requester, request.namespace, asked, signal))) return 'NoLongerAllowed';
     this.#holds.set(request.uid, template.generation);
     return undefined;
   }

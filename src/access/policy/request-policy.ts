@@ -201,7 +201,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
     applies: knowsTemplate,
   },
   eligible: {
-    wants: 'the caller is in an allowed group, or may exec into pods of the namespace anyway',
+    wants: 'the caller is in an allowed group, or may do anyway in the namespace what the template gives',
     check: callerIsEligible,
     remedy: ({ template }) =>
       template.found ? `join one of ${list(template.spec.accessConfig.allowedGroups)}` : 'name a template that exists',

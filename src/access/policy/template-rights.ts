@@ -25,9 +25,26 @@ const templates = { PodAccessTemplate: podAccessTemplates, ExecAccessTemplate: e
 
 export const handsOutPrivilege = (spec: TemplateInput['spec']): boolean => own(spec, 'allowPrivilegedPod') === true;
 
+/** A template, as far as it says what it gives. */
+export type GivingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
+
 /** All that a template lets others do, or makes us do for them: nobody may write one who may not do all of it. */
-export function rightsHandedOut({ kind, name, spec }: Pick<TemplateInput, 'kind' | 'name' | 'spec'>): Right[] {
-  const rights = rightsToAsk(rulesOf(spec.accessConfig));
+export function rightsHandedOut(template: GivingTemplate): Right[] {
+  return [...rightsToAsk(rulesOf(template.spec.accessConfig)), ...rightsToMake(template)];
+}
+
+/**
+ * What stands for all that a template gives, to be asked of somebody whom no group lets in: exec for what every grant gives, and what
+ * this template adds.
+ */
+export function rightsToHold(template: GivingTemplate): Right[] {
+  const exec = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
+  return [exec, ...rightsToAsk(template.spec.accessConfig.rules ?? []), ...rightsToMake(template)];
+}
+
+/** What it takes to make by hand what we make for a template. */
+function rightsToMake({ kind, name, spec }: GivingTemplate): Right[] {
+  const rights: Right[] = [];
   if (kind === 'PodAccessTemplate') rights.push({ verb: 'create', group: '', resource: 'pods' });
   if (handsOutPrivilege(spec)) {
     const { group, plural } = templates[kind];

@@ -2,6 +2,7 @@ import { execAccessRequests } from '../../api/access/exec-access-request.ts';
 import { childNameSuffix, planHashAnnotation, requestLabel } from '../../api/access/names.ts';
 import { podAccessRequests } from '../../api/access/pod-access-request.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
+import { own } from '../../kit/json-value.ts';
 import type { ChildView, MadeFor } from './views.ts';
 
 const requestResources = [podAccessRequests, execAccessRequests];
@@ -25,5 +26,12 @@ export function viewChild(object: KubeObject): ChildView | undefined {
   const { uid, resourceVersion, namespace, name } = object.metadata;
   const request = madeFor(object);
   if (!uid || !resourceVersion || !namespace || !request) return undefined;
-  return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name, madeFor: request };
+  const leaving = object.metadata.deletionTimestamp !== undefined && !letsIn(object);
+  return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name, madeFor: request, leaving };
+}
+
+/** Of the two, only a RoleBinding does, as long as it has subjects. */
+function letsIn(object: KubeObject): boolean {
+  const subjects = own(object, 'subjects');
+  return Array.isArray(subjects) && subjects.length > 0;
 }

@@ -1,4 +1,5 @@
 import { type KubeObject, keyOf } from '../../api/object.ts';
+import { stopGraceS } from '../../grants/applier.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { madeFor } from './child-view.ts';
 import type { PodView } from './views.ts';
@@ -8,6 +9,7 @@ const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 export function viewPod(object: KubeObject): PodView | undefined {
   const { uid, resourceVersion, namespace, name, labels = {}, annotations = {} } = object.metadata;
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   if (!uid || !resourceVersion || !namespace) return undefined;
   const { [lastApplied]: _, ...kept } = annotations;
   const request = madeFor(object);
@@ -22,7 +24,8 @@ export function viewPod(object: KubeObject): PodView | undefined {
     annotations: kept,
     phase: text(own(object.status, 'phase')),
     ready,
-    deleting: object.metadata.deletionTimestamp !== undefined,
+    deleting: deletionTimestamp !== undefined,
+    leaving: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= stopGraceS,
     ...(request ? { madeFor: request } : {}),
     waiting: ready ? '' : waitingReason(object.status),
   };

@@ -17,6 +17,8 @@ export interface ChildView extends Projected {
   readonly namespace: string;
   readonly name: string;
   readonly madeFor: MadeFor;
+  /** Is on its way out and gives nothing any more, whoever holds it: there is nothing left to close. */
+  readonly leaving: boolean;
 }
 
 /** What the access half keeps of a Pod. */
@@ -30,6 +32,8 @@ export interface PodView extends Projected {
   readonly ready: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
+  /** Is being deleted, with no more time to end in than we give: there is nothing left to close. */
+  readonly leaving: boolean;
   /** Set when it is one of ours. */
   readonly madeFor?: MadeFor;
   /** Why it is not ready, in one line, for conditions; empty when ready. */

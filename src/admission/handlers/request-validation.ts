@@ -57,12 +57,10 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const { namespace, user } = review;
   const template = await ports.templateState(templateKinds[kind], namespace, spec.templateName, signal);
   const byGroup = template.found && isEligibleByGroup(user, template.spec.accessConfig.allowedGroups);
-  // One call to the apiserver, and only for those whom no group lets in.
+  const asked = template.found && { kind: templateKinds[kind], name: spec.templateName, spec: template.spec };
+  // Calls to the apiserver, and only for those whom no group lets in.
   const alreadyHolds =
-    template.found &&
-    !byGroup &&
-    user.username !== '' &&
-    (await ports.alreadyHolds(user, namespace, template.spec.accessConfig, signal));
+    asked && !byGroup && user.username !== '' && (await ports.alreadyHolds(user, namespace, asked, signal));
   const limits = limitUses(spec, review, template, ports);
   const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits });
   const violation = firstViolation(createRequestPolicy, input);

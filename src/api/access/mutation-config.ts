@@ -88,7 +88,13 @@ export const controllerTargetMutationConfig = Type.Object(
     purgeAnnotations: Type.Optional(
       Type.Boolean({ description: 'Drop the workload’s annotations before podAnnotations are added.', default: false }),
     ),
-    keepTerminationGracePeriod: keep('the termination grace period'),
+    keepTerminationGracePeriod: Type.Optional(
+      Type.Boolean({
+        description:
+          'Keep the termination grace period. Without it, it is one second at most. At the end of the access the pod gets no more than that either way.',
+        default: false,
+      }),
+    ),
     keepLivenessProbe: keep('the liveness probe of the default container'),
     keepReadinessProbe: keep('the readiness probe of the default container'),
     keepStartupProbe: keep('the startup probe of the default container'),

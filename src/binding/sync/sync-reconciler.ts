@@ -265,7 +265,8 @@ export class SyncReconciler implements Reconciler {
     const write: Write = { action: 'deleteCopy', side: 'provider', content: uid };
     let found = false;
     const deleted = await writer.try(turn, write, async () => {
-      found = await clients.provider.delete(resources.provider, nameOf(key), { uid, signal: turn.signal });
+      const options = { uid, signal: turn.signal };
+      found = (await clients.provider.delete(resources.provider, nameOf(key), options)) !== 'absent';
     });
     if (!deleted) return 'stop';
     if (inferred) breaker.deleted(turn.key, clock.monotonic());

@@ -166,7 +166,7 @@ export class MemoryCluster implements Cluster {
       const call: Call = { verb: 'delete', plural: resource.plural, name: keyOf(name), ...(uid ? { uid } : {}) };
       await this.#note(call);
       const object = this.find(resource, name);
-      if (!object) return false;
+      if (!object) return 'absent';
       if (uid !== undefined && uid !== object.metadata.uid) throw conflict('the uid differs');
       if (resourceVersion !== undefined && resourceVersion !== object.metadata.resourceVersion)
         throw conflict('the resourceVersion differs');
@@ -176,7 +176,8 @@ export class MemoryCluster implements Cluster {
         this.#store(resource, object, { ...object, metadata: { ...object.metadata, deletionTimestamp } });
       }
       await this.answered(call);
-      return true;
+      const held = this.find(resource, name);
+      return held ? { held } : 'deleted';
     },
     isAllowed: () => Promise.resolve(true),
     jsonPatch: unused,

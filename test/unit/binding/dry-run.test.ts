@@ -129,8 +129,8 @@ describe('a dry run', () => {
   });
 
   it('deletes nothing, and answers as a delete would', async () => {
-    assert.equal(await client.delete(configMaps, at), true);
-    assert.equal(await client.delete(configMaps, { namespace: 'team-a', name: 'other' }), false);
+    assert.equal(await client.delete(configMaps, at), 'deleted');
+    assert.equal(await client.delete(configMaps, { namespace: 'team-a', name: 'other' }), 'absent');
     await assert.rejects(client.delete(configMaps, at, { uid: 'another' }), { code: 409 });
     assert.deepEqual(
       lines.map(({ message, name }) => `${message} ${name}`),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { X509Certificate } from 'node:crypto';
+import { createPublicKey, X509Certificate } from 'node:crypto';
 import { mutatingWebhookConfigurations, secrets } from '../../../src/api/resources.ts';
 import { newTrusted, toData } from '../../../src/certificates/material.ts';
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
@@ -93,6 +93,25 @@ describe('the certificate that the server makes itself', () => {
       assert.ok(told.includes('serving certificate made'));
       assert.ok(!told.includes('PRIVATE') && !told.includes(key.split('\n')[1] ?? key));
     });
+  });
+
+  it('comes from authorities whose private keys are written down nowhere', async () => {
+    stage.replica({ leads: true });
+    await settle();
+    stage.cluster.drop(secrets, secret);
+    // In the middle of a rotation, when there is most to be kept.
+    await settle();
+    const data = stage.data();
+    assert.ok(data['next-tls.key']);
+    const authorities = new Set(stage.bundles().flatMap(pems));
+    assert.equal(authorities.size, 2);
+    const text = [...Object.values(data), JSON.stringify(stage.lines)].join('\n').replaceAll('\\n', '\n');
+    const keys = text.match(/-----BEGIN (?:EC )?PRIVATE KEY-----[\s\S]*?-----END (?:EC )?PRIVATE KEY-----/g) ?? [];
+    assert.equal(keys.length, 2);
+    for (const authority of authorities) {
+      const { publicKey } = new X509Certificate(authority);
+      assert.ok(keys.every((key) => !createPublicKey(key).equals(publicKey)));
+    }
   });
 
   describe('in the long run', () => {

@@ -42,7 +42,7 @@ describe('revoke-all', () => {
       for (const object of stored.get('podaccessrequests') ?? []) {
         if (object.metadata.name === name) object.metadata.deletionTimestamp = '2026-11-21T09:00:00Z';
       }
-      return Promise.resolve(true);
+      return Promise.resolve('deleted');
     },
   } as Pick<Client, 'list' | 'delete'> as Client;
 
@@ -107,6 +107,24 @@ describe('revoke-all', () => {
       [...new Set(lists.map(({ labelSelector }) => labelSelector))],
       [undefined, 'access.drawbridge.dev/request'],
     );
+  });
+
+  it('does not wait for what is being deleted and lets nobody in', async () => {
+    const leaving = (kind: string, subjects?: object[]): KubeObject => {
+      const { metadata, ...object } = request('orphan');
+      const deletionTimestamp = '2026-11-21T09:00:00Z';
+      return { ...object, kind, metadata: { ...metadata, deletionTimestamp }, ...(subjects ? { subjects } : {}) };
+    };
+    stored.set('pods', [leaving('Pod')]);
+    stored.set('roles', [leaving('Role')]);
+    stored.set('rolebindings', [leaving('RoleBinding', [{ kind: 'User', name: 'alice' }])]);
+    const { outcome } = start();
+    await clock.advance(10_000);
+    assert.equal(outcome.done, false);
+    assert.match(said[0] ?? '', /^0 requests and 1 objects .*: RoleBinding payments\/orphan$/);
+    stored.set('rolebindings', [leaving('RoleBinding')]);
+    await clock.advance(4000);
+    assert.equal(outcome.done, true);
   });
 
   it('does not take an API that does not answer for one that is empty', async () => {

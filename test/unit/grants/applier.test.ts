@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { macAnnotation, planHashAnnotation } from '../../../src/api/access/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
-import { roleBindings } from '../../../src/api/resources.ts';
+import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
 import { Applier } from '../../../src/grants/applier.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { ApiError, TransportError } from '../../../src/kube/errors.ts';
@@ -40,8 +40,8 @@ function applierOver(held: KubeObject | undefined, create: () => Promise<KubeObj
     },
     delete: (_resource, _name, options) => {
       calls.push(`delete ${options?.uid}`);
-      if (!held) return Promise.resolve(false);
-      return held.metadata.uid === options?.uid ? Promise.resolve(true) : Promise.reject(answer(409, 'Conflict'));
+      if (!held) return Promise.resolve('absent');
+      return held.metadata.uid === options?.uid ? Promise.resolve('deleted') : Promise.reject(answer(409, 'Conflict'));
     },
   };
   return { applier: new Applier(client as Client), calls };
@@ -109,6 +109,68 @@ describe('the applier', () => {
         assert.deepEqual(calls, expectedCalls);
       });
     }
+
+    it('gives a Pod one second, with which its node cannot mistake it for its own grace period', async () => {
+      const told: unknown[] = [];
+      const client: Pick<Client, 'delete'> = {
+        delete: (_resource, _name, { signal: _, ...options } = {}) => {
+          told.push(options);
+          return Promise.resolve('deleted');
+        },
+      };
+      await new Applier(client as Client).delete(pods, name, known, signal);
+      assert.deepEqual(told, [{ uid: 'b-1', gracePeriodSeconds: 1, propagation: 'Background' }]);
+    });
+
+    describe('what finalizers hold', () => {
+      const held = (subjects?: readonly object[]): KubeObject => {
+        const { metadata, ...rest } = object('b-1');
+        return { ...rest, metadata: { ...metadata, finalizers: ['a.b/c'] }, ...(subjects ? { subjects } : {}) };
+      };
+      const alice = [{ kind: 'User', name: 'alice' }];
+      const deleted = async (found: KubeObject, resource = roleBindings, fails?: ApiError) => {
+        const patches: unknown[] = [];
+        const client: Pick<Client, 'delete' | 'jsonPatch'> = {
+          delete: () => Promise.resolve({ held: found }),
+          jsonPatch: (_resource, _name, ops) => {
+            patches.push(ops);
+            return fails ? Promise.reject(fails) : Promise.resolve(found);
+          },
+        };
+        const existed = await new Applier(client as Client).delete(resource, name, known, signal);
+        return { existed, patches };
+      };
+      const emptied = [
+        { op: 'test', path: '/metadata/uid', value: 'b-1' },
+        { op: 'remove', path: '/subjects' },
+      ];
+
+      it('lets nobody in any more, if it is a RoleBinding', async () => {
+        assert.deepEqual(await deleted(held(alice)), { existed: true, patches: [emptied] });
+      });
+
+      for (const subjects of [undefined, []]) {
+        it(`was closed before, if it is a RoleBinding with ${subjects ? 'an empty list of' : 'no'} subjects`, async () => {
+          assert.deepEqual(await deleted(held(subjects)), { existed: false, patches: [] });
+        });
+      }
+
+      it('is let be, if it lets nobody in', async () => {
+        for (const resource of [roles, pods]) {
+          assert.deepEqual(await deleted(held(), resource), { existed: true, patches: [] });
+        }
+      });
+
+      it('counts as closed when it, or the Role that it names, is gone before that', async () => {
+        const { existed } = await deleted(held(alice), roleBindings, answer(404, 'NotFound'));
+        assert.equal(existed, true);
+      });
+
+      for (const error of [answer(403, 'Forbidden'), answer(409, 'Conflict'), answer(422, 'Invalid')]) {
+        it(`does not count as closed on ${error.message}`, () =>
+          assert.rejects(deleted(held(alice), roleBindings, error), error));
+      }
+    });
 
     it('does not take a conflict about an object of ours for its end', async () => {
       const conflict = answer(409, 'Conflict');

@@ -115,7 +115,8 @@ describe('client', () => {
 
   it('deletes with preconditions, propagation and grace', async () => {
     server.follow((_request, answer) => answer.json(200, { kind: 'Status' }));
-    assert.equal(await client.delete(pods, a, { uid: 'u', propagation: 'Background', gracePeriodSeconds: 0 }), true);
+    const options = { uid: 'u', propagation: 'Background', gracePeriodSeconds: 0 } as const;
+    assert.equal(await client.delete(pods, a, options), 'deleted');
     await client.delete(pods, a);
     assert.deepEqual(
       server.requests.map(({ body }) => body),
@@ -131,9 +132,17 @@ describe('client', () => {
       ],
     );
     server.follow((_request, answer) => answer.status(404, 'NotFound'));
-    assert.equal(await client.delete(pods, a), false);
+    assert.equal(await client.delete(pods, a), 'absent');
     server.follow((_request, answer) => answer.status(409, 'Conflict'));
     await assert.rejects(client.delete(pods, a, { uid: 'other' }), isConflict);
+  });
+
+  it('tells what finalizers hold, and nothing of what goes by itself', async () => {
+    const held = { ...pod('a', '1'), metadata: { ...a, finalizers: ['example.com/hold'] } };
+    server.follow((_request, answer) => answer.json(200, held));
+    assert.deepEqual(await client.delete(pods, a), { held });
+    server.follow((_request, answer) => answer.json(200, pod('a', '1')));
+    assert.equal(await client.delete(pods, a), 'deleted');
   });
 
   it('tells the common refusals apart', async () => {

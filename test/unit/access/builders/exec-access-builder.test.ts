@@ -17,6 +17,7 @@ const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   phase: 'Running',
   ready: true,
   deleting: false,
+  leaving: false,
   waiting: '',
   ...over,
 });

@@ -92,6 +92,7 @@ describe('pod access builder', () => {
         serviceAccountName: 'web',
         automountServiceAccountToken: false,
         activeDeadlineSeconds: 1800,
+        terminationGracePeriodSeconds: 1,
         restartPolicy: 'Always',
         containers: podTemplate.spec.containers,
         volumes: podTemplate.spec.volumes,
@@ -131,11 +132,59 @@ describe('pod access builder', () => {
       workload: undefined,
     });
     assert.ok('plan' in planned, JSON.stringify(planned));
-    assert.deepEqual(planned.plan.pod?.spec, podSpec);
+    assert.deepEqual(planned.plan.pod?.spec, { ...podSpec, terminationGracePeriodSeconds: 1 });
   });
 
   it('prefers the workload over the podSpec', () => {
     assert.deepEqual(plan({ podSpec: { containers: [{ name: 'other' }] } }).pod, plan().pod);
+  });
+
+  const grace = (value: unknown) => patching({ op: 'add', path: '/spec/terminationGracePeriodSeconds', value });
+  const keeping = (mutation: { controllerTargetMutationConfig: object }) => ({
+    controllerTargetMutationConfig: { ...mutation.controllerTargetMutationConfig, keepTerminationGracePeriod: true },
+  });
+  const ofNoWorkload = { controllerTargetRef: undefined, podSpec: { containers: [{ name: 'a' }] } };
+  const graces: [string, object, number | undefined][] = [
+    ['of a workload', {}, 1],
+    ['of a workload, which the template keeps', keeping({ controllerTargetMutationConfig: {} }), 600],
+    ['of a patch', grace(3600), 1],
+    ['of a patch, which is shorter', grace(0), 0],
+    ['of a patch, below zero', grace(-1), 1],
+    ['of a patch, no number', grace('0'), 1],
+    ['of a patch, which the template keeps', keeping(grace(90)), 90],
+    [
+      'of a podSpec',
+      { ...ofNoWorkload, podSpec: { containers: [{ name: 'a' }], terminationGracePeriodSeconds: 60 } },
+      1,
+    ],
+    ['of no podSpec, with a config that is for workloads', { ...keeping(grace(90)), ...ofNoWorkload }, 1],
+  ];
+  for (const [title, spec, expected] of graces) {
+    it(`has the grace period ${title}: ${expected} s`, () => {
+      const { pod } = plan(spec as Partial<PodAccessTemplateSpec>);
+      assert.equal((pod.spec as Record<string, unknown>)['terminationGracePeriodSeconds'], expected);
+    });
+  }
+
+  it('gets no annotation of the workload that others act upon, but for those that the template adds', () => {
+    const role = 'iam.gke.io/gcp-service-account';
+    const annotations = {
+      'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/web',
+      [role]: 'web@project',
+      'vault.hashicorp.com/agent-inject': 'true',
+      'sidecar.istio.io/inject': 'false',
+      note: 'x',
+    };
+    const template = { ...podTemplate, metadata: { ...podTemplate.metadata, annotations } };
+    const kept = (spec?: Partial<PodAccessTemplateSpec>): Record<string, string> => {
+      const { pod, hash } = plan(spec, { workload: workload(template) });
+      const { 'access.drawbridge.dev/plan-hash': own, ...others } = pod.metadata.annotations ?? {};
+      assert.equal(own, hash);
+      return others;
+    };
+    assert.deepEqual(kept(), { 'sidecar.istio.io/inject': 'false', note: 'x' });
+    const podAnnotations = { [role]: 'debug@project', 'sidecar.istio.io/inject': 'true' };
+    assert.deepEqual(kept({ controllerTargetMutationConfig: { podAnnotations } }), { ...podAnnotations, note: 'x' });
   });
 
   it('mounts a token when the patch asks for it', () => {

@@ -1,5 +1,6 @@
 import { applyJsonPatch } from '../../../../src/access/builders/json-patch.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
+import { pods } from '../../../../src/api/resources.ts';
 import { type Clock, formatTime } from '../../../../src/kit/clock.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
@@ -21,6 +22,8 @@ export class MemoryCluster implements Cluster {
   readonly calls: Call[] = [];
   /** Told of each call before it is answered: throws the answer, or holds it back. */
   fault: (call: Call) => void | Promise<void> = () => {};
+  /** Pods that are deleted stay until it is back. */
+  nodeIsAway = false;
   readonly #clock: Clock;
   readonly #objects = new Map<string, Map<string, Stored>>();
   readonly #stores: InformerStore<Projected>[] = [];
@@ -113,17 +116,20 @@ export class MemoryCluster implements Cluster {
       this.drop(resource, name);
       return after;
     },
-    delete: async (resource, name, { uid } = {}) => {
+    delete: async (resource, name, { uid, gracePeriodSeconds } = {}) => {
       await this.#note('delete', resource, name);
       const object = this.find(resource, name);
-      if (!object) return false;
+      if (!object) return 'absent';
       if (uid !== undefined && uid !== object.metadata.uid) throw new ApiError(409, 'Conflict', 'the uid differs');
-      if (!object.metadata.finalizers?.length) this.drop(resource, name);
-      else {
-        const deletionTimestamp = object.metadata.deletionTimestamp ?? formatTime(this.#clock.now());
-        this.put(resource, { ...object, metadata: { ...object.metadata, deletionTimestamp } });
+      const { finalizers = [], deletionTimestamp = formatTime(this.#clock.now()) } = object.metadata;
+      const stays = finalizers.length > 0 || (resource === pods && this.nodeIsAway);
+      if (!stays) {
+        this.drop(resource, name);
+        return 'deleted';
       }
-      return true;
+      const grace = gracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds: gracePeriodSeconds };
+      const held = this.put(resource, { ...object, metadata: { ...object.metadata, deletionTimestamp, ...grace } });
+      return finalizers.length > 0 ? { held } : 'deleted';
     },
     isAllowed: () => Promise.resolve(false),
     list: async (resource, { namespace } = {}) => {

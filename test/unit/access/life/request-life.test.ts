@@ -72,6 +72,22 @@ describe('the life of a request', () => {
     assert.equal(stage.lines[1]?.code, 'Revoked');
   });
 
+  const kept: [string, number][] = [
+    ['30s', 30],
+    ['48h', 24 * 3600],
+    ['876000h', 24 * 3600],
+  ];
+  for (const [duration, seconds] of kept) {
+    it(`is kept for ${seconds} s when it asked for ${duration} and was denied`, async () => {
+      stage.ask({ duration, templateName: 'no-such-template' });
+      await stage.clock.advance(seconds * 1000 - 1000);
+      assert.ok(stage.request);
+      await stage.clock.advance(1000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(stage.told, ['grant denied']);
+    });
+  }
+
   it('is never granted when it comes revoked', async () => {
     stage.ask({ revoked: true });
     await stage.clock.advance(15_000);
@@ -161,6 +177,59 @@ describe('the life of a request', () => {
     assert.equal(stage.request, undefined);
     assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
   });
+
+  it('lets go, and tells of its end once, while the node of its pod is away', async () => {
+    await granted();
+    stage.cluster.nodeIsAway = true;
+    await stage.clock.advance(600_000);
+    assert.equal(stage.request, undefined);
+    const calls = stage.cluster.calls.length;
+    await stage.clock.advance(300_000);
+    await stage.stop();
+    await stage.start();
+    assert.equal(stage.cluster.names(pods).length, 1);
+    assert.equal(stage.cluster.calls.length, calls);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('closes a RoleBinding and a Role that somebody holds, once and without waiting for them', async () => {
+    await granted();
+    for (const resource of [roleBindings, roles]) {
+      const [namespace = '', name = ''] = stage.cluster.names(resource)[0]?.split('/') ?? [];
+      const object = stage.cluster.find(resource, { namespace, name });
+      assert.ok(object);
+      stage.cluster.put(resource, { ...object, metadata: { ...object.metadata, finalizers: ['a.b/c'] } });
+    }
+    stage.cluster.calls.length = 0;
+    await stage.clock.advance(600_000);
+    assert.equal(stage.request, undefined);
+    const [key = ''] = stage.cluster.names(roleBindings);
+    const [namespace = '', name = ''] = key.split('/');
+    assert.equal(stage.cluster.find(roleBindings, { namespace, name })?.['subjects'], undefined);
+    assert.deepEqual(
+      stage.cluster.calls.map(({ verb, plural }) => `${verb} ${plural}`),
+      [
+        'delete rolebindings',
+        'patch rolebindings',
+        'delete roles',
+        'delete pods',
+        'delete podaccessrequests',
+        'patch podaccessrequests',
+      ],
+    );
+    await stage.stop();
+    await stage.start();
+    await stage.clock.advance(120_000);
+    assert.equal(stage.cluster.calls.length, 6, 'nor does a later process begin anew');
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.equal(await drift('RoleBinding'), 0);
+  });
+
+  const drift = async (kind: string): Promise<number> => {
+    const series = `drawbridge_drift_objects{kind="${kind}",drift="orphaned"} `;
+    const line = (await stage.metrics.expose()).split('\n').find((one) => one.startsWith(series));
+    return Number(line?.slice(series.length));
+  };
 
   it('is revoked, children and all, when its grant is not what was signed', async () => {
     await granted();

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
 import { Revoker, type RevokerDeps } from '../../../../src/access/life/revoker.ts';
-import type { RequestView } from '../../../../src/access/stores/views.ts';
+import type { PodView, RequestView } from '../../../../src/access/stores/views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { grantOf } from '../../../support/access-objects.ts';
-import { requestView } from '../../../support/request-views.ts';
+import { podView, requestView } from '../../../support/request-views.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const { signal } = new AbortController();
@@ -16,6 +16,7 @@ const granted = requestView({ grant: grantOf() as unknown as Grant });
 function revokerOf(
   fails: { readonly call?: string; readonly code?: number } = {},
   uidUnderTheName = 'r-1',
+  { pod, existed = true }: { readonly pod?: PodView; readonly existed?: boolean } = {},
 ): {
   revoker: Revoker;
   calls: string[];
@@ -34,14 +35,14 @@ function revokerOf(
   };
   const deps = {
     kind,
-    pods: {},
+    pods: { get: () => pod },
     clock: new SimulatedClock(),
     client: {
       delete: () => note('delete request'),
       jsonPatch: () => note('let go'),
       get: () => note('look').then(() => ({ metadata: { uid: uidUnderTheName } })),
     },
-    applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`) },
+    applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`).then(() => existed) },
     trail: { revoked: (_request: RequestView, ending: string) => calls.push(`tell ${ending}`) },
   };
   return { revoker: new Revoker(deps as unknown as RevokerDeps), calls };
@@ -106,6 +107,35 @@ describe('the end of a grant', () => {
     const { revoker, calls } = revokerOf();
     await revoker.end(requestView(), 'Expired', signal);
     assert.deepEqual(calls, ['delete request', 'let go']);
+  });
+
+  it('lets a RoleBinding that it may not close keep nothing else open, and does not tell of an end', async () => {
+    const { revoker, calls } = revokerOf({ call: 'close RoleBinding', code: 403 });
+    assert.equal(await revoker.bar(granted, signal), false);
+    await assert.rejects(revoker.end(granted, 'Expired', signal), { code: 403 });
+    assert.deepEqual(calls, ['close RoleBinding', 'close RoleBinding', 'close Role', 'close Pod']);
+  });
+
+  const marks = { uid: 'r-1', owner: { kind: 'PodAccessRequest', name: 'debug' } };
+  const ofOthers = { ...marks, uid: 'r-2' };
+  const pods: [string, PodView, boolean][] = [
+    ['stops a Pod that has more time to end in than we give', podView({ deleting: true, madeFor: marks }), true],
+    ['has nothing to do with a Pod that is on its way out', podView({ leaving: true, madeFor: marks }), false],
+    ['is not misled by a Pod of another request', podView({ leaving: true, madeFor: ofOthers }), true],
+  ];
+  for (const [title, pod, closes] of pods) {
+    it(title, async () => {
+      const { revoker, calls } = revokerOf({}, 'r-1', { pod });
+      await revoker.end(granted, 'Expired', signal);
+      assert.equal(calls.includes('close Pod'), closes);
+    });
+  }
+
+  it('is not told of again when another process closed everything, and only the Pod has not gone yet', async () => {
+    const pod = podView({ leaving: true, madeFor: marks });
+    const { revoker, calls } = revokerOf({}, 'r-1', { pod, existed: false });
+    await revoker.end({ ...granted, deleting: true }, 'Deleted', signal);
+    assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'let go']);
   });
 
   it('starts over with the children when one of them could not be closed', async () => {

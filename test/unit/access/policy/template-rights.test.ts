@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import type { TemplateInput } from '../../../../src/access/policy/template-policy.ts';
-import { authorLacks, type Right, rightsHandedOut } from '../../../../src/access/policy/template-rights.ts';
+import {
+  authorLacks,
+  type Right,
+  rightsHandedOut,
+  rightsToHold,
+} from '../../../../src/access/policy/template-rights.ts';
 
 const rights = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
   rightsHandedOut({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
@@ -39,4 +44,26 @@ describe('what a template hands out', () => {
     );
     assert.equal(authorLacks('erin', 'payments', []), undefined);
   });
+});
+
+describe('what somebody has to hold whom no group lets in', () => {
+  const toHold = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
+    rightsToHold({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
+      ({ verb, resource, subresource = '' }) => [verb, resource, subresource].join(' ').trim(),
+    );
+  const rules = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];
+  const rows: [string, TemplateInput['kind'], object, string[]][] = [
+    ['is exec, for running pods', 'ExecAccessTemplate', {}, ['create pods exec']],
+    ['is to make pods as well, where we make one', 'PodAccessTemplate', {}, ['create pods exec', 'create pods']],
+    ['is what rules add', 'ExecAccessTemplate', { accessConfig: { rules } }, ['create pods exec', 'get pods log']],
+    [
+      'is privilege, where the pod may have it',
+      'PodAccessTemplate',
+      { allowPrivilegedPod: true },
+      ['create pods exec', 'create pods', 'allow-privileged podaccesstemplates'],
+    ],
+  ];
+  for (const [title, kind, spec, expected] of rows) {
+    it(title, () => assert.deepEqual(toHold(kind, spec), expected));
+  }
 });

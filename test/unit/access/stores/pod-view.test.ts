@@ -26,9 +26,23 @@ describe('the view of a Pod', () => {
       phase: 'Running',
       ready: true,
       deleting: true,
+      leaving: true,
       waiting: '',
     });
   });
+
+  const deletions: [string, object, boolean][] = [
+    ['is not leaving while nobody deletes it', {}, false],
+    ['is leaving once it is deleted as we do it', { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 }, true],
+    [
+      'is not leaving while it has an hour to end in',
+      { deletionTimestamp: 'later', deletionGracePeriodSeconds: 3600 },
+      false,
+    ],
+  ];
+  for (const [title, metadata, leaving] of deletions) {
+    it(title, () => assert.equal(viewPod(pod({}, metadata))?.leaving, leaving));
+  }
 
   for (const missing of ['uid', 'resourceVersion', 'namespace']) {
     it(`is none without ${missing}`, () => assert.equal(viewPod(pod({}, { [missing]: undefined })), undefined));

@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto';
+import { request } from 'node:https';
+import type { ApiAnswer, ApiTarget } from '../../sandbox/api-call.ts';
+
+const timeoutMs = 10_000;
+
+/**
+ * A GET that asks for a WebSocket of the protocol of exec, as newer clients send it. Resolves once the server has refused it, or has
+ * opened and closed it: 101, and as text all that came over it. Rejects when nothing happens for 10 s.
+ */
+export function openWebSocket({ server, authority, identity }: ApiTarget, path: string): Promise<ApiAnswer> {
+  return new Promise((resolve, reject) => {
+    const call = request(new URL(path, server), {
+      agent: false,
+      ca: authority,
+      cert: identity.certificate,
+      key: identity.key,
+      headers: {
+        connection: 'Upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-version': '13',
+        'sec-websocket-key': randomBytes(16).toString('base64'),
+        'sec-websocket-protocol': 'v5.channel.k8s.io',
+      },
+    });
+    const chunks: Buffer[] = [];
+    const end = (status: number): void => resolve({ status, body: Buffer.concat(chunks).toString('utf8') });
+    call.on('response', (response) => {
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => end(response.statusCode ?? 0));
+    });
+    call.on('upgrade', (_response, socket, head) => {
+      chunks.push(head);
+      socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`${path} stayed open`)));
+      socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+      socket.on('error', reject);
+      socket.on('close', () => end(101));
+    });
+    call.setTimeout(timeoutMs, () => call.destroy(new Error(`no answer to ${path}`)));
+    call.on('error', reject);
+    call.end();
+  });
+}
