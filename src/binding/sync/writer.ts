@@ -3,6 +3,7 @@ import { describe } from '../../kit/errors.ts';
 import { ApiError, isConflict, TransportError } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import { Attempts } from './attempts.ts';
+import type { Problem } from './problems.ts';
 import type { SyncObserver } from './sync-observer.ts';
 import type { Turn } from './turn.ts';
 
@@ -26,6 +27,8 @@ export interface Write {
 export class Writer {
   readonly #options: WriterOptions;
   readonly #attempts: Attempts;
+  /** By key and action: what was wrong the last time, which holds until it is tried again. */
+  readonly #complaints = new Map<string, Map<string, Problem>>();
   /** Keys whose last call did not get through to the provider. */
   readonly #cutOff = new Set<string>();
   #wokenAtMs = Number.NEGATIVE_INFINITY;
@@ -41,10 +44,13 @@ export class Writer {
     turn.signal.throwIfAborted();
     const waitMs = this.#attempts.waitMs(turn.key, action, content, clock.monotonic());
     if (waitMs > 0) {
+      const complaint = this.#complaints.get(turn.key)?.get(action);
+      if (complaint) turn.complain(complaint);
       if (waitMs === Number.POSITIVE_INFINITY) turn.complain(futile(side));
       else turn.later(waitMs);
       return false;
     }
+    this.#complaints.get(turn.key)?.delete(action);
     try {
       await call();
     } catch (error) {
@@ -65,11 +71,14 @@ export class Writer {
   /** May be made again at once. */
   forget(key: string, action?: string): void {
     this.#attempts.forget(key, action);
-    if (action === undefined) this.#cutOff.delete(key);
+    if (action !== undefined) return;
+    this.#cutOff.delete(key);
+    this.#complaints.delete(key);
   }
 
   clear(): void {
     this.#attempts.clear();
+    this.#complaints.clear();
     this.#cutOff.clear();
   }
 
@@ -88,9 +97,18 @@ export class Writer {
     const waitMs = Math.max(asked, this.#attempts.failed(turn.key, action, content, clock.monotonic(), capMs));
     turn.later(waitMs);
     const message = describe(error);
-    log.warn('a call failed', { key: turn.key, action, side, error: message, retryInMs: Math.round(waitMs) });
+    const fields = { key: turn.key, action, side, error: message, retryInMs: Math.round(waitMs) };
+    // An outage is told once, not once an object.
+    if (this.#cutOff.size === 0) log.warn('a call failed', fields);
+    else log.debug('a call failed', fields);
     if (side === 'provider' && isUnreachable(error)) this.#cutOff.add(turn.key);
-    else if (!isUnreachable(error)) turn.complain(complaint(side, isForbidden, message));
+    else if (!isUnreachable(error)) this.#complain(turn, action, complaint(side, isForbidden, message));
+  }
+
+  #complain(turn: Turn, action: string, problem: Problem): void {
+    const complaints = this.#complaints.get(turn.key) ?? new Map<string, Problem>();
+    this.#complaints.set(turn.key, complaints.set(action, problem));
+    turn.complain(problem);
   }
 
   /** After an outage the first call that gets through brings all the others back. */
@@ -121,17 +139,15 @@ export const isGone = (error: unknown): boolean =>
 const isUnreachable = (error: unknown): boolean =>
   error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
 
-const complaint = (side: Write['side'], isForbidden: boolean, message: string) =>
-  ({
-    rank: isForbidden ? 'forbidden' : 'failing',
-    message: `the ${side} ${isForbidden ? 'does not permit it' : 'refused it'}: ${message}`,
-  }) as const;
+const complaint = (side: Write['side'], isForbidden: boolean, message: string): Problem => ({
+  rank: isForbidden ? 'forbidden' : 'failing',
+  message: `the ${side} ${isForbidden ? 'does not permit it' : 'refused it'}: ${message}`,
+});
 
-const futile = (side: Write['side']) =>
-  ({
-    rank: 'partial',
-    message:
-      side === 'provider'
-        ? 'the provider accepts what is written to its copy and keeps something else: a webhook or a default of its own changes it'
-        : 'the status of the copy has fields that are not kept here: the schema here does not know them',
-  }) as const;
+const futile = (side: Write['side']): Problem => ({
+  rank: 'partial',
+  message:
+    side === 'provider'
+      ? 'the provider accepts what is written to its copy and keeps something else: a webhook or a default of its own changes it'
+      : 'the status of the copy has fields that are not kept here: the schema here does not know them',
+});

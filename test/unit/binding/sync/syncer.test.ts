@@ -431,8 +431,11 @@ describe('syncer', () => {
       assert.equal(stage.consumer.writes.length, 200);
     });
 
-    it('goes on with what can be done', async () => {
+    it('goes on with what can be done, and keeps saying what cannot', async () => {
       await inStep();
+      await stage.kill();
+      let changes = 0;
+      const syncer = stage.start('sync', { onChange: () => changes++ });
       stage.provider.fault = ({ verb }) => {
         if (verb === 'patch') throw new ApiError(422, 'Invalid', 'spec.litres: too many');
       };
@@ -446,6 +449,11 @@ describe('syncer', () => {
       }
       const tries = stage.provider.writes.length;
       assert.ok(tries < 15, `${tries} tries of the same write`);
+      assert.match(syncer.problems().join(), /the provider refused it: spec.litres: too many/);
+      assert.deepEqual([changes, stage.events.length], [1, 1], 'told once');
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 2 } });
+      await stage.settle();
+      assert.deepEqual(syncer.problems(), []);
     });
 
     it('loses no value to conflicts', async () => {
