@@ -19,7 +19,7 @@ describe('a binding that is deleted', () => {
 
   const bind = async (annotations: Readonly<Record<string, string>> = {}): Promise<void> => {
     const { consumer, backend } = stage.side;
-    await consumer.bind('kitchen', await consumer.connect(backend.identity.kubeconfig), annotations);
+    await consumer.bind('kitchen', await consumer.connect(backend.identity.kubeconfig), { annotations });
     await consumer.whenCondition('kitchen', 'Ready');
   };
 

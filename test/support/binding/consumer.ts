@@ -119,12 +119,12 @@ export class Consumer {
   }
 
   /** Binds the export of the same name. */
-  async bind(name: string, secret: string, annotations: Readonly<Record<string, string>> = {}): Promise<void> {
-    await this.client.create(apiServiceBindings, this.#object('APIServiceBinding', name, secret, annotations));
+  bind(name: string, secret: string, options: BindingOptions = {}): Promise<KubeObject> {
+    return this.client.create(apiServiceBindings, bindingManifest('APIServiceBinding', name, secret, options));
   }
 
   async bundle(name: string, secret: string): Promise<void> {
-    await this.client.create(apiServiceBindingBundles, this.#object('APIServiceBindingBundle', name, secret, {}));
+    await this.client.create(apiServiceBindingBundles, bindingManifest('APIServiceBindingBundle', name, secret));
   }
 
   /** Resolves once the condition of the binding has the status. */
@@ -203,15 +203,22 @@ export class Consumer {
       });
     }
   }
+}
 
-  #object(kind: string, name: string, secret: string, annotations: Readonly<Record<string, string>>): KubeObject {
-    return {
-      apiVersion,
-      kind,
-      metadata: { name, annotations: { ...annotations } },
-      spec: { kubeconfigSecretRef: { namespace: konnectorNamespace, name: secret, key: kubeconfigKey } },
-    };
-  }
+interface BindingOptions {
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** In the Secret. */
+  readonly key?: string;
+}
+
+function bindingManifest(kind: string, name: string, secret: string, options: BindingOptions = {}): KubeObject {
+  const { annotations = {}, key = kubeconfigKey } = options;
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, annotations: { ...annotations } },
+    spec: { kubeconfigSecretRef: { namespace: konnectorNamespace, name: secret, key } },
+  };
 }
 
 export async function getIfThere(

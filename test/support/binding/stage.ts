@@ -112,7 +112,7 @@ export class BindingStage {
     const { backend, consumer } = side;
     await backend.export({ ...exported, name, kinds });
     const secret = await consumer.connect(backend.identity.kubeconfig);
-    await consumer.bind(name, secret, annotations);
+    await consumer.bind(name, secret, annotations ? { annotations } : {});
     await consumer.whenCondition(name, 'Ready');
     return secret;
   }
