@@ -45,6 +45,8 @@ const mostProblems = 5;
 /** Problems of single objects come and go; what is said of them is renewed no more often than this, milliseconds. */
 export const problemsStandMs = 60_000;
 
+const tryingOn = 'It goes on trying; check that the provider can be reached from here and accepts the kubeconfig';
+
 /** All that was found out; what could not be is left as it was said before. */
 export function bindingFindings(facts: BindingFacts): BindFinding[] {
   return [secretFinding(facts), ...sessionFindings(facts), connectedFinding(facts), schemaFinding(facts)].filter(
@@ -74,13 +76,12 @@ function informersFinding({ conditions }: BindingView, state: SessionState | und
     case 'synced':
       return holds(informersSynced);
     case 'unreachable':
-      return fails(
-        informersSynced,
-        'Error',
-        'InformerSyncTimeout',
-        `${state.message}. It goes on trying; check that the provider can be reached from here and accepts the kubeconfig`,
-      );
+      return fails(informersSynced, 'Error', 'InformerSyncTimeout', `${state.message}. ${tryingOn}`);
     case 'connecting':
+      if (state.problem !== undefined) {
+        const message = `the provider could not be read so far: ${state.problem}. ${tryingOn}`;
+        return fails(informersSynced, 'Warning', 'InformersSyncing', message);
+      }
       // After a restart the last word stands until there is a new one; a new binding must not look ready.
       return findCondition(conditions, informersSynced)?.status === 'True'
         ? undefined

@@ -130,9 +130,15 @@ export class OpenSession implements ProviderSession {
   #become(state: SessionState): void {
     if (this.#ended.signal.aborted) return;
     this.#state = state;
-    this.#cancelTimer();
+    if (state.kind !== 'connecting') this.#cancelTimer();
     this.#log.info('session state', state);
     this.#options.onChange(this);
+  }
+
+  /** A kubeconfig that cannot work is told of long before hope is given up. */
+  #tellProblem(problem: string | undefined): void {
+    if (this.#state.kind !== 'connecting' || this.#state.problem === problem) return;
+    this.#become(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
   /** Watches do not tell why they fail, so what cannot be listed is asked for once more. */
@@ -163,11 +169,14 @@ export class OpenSession implements ProviderSession {
         if (this.#ended.signal.aborted) return;
         this.#uid = uid;
         this.#lastError = undefined;
+        this.#tellProblem(undefined);
         this.#options.onChange(this);
         return;
       } catch (error) {
         const forbidden = error instanceof ApiError && error.code === 403;
-        if (!forbidden) this.#lastError = describe(error);
+        this.#lastError = forbidden ? this.#lastError : describe(error);
+        // The first failure may be a blink.
+        if (attempt > 0) this.#tellProblem(this.#lastError);
         const delayMs = forbidden ? forbiddenMs : backoffMs({ ...identityBackoff, attempt, random });
         await sleep(clock, delayMs, this.#ended.signal).catch(() => undefined);
       }

@@ -23,7 +23,8 @@ export interface ProviderSession {
 }
 
 export type SessionState =
-  | { readonly kind: 'connecting' }
+  /** `problem`: what the provider has been asked twice so far has failed. */
+  | { readonly kind: 'connecting'; readonly problem?: string }
   /** The stores have been listed once. */
   | { readonly kind: 'synced' }
   /** They have not within 2 min 30 s; it goes on trying. */

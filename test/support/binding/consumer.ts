@@ -132,18 +132,20 @@ export class Consumer {
     binding: string,
     type: string,
     status: BindCondition['status'] = 'True',
-    options: { readonly reason?: string; readonly timeoutMs?: number } = {},
+    options: { readonly reason?: string; readonly message?: RegExp; readonly timeoutMs?: number } = {},
   ): Promise<BindCondition> {
     const { bindings } = await this.stores();
-    const { reason, timeoutMs = patienceMs } = options;
-    const look = (): BindCondition | undefined =>
-      bindings
-        .get(binding)
-        ?.conditions.find(
-          (one) => one.type === type && one.status === status && (reason === undefined || one.reason === reason),
-        );
+    const { reason, message, timeoutMs = patienceMs } = options;
+    const look = (): BindCondition | undefined => {
+      const found = bindings.get(binding)?.conditions.find((one) => one.type === type && one.status === status);
+      const isWanted =
+        (reason === undefined || found?.reason === reason) && (message?.test(found?.message ?? '') ?? true);
+      return isWanted ? found : undefined;
+    };
     try {
-      return await until(`${type} of binding ${binding} to be ${status} ${reason ?? ''}`, look, { timeoutMs });
+      return await until(`${type} of binding ${binding} to be ${status} ${reason ?? ''} ${message ?? ''}`, look, {
+        timeoutMs,
+      });
     } catch (error) {
       const found = JSON.stringify(bindings.get(binding)?.conditions ?? 'no such binding');
       throw new Error(`${(error as Error).message}; found ${found}\n${await this.konnector.log()}`);

@@ -290,6 +290,13 @@ describe('the reconciler of bindings', () => {
       message: 'reading what the provider offers',
     });
     assert.equal(stage.crd(), undefined);
+    stage.session.state = { kind: 'connecting', problem: '401: Unauthorized' };
+    await look();
+    assert.deepEqual([said()['Ready']?.severity, said()['Ready']?.reason], ['Warning', 'InformersSyncing']);
+    assert.match(
+      said()['Ready']?.message ?? '',
+      /could not be read so far: 401: Unauthorized\. It goes on trying; check/,
+    );
     stage.session.state = { kind: 'synced' };
     await look();
     stage.establish();

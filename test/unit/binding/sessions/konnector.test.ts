@@ -320,6 +320,25 @@ describe('konnector', () => {
     assert.equal(session().clusterNamespaceUid, 'uid-of-kb-acme');
   });
 
+  it('tells of a kubeconfig that fails twice in seconds, and takes it back', async () => {
+    stage.acme.down = true;
+    stage.secret(kubeconfigText());
+    stage.bind();
+    await stage.look();
+    assert.deepEqual(session().state, { kind: 'connecting' });
+    stage.told.length = 0;
+    await stage.clock.advance(3_000);
+    assert.deepEqual(session().state, { kind: 'connecting', problem: 'connect ECONNREFUSED' });
+    await stage.clock.advance(60_000);
+    assert.deepEqual(stage.told, [secretKey], 'once');
+    stage.acme.down = false;
+    await stage.clock.advance(30_000);
+    assert.deepEqual(session().state, { kind: 'connecting' });
+    stage.acme.recover();
+    await settleIo();
+    assert.deepEqual(session().state, { kind: 'synced' });
+  });
+
   it('forgets everything when the lead is lost, and opens it again with the next', async () => {
     stage.secret(kubeconfigText());
     stage.bind();
