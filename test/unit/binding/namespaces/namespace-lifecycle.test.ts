@@ -122,6 +122,37 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
   });
 
+  it('gives nothing back while the list of what the provider exports is late', async () => {
+    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    stage.provider.put(boundSchemas, boundSchemaManifest());
+    await run();
+    const { deliver } = stage.provider;
+    const late: (() => void)[] = [];
+    stage.provider.deliver = (_, event) => void late.push(event);
+    stage.provider.put(apiServiceExports, exportManifest());
+    stage.provider.deliver = deliver;
+    ask();
+    await stage.settle(20_000);
+    for (const event of late) event();
+    await stage.settle(20_000);
+    assert.deepEqual(stage.provider.writes, []);
+  });
+
+  it('gives nothing back while it cannot be read what the provider exports', async () => {
+    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    stage.provider.put(apiServiceExports, exportManifest());
+    ask();
+    await run();
+    await stage.settle(20_000);
+    assert.deepEqual(stage.provider.writes, [], 'without the schema');
+    stage.provider.put(boundSchemas, boundSchemaManifest());
+    stage.provider.put(apiServiceExports, { ...exportManifest(), spec: { isolation: 'Quantum' } });
+    await stage.settle(600_000);
+    assert.deepEqual(stage.provider.writes, [], 'with an export that does not read');
+  });
+
   it('does not take an API server that does not know the kind for one without the namespace', async () => {
     stage.consumer.fault = ({ verb }) => {
       if (verb === 'get') throw new ApiError(404, '', '404 page not found');
