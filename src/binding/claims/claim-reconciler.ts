@@ -131,13 +131,14 @@ export class ClaimReconciler implements Reconciler {
   #settle(key: string, plan: ClaimPlan): Result {
     const { consumer, provider, breaker, onSettled } = this.#options;
     const { namespace, name } = placeOf(key);
-    const { problem, waitsFor, actions } = plan;
+    const { problem, waitsFor, againInMs, actions } = plan;
     this.#refused.delete(key);
     this.#tell(key, problem === undefined ? undefined : { rank: 'refused', message: problem });
     if (!isInferredDelete(plan)) breaker.dropped(key);
     if (actions.length === 0) onSettled(key);
     consumer.departures.keepOnly(key, provider.get(namespace, name)?.marks.consumerUid);
     provider.departures.keepOnly(key, consumer.get(key)?.marks.providerUid);
+    if (againInMs !== undefined) return after(againInMs);
     return waitsFor === undefined ? done : notReady(waitsFor);
   }
 

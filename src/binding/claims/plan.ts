@@ -58,7 +58,12 @@ export interface ClaimPlan {
   readonly problem?: string;
   /** What will bring the key back. */
   readonly waitsFor?: string;
+  /** When to look again, milliseconds. */
+  readonly againInMs?: number;
 }
+
+/** Between looks at a copy of which it cannot be told yet whether it is from this provider, milliseconds. */
+const identityMs = 30_000;
 
 const nothing: ClaimPlan = { actions: [] };
 
@@ -70,6 +75,7 @@ const nothing: ClaimPlan = { actions: [] };
 export function planClaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed } = facts;
   if (consumer && isOfAnotherProvider(consumer, facts)) {
+    if (facts.providerIdentity === undefined) return { actions: [], againInMs: identityMs };
     return provider && claimed.provider && provider.owner !== 'consumer'
       ? { actions: [], problem: 'it is here already, from another provider; one of the two needs another name' }
       : nothing;
@@ -100,18 +106,17 @@ function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'dispu
   return provider.owner ?? consumer.owner ?? 'unknown';
 }
 
-/** A copy that some provider owns, and not this one or not from this namespace of it. */
+/**
+ * A copy that some provider owns, and not this one or not from this namespace of it. Two providers may have namespaces of the same name,
+ * so as long as it is not known which one this is, only the original can tell.
+ */
 function isOfAnotherProvider(
   { owner, marks }: ClaimedView,
-  { serviceNamespace, providerIdentity }: ClaimFacts,
+  { provider, gone, serviceNamespace, providerIdentity }: ClaimFacts,
 ): boolean {
   if (owner !== 'provider') return false;
-  if (
-    marks.providerIdentity !== undefined &&
-    providerIdentity !== undefined &&
-    marks.providerIdentity !== providerIdentity
-  ) {
-    return true;
+  if (marks.providerIdentity !== undefined && marks.providerIdentity !== providerIdentity) {
+    return providerIdentity !== undefined || marks.providerUid !== (provider ?? gone.provider)?.uid;
   }
   const isKnown = serviceNamespace.kind === 'ready' && marks.providerNamespace !== undefined;
   return isKnown && marks.providerNamespace !== serviceNamespace.name;
@@ -201,6 +206,9 @@ function deleteDown({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFa
   const { provider, gone, serviceNamespace } = facts;
   if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return nothing;
   if (!marks.providerUid || marks.providerNamespace !== serviceNamespace.name) return nothing;
+  // Nothing but its original says which of the providers that share the name it is from.
+  const isTold = marks.providerIdentity !== undefined || !isShared(facts);
+  if (!isTold && marks.providerUid !== (provider ?? gone.provider)?.uid) return nothing;
   const reason = provider ? 'gone' : reasonOf(marks.providerUid, gone.provider);
   return { actions: [{ kind: 'delete', side: 'consumer', uid, reason }] };
 }

@@ -338,6 +338,48 @@ describe('the plan for a claimed object', () => {
         facts: { consumer: copyDown({ marks: { providerIdentity: 'other', providerUid: 'theirs' } }) },
       },
       {
+        what: 'leaves a copy of which it cannot tell whether it is from this provider',
+        facts: { consumer: copyDown({ marks: { providerUid: 'theirs' } }), providerIdentity: undefined },
+      },
+      {
+        what: 'does not overwrite a copy of which it cannot tell whether it is from this provider',
+        facts: {
+          provider: provider({ owner: 'provider', content: 'new' }),
+          consumer: copyDown({ marks: { providerUid: 'theirs' } }),
+          providerIdentity: undefined,
+        },
+      },
+      {
+        what: 'knows a copy by its original while it does not know which provider this is',
+        facts: {
+          provider: provider({ owner: 'provider', content: 'new' }),
+          consumer: copyDown(),
+          providerIdentity: undefined,
+        },
+        actions: ['update consumer'],
+      },
+      {
+        what: 'deletes the copy of what went while it does not know which provider this is',
+        facts: { consumer: copyDown(), providerIdentity: undefined, gone: went('provider-uid', true) },
+        actions: ['delete consumer consumer-uid gone'],
+      },
+      {
+        what: 'leaves a copy in a shared namespace that does not say which provider it is from',
+        facts: {
+          consumer: copyDown({ marks: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
+          serviceNamespace: shared,
+        },
+      },
+      {
+        what: 'deletes it when its original was seen to go',
+        facts: {
+          consumer: copyDown({ marks: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
+          serviceNamespace: shared,
+          gone: went('provider-uid', true),
+        },
+        actions: ['delete consumer consumer-uid gone'],
+      },
+      {
         what: 'leaves the copy from another namespace of a provider',
         facts: { consumer: copyDown({ marks: { providerIdentity: undefined, providerNamespace: 'kb-other-team-a' } }) },
       },
