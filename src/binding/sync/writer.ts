@@ -84,13 +84,16 @@ export class Writer {
 
   #failed(turn: Turn, write: Write, error: unknown): void {
     const { action, side, content } = write;
+    const { clock, log } = this.#options;
     if (isConflict(error) || isGone(error)) {
       // Ours was not the newest version: the event that shows it is on its way, and this only makes sure.
       this.#options.observer.conflict(side);
-      turn.later(STALE_MS);
+      const waitMs = this.#attempts.failed(turn.key, action, content, clock.monotonic(), CAP_MS);
+      turn.later(Math.max(STALE_MS, waitMs));
+      // No event has made it another write for a while: something else is missing, such as the namespace.
+      if (waitMs > STUCK_MS) this.#complain(turn, action, complaint(side, false, describe(error)));
       return;
     }
-    const { clock, log } = this.#options;
     const isForbidden = error instanceof ApiError && error.code === 403;
     const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
     const capMs = isForbidden ? FORBIDDEN_CAP_MS : CAP_MS;
@@ -129,6 +132,7 @@ const CAP_MS = 30_000;
 /** Of a provider that takes our rights away for a moment whenever it gives another consumer its own. */
 const FORBIDDEN_CAP_MS = 5_000;
 const STALE_MS = 1_000;
+const STUCK_MS = 2_000;
 /** A provider that is there every other second must not wake everything each time. */
 const WAKE_MS = 1_000;
 

@@ -538,4 +538,21 @@ describe('syncer', () => {
       assert.equal(stage.consumer.calls.length + stage.provider.calls.length, 0);
     });
   });
+
+  it('does not hammer a provider whose namespace is gone, and says so', async () => {
+    open();
+    stage.provider.fault = ({ verb }) => {
+      if (verb === 'create') throw new ApiError(404, 'NotFound', 'namespaces "kb-acme-team-a" not found');
+    };
+    const syncer = stage.start();
+    stage.put(tea);
+    await stage.settle(600_000);
+    const creates = stage.provider.calls.filter(({ verb }) => verb === 'create').length;
+    assert.ok(creates <= 40, `${creates} creates in ten minutes`);
+    assert.match(syncer.problems().join(), /namespaces "kb-acme-team-a" not found/);
+    stage.provider.fault = () => undefined;
+    await stage.settle(30_000);
+    assert.ok(stage.copy(teaCopy));
+    assert.deepEqual(syncer.problems(), []);
+  });
 });
