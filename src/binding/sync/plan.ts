@@ -10,6 +10,8 @@ import type { SyncMode } from './syncer.ts';
 /** One key as it is known now: what the watches have shown, and our own writes that they have not shown yet. */
 export interface Situation {
   readonly mode: SyncMode;
+  /** Of the consumer; undefined for what is cluster-scoped. */
+  readonly namespace?: string | undefined;
   /** Undefined: it is known that there is none. */
   readonly consumer: SyncedObject | undefined;
   /** The consumer object that was seen being deleted under this name. */
@@ -63,10 +65,10 @@ export function plan(situation: Situation, terms: Terms): readonly Action[] {
 }
 
 function withoutConsumer(situation: Situation, { clusterNamespace, kindSinceMs }: Terms): readonly Action[] {
-  const { mode, copy, copyGoing, place, seenDeleted } = situation;
+  const { mode, namespace, copy, copyGoing, place, seenDeleted } = situation;
   const key = copyKeyOf(place, undefined);
   if (!copy || key === undefined) return [];
-  if (ownershipOf(copy, undefined, clusterNamespace) !== 'orphan') return [];
+  if (ownershipOf(copy, undefined, clusterNamespace, namespace) !== 'orphan') return [];
   if (copyGoing || isDeleting(copy)) return [];
   const inferred = annotationOf(copy, consumerUidAnnotation) !== seenDeleted;
   // Its object went with an earlier binding, which left it there, or with a lost definition: nobody deleted it by itself.
@@ -80,7 +82,7 @@ function goingDown(situation: Situation, consumer: SyncedObject, { clusterNamesp
   const letGo = isHeld(consumer) ? [unmark(consumer)] : [];
   if (key === undefined) return letGo;
   if (!copy) return copyGone || letGo.length === 0 ? letGo : [{ do: 'lookForCopy', key }];
-  const ownership: Ownership = ownershipOf(copy, consumer, clusterNamespace);
+  const ownership: Ownership = ownershipOf(copy, consumer, clusterNamespace, situation.namespace);
   if (ownership === 'ours') {
     if (copyGoing || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
@@ -105,7 +107,7 @@ function inStep(situation: Situation, consumer: SyncedObject, terms: Terms): rea
     const object = newCopy({ consumer, resource: provider, key, clusterNamespace, owner });
     return [{ do: 'create', key, object }];
   }
-  if (ownershipOf(copy, consumer, clusterNamespace) === 'foreign') {
+  if (ownershipOf(copy, consumer, clusterNamespace, situation.namespace) === 'foreign') {
     return [{ do: 'complain', problem: taken(key) }];
   }
   if (copyGoing || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];

@@ -98,6 +98,7 @@ export class SyncReconciler implements Reconciler {
     const copy = copyKey === undefined || mode === 'release' ? undefined : sides.copies.get(copyKey);
     return {
       mode,
+      namespace: nameOf(key).namespace,
       consumer,
       seenDeleted: sides.deletedConsumer(key),
       place,

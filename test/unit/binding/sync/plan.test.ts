@@ -21,6 +21,7 @@ const terms: Terms = { clusterNamespace, provider: kettles, owner: undefined, st
 const key = 'kb-acme-team-a/tea';
 const base: Situation = {
   mode: 'sync',
+  namespace: 'team-a',
   consumer: undefined,
   seenDeleted: undefined,
   place: { kind: 'at', key },
@@ -116,6 +117,20 @@ describe('plan of a key', () => {
     ['never deletes what tells no object', { copy: older }, []],
     ['never deletes what is foreign', { copy: foreign }, []],
     ['never deletes what is native', { copy: native }, []],
+    [
+      'never deletes the copy of an object of another namespace that has the same place',
+      { namespace: 'team-b', copy: copyOfKettle() },
+      [],
+    ],
+    [
+      'never takes it over either',
+      {
+        namespace: 'team-b',
+        consumer: kettle({ metadata: { namespace: 'team-b', uid: 'c-2' } }),
+        copy: copyOfKettle(),
+      },
+      ['complain'],
+    ],
     ['does not delete twice', { copy: copyOfKettle({ metadata: going }) }, []],
     ['does nothing about nothing', {}, []],
 
