@@ -229,9 +229,18 @@ class LeaseCampaign implements LeaseGate {
     this.#seen = undefined;
     if (!seen) return;
     const attempt = this.#attempt(undefined);
+    const { signal } = attempt;
+    const release = (lease: KubeObject): Promise<KubeObject> =>
+      this.#client.replace(leases, releaseLease(this.#lease, lease, this.#clock.now()), { signal });
     try {
-      const released = releaseLease(this.#lease, seen, this.#clock.now());
-      await this.#client.replace(leases, released, { signal: attempt.signal });
+      try {
+        await release(seen);
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        // A renewal that nobody waited for any more may have been carried out.
+        const now = await this.#client.get(leases, this.#lease, { signal });
+        if (readLease(now).holder === this.#identity) await release(now);
+      }
     } catch (error) {
       this.#log.warn('the lease could not be released; a successor waits for its end', {
         lease: this.name,

@@ -263,6 +263,31 @@ describe('lease gate', () => {
     assert.deepEqual([a.now, a.reigns], [1, 2], 'the old lead was ended and a new one began');
   });
 
+  it('gives the lease back although a renewal was under way that nobody waited for', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    a.server.follow((request, answer) => {
+      // It is carried out, and its answer comes too late.
+      if (request.method !== 'PUT') return store.script(request, answer);
+      store.put(request.body as KubeObject);
+      a.server.follow(store.script);
+      a.stop.abort();
+    });
+    await advanceIo(clock, 3_000);
+    await a.running;
+    assert.equal(store.spec['holderIdentity'], '');
+  });
+
+  it('takes back nothing that another one holds by then', async () => {
+    const a = await candidate('a');
+    await until(() => a.now === 1);
+    assert.ok(store.lease);
+    store.put({ ...store.lease, spec: { ...store.spec, holderIdentity: 'b' } });
+    a.stop.abort();
+    await a.running;
+    assert.equal(store.spec['holderIdentity'], 'b');
+  });
+
   it('ends as its work ends: returns with it, throws with it, and releases the lease', async () => {
     const server = await ScriptedApiserver.start(store.script);
     const transport = new Transport(staticCredentials({ server: server.url }), { clock });
