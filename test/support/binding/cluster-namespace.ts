@@ -41,6 +41,11 @@ export class ClusterNamespace {
     return this.#kubeconfig;
   }
 
+  /** Name of the Secret that holds the token. */
+  get tokenSecret(): string {
+    return this.#tokenSecret;
+  }
+
   /**
    * Another token, and by another way if `server` says so; the old one stays good until `revoke`. Resolves to the name of the Secret
    * that holds the old one.

@@ -81,7 +81,12 @@ export class Consumer {
     return this.#start(this.#konnectorKubeconfig, flags);
   }
 
-  /** The same by another way to the API server of this plane. */
+  /** Starts one that is to wait for another one's lease. */
+  spawn(...flags: readonly string[]): Promise<KonnectorProcess> {
+    return this.#spawn(this.#konnectorKubeconfig, flags);
+  }
+
+  /** The same as `start` by another way to the API server of this plane. */
   async startVia(server: string, ...flags: readonly string[]): Promise<KonnectorProcess> {
     return this.#start(await this.plane.kubeconfigFor(this.konnectorUser, konnectorGroups, { server }), flags);
   }
@@ -190,9 +195,14 @@ export class Consumer {
   }
 
   async #start(kubeconfig: string, flags: readonly string[]): Promise<KonnectorProcess> {
+    const konnector = await this.#spawn(kubeconfig, flags);
+    await konnector.whenReady();
+    return konnector;
+  }
+
+  async #spawn(kubeconfig: string, flags: readonly string[]): Promise<KonnectorProcess> {
     const konnector = await KonnectorProcess.spawn(this.plane, { kubeconfig, flags });
     this.#konnectors.push(konnector);
-    await konnector.whenReady();
     return konnector;
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import type { AuditCall } from '../../../sandbox/audit-log.ts';
+import type { AuditCall, AuditFilter } from '../../../sandbox/audit-log.ts';
 import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
 import type { HttpScript } from '../../../sandbox/http-script.ts';
 import { until } from '../../../sandbox/wait.ts';
@@ -190,11 +190,19 @@ export class BindingStage {
     return refusals(this.provider.plane, userOf(side), this.#providerMark);
   }
 
+  /** Everything that konnectors have asked of the provider. Those whose token is not accepted have no name. */
+  calls(filter: AuditFilter = {}, side: Side = this.side): AuditCall[] {
+    const { auditLog } = this.provider.plane;
+    const calls = auditLog.calls({ since: this.#providerMark, ...filter });
+    return calls.filter(({ user, namespace }) => user === userOf(side) || (user === '' && namespace !== ''));
+  }
+
   /** What a konnector has done to copies of a kind, in its order. */
   writes({ inProvider: { plural } }: FixtureKind, side: Side = this.side): AuditCall[] {
-    const verbs = ['create', 'update', 'patch', 'delete'];
-    const { auditLog } = this.provider.plane;
-    return auditLog.calls({ user: userOf(side), since: this.#providerMark, verbs, resources: [plural] });
+    return this.calls(
+      { user: userOf(side), verbs: ['create', 'update', 'patch', 'delete'], resources: [plural] },
+      side,
+    );
   }
 
   async close(): Promise<void> {
