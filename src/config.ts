@@ -27,10 +27,10 @@ export interface Config {
   /** File that audit lines are appended to; `-` is standard output. */
   readonly auditLog: string;
   readonly leaderElect: boolean;
-  /** Namespace of the leader leases, the Secrets that replicas share and the audit heads. */
+  /** Namespace of the access half's lease, the Secrets that replicas share and the audit heads. */
   readonly leaseNamespace: string;
-  /** Of the binding half; the access half's has a fixed name. */
-  readonly leaseName: string;
+  /** The binding half's. That of the access half has a fixed name. */
+  readonly bindingLease: { readonly namespace: string; readonly name: string };
   /** How often exports are listed while they cannot be watched, milliseconds. */
   readonly pollingMs: number;
   /** What providers may bind here, as `<resource>.<group>`; undefined: anything. */
@@ -164,7 +164,10 @@ export function readConfig(
     auditLog: text('audit-log'),
     leaderElect: oneOf('leader-elect', ['true', 'false']) === 'true',
     leaseNamespace,
-    leaseName: text('lease-name'),
+    bindingLease: Object.freeze({
+      namespace: told('binding-lease-namespace') || leaseNamespace,
+      name: text('lease-name'),
+    }),
     pollingMs: atLeast(1000, 'provider-polling-interval', duration('provider-polling-interval')),
     bindable: told('bindable') ? names('bindable', []) : undefined,
     dryRun: readDryRun(oneOf('dry-run', ['true', 'false']) === 'true', features),

@@ -117,6 +117,12 @@ export const flags = {
     value: 'NAME',
     help: 'of leases and shared objects; binding alone: $POD_NAMESPACE',
   },
+  'binding-lease-namespace': {
+    env: 'DRAWBRIDGE_BINDING_LEASE_NAMESPACE',
+    fallback: undefined,
+    value: 'NAME',
+    help: 'binding: of its lease alone; default: --lease-namespace',
+  },
   'lease-name': {
     env: 'DRAWBRIDGE_LEASE_NAME',
     fallback: 'kube-bind',

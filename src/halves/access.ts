@@ -107,7 +107,7 @@ export async function openAccess(host: Host, files: AccessFiles, signal: AbortSi
   health.ready('stores', () => storesProblem(stores.all));
   health.ready('signing-keys', () => keys.problem());
 
-  const { gate, guard } = leadership(host, lease);
+  const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, name: lease });
   const client = guard(cluster.client);
   const requestEvents = recorder(host, 'access', client);
   return {

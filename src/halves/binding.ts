@@ -17,7 +17,7 @@ const providerConnections = 32;
 /** Opens what the konnector needs. It answers no webhooks and needs no certificate. */
 export function openBinding(host: Host, manager: Manager): BindingHalf {
   const { config, cluster, health, metrics, log } = host;
-  const { gate, guard: fence } = leadership(host, config.leaseName);
+  const { gate, guard: fence } = leadership(host, config.bindingLease);
   const guard = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : fence;
   const client = guard(cluster.client);
   const opened = openConsumerStores(cluster, log);

@@ -34,11 +34,11 @@ export interface Half {
 /** The lease of one half, and the client that writes only while this process holds it. */
 export function leadership(
   { config, cluster, log }: Host,
-  name: string,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
 ): { readonly gate: LeaderGate; readonly guard: (client: Client) => Client } {
   // A dry run writes no Lease either, and is of use beside the one who holds it.
   if (!config.leaderElect || config.dryRun) return { gate: openGate(name), guard: (client) => client };
-  const { leaseNamespace: namespace, identity } = config;
+  const { identity } = config;
   const gate = leaseGate({ client: cluster.client, name, namespace, identity, clock, log });
   return { gate, guard: (client) => gate.guard(client) };
 }

@@ -36,7 +36,7 @@ describe('configuration', () => {
       auditLog: '-',
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
-      leaseName: 'kube-bind',
+      bindingLease: { namespace: 'drawbridge-system', name: 'kube-bind' },
       pollingMs: 15_000,
       bindable: undefined,
       dryRun: false,
@@ -84,8 +84,8 @@ describe('configuration', () => {
     const pod = { POD_NAME: 'konnector-x', POD_NAMESPACE: 'kube-bind' };
     const flags = ['--features=binding'];
     const pick = (args: string[], env: Record<string, string>) => {
-      const { health, metricsPort, leaseNamespace, leaseName, identity } = readConfig([...flags, ...args], env);
-      return [`${health.host}:${health.port}`, metricsPort, `${leaseNamespace}/${leaseName}`, identity];
+      const { health, metricsPort, bindingLease, identity } = readConfig([...flags, ...args], env);
+      return [`${health.host}:${health.port}`, metricsPort, `${bindingLease.namespace}/${bindingLease.name}`, identity];
     };
     assert.deepEqual(pick([], pod), ['0.0.0.0:8090', 0, 'kube-bind/kube-bind', 'konnector-x']);
     assert.deepEqual(pick([], {}), ['0.0.0.0:8090', 0, 'kube-system/kube-bind', `drawbridge-${process.pid}`]);
@@ -103,6 +103,12 @@ describe('configuration', () => {
       [8081, 8080, 'drawbridge-system', 'konnector-x'],
     );
     assert.equal(readConfig([], { ...pod, HOSTNAME: 'h' }).identity, `h-${process.pid}`);
+  });
+
+  it("keeps the binding half's lease where konnectors of kube-bind look for it, and all else at home", () => {
+    const args = ['--features=access,binding', '--lease-namespace=home', '--binding-lease-namespace=kube-bind'];
+    const { leaseNamespace, bindingLease } = readConfig(args, {});
+    assert.deepEqual([leaseNamespace, bindingLease], ['home', { namespace: 'kube-bind', name: 'kube-bind' }]);
   });
 
   const addresses: [string, string, number][] = [
