@@ -51,8 +51,17 @@ export class Helm {
   async template(namespace: string, values: object = {}, ...args: string[]): Promise<Manifest[]> {
     const command = ['template', 'drawbridge', chart, '--namespace', namespace, '--values', '-', ...args];
     const { stdout } = await this.run(command, { input: JSON.stringify(values) });
-    return parseAllDocuments(stdout)
-      .map((document) => document.toJS() as Manifest | null)
-      .filter((manifest) => manifest !== null);
+    return manifestsIn(stdout);
+  }
+
+  /** What an installed release is made of; without hooks. */
+  async manifest(namespace: string): Promise<Manifest[]> {
+    const { stdout } = await this.run(['get', 'manifest', 'drawbridge', '--namespace', namespace]);
+    return manifestsIn(stdout);
   }
 }
+
+const manifestsIn = (text: string): Manifest[] =>
+  parseAllDocuments(text)
+    .map((document) => document.toJS() as Manifest | null)
+    .filter((manifest) => manifest !== null);

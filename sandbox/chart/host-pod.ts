@@ -17,11 +17,11 @@ const restartMs = 1000;
 /** Every node hears a moment later that a Pod has left its Service. */
 const endpointLagMs = 500;
 
-/** The ports of the server by their names in the chart, and what else than the default puts them elsewhere. */
-const portVariables: Readonly<Record<string, string>> = {
-  webhooks: 'DRAWBRIDGE_PORT',
-  health: 'DRAWBRIDGE_HEALTH_PORT',
-  metrics: 'DRAWBRIDGE_METRICS_PORT',
+/** The ports of the server by their names in the chart, and the flags that put them elsewhere. */
+const portFlags: Readonly<Record<string, string>> = {
+  webhooks: 'port',
+  health: 'health-port',
+  metrics: 'metrics-port',
 };
 
 /**
@@ -183,13 +183,14 @@ export class HostPod {
     if (!this.#ending) this.#spawn();
   }
 
-  /** Paths in a container become paths of this machine. */
+  /** Paths in a container become paths of this machine, its ports become those that were free. */
   #args(): string[] {
     const mounts = this.#mounts();
-    return (this.#container.args ?? []).map((arg) => {
+    const args = (this.#container.args ?? []).map((arg) => {
       const mount = mounts.find(({ path }) => arg.includes(`${path}/`));
       return mount ? arg.replace(mount.path, mount.folder) : arg;
     });
+    return [...args, ...[...this.#ports].map(([name, port]) => `--${portFlags[name]}=${port}`)];
   }
 
   #mounts(): { path: string; folder: string }[] {
@@ -201,14 +202,12 @@ export class HostPod {
   }
 
   #environment(): NodeJS.ProcessEnv {
-    const ports = Object.entries(portVariables).map(([name, variable]) => [variable, String(this.port(name))]);
     const given = (this.#container.env ?? []).map(({ name, value }) => [name, value ?? '']);
     return Object.fromEntries([
       ['PATH', process.env['PATH'] ?? ''],
       ['HOSTNAME', this.name],
       ['KUBECONFIG', join(this.#folder, 'kubeconfig')],
       ['DRAWBRIDGE_BIND_ADDRESS', '127.0.0.1'],
-      ...ports,
       ...given,
     ]) as NodeJS.ProcessEnv;
   }

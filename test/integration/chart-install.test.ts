@@ -4,37 +4,15 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AuditCall } from '../../sandbox/audit-log.ts';
-import { chart, type Manifest } from '../../sandbox/chart/helm.ts';
+import { chart } from '../../sandbox/chart/helm.ts';
 import { until } from '../../sandbox/wait.ts';
 import { accessUrl, execRequest, podRequest } from '../support/access-requests.ts';
 import { AdmissionLoad } from '../support/admission-load.ts';
+import { type Rule, rightFor, rightsIn, serverRightsIn } from '../support/chart-manifests.ts';
 import { type CertificateMode, ChartStage } from '../support/chart-stage.ts';
 
 const crdUrl = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podaccessrequests.crds.wizardofoz.co';
 const modes: readonly CertificateMode[] = ['own', 'secret', 'cert-manager'];
-
-/** `verb group/resource`. */
-const rightFor = ({ verb, apiGroup, resource }: AuditCall): string => `${verb} ${apiGroup}/${resource}`;
-
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-}
-
-const rightsIn = (rules: readonly Rule[]): string[] =>
-  rules.flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`))),
-  );
-
-/** Of the server; those for people are not its own. */
-const rightsOf = (manifests: readonly Manifest[]): string[] => {
-  const roles = manifests.filter(
-    ({ kind, metadata }) => /Role$/.test(kind) && !/-(requester|viewer)$/.test(metadata.name),
-  );
-  return [...new Set(roles.flatMap(({ rules }) => rightsIn(rules)))];
-};
 
 const handedOutByEveryGrant: readonly Rule[] = [
   { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
@@ -88,7 +66,7 @@ describe('the chart, installed by Helm', function () {
       if (mode === 'own') {
         it('holds no right that it neither uses nor hands out', async () => {
           await useTheRest();
-          const held = rightsOf(await stage.helm.template(stage.namespace, { certificates: { mode } }));
+          const held = serverRightsIn(await stage.helm.template(stage.namespace, { certificates: { mode } }));
           const used = new Set(stage.plane.auditLog.calls({ user: stage.serverUser }).map(rightFor));
           const handedOut = new Set(rightsIn(handedOutByEveryGrant));
           const idle = held.filter((right) => !used.has(right) && !handedOut.has(right));

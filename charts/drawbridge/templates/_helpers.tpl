@@ -17,6 +17,20 @@ app.kubernetes.io/component: server
 {{- end }}
 {{- end }}
 
+{{- define "drawbridge.features" -}}
+{{- $on := list }}
+{{- range list "access" "binding" }}
+{{- if index $.Values.features . }}{{ $on = append $on . }}{{ end }}
+{{- end }}
+{{- join "," $on }}
+{{- end }}
+
+{{/* "true" for an object, as lookup gives it, that this release has made. */}}
+{{- define "drawbridge.isOurs" -}}
+{{- $by := dig "metadata" "annotations" dict .object }}
+{{- and (eq (dig "meta.helm.sh/release-name" "" $by) .release.Name) (eq (dig "meta.helm.sh/release-namespace" "" $by) .release.Namespace) }}
+{{- end }}
+
 {{/* The server's ServiceAccount as the subject of a binding. */}}
 {{- define "drawbridge.subjects" -}}
 - kind: ServiceAccount

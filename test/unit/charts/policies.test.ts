@@ -23,6 +23,8 @@ interface Policy {
 
 const text = read('charts/drawbridge/templates/policies.yaml')
   .replaceAll('{{ .Release.Namespace }}', 'drawbridge-system')
+  // What decides whether they are there at all.
+  .replaceAll(/^\{\{-? (?:if|end).*\}\}$/gm, '')
   .replaceAll(/\{\{.*?\}\}/g, '{}');
 const documents = parseAllDocuments(text).map((document) => document.toJS() as Policy);
 const policies = documents.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
