@@ -12,8 +12,8 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: run
-run: dist/drawbridge.js ## the main job, told step by step on a real control plane (ONCE=1 ends with it; DURATION=15s)
-	@$(tsx) sandbox/run.ts
+run: dist/drawbridge.js ## the main job, told step by step on a real control plane (ONCE=1 ends with it; DURATION=15s; DEMO=binding is another)
+	@$(tsx) sandbox/run$(addprefix -,$(DEMO)).ts
 
 .PHONY: sandbox
 sandbox: node_modules ## a real control plane to play with, until Ctrl-C
