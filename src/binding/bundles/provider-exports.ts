@@ -28,6 +28,14 @@ export async function doubtAbout(session: ProviderSession, signal: AbortSignal):
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;
   try {
     await client.get(clusterBindings, { namespace, name: clusterBindingName }, { signal });
+  } catch (error) {
+    if (!(error instanceof ApiError && [403, 404].includes(error.code))) throw error;
+    const what = `ClusterBinding ${clusterBindingName}`;
+    return error.code === 403
+      ? `its ${what} may not be read: ${error.message}`
+      : `its namespace ${namespace} holds no ${what} any more`;
+  }
+  try {
     const { metadata } = await client.get(namespaces, { name: namespace }, { signal });
     if (metadata.deletionTimestamp !== undefined) return `its namespace ${namespace} is being deleted`;
     if (clusterNamespaceUid !== undefined && metadata.uid !== clusterNamespaceUid) {
@@ -38,7 +46,7 @@ export async function doubtAbout(session: ProviderSession, signal: AbortSignal):
     if (!(error instanceof ApiError)) throw error;
     // The namespace need not be readable.
     if (error.code === 403) return undefined;
-    if (error.code === 404) return `its namespace ${namespace} holds no ClusterBinding ${clusterBindingName} any more`;
+    if (error.code === 404) return `its namespace ${namespace} is gone`;
     throw error;
   }
 }

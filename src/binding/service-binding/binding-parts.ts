@@ -1,5 +1,7 @@
-import { apiServiceExports } from '../../api/binding/names.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { apiServiceBindings, apiServiceExports } from '../../api/binding/names.ts';
+import type { ObjectName, Resource } from '../../api/object.ts';
+import type { Client } from '../../kube/client.ts';
+import { ApiError } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { ProviderSession, SessionLookup, Sessions } from '../sessions/provider-session.ts';
@@ -70,11 +72,33 @@ export function exportOf({ stores, clusterNamespace }: ProviderSession, name: st
 export async function isExportGone(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;
+  return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;
+}
+
+/** Those that no binding of that name owns, as the API server has it: one that cannot be read is missing from the store as well. */
+export async function ownerless(
+  client: Client,
+  name: string,
+  crds: readonly CrdView[],
+  signal: AbortSignal,
+): Promise<CrdView[]> {
+  if (crds.length === 0) return [];
+  const uid = await liveUid(client, apiServiceBindings, { name }, signal);
+  return crds.filter(({ ownerReferences }) => uid === undefined || !isOwnedBy(ownerReferences, { name, uid }));
+}
+
+/** Undefined when there is no such object. Where the kind is not served, that says nothing of its objects: it rejects. */
+async function liveUid(
+  client: Client,
+  resource: Resource,
+  name: ObjectName,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   try {
-    await client.get(apiServiceExports, { namespace, name }, { signal });
-    return false;
+    const { metadata } = await client.get(resource, name, { signal });
+    return metadata.uid ?? '';
   } catch (error) {
-    if (isNotFound(error)) return true;
+    if (error instanceof ApiError && error.code === 404 && error.reason === 'NotFound') return undefined;
     throw error;
   }
 }

@@ -2,7 +2,7 @@ import { keyOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { BindingView } from '../stores/views.ts';
 import { Binder } from './binder.ts';
-import { abandoned, type BindingParts } from './binding-parts.ts';
+import { abandoned, type BindingParts, ownerless } from './binding-parts.ts';
 import { servingSession } from './serving-session.ts';
 import { Unbinder } from './unbinder.ts';
 
@@ -34,8 +34,8 @@ export class BindingReconciler implements Reconciler {
 
   /** When somebody took our finalizer off a binding, or there never was one. */
   async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
-    const { releaser, stores, syncers } = this.#parts;
+    const { client, releaser, stores, syncers } = this.#parts;
     const crds = abandoned(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
-    await releaser.release(crds, signal);
+    await releaser.release(await ownerless(client, name, releaser.left(crds), signal), signal);
   }
 }

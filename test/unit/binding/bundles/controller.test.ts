@@ -10,6 +10,7 @@ import { namespaces } from '../../../../src/api/resources.ts';
 import { bundleController } from '../../../../src/binding/bundles/controller.ts';
 import { settleMs } from '../../../../src/binding/bundles/plan-bundle.ts';
 import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { KonnectorStage, kubeconfigText, loadYamlOnce } from '../../../support/binding/konnector-stage.ts';
@@ -138,6 +139,15 @@ describe('bundle', () => {
       'the ClusterBinding is gone as well',
       () => stage.acme.cluster.drop(clusterBindings, { namespace: 'kb-acme', name: 'cluster' }),
       /holds no ClusterBinding cluster any more/,
+    ],
+    [
+      'the provider does not show us our ClusterBinding any more',
+      () => {
+        stage.acme.cluster.fault = ({ verb, plural }) => {
+          if (verb === 'get' && plural === 'clusterbindings') throw new ApiError(403, 'Forbidden', 'no rights');
+        };
+      },
+      /its ClusterBinding cluster may not be read: no rights/,
     ],
   ];
   for (const [what, arrange, says] of doubts) {

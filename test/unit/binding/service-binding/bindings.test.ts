@@ -431,6 +431,14 @@ describe('the reconciler of bindings', () => {
       assert.deepEqual(finalizers(), ['example.com/other']);
     });
 
+    it('lets go of nothing while the provider does not even serve exports', async () => {
+      stage.provider.fault = () => {
+        throw new ApiError(404, '', '404 page not found');
+      };
+      await assert.rejects(look(), /page not found/);
+      assert.ok(finalizers()?.includes(syncerFinalizer));
+    });
+
     it('lets go of nothing while the provider does not say so itself', async () => {
       stage.provider.fault = () => {
         throw new ApiError(403, 'Forbidden', 'no rights');
@@ -556,6 +564,21 @@ describe('the reconciler of bindings', () => {
       await look();
       assert.deepEqual(finalizers(), ['example.com/other']);
     });
+  });
+
+  it('lets go of nothing when a binding is there that cannot be read', async () => {
+    await bound();
+    stage.object();
+    const finalizers = () => stage.consumer.find(kettles, { namespace: 'team-a', name: 'blue' })?.metadata.finalizers;
+    const binding = stage.binding();
+    assert.ok(binding);
+    stage.consumer.put(apiServiceBindings, { ...binding, spec: { kubeconfigSecretRef: 'odd' } });
+    assert.equal(stage.deps.stores.bindings.get('kettles'), undefined);
+    await look();
+    assert.ok(finalizers()?.includes(syncerFinalizer));
+    stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
+    await look();
+    assert.deepEqual(finalizers(), ['example.com/other']);
   });
 
   it('is not concerned with sessions of another provider', async () => {
