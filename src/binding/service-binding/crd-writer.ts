@@ -73,10 +73,22 @@ export class CrdWriter {
     }
   }
 
-  /** Resolves once the deletion has begun. */
-  async delete({ name, uid }: CrdView, signal: AbortSignal): Promise<void> {
-    await this.#client.delete(customResourceDefinitions, { name }, { uid, signal });
+  /** Resolves once the deletion has begun, or at once when the definition is not the binding's any more. */
+  async delete({ name, uid }: CrdView, binding: BindingView, signal: AbortSignal): Promise<void> {
+    const live = await this.#live(name, signal);
+    if (live?.uid !== uid || !isOwnedBy(live.ownerReferences, binding)) return;
+    const { resourceVersion = '' } = live;
+    await this.#client.delete(customResourceDefinitions, { name }, { uid, resourceVersion, signal });
     this.#confirmed.delete(name);
+  }
+
+  async #live(name: string, signal: AbortSignal): Promise<KubeObject['metadata'] | undefined> {
+    try {
+      return (await this.#client.get(customResourceDefinitions, { name }, { signal })).metadata;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
   }
 
   async #create(

@@ -30,7 +30,7 @@ export class Unbinder {
         await writer.letGo(binding, signal);
         return done;
       }
-      if (step.kind === 'delete') await this.#delete(crds, step.release, signal);
+      if (step.kind === 'delete') await this.#delete(binding, crds, step.release, signal);
     } catch (error) {
       signal.throwIfAborted();
       cause = error;
@@ -71,11 +71,16 @@ export class Unbinder {
     return [...planned.keys()].every((crd) => syncers.isSyncing(binding.name, crd, 'drain'));
   }
 
-  async #delete(crds: readonly CrdView[], release: readonly string[], signal: AbortSignal): Promise<void> {
+  async #delete(
+    binding: BindingView,
+    crds: readonly CrdView[],
+    release: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
     const { crdWriter, releaser } = this.#parts;
     const released = crds.filter(({ name }) => release.includes(name));
     await releaser.release(released, signal);
-    for (const crd of crds) if (!crd.deleting) await crdWriter.delete(crd, signal);
+    for (const crd of crds) if (!crd.deleting) await crdWriter.delete(crd, binding, signal);
   }
 }
 

@@ -102,10 +102,13 @@ const none: Isolation = {
   providerNamespaced: false,
   ownedByClusterNamespace: true,
   placeOf: (consumerKey) => at(consumerKey),
-  consumerKeyOf: (providerKey) => providerKey,
+  consumerKeyOf: (providerKey) => (providerKey.includes('/') ? undefined : providerKey),
 };
 
 const at = (key: string, closing = false): Place => (closing ? { kind: 'at', key, closing } : { kind: 'at', key });
 
-const withoutPrefix = (text: string, prefix: string): string | undefined =>
-  text.length > prefix.length && text.startsWith(prefix) ? text.slice(prefix.length) : undefined;
+/** Of cluster-scoped objects: a provider may send any name, and one with a slash would be that of another object. */
+function withoutPrefix(text: string, prefix: string): string | undefined {
+  const name = text.startsWith(prefix) ? text.slice(prefix.length) : '';
+  return name === '' || name.includes('/') ? undefined : name;
+}

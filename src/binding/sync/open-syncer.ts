@@ -1,10 +1,5 @@
-import {
-  allowDeletesAnnotation,
-  bindGroup,
-  clusterNamespaceAnnotation,
-  consumerUidAnnotation,
-} from '../../api/binding/names.ts';
-import type { OwnerReference, Resource } from '../../api/object.ts';
+import { allowDeletesAnnotation, bindGroup, clusterNamespaceAnnotation } from '../../api/binding/names.ts';
+import { nameOf, type OwnerReference, type Resource } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
 import type { BindingDeps } from '../deps.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
@@ -16,6 +11,7 @@ import { DeleteBreaker } from './delete-breaker.ts';
 import { gathered } from './gathered.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
 import { objectProblems, type Report } from './object-problems.ts';
+import { ownershipOf } from './ownership.ts';
 import type { Terms } from './plan.ts';
 import { Sides } from './sides.ts';
 import { Latency, noSyncObserver } from './sync-observer.ts';
@@ -47,6 +43,8 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const isolation = isolationOf(schema, exported, clusterNamespace, namespacePairs(session));
   const provider: Resource = { ...consumer, namespaced: isolation.providerNamespaced };
   const usesNamespaces = schema.scope === 'Namespaced' && mode !== 'release';
+
+  const namespacesKnown = (): boolean => !usesNamespaces || serviceNamespaces.synced;
 
   const consumers = new ConsumerObjects({
     cluster: deps.consumer,
@@ -94,7 +92,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     consumers,
     copies,
     isolation,
-    namespacesKnown: () => !usesNamespaces || serviceNamespaces.synced,
+    namespacesKnown,
     terms,
     sides,
     writer,
@@ -136,6 +134,12 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
 
   const ours = (): SyncedObject[] =>
     [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
+  /** Those that do not tell of what they are copies, or are where the copy of that is not, stay. */
+  const isToGo = (copy: SyncedObject): boolean => {
+    const key = isolation.consumerKeyOf(copy.key);
+    const namespace = key === undefined ? undefined : nameOf(key).namespace;
+    return key !== undefined && ownershipOf(copy, undefined, clusterNamespace, namespace) === 'orphan';
+  };
   return {
     controllers: [controller],
     resync() {
@@ -146,11 +150,11 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       for (const key of breaker.allow()) source.wake(key, 'allowed');
     },
     held() {
-      if (consumers.state === 'unknown' || (mode === 'drain' && !copies.store.synced)) return Number.POSITIVE_INFINITY;
+      const isKnown = mode !== 'drain' || (copies.store.synced && namespacesKnown());
+      if (consumers.state === 'unknown' || !isKnown) return Number.POSITIVE_INFINITY;
       const marked = [...consumers.list()].filter(isHeld).length;
       if (mode !== 'drain') return marked;
-      // Copies that do not tell whose they are stay.
-      return marked + ours().filter((copy) => annotationOf(copy, consumerUidAnnotation)).length;
+      return marked + ours().filter(isToGo).length;
     },
     problems() {
       const kind = schema.name;

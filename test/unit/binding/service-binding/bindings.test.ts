@@ -538,6 +538,16 @@ describe('the reconciler of bindings', () => {
       assert.ok(stage.crd()?.metadata.deletionTimestamp);
     });
 
+    it('leaves a CRD that was taken from it a moment ago', async () => {
+      const crd = stage.crd();
+      assert.ok(crd);
+      await remove();
+      stage.consumer.deliver = () => undefined;
+      stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } });
+      await look();
+      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
+    });
+
     it('leaves a CRD of somebody else alone', async () => {
       const crd = stage.crd();
       assert.ok(crd);

@@ -42,6 +42,9 @@ describe('isolation', () => {
     ['prefixed', 'kb-other-tea'],
     ['namespaced', 'kb-acme2/tea'],
     ['namespaced', 'kb-acme/'],
+    ['prefixed', 'kb-acme-x/tea'],
+    ['namespaced', 'kb-acme/x/tea'],
+    ['none', 'x/tea'],
   ];
   for (const [name, key] of strangers) {
     it(`${name}: ${key} is no copy of ours`, () => assert.equal(strategies[name].consumerKeyOf(key), undefined));

@@ -374,6 +374,20 @@ describe('syncer', () => {
       assert.equal(syncer.held(), 0);
     });
 
+    it('drain: does not wait for what it would never delete', async () => {
+      const isolated = open({ scope: 'Cluster', isolation: 'Prefixed' });
+      isolated.putCopy(
+        { name: 'left-by-another-isolation' },
+        { metadata: { name: '', annotations: copyMarks('', 'c-1') } },
+      );
+      isolated.putCopy({ name: 'kb-acme-tea' }, { metadata: { name: '', annotations: copyMarks('', 'c-2') } });
+      const syncer = isolated.start('drain');
+      assert.equal(syncer.held(), 1);
+      await isolated.settle();
+      assert.equal(syncer.held(), 0);
+      assert.deepEqual(isolated.provider.writes, ['delete kettles kb-acme-tea']);
+    });
+
     it('release: takes finalizers off and leaves copies, without asking the provider anything', async () => {
       await inStep();
       await stage.kill();
