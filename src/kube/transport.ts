@@ -158,6 +158,8 @@ export class Transport {
             ...(body === null ? {} : { 'content-type': spec.contentType ?? 'application/json' }),
           },
           body,
+          // A DELETE with a body would cost its connection otherwise.
+          reset: false,
           signal: limit.signal,
         });
         return { answer, text: await answer.body.text() };

@@ -29,11 +29,17 @@ describe('transport', () => {
   const get = (path = '/x') => transport.request({ method: 'GET', path });
   const post = (body: unknown = {}) => transport.request({ method: 'POST', path: '/x', body });
 
-  it('makes 100 calls in a row over the connections it has', async () => {
-    await start((_request, answer) => answer.json(200, { ok: true }));
-    for (let i = 0; i < 100; i++) assert.deepEqual(await get(), { ok: true });
-    assert.ok(server.connections <= 2, `${server.connections} connections`);
-  });
+  for (const spec of [
+    { method: 'GET', path: '/x' },
+    { method: 'PATCH', path: '/x', body: {} },
+    { method: 'DELETE', path: '/x', body: { kind: 'DeleteOptions' } },
+  ] as const) {
+    it(`makes 100 ${spec.method} calls in a row over the connections it has`, async () => {
+      await start((_request, answer) => answer.json(200, { ok: true }));
+      for (let i = 0; i < 100; i++) assert.deepEqual(await transport.request(spec), { ok: true });
+      assert.ok(server.connections <= 2, `${server.connections} connections`);
+    });
+  }
 
   it('makes 100 calls at once over at most 10 connections', async () => {
     await start((_request, answer) => setImmediate(() => answer.json(200, {})));
