@@ -22,6 +22,8 @@ export class TransportError extends Error {
     override readonly cause: unknown,
     /** True when the server certainly did not act on it (connection refused, TLS failure, never sent). */
     readonly notSent: boolean,
+    /** What went wrong, without what was asked: the same for every call that ends like this. */
+    readonly why: string = message,
   ) {
     super(message);
   }

@@ -199,9 +199,9 @@ export class Transport {
 
   #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
     if (error instanceof ApiError || error instanceof TransportError) return error;
-    if (limit.timedOut) return new TransportError(`${what}: no answer from ${this.#origin} in time`, error, false);
-    if (signal?.aborted) return signal.reason;
-    return new TransportError(`${what}: ${describe(error)}`, error, isConnectError(error));
+    if (!limit.timedOut && signal?.aborted) return signal.reason;
+    const why = limit.timedOut ? `no answer from ${this.#origin} in time` : describe(error);
+    return new TransportError(`${what}: ${why}`, error, !limit.timedOut && isConnectError(error), why);
   }
 
   async #ready(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {

@@ -4,7 +4,7 @@ import { secrets } from '../../api/resources.ts';
 import { after, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import { isConflict, isNotFound } from '../../kube/errors.ts';
+import { isConflict, isNotFound, TransportError } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
 import type { BindFinding } from '../conditions.ts';
@@ -73,7 +73,9 @@ export class ClusterBindingReconciler implements Reconciler {
     } catch (error) {
       signal.throwIfAborted();
       if (isConflict(error)) return notReady('the last write in the store');
-      return this.#failed(`${session.server}: ${describe(error)}`, error);
+      // Reads and writes alternate, and one outage is to be told once.
+      const why = error instanceof TransportError ? error.why : describe(error);
+      return this.#failed(`${session.server}: ${why}`, error);
     }
     if (plan.status || this.#proofIsOld()) this.#provedAtMs = clock.monotonic();
     this.#deps.beat({ ok: true });

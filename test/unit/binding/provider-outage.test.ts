@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { apiServiceBindings } from '../../../src/api/binding/names.ts';
+import { keyOf } from '../../../src/api/object.ts';
+import { loadYamlOnce } from '../../support/binding/konnector-stage.ts';
+import { conditionsOf, kettles, statusOf } from '../../support/binding/memory-stage.ts';
+import { blue, copyOfBlue, WholeKonnector } from '../../support/binding/whole-konnector.ts';
+
+const minuteMs = 60_000;
+const name = (index: number): string => `kettle-${index}`;
+const names = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, i) => name(from + i));
+
+describe('a provider that is away for an hour', () => {
+  const kept = names(0, 200);
+  const changed = names(0, 100);
+  const reported = names(50, 150);
+  const deleted = names(200, 230);
+  const made = names(300, 330);
+  let whole: WholeKonnector;
+  /** From before the outage. */
+  let statusWrites: number;
+  let events: number;
+  let early: Sizes;
+
+  interface Sizes {
+    readonly timers: number;
+    readonly heap: number;
+    readonly events: number;
+  }
+
+  const at = (one: string) => ({ ...blue, name: one });
+  const copyAt = (one: string) => ({ ...copyOfBlue, name: one });
+  const object = (one: string) => whole.consumer.find(kettles, at(one));
+  const copy = (one: string) => whole.provider.find(kettles, copyAt(one));
+  const binding = () => whole.consumer.find(apiServiceBindings, { name: 'kettles' });
+  const failing = (): string[] =>
+    Object.entries(conditionsOf(binding()))
+      .filter(([, { status }]) => status !== 'True')
+      .map(([type, { reason }]) => `${type} ${reason}`);
+  const bindingWrites = (): number =>
+    whole.consumer.writes.filter((write) => write.startsWith('patch apiservicebindings/status')).length;
+  const report = (one: string, status: object): void => {
+    const present = copy(one);
+    assert.ok(present);
+    whole.provider.put(kettles, { ...present, status });
+  };
+  const inStep = (one: string): boolean =>
+    JSON.stringify([object(one)?.spec, object(one)?.status]) === JSON.stringify([copy(one)?.spec, copy(one)?.status]);
+
+  /** Of the konnector: what the clusters of the test remember of calls is thrown away first. */
+  function sizes(): Sizes {
+    statusWrites += bindingWrites();
+    for (const cluster of [whole.consumer, whole.provider]) cluster.calls.length = 0;
+    collectGarbage();
+    return {
+      timers: whole.clock.pendingTimers,
+      heap: process.memoryUsage().heapUsed,
+      events: whole.events.length,
+    };
+  }
+
+  before(async function () {
+    this.timeout(120_000);
+    await loadYamlOnce();
+    whole = new WholeKonnector();
+    whole.start();
+    whole.bind();
+    await whole.until('the binding is ready', () => conditionsOf(binding())['Ready']?.status === 'True');
+    for (const one of [...kept, ...deleted]) whole.kettle({ litres: 1 }, one);
+    await whole.until('all copies are there', () => [...kept, ...deleted].every((one) => copy(one) !== undefined));
+    for (const one of kept) report(one, { hot: false });
+    await whole.settle();
+    assert.ok(kept.every(inStep));
+    for (const cluster of [whole.consumer, whole.provider]) cluster.calls.length = 0;
+    statusWrites = 0;
+    events = whole.events.length;
+  });
+  after(() => whole.stop());
+
+  it('is told of by one condition, which is written once', async function () {
+    this.timeout(60_000);
+    whole.link.cut();
+    for (const one of changed) whole.kettle({ litres: 2 }, one);
+    for (const one of made) whole.kettle({ litres: 3 }, one);
+    for (const one of deleted) await whole.consumer.client.delete(kettles, at(one));
+    for (const one of reported) report(one, { hot: true });
+    for (let minute = 0; minute < 5; minute++) await whole.clock.advance(minuteMs);
+    early = sizes();
+    assert.deepEqual(failing(), ['Ready ClusterBindingUpdateFailed', 'Heartbeating ClusterBindingUpdateFailed']);
+    assert.equal(statusWrites, 1, JSON.stringify(statusOf(binding())));
+  });
+
+  it('costs neither memory nor writes as time goes by', async function () {
+    this.timeout(120_000);
+    let retries = 0;
+    for (let minute = 5; minute < 60; minute++) {
+      await whole.clock.advance(minuteMs);
+      // They go on trying, at least every 30 s.
+      retries += whole.provider.calls.filter(({ plural }) => plural === 'kettles').length;
+      statusWrites += bindingWrites();
+      assert.deepEqual(whole.consumer.writes, []);
+      for (const cluster of [whole.consumer, whole.provider]) cluster.calls.length = 0;
+    }
+    const dirty = changed.length + made.length + deleted.length;
+    assert.ok(retries >= dirty * 55, `${retries}`);
+    assert.ok(retries <= dirty * 55 * 4, `${retries}`);
+    const late = sizes();
+    assert.equal(statusWrites, 1);
+    assert.equal(late.events, early.events);
+    assert.ok(late.events - events <= 2, `${late.events - events}`);
+    assert.ok(late.timers <= early.timers + 5, `${early.timers} timers became ${late.timers}`);
+    const grownKiB = (late.heap - early.heap) / 1024;
+    assert.ok(grownKiB < 1024, `${grownKiB} KiB`);
+  });
+
+  it('is caught up with within a minute of its return, and nothing is lost', async function () {
+    this.timeout(60_000);
+    assert.ok(deleted.every((one) => object(one)?.metadata.finalizers?.length === 1));
+    whole.link.mend();
+    await whole.settle(minuteMs);
+    const all = [...kept, ...made];
+    assert.deepEqual(
+      all.filter((one) => !inStep(one)),
+      [],
+    );
+    assert.deepEqual(
+      whole.consumer
+        .list(kettles)
+        .map(({ metadata }) => keyOf(metadata))
+        .sort(),
+      all.map((one) => keyOf(at(one))).sort(),
+    );
+    assert.equal(whole.provider.list(kettles).length, all.length);
+    assert.deepEqual(failing(), []);
+    assert.equal(bindingWrites(), 1);
+  });
+});
+
+/** Without a flag for node. */
+const collectGarbage = ((): (() => void) => {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as () => void;
+})();
