@@ -11,10 +11,12 @@ export interface ApiObject {
     readonly uid: string;
     readonly creationTimestamp: string;
     readonly resourceVersion: string;
+    readonly annotations?: Readonly<Record<string, string>>;
     readonly ownerReferences?: readonly { readonly uid: string }[];
   };
   readonly status?: {
     readonly ready?: boolean;
+    readonly result?: string;
     readonly grant?: { readonly expiresAt: string };
     readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
   };
@@ -47,7 +49,7 @@ export class Api {
     await Promise.all(Array.from({ length: connections }, () => this.call('GET', '/version')));
   }
 
-  /** The parsed answer; rejects on anything but 2xx and, where `gone` is given, 404. */
+  /** The parsed answer; rejects on anything but 2xx and, where `gone` is given, 404. A PATCH is a JSON merge patch. */
   async call(
     method: 'GET' | 'POST' | 'DELETE' | 'PATCH',
     path: string,
@@ -57,7 +59,10 @@ export class Api {
     const answer = await this.#pool.request({
       path,
       method,
-      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      headers: {
+        'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+        accept: 'application/json',
+      },
       body: body === undefined ? null : JSON.stringify(body),
     });
     const text = await answer.body.text();
@@ -65,22 +70,35 @@ export class Api {
     throw new Error(`${method} ${path}: ${answer.statusCode} ${text.slice(0, 500)}`);
   }
 
-  /** Tells of every change below a collection from now on, until the returned function is called. Resolves once the watch stands. */
+  /**
+   * Tells of every change below a collection from now on, until the returned function is called. Resolves once the watch stands. An
+   * apiserver ends watches that it finds too slow; they go on from where they were.
+   */
   async watch(collection: string, tell: (event: Watched) => void): Promise<() => void> {
     const { metadata } = (await this.call('GET', `${collection}?limit=1`)) as ApiObject;
+    let from = metadata.resourceVersion;
     const client = new Client(this.#server, { connect: this.#tls, bodyTimeout: 0 });
     this.#watches.add(client);
-    const path = `${collection}?watch=1&resourceVersion=${metadata.resourceVersion}`;
-    const { body } = await client.request({ method: 'GET', path });
-    body.setEncoding('utf8');
-    let rest = '';
-    body.on('data', (chunk: string) => {
-      const atMs = now();
-      const lines = (rest + chunk).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) tell({ ...(JSON.parse(line) as Omit<Watched, 'atMs'>), atMs });
-    });
-    body.on('error', () => undefined);
+    const open = async (): Promise<void> => {
+      const path = `${collection}?watch=1&resourceVersion=${from}`;
+      const { body, statusCode } = await client.request({ method: 'GET', path });
+      if (statusCode !== 200) throw new Error(`the watch of ${collection} was refused: ${statusCode}`);
+      body.setEncoding('utf8');
+      let rest = '';
+      body.on('data', (chunk: string) => {
+        const atMs = now();
+        const lines = (rest + chunk).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) {
+          const event = JSON.parse(line) as Omit<Watched, 'atMs'>;
+          from = event.object.metadata.resourceVersion;
+          tell({ ...event, atMs });
+        }
+      });
+      body.on('error', () => undefined);
+      body.on('end', () => void open());
+    };
+    await open();
     return () => void client.destroy();
   }
 

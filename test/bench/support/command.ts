@@ -18,11 +18,20 @@ export async function benchmark(
   { rounds = 3 }: { readonly rounds?: number } = {},
 ): Promise<never> {
   const plane = await benchPlane();
+  return benchmarkOn(name, round, { rounds, open: () => BenchStage.open(plane), end: () => plane.stop() });
+}
+
+/** The same on any stage; `end` is called in the end, whatever happened. */
+export async function benchmarkOn<Stage extends { close(): Promise<void> }>(
+  name: string,
+  round: (stage: Stage) => Promise<Figures>,
+  options: { readonly rounds: number; readonly open: () => Promise<Stage>; readonly end: () => Promise<void> },
+): Promise<never> {
   let code = 1;
   try {
-    const stage = await BenchStage.open(plane);
+    const stage = await options.open();
     const results: Figures[] = [];
-    for (let left = numberFrom('ROUNDS', rounds); left > 0; left--) {
+    for (let left = numberFrom('ROUNDS', options.rounds); left > 0; left--) {
       const figures = await round(stage);
       console.error(JSON.stringify(rounded(figures)));
       results.push(figures);
@@ -32,7 +41,7 @@ export async function benchmark(
   } catch (error) {
     console.error(error);
   } finally {
-    await plane.stop();
+    await options.end();
   }
   process.exit(code);
 }

@@ -1,0 +1,175 @@
+import { until } from '../../../sandbox/wait.ts';
+import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
+import { type FixtureKind, fixtureKinds } from '../../support/binding/fixture-kinds.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+import { Api, type ApiObject, inParallel } from './api.ts';
+import { cpuMs } from './stage.ts';
+
+export type SideName = 'consumer' | 'provider';
+
+/** One cluster as the benchmark sees it: over a pool of its own, as an administrator, with a namespace for bound and unbound objects. */
+export interface BenchSide {
+  readonly api: Api;
+  readonly namespace: string;
+}
+
+const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const exportName = 'kitchen';
+
+/** A konnector between two planes with one kind bound, and another kind of the same shape in both that nobody binds. */
+export class BindingBenchStage {
+  readonly consumer: BenchSide;
+  readonly provider: BenchSide;
+  readonly bound: FixtureKind;
+  readonly unbound: FixtureKind;
+  readonly #stage: BindingStage;
+
+  private constructor(stage: BindingStage, serviceNamespace: string) {
+    const { consumer, backend, namespace } = stage.side;
+    this.#stage = stage;
+    this.bound = stage.kinds.kettles;
+    this.unbound = fixtureKinds(`unbound-${stage.id}.example`, 'Prefixed').kettles;
+    this.consumer = { api: new Api(consumer.plane, 'bench', ['system:masters']), namespace };
+    this.provider = { api: new Api(backend.provider.plane, 'bench', ['system:masters']), namespace: serviceNamespace };
+  }
+
+  static async open(): Promise<BindingBenchStage> {
+    const bindings = await BindingStage.open();
+    const { consumer, backend, namespace } = bindings.side;
+    await consumer.start();
+    await bindings.bind(exportName, [bindings.kinds.kettles]);
+    // The first object of a namespace waits for the backend; it is measured by itself.
+    const first = { namespace, name: 'first' };
+    await bindings.create(bindings.kinds.kettles, first);
+    await bindings.whenMarked(bindings.kinds.kettles, first);
+    const stage = new BindingBenchStage(bindings, await backend.whenNamespace(namespace));
+    await Promise.all([stage.#furnish(stage.consumer), stage.#furnish(stage.provider)]);
+    return stage;
+  }
+
+  side(name: SideName): BenchSide {
+    return this[name];
+  }
+
+  /** Path of the objects of a kind in all namespaces, for watches. */
+  everywhere({ inConsumer: { group, version, plural } }: FixtureKind): string {
+    return `/apis/${group}/${version}/${plural}`;
+  }
+
+  path(side: SideName, { inConsumer: { group, version, plural } }: FixtureKind, name = ''): string {
+    return `/apis/${group}/${version}/namespaces/${this[side].namespace}/${plural}${name && `/${name}`}`;
+  }
+
+  create(side: SideName, kind: FixtureKind, name: string): Promise<unknown> {
+    return this[side].api.call('POST', this.path(side, kind), objectOf(kind, name));
+  }
+
+  remove(side: SideName, kind: FixtureKind, name: string): Promise<unknown> {
+    return this[side].api.call('DELETE', this.path(side, kind, name));
+  }
+
+  /** Writes a status as a controller does. */
+  report(side: SideName, kind: FixtureKind, name: string, result: string): Promise<unknown> {
+    const status = { result, heat: 100, notes: ['filled', 'switched on'] };
+    return this[side].api.call('PATCH', `${this.path(side, kind, name)}/status`, { status });
+  }
+
+  /** Creates an object of the bound kind in a new namespace of the consumer. */
+  async createInNew(namespace: string, name: string): Promise<void> {
+    const { api } = this.consumer;
+    await api.call('POST', '/api/v1/namespaces', { metadata: { name: namespace } });
+    this.#stage.alsoRemove(namespace);
+    const { group, version, plural } = this.bound.inConsumer;
+    await api.call('POST', `/apis/${group}/${version}/namespaces/${namespace}/${plural}`, objectOf(this.bound, name));
+  }
+
+  /** Resolves once the konnector has made no call for half a second. */
+  async idle(): Promise<void> {
+    let seen = -1;
+    let since = 0;
+    const look = (): boolean => {
+      const calls = this.#calls('consumer', 0).length + this.#calls('provider', 0).length;
+      if (calls !== seen) since = performance.now();
+      seen = calls;
+      return performance.now() - since >= 500;
+    };
+    await until('the konnector to be idle', look, { timeoutMs: 60_000, everyMs: 100 });
+  }
+
+  /** Marks of both audit logs, for `writes`. */
+  mark(): Readonly<Record<SideName, number>> {
+    const { consumer, backend } = this.#stage.side;
+    return { consumer: consumer.plane.auditLog.mark(), provider: backend.provider.plane.auditLog.mark() };
+  }
+
+  /** How many writes of the konnector to bound objects one side has seen since then; of one object if `name` says so. */
+  writes(side: SideName, since: Readonly<Record<SideName, number>>, name?: string): number {
+    const { plural, group } = this.bound.inConsumer;
+    return this.#calls(side, since[side]).filter(
+      (call) =>
+        call.apiGroup === group &&
+        call.resource.split('/')[0] === plural &&
+        ['create', 'update', 'patch', 'delete'].includes(call.verb) &&
+        (name === undefined || call.name === name),
+    ).length;
+  }
+
+  /** Processor time of the konnector so far, milliseconds. */
+  cpuMs(): Promise<number> {
+    return cpuMs(this.#stage.side.consumer.konnector.pid);
+  }
+
+  /** Removes what is left of the unbound kind on one side. */
+  async clear(side: SideName): Promise<void> {
+    await this[side].api.call('DELETE', this.path(side, this.unbound));
+    const left = async (): Promise<boolean> => {
+      const { items } = (await this[side].api.call('GET', `${this.path(side, this.unbound)}?limit=1`)) as {
+        items: unknown[];
+      };
+      return items.length === 0;
+    };
+    await until('the floor to be clear', left, { timeoutMs: 60_000, everyMs: 50 });
+  }
+
+  async close(): Promise<void> {
+    for (const { api } of [this.consumer, this.provider]) {
+      await api.call('DELETE', `${crds}/${this.unbound.crd.metadata.name}`);
+      await api.close();
+    }
+    await this.#stage.close();
+  }
+
+  #calls(side: SideName, since: number) {
+    const { consumer, backend } = this.#stage.side;
+    const [log, user] =
+      side === 'consumer'
+        ? [consumer.plane.auditLog, consumer.konnectorUser]
+        : [backend.provider.plane.auditLog, `system:serviceaccount:${backend.clusterNamespace}:kube-binder`];
+    return log.calls({ user, since }).filter(({ verb }) => verb !== 'watch');
+  }
+
+  async #furnish({ api }: BenchSide): Promise<void> {
+    await api.call('POST', crds, this.unbound.crd);
+    const served = (): Promise<boolean> =>
+      api.call('GET', this.everywhere(this.unbound)).then(
+        () => true,
+        () => false,
+      );
+    await until('the unbound kind', served, { timeoutMs: 30_000, everyMs: 50 });
+    await api.warm();
+    await inParallel(64, () => api.call('GET', this.everywhere(this.unbound)));
+  }
+}
+
+/** Whether the konnector is through with the consumer object: it holds it, and has written down which copy it has. */
+export const isMarked = ({ metadata }: ApiObject): boolean =>
+  metadata.annotations?.[providerUidAnnotation] !== undefined;
+
+function objectOf({ inConsumer: { group, version, kind } }: FixtureKind, name: string) {
+  return {
+    apiVersion: `${group}/${version}`,
+    kind,
+    metadata: { name, labels: { app: 'kettle' } },
+    spec: { heat: 100, note: 'for the evening', tags: { room: 'kitchen', owner: 'team' } },
+  };
+}
