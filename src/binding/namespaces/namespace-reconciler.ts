@@ -19,12 +19,15 @@ export interface NamespaceReconcilerOptions {
   readonly log: Log;
 }
 
-/** Between looks at a namespace of the provider that still holds copies. */
+/** Between looks at a namespace of the provider that still holds copies: the first, and the most, since some are left for good. */
 const LEFTOVERS_MS = 5_000;
+const LEFTOVERS_CAP_MS = 5 * 60_000;
 
 /** Keeps the existence of one consumer namespace and of its APIServiceNamespace together: whoever made it first decides. */
 export class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
+  /** By name: when to look the next time at one that still holds copies, milliseconds. */
+  readonly #leftovers = new Map<string, number>();
 
   constructor(options: NamespaceReconcilerOptions) {
     this.#options = options;
@@ -34,7 +37,10 @@ export class NamespaceReconciler implements Reconciler {
     const { session, namespaces: known } = this.#options;
     const asked = session.stores.serviceNamespaces.get(`${session.clusterNamespace}/${name}`);
     // Without it nothing ties the consumer's namespace to the provider: it stays.
-    if (!asked || asked.deleting || known.get(name)) return Promise.resolve(done);
+    if (!asked || asked.deleting || known.get(name)) {
+      this.#leftovers.delete(name);
+      return Promise.resolve(done);
+    }
     return asked.owner === 'provider' ? this.#create(name, signal) : this.#giveUp(asked, signal);
   }
 
@@ -61,8 +67,10 @@ export class NamespaceReconciler implements Reconciler {
     if (asked.serviceNamespace !== undefined) {
       const copies = await leftoverCopies(session, asked.serviceNamespace, { signal });
       if (copies > 0) {
+        const waitMs = this.#leftovers.get(asked.name) ?? LEFTOVERS_MS;
+        this.#leftovers.set(asked.name, Math.min(waitMs * 2, LEFTOVERS_CAP_MS));
         log.info('a namespace is gone, its copies in the provider are not yet', { namespace: asked.name, copies });
-        return after(LEFTOVERS_MS);
+        return after(waitMs);
       }
     }
     const { namespace, name, uid } = asked;

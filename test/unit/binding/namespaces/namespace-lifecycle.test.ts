@@ -122,6 +122,21 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
   });
 
+  it('looks ever more rarely at copies that stay', async () => {
+    stage.provider.put(apiServiceExports, exportManifest());
+    stage.provider.put(boundSchemas, boundSchemaManifest());
+    const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
+    stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
+    ask();
+    await run();
+    await stage.settle(3_600_000);
+    const looks = stage.consumer.calls.filter(({ verb }) => verb === 'get').length;
+    assert.ok(looks <= 20, `${looks} looks within an hour`);
+    stage.provider.drop(stage.kettles.provider, tea);
+    await stage.settle(300_000);
+    assert.deepEqual(stage.provider.writes, ['delete apiservicenamespaces kb-acme/team-a']);
+  });
+
   it('gives nothing back while the list of what the provider exports is late', async () => {
     const tea = { namespace: 'kb-acme-team-a', name: 'tea' };
     stage.putCopy(tea, { metadata: { name: 'tea', annotations: copyMarks('team-a', 'c-1') } });
