@@ -65,7 +65,7 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
   for (const resource of exported.resources) {
     const name = boundSchemaName(resource);
     const schema = facts.schema(name);
-    if (!schema || !canSync(facts, name, mode)) continue;
+    if (!schema || !canSync(facts, schema, name, mode)) continue;
     planned.set(name, { schema, mode, fingerprint: fingerprintOf(exported, schema, resource.versions, mode) });
   }
   return planned;
@@ -73,12 +73,18 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 
 /**
  * Objects of definitions that are not ours are none of our business, and there is nothing to watch before they are served. Copies may
- * be left when their definition is gone.
+ * be left when their definition is gone. A definition that could not follow its schema to another scope has objects under other names.
  */
-function canSync({ binding, allowed, crd: crdOf }: SyncFacts, name: string, mode: SyncMode): boolean {
+function canSync(
+  { binding, allowed, crd: crdOf }: SyncFacts,
+  { scope }: BoundSchemaView,
+  name: string,
+  mode: SyncMode,
+): boolean {
   if (allowed && !allowed.includes(name)) return false;
   const crd = crdOf(name);
-  return crd ? crd.established && isOwnedBy(crd.ownerReferences, binding) : mode === 'drain';
+  if (!crd) return mode === 'drain';
+  return crd.established && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
 }
 
 /** Everything but the schemas themselves, which may change under a running syncer. */

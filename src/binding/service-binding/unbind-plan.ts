@@ -63,7 +63,7 @@ export function planUnbind({ binding, crds, provider, held, draining }: UnbindFa
   const stuck = drained.filter(({ offer }) => offer === 'withoutSchema');
   const step = { kind: 'delete' as const, release: released.map(({ name }) => name), blocked: stuck.length > 0 };
   if (step.blocked) {
-    const message = `the provider has no BoundSchema ${namesOf(stuck)} any more, so the copies there cannot be deleted; ${wayOut}`;
+    const message = `the provider has no BoundSchema ${namesOf(stuck)} any more that fits, so the copies there cannot be deleted; ${wayOut}`;
     return { ...step, message };
   }
   const objects = held > 0 ? `; ${count(held)} wait for their copies at the provider to go` : '';

@@ -52,10 +52,10 @@ export class Unbinder {
     const exportGone = known !== undefined && (await isExportGone(known, binding.name, signal));
     return planUnbind({
       binding,
-      crds: crds.map(({ name }) => ({
-        name,
-        offer: known ? offerOf(name, known, binding, exportGone) : 'exported',
-        syncing: syncers.isSyncing(binding.name, name),
+      crds: crds.map((crd) => ({
+        name: crd.name,
+        offer: known ? offerOf(crd, known, binding, exportGone) : 'exported',
+        syncing: syncers.isSyncing(binding.name, crd.name),
       })),
       provider: known ? 'known' : session ? 'connecting' : 'away',
       held: syncers.heldOf(binding.name),
@@ -85,7 +85,7 @@ export class Unbinder {
 }
 
 function offerOf(
-  crd: string,
+  crd: CrdView,
   session: ProviderSession,
   { name }: BindingView,
   exportGone: boolean,
@@ -93,6 +93,7 @@ function offerOf(
   const exported = exportOf(session, name);
   // An export that is there and cannot be read tells nothing.
   if (!exported) return exportGone ? 'unexported' : 'withoutSchema';
-  if (!exported.resources.some((resource) => boundSchemaName(resource) === crd)) return 'unexported';
-  return session.stores.schemas.get(`${session.clusterNamespace}/${crd}`) ? 'exported' : 'withoutSchema';
+  if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'unexported';
+  const schema = session.stores.schemas.get(`${session.clusterNamespace}/${crd.name}`);
+  return schema?.scope === crd.scope ? 'exported' : 'withoutSchema';
 }

@@ -530,6 +530,17 @@ describe('the reconciler of bindings', () => {
       assert.match(said()['Connected']?.message ?? '', /unbind-policy is "orphan"; set it to Delete or Orphan/);
     });
 
+    it('says so when the schema does not fit the objects any more', async () => {
+      const { spec, ...rest } = boundSchemaManifest();
+      stage.provider.put(boundSchemas, { ...rest, spec: { ...Object(spec), scope: 'Cluster' } });
+      await remove();
+      await look();
+      assert.match(
+        said()['Connected']?.message ?? '',
+        /no BoundSchema .* that fits, .* set the annotation .* to Orphan/,
+      );
+    });
+
     it('lets go of objects whose export is gone', async () => {
       stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
       await remove();

@@ -243,6 +243,16 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), [`drain ${crdName}`]);
   });
 
+  it('does not sync objects of one scope by a schema of the other', async () => {
+    await bound();
+    assert.deepEqual(atWork(), [`sync ${crdName}`]);
+    const there = schema();
+    assert.ok(there);
+    stage.provider.put(boundSchemas, { ...there, spec: { ...Object(there.spec), scope: 'Cluster' } });
+    await look();
+    assert.deepEqual(atWork(), []);
+  });
+
   it('stops the syncer of the schema that is gone, and no other', async () => {
     stage.offer();
     const { spec } = exportManifest();
