@@ -186,11 +186,15 @@ export class Consumer {
     const { items } = await this.client.list(secrets, own);
     for (const { metadata } of items) await this.client.delete(secrets, { ...own, name: metadata.name });
     for (const name of testNamespaces) await this.client.delete(namespaces, { name });
+    // A kind that is still going would be found, and let go of, by the konnector of the next test, which has no rights to it.
     const gone = async (): Promise<boolean> => {
-      const left = await Promise.all(installed.map((name) => this.get(customResourceDefinitions, { name })));
+      for (const resource of resources) await this.#forceAway(resource);
+      const left = await Promise.all(
+        [...bound, ...installed].map((name) => this.get(customResourceDefinitions, { name })),
+      );
       return left.every((crd) => crd === undefined);
     };
-    await until('the CRDs of the konnector to be gone', gone, { timeoutMs: patienceMs });
+    await until('the CRDs of the konnector, and those it made, to be gone', gone, { timeoutMs: patienceMs });
     await this.cluster.close();
   }
 
