@@ -19,10 +19,15 @@ export class BindingReconciler implements Reconciler {
   }
 
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { sessions, stores, writer } = this.#parts;
-    const binding = stores.bindings.get(name);
+    const binding = this.#parts.stores.bindings.get(name);
+    const result = binding ? await this.#inStep(binding, signal) : done;
+    // Last, because it may be held up by what an earlier binding of this name had and we have no rights to any more.
     await this.#releaseAbandoned(name, binding, signal);
-    if (!binding) return done;
+    return result;
+  }
+
+  async #inStep(binding: BindingView, signal: AbortSignal): Promise<Result> {
+    const { sessions, writer } = this.#parts;
     if (writer.isStale(binding)) return notReady('our own write in the store');
     const lookup = sessions.lookup(binding.secretRef);
     if (lookup.kind === 'pending') return notReady(`Secret ${keyOf(binding.secretRef)}`);

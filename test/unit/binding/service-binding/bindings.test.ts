@@ -587,6 +587,21 @@ describe('the reconciler of bindings', () => {
     });
   });
 
+  it('tells how it stands, though what an earlier one of its name had cannot be let go of', async () => {
+    await bound();
+    stage.object();
+    const binding = stage.binding();
+    assert.ok(binding);
+    stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
+    const { status: _, ...fresh } = binding;
+    stage.consumer.put(apiServiceBindings, { ...fresh, metadata: { ...binding.metadata, uid: 'another' } });
+    stage.consumer.fault = ({ verb, plural }) => {
+      if (verb === 'patch' && plural === 'kettles') throw new ApiError(403, 'Forbidden', 'may not patch');
+    };
+    await assert.rejects(look());
+    assert.equal(said()['Connected']?.reason, 'ForeignCustomResourceDefinition');
+  });
+
   it('lets go of nothing when a binding is there that cannot be read', async () => {
     await bound();
     stage.object();
