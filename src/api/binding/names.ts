@@ -35,6 +35,11 @@ export const clusterNamespaceAnnotation = 'kube-bind.io/cluster-namespace';
 /** On provider copies: where the consumer object lives, empty for cluster-scoped ones, and its uid. */
 export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
+/**
+ * Ours, on provider copies: for which APIServiceBinding and consumer object a copy was made, see `copyOf`. Without it nobody can tell a
+ * copy whose object is gone from one that another cluster, an earlier binding or somebody in the provider made.
+ */
+export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns. */
 export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';

@@ -1,6 +1,5 @@
 import { crdSpecHashAnnotation } from '../../api/binding/names.ts';
 import type { KubeObject } from '../../api/object.ts';
-import { parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import { commonView, records, strings, text } from './common-view.ts';
 import type { CrdView } from './views.ts';
@@ -13,7 +12,6 @@ export function crdView(object: KubeObject): CrdView | undefined {
   const conditions = records(own(status, 'conditions')).flatMap(condition);
   return {
     ...common,
-    createdMs: parseTime(text(object.metadata, 'creationTimestamp') ?? ''),
     established: conditions.some(({ type, status: holds }) => type === 'Established' && holds === 'True'),
     scope: own(spec, 'scope') === 'Cluster' ? 'Cluster' : 'Namespaced',
     conditions,

@@ -131,8 +131,6 @@ export interface NamespaceView extends CommonView {}
 
 /** A CustomResourceDefinition of the consumer. */
 export interface CrdView extends CommonView {
-  /** Epoch milliseconds; undefined when it does not read. */
-  readonly createdMs: number | undefined;
   readonly established: boolean;
   readonly scope: 'Cluster' | 'Namespaced';
   /** Conditions as metav1 gives them. */

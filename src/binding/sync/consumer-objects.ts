@@ -40,12 +40,6 @@ export class ConsumerObjects {
     return crds.synced && !crds.get(crd) ? 'absent' : 'unknown';
   }
 
-  /** When the kind came into this cluster, epoch milliseconds. */
-  get sinceMs(): number | undefined {
-    const { crds, crd } = this.#options;
-    return crds.get(crd)?.createdMs;
-  }
-
   get(key: string): SyncedObject | undefined {
     return this.#open?.handle.store.get(key);
   }

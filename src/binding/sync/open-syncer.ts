@@ -1,5 +1,5 @@
 import { allowDeletesAnnotation, bindGroup, clusterNamespaceAnnotation } from '../../api/binding/names.ts';
-import { nameOf, type OwnerReference, type Resource } from '../../api/object.ts';
+import type { OwnerReference, Resource } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
 import type { BindingDeps } from '../deps.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
@@ -11,7 +11,7 @@ import { DeleteBreaker } from './delete-breaker.ts';
 import { gathered } from './gathered.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
 import { objectProblems, type Report } from './object-problems.ts';
-import { ownershipOf } from './ownership.ts';
+import { type Origin, ownershipOf } from './ownership.ts';
 import type { Terms } from './plan.ts';
 import { Sides } from './sides.ts';
 import { Latency, noSyncObserver } from './sync-observer.ts';
@@ -78,12 +78,12 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     objects.report(...args);
   };
 
+  const origin = (): Origin => ({ clusterNamespace, bindingUid: deps.stores.bindings.get(exported.name)?.uid });
   const terms = (): Terms => ({
-    clusterNamespace,
+    ...origin(),
     provider,
     owner: isolation.ownedByClusterNamespace ? ownerOf(session) : undefined,
     statusSubresource: version.subresources.status !== undefined,
-    kindSinceMs: consumers.sinceMs,
   });
   const reconciler = new SyncReconciler({
     mode,
@@ -134,11 +134,10 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
 
   const ours = (): SyncedObject[] =>
     [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
-  /** Those that do not tell of what they are copies, or are where the copy of that is not, stay. */
+  /** Those that do not prove of what they are copies, or are where the copy of that is not, stay. */
   const isToGo = (copy: SyncedObject): boolean => {
     const key = isolation.consumerKeyOf(copy.key);
-    const namespace = key === undefined ? undefined : nameOf(key).namespace;
-    return key !== undefined && ownershipOf(copy, undefined, clusterNamespace, namespace) === 'orphan';
+    return key !== undefined && ownershipOf(copy, undefined, origin(), key) === 'orphan';
   };
   return {
     controllers: [controller],

@@ -2,7 +2,9 @@ import {
   clusterNamespaceAnnotation,
   consumerNamespaceAnnotation,
   consumerUidAnnotation,
+  copyOfAnnotation,
 } from '../../api/binding/names.ts';
+import { nameOf } from '../../api/object.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 /** Whose a provider object is that stands where the copy of a consumer object would. */
@@ -13,30 +15,44 @@ export type Ownership =
   | 'ours'
   /** A copy of ours that tells of no consumer object, or of an earlier one of the same name: its annotations are to be renewed. */
   | 'stale'
-  /** A copy of ours of a consumer object that is gone. */
+  /** A copy of a consumer object that is gone, and provably made for it through this binding. */
   | 'orphan'
-  /** Of ours, but it does not tell which consumer object it is the copy of, and there is none: left alone. */
+  /** Of ours, and there is no consumer object; but it was made by another konnector, through another binding or for another name: left alone. */
   | 'unknown';
 
+/** For whom copies are made. */
+export interface Origin {
+  readonly clusterNamespace: string;
+  /** uid of the APIServiceBinding; undefined while it is not known. */
+  readonly bindingUid?: string | undefined;
+}
+
 /**
- * `twin` is the consumer object of that name, undefined when there is none; `namespace` the one of the consumer that the name is in. A copy
- * that tells of another one is not of that name: a provider may have one namespace stand for two of ours.
+ * `twin` is the consumer object under `consumerKey`, undefined when there is none. A copy that tells of another namespace is not of that
+ * name: a provider may have one namespace stand for two of ours.
  */
 export function ownershipOf(
   copy: SyncedObject,
   twin: SyncedObject | undefined,
-  clusterNamespace: string,
-  namespace: string | undefined,
+  origin: Origin,
+  consumerKey: string,
 ): Ownership {
-  if (annotationOf(copy, clusterNamespaceAnnotation) !== clusterNamespace) return 'foreign';
+  if (annotationOf(copy, clusterNamespaceAnnotation) !== origin.clusterNamespace) return 'foreign';
   const uid = annotationOf(copy, consumerUidAnnotation);
   if (twin && uid === twin.uid) return 'ours';
-  if (
-    annotationOf(copy, consumerNamespaceAnnotation) &&
-    annotationOf(copy, consumerNamespaceAnnotation) !== namespace
-  ) {
-    return 'foreign';
-  }
+  const namespace = annotationOf(copy, consumerNamespaceAnnotation);
+  if (namespace && namespace !== nameOf(consumerKey).namespace) return 'foreign';
   if (twin) return 'stale';
-  return uid ? 'orphan' : 'unknown';
+  const made = copyOf(origin.bindingUid, consumerKey);
+  return uid && made !== undefined && annotationOf(copy, copyOfAnnotation) === made ? 'orphan' : 'unknown';
 }
+
+/** Whether it says that it was made through another binding, or for another name. */
+export function isOfAnother(copy: SyncedObject, { bindingUid }: Origin, consumerKey: string): boolean {
+  const said = annotationOf(copy, copyOfAnnotation);
+  return said !== undefined && said !== copyOf(bindingUid, consumerKey);
+}
+
+/** Value of {@link copyOfAnnotation}: both the binding and the name, since who clones a copy clones its annotations. */
+export const copyOf = (bindingUid: string | undefined, consumerKey: string): string | undefined =>
+  bindingUid === undefined ? undefined : `${bindingUid}/${consumerKey}`;

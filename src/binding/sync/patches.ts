@@ -3,6 +3,7 @@ import {
   clusterNamespaceAnnotation,
   consumerNamespaceAnnotation,
   consumerUidAnnotation,
+  copyOfAnnotation,
   providerNamespaceAnnotation,
   providerUidAnnotation,
   syncerFinalizer,
@@ -10,6 +11,7 @@ import {
 import { apiVersionOf, type KubeObject, nameOf, type OwnerReference, type Resource } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import { mergePatch } from './diff.ts';
+import { copyOf, type Origin } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 /** Merge patches carry the uid of the object they are meant for: another one under its name answers 409. */
@@ -18,12 +20,12 @@ export interface NewCopy {
   readonly consumer: SyncedObject;
   readonly resource: Resource;
   readonly key: string;
-  readonly clusterNamespace: string;
+  readonly origin: Origin;
   readonly owner?: OwnerReference | undefined;
 }
 
 /** The provider object as it is created: labels and annotations go up now and never again. */
-export function newCopy({ consumer, resource, key, clusterNamespace, owner }: NewCopy): KubeObject {
+export function newCopy({ consumer, resource, key, origin, owner }: NewCopy): KubeObject {
   const { labels, annotations = {} } = consumer.object.metadata;
   const others = Object.entries(annotations).filter(([name]) => !name.startsWith(`${bindGroup}/`));
   return {
@@ -33,23 +35,31 @@ export function newCopy({ consumer, resource, key, clusterNamespace, owner }: Ne
     metadata: {
       ...nameOf(key),
       ...(labels ? { labels } : {}),
-      annotations: { ...Object.fromEntries(others), ...copyAnnotations(consumer, clusterNamespace) },
+      annotations: {
+        ...Object.fromEntries(others),
+        ...copyAnnotations(consumer, origin),
+        ...madeFor(consumer, origin),
+      },
       ...(owner ? { ownerReferences: [owner] } : {}),
     },
   };
 }
 
-/** What the copy lacks of everything but metadata and status, and of our annotations; undefined when nothing. */
-export function copyPatch(consumer: SyncedObject, copy: SyncedObject, clusterNamespace: string): object | undefined {
+/**
+ * What the copy lacks of everything but metadata and status, and of our annotations; undefined when nothing. What only we put on copies
+ * goes with whatever else there is to write: to take over those of another konnector takes no write.
+ */
+export function copyPatch(consumer: SyncedObject, copy: SyncedObject, origin: Origin): object | undefined {
   const fields = mergePatch(Object.fromEntries(synced(copy.object)), Object.fromEntries(synced(consumer.object)));
-  const metadata = annotationPatch(copy, copyAnnotations(consumer, clusterNamespace));
-  if (fields === undefined && metadata === undefined) return undefined;
+  const annotations = copyAnnotations(consumer, origin);
+  if (fields === undefined && annotationPatch(copy, annotations) === undefined) return undefined;
+  const metadata = annotationPatch(copy, { ...annotations, ...madeFor(consumer, origin) });
   return { ...(fields ?? {}), metadata: { uid: copy.uid, ...metadata } };
 }
 
 /** Only the annotations of `copyPatch`. */
-export function stampPatch(consumer: SyncedObject, copy: SyncedObject, clusterNamespace: string): object {
-  return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, clusterNamespace)) } };
+export function stampPatch(consumer: SyncedObject, copy: SyncedObject, origin: Origin): object {
+  return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, origin)) } };
 }
 
 /** Our finalizer and both `provider-*` annotations in one write; undefined when all are there. */
@@ -86,12 +96,17 @@ function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: rea
   return { uid, resourceVersion, finalizers };
 }
 
-function copyAnnotations(consumer: SyncedObject, clusterNamespace: string): Record<string, string> {
+function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: Origin): Record<string, string> {
   return {
     [clusterNamespaceAnnotation]: clusterNamespace,
     [consumerNamespaceAnnotation]: consumer.object.metadata.namespace ?? '',
     [consumerUidAnnotation]: consumer.uid,
   };
+}
+
+function madeFor(consumer: SyncedObject, { bindingUid }: Origin): Record<string, string> {
+  const made = copyOf(bindingUid, consumer.key);
+  return made === undefined ? {} : { [copyOfAnnotation]: made };
 }
 
 function annotationPatch(

@@ -1,8 +1,7 @@
 import { consumerUidAnnotation, providerNamespaceAnnotation } from '../../api/binding/names.ts';
 import type { KubeObject, OwnerReference, Resource } from '../../api/object.ts';
-import { parseTime } from '../../kit/clock.ts';
 import type { Place } from './isolation.ts';
-import { type Ownership, ownershipOf } from './ownership.ts';
+import { isOfAnother, type Origin, type Ownership, ownershipOf } from './ownership.ts';
 import { copyPatch, markPatch, newCopy, stampPatch, statusPatch, unmarkPatch } from './patches.ts';
 import { annotationOf, isDeleting, isHeld, type SyncedObject } from './synced-object.ts';
 import type { SyncMode } from './syncer.ts';
@@ -10,8 +9,8 @@ import type { SyncMode } from './syncer.ts';
 /** One key as it is known now: what the watches have shown, and our own writes that they have not shown yet. */
 export interface Situation {
   readonly mode: SyncMode;
-  /** Of the consumer; undefined for what is cluster-scoped. */
-  readonly namespace?: string | undefined;
+  /** Of the consumer: `namespace/name`, or `name` of what is cluster-scoped. */
+  readonly key: string;
   /** Undefined: it is known that there is none. */
   readonly consumer: SyncedObject | undefined;
   /** The consumer object that was seen being deleted under this name. */
@@ -25,14 +24,11 @@ export interface Situation {
 }
 
 /** What is the same for all keys. */
-export interface Terms {
-  readonly clusterNamespace: string;
+export interface Terms extends Origin {
   readonly provider: Resource;
   readonly owner: OwnerReference | undefined;
   /** Whether the consumer's kind has `/status`. */
   readonly statusSubresource: boolean;
-  /** When the kind came into the consumer, epoch milliseconds. */
-  readonly kindSinceMs?: number | undefined;
 }
 
 export type Action =
@@ -64,32 +60,34 @@ export function plan(situation: Situation, terms: Terms): readonly Action[] {
   return mode === 'drain' ? [] : inStep(situation, consumer, terms);
 }
 
-function withoutConsumer(situation: Situation, { clusterNamespace, kindSinceMs }: Terms): readonly Action[] {
-  const { mode, namespace, copy, copyGoing, place, seenDeleted } = situation;
+/**
+ * Only what is proved to be of an object that is gone: that was seen going, or the copy says that it was made for it through this very
+ * binding. Ages prove nothing, as the two clusters have clocks of their own.
+ */
+function withoutConsumer(situation: Situation, terms: Terms): readonly Action[] {
+  const { copy, copyGoing, place, seenDeleted } = situation;
   const key = copyKeyOf(place, undefined);
-  if (!copy || key === undefined) return [];
-  if (ownershipOf(copy, undefined, clusterNamespace, namespace) !== 'orphan') return [];
-  if (copyGoing || isDeleting(copy)) return [];
-  const inferred = annotationOf(copy, consumerUidAnnotation) !== seenDeleted;
-  // Its object went with an earlier binding, which left it there, or with a lost definition: nobody deleted it by itself.
-  if (inferred && mode === 'sync' && isOlder(copy, kindSinceMs)) return [];
-  return [{ do: 'deleteCopy', key, uid: copy.uid, inferred }];
+  if (!copy || key === undefined || copyGoing || isDeleting(copy)) return [];
+  const ownership = ownershipOf(copy, undefined, terms, situation.key);
+  const wasSeen = seenDeleted !== undefined && annotationOf(copy, consumerUidAnnotation) === seenDeleted;
+  if (ownership !== 'orphan' && !(ownership === 'unknown' && wasSeen)) return [];
+  return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: !wasSeen }];
 }
 
-function goingDown(situation: Situation, consumer: SyncedObject, { clusterNamespace }: Terms): readonly Action[] {
+function goingDown(situation: Situation, consumer: SyncedObject, terms: Terms): readonly Action[] {
   const { copy, copyGoing, copyGone, place } = situation;
   const key = copyKeyOf(place, consumer);
   const letGo = isHeld(consumer) ? [unmark(consumer)] : [];
   if (key === undefined) return letGo;
   if (!copy) return copyGone || letGo.length === 0 ? letGo : [{ do: 'lookForCopy', key }];
-  const ownership: Ownership = ownershipOf(copy, consumer, clusterNamespace, situation.namespace);
+  const ownership: Ownership = ownershipOf(copy, consumer, terms, situation.key);
   if (ownership === 'ours') {
     if (copyGoing || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
-  // Without our finalizer it never was what this copy is of.
-  if (ownership !== 'stale' || letGo.length === 0) return letGo;
-  return [{ do: 'update', key, patch: stampPatch(consumer, copy, clusterNamespace) }];
+  // Without our finalizer it never was what this copy is of; and what it is the copy of now, another binding has made it.
+  if (ownership !== 'stale' || letGo.length === 0 || isOfAnother(copy, terms, situation.key)) return letGo;
+  return [{ do: 'update', key, patch: stampPatch(consumer, copy, terms) }];
 }
 
 function inStep(situation: Situation, consumer: SyncedObject, terms: Terms): readonly Action[] {
@@ -101,30 +99,24 @@ function inStep(situation: Situation, consumer: SyncedObject, terms: Terms): rea
     return [{ do: 'requestNamespace', namespace }];
   }
   const { key, closing } = place;
-  const { clusterNamespace, provider, owner } = terms;
+  const { provider, owner } = terms;
   if (!copy) {
     if (closing) return [{ do: 'wait', missing: `the end of the provider's namespace of ${key}` }];
-    const object = newCopy({ consumer, resource: provider, key, clusterNamespace, owner });
+    const object = newCopy({ consumer, resource: provider, key, origin: terms, owner });
     return [{ do: 'create', key, object }];
   }
-  if (ownershipOf(copy, consumer, clusterNamespace, situation.namespace) === 'foreign') {
+  if (ownershipOf(copy, consumer, terms, situation.key) === 'foreign') {
     return [{ do: 'complain', problem: taken(key) }];
   }
   if (copyGoing || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
   const actions: Action[] = [];
-  const update = copyPatch(consumer, copy, clusterNamespace);
+  const update = copyPatch(consumer, copy, terms);
   if (update) actions.push({ do: 'update', key, patch: update });
   const mark = markPatch(consumer, copy);
   if (mark) actions.push({ do: 'mark', patch: mark });
   const status = statusPatch(consumer, copy);
   if (status) actions.push(terms.statusSubresource ? { do: 'status', patch: status } : noStatus(provider));
   return actions;
-}
-
-/** Of the same second counts: a kind that was just made takes no objects yet. */
-function isOlder({ object }: SyncedObject, thanMs: number | undefined): boolean {
-  const createdMs = parseTime(object.metadata.creationTimestamp ?? '');
-  return createdMs !== undefined && thanMs !== undefined && createdMs <= thanMs;
 }
 
 const unmark = (consumer: SyncedObject): Action => ({ do: 'unmark', patch: unmarkPatch(consumer) });

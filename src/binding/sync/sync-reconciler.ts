@@ -98,7 +98,7 @@ export class SyncReconciler implements Reconciler {
     const copy = copyKey === undefined || mode === 'release' ? undefined : sides.copies.get(copyKey);
     return {
       mode,
-      namespace: nameOf(key).namespace,
+      key,
       consumer,
       seenDeleted: sides.deletedConsumer(key),
       place,
@@ -190,7 +190,7 @@ export class SyncReconciler implements Reconciler {
     if (!updated || !answer) return 'go on';
     const seconds = latency.up.take(turn.key);
     if (seconds !== undefined) observer.up(seconds);
-    const left = copyPatch(consumer, answer, terms().clusterNamespace);
+    const left = copyPatch(consumer, answer, terms());
     if (left && JSON.stringify(left) === write.content) writer.futile(turn, write);
     return 'go on';
   }

@@ -1,5 +1,10 @@
-import { apiServiceNamespaces, clusterNamespaceAnnotation } from '../../../src/api/binding/names.ts';
-import { apiVersionOf, type KubeObject, type ObjectName, type Resource } from '../../../src/api/object.ts';
+import {
+  apiServiceBindings,
+  apiServiceNamespaces,
+  clusterNamespaceAnnotation,
+  copyOfAnnotation,
+} from '../../../src/api/binding/names.ts';
+import { apiVersionOf, type KubeObject, nameOf, type ObjectName, type Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces } from '../../../src/api/resources.ts';
 import type { BindingDeps } from '../../../src/binding/deps.ts';
 import type { ProviderSession } from '../../../src/binding/sessions/provider-session.ts';
@@ -50,6 +55,17 @@ export class SyncStage {
     this.kettles = { consumer: kettles, provider: { ...kettles, namespaced: providerNamespaced } };
     if (!this.#options.statusSubresource) this.consumer.withoutStatus.add('kettles');
     this.establish();
+    this.bind('uid-of-binding');
+  }
+
+  /** The binding that the kind is bound through. */
+  bind(uid: string): void {
+    this.consumer.put(apiServiceBindings, {
+      apiVersion: apiVersionOf(apiServiceBindings),
+      kind: apiServiceBindings.kind,
+      metadata: { name: 'kettles', uid },
+      spec: { kubeconfigSecretRef: { namespace: 'kube-bind', name: 'acme', key: 'kubeconfig' } },
+    });
   }
 
   /** The CRD of the consumer, as the API server accepts it. */
@@ -58,8 +74,7 @@ export class SyncStage {
     this.consumer.put(customResourceDefinitions, {
       apiVersion: apiVersionOf(customResourceDefinitions),
       kind: customResourceDefinitions.kind,
-      // Long before the first object.
-      metadata: { name: `${plural}.${group}`, creationTimestamp: '2020-01-01T09:00:00Z' },
+      metadata: { name: `${plural}.${group}` },
       spec: { group, scope: namespaced ? 'Namespaced' : 'Cluster', names: { plural, kind }, versions: [] },
       status: {
         conditions: [
@@ -213,7 +228,13 @@ export class SyncStage {
   }
 }
 
-/** Annotations of a copy of ours. */
+/** Annotations of a copy that we made of the object `consumerKey`. */
+export const ourMarks = (consumerKey: string, uid: string): Record<string, string> => ({
+  ...copyMarks(nameOf(consumerKey).namespace ?? '', uid),
+  [copyOfAnnotation]: `uid-of-binding/${consumerKey}`,
+});
+
+/** Those that a copy of another konnector has. */
 export const copyMarks = (consumerNamespace: string, uid: string): Record<string, string> => ({
   [clusterNamespaceAnnotation]: clusterNamespace,
   'kube-bind.io/consumer-namespace': consumerNamespace,

@@ -17,14 +17,21 @@ import {
   kettles,
 } from './support.ts';
 
-const terms: Terms = { clusterNamespace, provider: kettles, owner: undefined, statusSubresource: true };
-const key = 'kb-acme-team-a/tea';
+const terms: Terms = {
+  clusterNamespace,
+  bindingUid: 'b-1',
+  provider: kettles,
+  owner: undefined,
+  statusSubresource: true,
+};
+const key = 'team-a/tea';
+const copyKey = 'kb-acme-team-a/tea';
 const base: Situation = {
   mode: 'sync',
-  namespace: 'team-a',
+  key,
   consumer: undefined,
   seenDeleted: undefined,
-  place: { kind: 'at', key },
+  place: { kind: 'at', key: copyKey },
   copy: undefined,
   copyGoing: false,
   copyGone: false,
@@ -75,7 +82,7 @@ describe('plan of a key', () => {
     ['waits for the namespace', { consumer: kettle(), place: { ...unmapped, requested: true } }, ['wait']],
     [
       'makes nothing in a namespace that goes',
-      { consumer: kettle(), place: { kind: 'at', key, closing: true } },
+      { consumer: kettle(), place: { kind: 'at', key: copyKey, closing: true } },
       ['wait'],
     ],
     [
@@ -119,13 +126,13 @@ describe('plan of a key', () => {
     ['never deletes what is native', { copy: native }, []],
     [
       'never deletes the copy of an object of another namespace that has the same place',
-      { namespace: 'team-b', copy: copyOfKettle() },
+      { key: 'team-b/tea', copy: copyOfKettle() },
       [],
     ],
     [
       'never takes it over either',
       {
-        namespace: 'team-b',
+        key: 'team-b/tea',
         consumer: kettle({ metadata: { namespace: 'team-b', uid: 'c-2' } }),
         copy: copyOfKettle(),
       },
@@ -180,7 +187,7 @@ describe('plan of a key', () => {
     assert.deepEqual(planned({ consumer }, { owner }), [
       {
         do: 'create',
-        key,
+        key: copyKey,
         object: {
           apiVersion: 'kitchen.example/v1',
           kind: 'Kettle',
@@ -202,13 +209,21 @@ describe('plan of a key', () => {
     const consumer = heldKettle({ spec: { litres: 2 }, data: { b: 1 }, status: { x: 1 } });
     const copy = copyOfKettle({ spec: { litres: 2, colour: 'red' }, rules: [1], status: { x: 1 } });
     assert.deepEqual(planned({ consumer, copy }), [
-      { do: 'update', key, patch: { metadata: { uid: 'p-1' }, spec: { colour: null }, data: { b: 1 }, rules: null } },
+      {
+        do: 'update',
+        key: copyKey,
+        patch: { metadata: { uid: 'p-1' }, spec: { colour: null }, data: { b: 1 }, rules: null },
+      },
     ]);
   });
 
   it('repairs our annotations when nothing else differs', () => {
     assert.deepEqual(planned({ consumer: heldKettle(), copy: ofAnother }), [
-      { do: 'update', key, patch: { metadata: { uid: 'p-1', annotations: { [consumerUidAnnotation]: 'c-1' } } } },
+      {
+        do: 'update',
+        key: copyKey,
+        patch: { metadata: { uid: 'p-1', annotations: { [consumerUidAnnotation]: 'c-1' } } },
+      },
     ]);
   });
 
@@ -254,7 +269,7 @@ describe('plan of a key', () => {
   });
 
   it('knows the place of a copy from the object when its namespace is not known', () => {
-    assert.equal(copyKeyOf(unmapped, heldKettle()), key);
+    assert.equal(copyKeyOf(unmapped, heldKettle()), copyKey);
     assert.equal(copyKeyOf(unmapped, kettle()), undefined);
     assert.equal(copyKeyOf({ kind: 'impossible', problem: '' }, heldKettle()), undefined);
   });

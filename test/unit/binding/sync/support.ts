@@ -2,6 +2,7 @@ import {
   clusterNamespaceAnnotation,
   consumerNamespaceAnnotation,
   consumerUidAnnotation,
+  copyOfAnnotation,
   providerNamespaceAnnotation,
   providerUidAnnotation,
   syncerFinalizer,
@@ -51,6 +52,7 @@ export const copyAnnotations = {
   [clusterNamespaceAnnotation]: clusterNamespace,
   [consumerNamespaceAnnotation]: 'team-a',
   [consumerUidAnnotation]: 'c-1',
+  [copyOfAnnotation]: 'b-1/team-a/tea',
 };
 
 /** The copy of `kettle()`. */

@@ -7,7 +7,13 @@ import {
 import { type KubeObject, keyOf, nameOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
 import { own } from '../../../../src/kit/json-value.ts';
 import type { Call, MemoryCluster, Stored } from '../../../support/binding/memory-cluster.ts';
-import { clusterNamespace, copyMarks, SyncStage, type SyncStageOptions } from '../../../support/binding/sync-stage.ts';
+import {
+  clusterNamespace,
+  copyMarks,
+  ourMarks,
+  SyncStage,
+  type SyncStageOptions,
+} from '../../../support/binding/sync-stage.ts';
 
 interface Pending {
   readonly cluster: MemoryCluster;
@@ -170,7 +176,7 @@ export class SyncWorld {
       assert.ok(object.metadata.finalizers?.includes(syncerFinalizer), what);
       assert.deepEqual(copy.spec, object.spec, what);
       assert.deepEqual(object.status, copy.status, what);
-      assert.deepEqual(copy.metadata.annotations, copyMarks(key.namespace ?? '', object.metadata.uid), what);
+      assert.deepEqual(copy.metadata.annotations, ourMarks(keyOf(key), object.metadata.uid), what);
     }
     const left = this.stage.provider.list(this.stage.kettles.provider).filter(isOurs).length;
     assert.ok(left <= keys.length);

@@ -7,7 +7,13 @@ import {
 } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
-import { clusterNamespace, copyMarks, SyncStage, type SyncStageOptions } from '../../../support/binding/sync-stage.ts';
+import {
+  clusterNamespace,
+  copyMarks,
+  ourMarks,
+  SyncStage,
+  type SyncStageOptions,
+} from '../../../support/binding/sync-stage.ts';
 
 const tea = { namespace: 'team-a', name: 'tea' };
 const teaCopy = { namespace: 'kb-acme-team-a', name: 'tea' };
@@ -55,7 +61,7 @@ describe('syncer', () => {
         [providerNamespaceAnnotation]: 'kb-acme-team-a',
         [providerUidAnnotation]: stage.copy(teaCopy)?.metadata.uid,
       });
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, copyMarks('team-a', metadata?.uid ?? ''));
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ourMarks('team-a/tea', metadata?.uid ?? ''));
       assert.deepEqual(stage.copy(teaCopy)?.metadata.labels, { app: 'tea' });
 
       stage.report(teaCopy, { hot: true });
@@ -131,7 +137,10 @@ describe('syncer', () => {
         stage.put({ name: 'tea' });
         await stage.settle();
         const copy = stage.copy(copyName);
-        assert.deepEqual(copy?.metadata.annotations, copyMarks('', stage.object({ name: 'tea' })?.metadata.uid ?? ''));
+        assert.deepEqual(
+          copy?.metadata.annotations,
+          ourMarks('tea', stage.object({ name: 'tea' })?.metadata.uid ?? ''),
+        );
         const owned = (copy?.metadata.ownerReferences ?? []).map(({ kind, uid, controller }) => [
           kind,
           uid,
@@ -252,7 +261,7 @@ describe('syncer', () => {
       stage.start();
       await stage.settle();
       assert.equal(stage.copy(teaCopy)?.metadata.uid, before?.uid);
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, copyMarks('team-a', metadata.uid));
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ourMarks('team-a/tea', metadata.uid));
       assert.deepEqual(stage.copy(teaCopy)?.spec, { litres: 2 });
       assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
     });
@@ -264,7 +273,7 @@ describe('syncer', () => {
       const { metadata } = stage.put(tea);
       stage.start();
       await stage.settle();
-      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, copyMarks('team-a', metadata.uid));
+      assert.deepEqual(stage.copy(teaCopy)?.metadata.annotations, ourMarks('team-a/tea', metadata.uid));
       assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
     });
   });
@@ -334,6 +343,21 @@ describe('syncer', () => {
       for (const event of held) event();
     });
 
+    it('keeps those of another cluster that has the same kubeconfig, and goes on with its own', async () => {
+      await vanished(3);
+      stage.bind('uid-in-another-cluster');
+      stage.start();
+      stage.put(tea);
+      await stage.settle(60_000);
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 4);
+      await stage.kill();
+      const syncer = stage.start('drain');
+      await stage.remove(tea);
+      await stage.settle(60_000);
+      assert.equal(stage.provider.list(stage.kettles.provider).length, 3);
+      assert.equal(syncer.held(), 0);
+    });
+
     it('deletes nothing while the kind is not there', async () => {
       await vanished(3);
       stage.consumer.drop(customResourceDefinitions, { name: 'kettles.kitchen.example' });
@@ -378,9 +402,10 @@ describe('syncer', () => {
       const isolated = open({ scope: 'Cluster', isolation: 'Prefixed' });
       isolated.putCopy(
         { name: 'left-by-another-isolation' },
-        { metadata: { name: '', annotations: copyMarks('', 'c-1') } },
+        { metadata: { name: '', annotations: ourMarks('left-by-another-isolation', 'c-1') } },
       );
-      isolated.putCopy({ name: 'kb-acme-tea' }, { metadata: { name: '', annotations: copyMarks('', 'c-2') } });
+      isolated.putCopy({ name: 'kb-acme-tea' }, { metadata: { name: '', annotations: ourMarks('tea', 'c-2') } });
+      isolated.putCopy({ name: 'kb-acme-clone' }, { metadata: { name: '', annotations: ourMarks('tea', 'c-2') } });
       const syncer = isolated.start('drain');
       assert.equal(syncer.held(), 1);
       await isolated.settle();
