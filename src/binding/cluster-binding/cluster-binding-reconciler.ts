@@ -12,7 +12,7 @@ import type { OpenSession } from '../sessions/open-session.ts';
 import type { Heartbeat } from '../sessions/provider-session.ts';
 import { type SecretView, secretView } from '../sessions/secret-view.ts';
 import type { ClusterBindingView, SecretKeyRef } from '../stores/views.ts';
-import { beatMs, planStatus, type StatusPatch } from './plan-status.ts';
+import { beatMs, planStatus, type Rival, type StatusPatch } from './plan-status.ts';
 import { RivalWatch } from './rival-watch.ts';
 import type { SecretSync } from './secret-sync.ts';
 
@@ -139,18 +139,18 @@ export class ClusterBindingReconciler implements Reconciler {
     return [...names.values()];
   }
 
-  #rival(view: ClusterBindingView): string | undefined {
+  #rival(view: ClusterBindingView): Rival | undefined {
     if (!this.#deps.isAlone()) this.#rivals.reset();
-    const rival = this.#rivals.look(view);
+    const rival = this.#rivals.look(view, this.#secretNames());
     const [ref] = this.#deps.refs();
     if (rival !== undefined && ref) {
       const { namespace, name } = ref;
       this.#deps.events.record({
         regarding: { apiVersion: 'v1', kind: 'Secret', namespace, name },
         type: 'Warning',
-        reason: 'AnotherKonnector',
+        reason: rival.reason,
         action: 'Heartbeat',
-        note: rival,
+        note: rival.message,
       });
     }
     return rival;

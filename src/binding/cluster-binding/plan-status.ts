@@ -2,7 +2,7 @@ import type { BindCondition } from '../../api/binding/condition.ts';
 import { bindConditions } from '../../api/binding/names.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
-import { type BindFinding, fails, holds, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import { type BindFinding, fails, findCondition, holds, sameConditions, setConditionsAndReady } from '../conditions.ts';
 import type { ClusterBindingView } from '../stores/views.ts';
 import { konnectorVersion } from './konnector-version.ts';
 
@@ -11,10 +11,10 @@ const heartbeatInterval = '5m0s';
 /** A heartbeat is written when the last one is so old, milliseconds. */
 export const beatMs = 150_000;
 
-/** Ours, on ClusterBindings: there while another konnector writes to the same one. */
+/** Ours, on ClusterBindings: there while another konnector reports to the same one, or seems to. */
 export const soleKonnector = 'SoleKonnector';
 
-interface SecretName {
+export interface SecretName {
   readonly namespace: string;
   readonly name: string;
 }
@@ -27,9 +27,15 @@ export interface StatusInput {
   readonly secretValid: BindFinding | undefined;
   /** Version of this program. */
   readonly version: string;
-  /** Says who else writes to this ClusterBinding; undefined when nobody was noticed. */
-  readonly rival: string | undefined;
+  /** Who else reports to this ClusterBinding; undefined when nobody was noticed. */
+  readonly rival: Rival | undefined;
   readonly nowMs: number;
+}
+
+/** What tells that a ClusterBinding is not ours alone. */
+export interface Rival {
+  readonly reason: 'AnotherKonnector' | 'ForeignConsumerSecret';
+  readonly message: string;
 }
 
 export interface StatusPlan {
@@ -48,20 +54,21 @@ export interface StatusPatch {
 }
 
 /**
- * What a ClusterBinding should say of this konnector. Only a heartbeat takes over one that names somebody else's Secret: two konnectors
- * that share one then write in turns of minutes instead of answering each other at once.
+ * What a ClusterBinding should say of this konnector. Only a heartbeat takes over one that names somebody else's Secret, and only with a
+ * heartbeat is it said that we are alone again: two konnectors that share one then write in turns of minutes instead of answering each
+ * other at once.
  */
 export function planStatus(input: StatusInput): StatusPlan {
   const { view, secrets, nowMs } = input;
   const dueInMs = untilBeat(view.lastHeartbeatTime, nowMs);
   const recorded = view.consumerSecretRef;
-  const ours = recorded === undefined || secrets.some((secret) => sameSecret(secret, recorded));
-  if (!ours && dueInMs > 0) return { dueInMs };
+  const ours = recorded === undefined || isAmong(secrets, recorded);
+  if (!ours && dueInMs > 0) return { ...besideAnother(input), dueInMs };
 
   const status: StatusPatch = {};
   const [consumerSecretRef] = secrets;
   const version = konnectorVersion(input.version) ?? 'unknown';
-  const conditions = conditionsOf(input);
+  const conditions = conditionsOf(input, dueInMs <= 0);
   if (consumerSecretRef && (!ours || !recorded)) status.consumerSecretRef = consumerSecretRef;
   if (view.heartbeatInterval !== heartbeatInterval) status.heartbeatInterval = heartbeatInterval;
   if (dueInMs <= 0) status.lastHeartbeatTime = formatTime(nowMs);
@@ -71,17 +78,29 @@ export function planStatus(input: StatusInput): StatusPlan {
   return { status, dueInMs: dueInMs > 0 ? dueInMs : beatMs };
 }
 
-function conditionsOf({ view, secretValid, version, rival, nowMs }: StatusInput): BindCondition[] {
+export const isAmong = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
+  secrets.some((secret) => secret.namespace === namespace && secret.name === name);
+
+/** The rest of the status is the other one's for now. */
+function besideAnother({ view, rival, nowMs }: StatusInput): { readonly status?: StatusPatch } {
+  const told = findCondition(view.conditions, soleKonnector)?.status === 'False';
+  if (!rival || told) return {};
+  return { status: { conditions: setConditionsAndReady(view.conditions, [rivalFinding(rival)], nowMs) } };
+}
+
+function conditionsOf({ view, secretValid, version, rival, nowMs }: StatusInput, beats: boolean): BindCondition[] {
   const findings: BindFinding[] = [
     ...(secretValid ? [secretValid] : []),
     konnectorVersion(version) === undefined
       ? fails(bindConditions.validVersion, 'Warning', 'ParseError', `${quote(version)} is not a version`)
       : holds(bindConditions.validVersion),
-    ...(rival === undefined ? [] : [fails(soleKonnector, 'Warning', 'AnotherKonnector', rival)]),
+    ...(rival === undefined ? [] : [rivalFinding(rival)]),
   ];
-  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || rival !== undefined);
+  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || rival !== undefined || !beats);
   return setConditionsAndReady(kept, findings, nowMs);
 }
+
+const rivalFinding = ({ reason, message }: Rival): BindFinding => fails(soleKonnector, 'Warning', reason, message);
 
 /** A time in the future says nothing, unless the clocks merely differ a little. */
 function untilBeat(last: string | undefined, nowMs: number): number {
@@ -89,5 +108,3 @@ function untilBeat(last: string | undefined, nowMs: number): number {
   if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
   return Math.max(0, Math.ceil(lastMs + beatMs - nowMs));
 }
-
-const sameSecret = (a: SecretName, b: SecretName): boolean => a.namespace === b.namespace && a.name === b.name;

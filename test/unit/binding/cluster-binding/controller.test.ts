@@ -74,6 +74,7 @@ describe('ClusterBinding', () => {
   const status = () => stage.acme.cluster.find(clusterBindings, place)?.status as Record<string, unknown> | undefined;
   const condition = (type: string): { status: string; reason?: string; message?: string } | undefined =>
     (status()?.['conditions'] as { type: string; status: string }[] | undefined)?.find((one) => one.type === type);
+  const recorded = () => status()?.['consumerSecretRef'];
   const held = (): string => {
     const data = (stage.consumer.find(secrets, consumerSecret) as KubeObject | undefined)?.['data'];
     return Buffer.from((data as Record<string, string> | undefined)?.['kubeconfig'] ?? '', 'base64').toString();
@@ -231,6 +232,29 @@ describe('ClusterBinding', () => {
     });
   });
 
+  it('says so when it names a foreign secret, and not for ever', async () => {
+    const status = {
+      consumerSecretRef: { namespace: 'else', name: 'where' },
+      lastHeartbeatTime: formatTime(stage.clock.now()),
+    };
+    stage.acme.cluster.put(clusterBindings, clusterBindingManifest({ status }));
+    const session = await start();
+    assert.deepEqual(stage.acme.cluster.writes, ['patch clusterbindings/status kb-acme/cluster']);
+    assert.deepEqual(condition('SoleKonnector')?.reason, 'ForeignConsumerSecret');
+    assert.match(condition('SoleKonnector')?.message ?? '', /named Secret else\/where, .*bind each on its own/);
+    assert.deepEqual(
+      [...new Set(events.map(({ type, reason }) => `${type} ${reason}`))],
+      ['Warning ForeignConsumerSecret'],
+    );
+    assert.deepEqual(heartbeat(session), { ok: true }, 'taking over in place works');
+    await settle(beatMs + 1000);
+    assert.deepEqual(recorded(), consumerSecret);
+    assert.equal(condition('SoleKonnector')?.reason, 'ForeignConsumerSecret');
+    await settle(900_000);
+    assert.equal(condition('SoleKonnector'), undefined);
+    assert.equal(condition('Ready')?.status, 'True');
+  });
+
   it('is told of another konnector, once we are sure that there is one', async () => {
     await start();
     await settle(beatMs);
@@ -243,11 +267,10 @@ describe('ClusterBinding', () => {
     const writes = stage.acme.cluster.writes.length;
     foreign(10_000);
     await settle();
-    assert.equal(stage.acme.cluster.writes.length, writes, 'it is not answered at once');
-    assert.deepEqual(
-      events.map(({ type, reason }) => `${type} ${reason}`),
-      ['Warning AnotherKonnector'],
-    );
+    assert.equal(stage.acme.cluster.writes.length, writes + 1);
+    assert.deepEqual(recorded(), other, 'nothing but the condition is written at once');
+    assert.equal(condition('SoleKonnector')?.reason, 'AnotherKonnector');
+    assert.deepEqual([...new Set(events.map(({ type, reason }) => `${type} ${reason}`))], ['Warning AnotherKonnector']);
     await settle(beatMs + 11_000);
     assert.deepEqual(status()?.['consumerSecretRef'], consumerSecret);
     assert.equal(condition('SoleKonnector')?.status, 'False');

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { BindCondition } from '../../../../src/api/binding/condition.ts';
 import { konnectorVersion } from '../../../../src/binding/cluster-binding/konnector-version.ts';
 import { beatMs, planStatus, type StatusInput } from '../../../../src/binding/cluster-binding/plan-status.ts';
 import { fails, holds } from '../../../../src/binding/conditions.ts';
@@ -108,15 +109,47 @@ describe('status of a ClusterBinding', () => {
     assert.equal(plan({ view: view(status), secrets: [ours, theirs] }).status, undefined);
   });
 
-  it('has a condition while somebody else writes to it, and takes it away afterwards', () => {
-    const told = plan({ view: view(written), rival: 'another one' }).status?.conditions;
-    const sole = told?.find(({ type }) => type === 'SoleKonnector');
-    assert.deepEqual([sole?.status, sole?.reason, sole?.message], ['False', 'AnotherKonnector', 'another one']);
-    const after = plan({ view: view({ ...written, conditions: told }) }).status?.conditions;
+  const another = { reason: 'AnotherKonnector', message: 'another one' } as const;
+  const foreign = { reason: 'ForeignConsumerSecret', message: 'names the Secret of another' } as const;
+  const sole = (conditions: readonly BindCondition[] | undefined) =>
+    (conditions ?? [])
+      .filter(({ type }) => type === 'SoleKonnector')
+      .map(({ reason, message }) => ({ reason, message }));
+
+  it('has a condition while somebody else writes to it, and takes it away with a heartbeat afterwards', () => {
+    const told = plan({ view: view(written), rival: another }).status?.conditions;
+    assert.deepEqual(sole(told), [another]);
+    assert.equal(plan({ view: view({ ...written, conditions: told }) }).status, undefined, 'it may be told by another');
+    const due = { ...written, conditions: told, lastHeartbeatTime: ago(beatMs) };
     assert.deepEqual(
-      after?.map(({ type, status }) => `${type} ${status}`),
+      plan({ view: view(due) }).status?.conditions?.map(({ type, status }) => `${type} ${status}`),
       ['Ready True', 'SecretValid True', 'ValidVersion True'],
     );
+  });
+
+  it('tells of a foreign secret reference at once, and writes nothing else before the heartbeat', () => {
+    const theirsNow = {
+      ...written,
+      consumerSecretRef: theirs,
+      konnectorVersion: 'v0.8.1',
+      lastHeartbeatTime: ago(1000),
+    };
+    const { status } = plan({ view: view(theirsNow), rival: foreign });
+    assert.deepEqual(Object.keys(status ?? {}), ['conditions']);
+    assert.deepEqual(sole(status?.conditions), [foreign]);
+    assert.equal(status?.conditions?.find(({ type }) => type === 'Ready')?.reason, 'ForeignConsumerSecret');
+    const told = view({ ...theirsNow, conditions: status?.conditions });
+    assert.equal(plan({ view: told, rival: foreign }).status, undefined);
+    assert.equal(plan({ view: told, rival: another }).status, undefined, 'two konnectors must not answer each other');
+  });
+
+  it('tells of a foreign secret reference with the heartbeat that takes it over', () => {
+    const { status } = plan({
+      view: view({ ...written, consumerSecretRef: theirs, lastHeartbeatTime: ago(beatMs) }),
+      rival: foreign,
+    });
+    assert.deepEqual(status?.consumerSecretRef, ours);
+    assert.deepEqual(sole(status?.conditions), [foreign]);
   });
 });
 
