@@ -1,6 +1,6 @@
 import { apiServiceBindingBundles, apiServiceBindings, bindConditions } from '../../api/binding/names.ts';
 import { apiVersionOf } from '../../api/object.ts';
-import { after, done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
+import { done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
@@ -9,15 +9,15 @@ import { type BindFinding, fails, holds, sameConditions, setConditionsAndReady }
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import type { ConsumerStores } from '../stores/consumer-stores.ts';
 import type { BindingView, BundleView } from '../stores/views.ts';
-import type { MissingExports } from './missing-exports.ts';
-import { type BundlePlan, planBundle } from './plan-bundle.ts';
+import type { DeletedExports } from './deleted-exports.ts';
+import { planBundle } from './plan-bundle.ts';
 import { doubtAbout, isWatched, listedExports, watchedExports } from './provider-exports.ts';
 
 export interface BundleDeps {
   readonly client: Client;
   readonly stores: Pick<ConsumerStores, 'bindings' | 'bundles'>;
   readonly sessions: Sessions;
-  readonly missing: MissingExports;
+  readonly deleted: DeletedExports;
   readonly clock: Clock;
 }
 
@@ -70,21 +70,20 @@ export class BundleReconciler implements Reconciler {
         done,
       );
     }
-    const { stores, missing } = this.#deps;
+    const { stores, deleted } = this.#deps;
     const plan = planBundle({
       bundle,
       exports,
       bindings: stores.bindings.list(),
-      missing: (name) => missing.of(session, name),
+      isDeleted: (name) => deleted.has(session, name),
     });
     const errors = await this.#create(bundle, plan.create, signal);
-    let held: BundlePlan['held'] = plan.held;
-    let why = 'the provider lists no export at all any more, and nobody was seen deleting them';
+    const held = plan.held.length > 0 ? [heldMessage(plan.held, unseen)] : [];
     if (plan.delete.length > 0) {
       try {
         const [doubt, present] = await Promise.all([doubtAbout(session, signal), listedExports(session, signal)]);
         if (doubt === undefined) errors.push(...(await this.#delete(plan.delete, present, signal)));
-        else [held, why] = [plan.delete, `the provider has deleted exports, but ${doubt}`];
+        else held.unshift(heldMessage(plan.delete, `the provider has deleted exports, but ${doubt}`));
       } catch (error) {
         signal.throwIfAborted();
         errors.push(error);
@@ -94,9 +93,8 @@ export class BundleReconciler implements Reconciler {
       const message = `Failed to sync some APIServiceBindings: ${errors.length} error(s): ${describe(errors[0])}`;
       return failed('SyncErrors', 'Warning', message, retry(errors[0]));
     }
-    if (held.length > 0) return failed('ExportsVanished', 'Warning', heldMessage(held, why), done);
-    const result = plan.againInMs === undefined ? done : after(plan.againInMs);
-    return { synced: holds(bindConditions.synced), result };
+    if (held.length > 0) return failed('ExportsVanished', 'Warning', held.join('. '), done);
+    return { synced: holds(bindConditions.synced), result: done };
   }
 
   async #create(bundle: BundleView, names: readonly string[], signal: AbortSignal): Promise<unknown[]> {
@@ -159,6 +157,8 @@ function bindingFor({ name: owner, uid, secretRef }: BundleView, name: string) {
     spec: { kubeconfigSecretRef: { ...secretRef } },
   };
 }
+
+const unseen = 'the provider does not list them any more, and nobody was seen deleting them';
 
 function heldMessage(held: readonly BindingView[], why: string): string {
   const names = held.map(({ name }) => name).sort();

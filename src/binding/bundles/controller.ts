@@ -6,7 +6,7 @@ import { fromSessions } from '../sessions/from-sessions.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import { bySecret } from '../stores/consumer-stores.ts';
 import { BundleReconciler } from './bundle-reconciler.ts';
-import { MissingExports } from './missing-exports.ts';
+import { DeletedExports } from './deleted-exports.ts';
 import { bundleOwners } from './plan-bundle.ts';
 
 export interface BundleControllerDeps extends BindingDeps {
@@ -21,7 +21,7 @@ const name = 'bundle';
 export function bundleController(deps: BundleControllerDeps): Controller {
   const { stores, sessions, clock, log, metrics, pollingMs } = deps;
   const { bundles, bindings } = stores;
-  const missing = new MissingExports(clock);
+  const deleted = new DeletedExports();
   const ofSecret = (secret: string): string[] => bundles.byIndex(bySecret, secret).map((bundle) => bundle.key);
   const ofSession = (session: ProviderSession): string[] => [...sessions.secretsOf(session)].flatMap(ofSecret);
   return new Controller({
@@ -41,14 +41,14 @@ export function bundleController(deps: BundleControllerDeps): Controller {
         sessions,
         (session) => session.stores.exports,
         (session, event) => {
-          missing.note(session, event);
+          deleted.note(session, event);
           return event.type === 'updated' ? [] : ofSession(session);
         },
       ),
       // Asks the provider only while its watch is of no use.
       interval({ name: 'poll', clock, everyMs: pollingMs, keys: () => [...bundles.list()].map(({ key }) => key) }),
     ],
-    reconciler: new BundleReconciler({ ...deps, missing }),
+    reconciler: new BundleReconciler({ ...deps, deleted }),
     clock,
     log,
     metrics: metrics.controller(name),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { apiServiceBindingBundles, bindGroup } from '../../../../src/api/binding/names.ts';
-import { planBundle, settleMs } from '../../../../src/binding/bundles/plan-bundle.ts';
+import { planBundle } from '../../../../src/binding/bundles/plan-bundle.ts';
 import type { BindingView, BundleView } from '../../../../src/binding/stores/views.ts';
 
 const bundle = { name: 'acme', uid: 'bundle-uid' } as BundleView;
@@ -19,12 +19,10 @@ interface Case {
   readonly title: string;
   readonly exports: readonly string[];
   readonly bindings: readonly BindingView[];
-  readonly missing?: Readonly<Record<string, number | 'seen'>>;
+  readonly deleted?: readonly string[];
   readonly create?: readonly string[];
   readonly delete?: readonly string[];
-  readonly waiting?: readonly string[];
   readonly held?: readonly string[];
-  readonly againInMs?: number;
 }
 
 const cases: readonly Case[] = [
@@ -40,45 +38,35 @@ const cases: readonly Case[] = [
     title: 'deletes a binding whose export was seen being deleted',
     exports: ['a'],
     bindings: [binding('a'), binding('b')],
-    missing: { b: 'seen' },
+    deleted: ['b'],
     delete: ['b'],
   },
   {
     title: 'deletes even the last one then',
     exports: [],
     bindings: [binding('b')],
-    missing: { b: 'seen' },
+    deleted: ['b'],
     delete: ['b'],
   },
   {
-    title: 'waits for an export that is only not there',
+    title: 'deletes nothing for an export that is only not there, as after the provider was restored from a backup',
     exports: ['a'],
     bindings: [binding('a'), binding('b'), binding('c')],
-    missing: { b: 10_000, c: 20_000 },
-    waiting: ['b', 'c'],
-    againInMs: settleMs - 20_000,
+    deleted: ['c'],
+    delete: ['c'],
+    held: ['b'],
   },
   {
-    title: 'deletes a binding whose export did not come back',
-    exports: ['a'],
-    bindings: [binding('a'), binding('b'), binding('c')],
-    missing: { b: settleMs, c: 1000 },
-    delete: ['b'],
-    waiting: ['c'],
-    againInMs: settleMs - 1000,
-  },
-  {
-    title: 'deletes nothing when everything vanishes at once, however long it lasts',
+    title: 'deletes nothing when everything vanishes at once',
     exports: [],
     bindings: [binding('a'), binding('b')],
-    missing: { a: settleMs * 100, b: settleMs * 100 },
     held: ['a', 'b'],
   },
   {
     title: 'tells those seen apart when everything is gone',
     exports: [],
     bindings: [binding('a'), binding('b')],
-    missing: { a: 'seen', b: settleMs },
+    deleted: ['a'],
     delete: ['a'],
     held: ['b'],
   },
@@ -92,30 +80,24 @@ const cases: readonly Case[] = [
       binding('e', { ownerReferences: [owner(bundle.uid, 'example.com/v1')] }),
       binding('f', { deleting: true }),
     ],
-    missing: { b: 'seen', c: 'seen', d: 'seen', e: 'seen', f: 'seen' },
+    deleted: ['b', 'c', 'd', 'e', 'f'],
     create: ['a'],
   },
 ];
 
 describe('bundle plan', () => {
-  for (const { title, exports, bindings, missing = {}, ...expected } of cases) {
+  for (const { title, exports, bindings, deleted = [], ...expected } of cases) {
     it(title, () => {
       const plan = planBundle({
         bundle,
         exports: new Set(exports),
         bindings,
-        missing: (name) => missing[name] ?? 0,
+        isDeleted: (name) => deleted.includes(name),
       });
       const names = (list: readonly BindingView[]): string[] => list.map(({ name }) => name);
       assert.deepEqual(
-        {
-          create: plan.create,
-          delete: names(plan.delete),
-          waiting: names(plan.waiting),
-          held: names(plan.held),
-          againInMs: plan.againInMs,
-        },
-        { create: [], delete: [], waiting: [], held: [], againInMs: undefined, ...expected },
+        { create: plan.create, delete: names(plan.delete), held: names(plan.held) },
+        { create: [], delete: [], held: [], ...expected },
       );
     });
   }

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { DeletedExports } from '../../../../src/binding/bundles/deleted-exports.ts';
+import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
+import type { ExportView } from '../../../../src/binding/stores/views.ts';
+
+const session = {} as ProviderSession;
+const view = (name: string, deleting = false): ExportView => ({ key: `kb-acme/${name}`, name, deleting }) as ExportView;
+
+describe('exports that were seen being deleted', () => {
+  const cases: [what: string, inferred: boolean, deleting: boolean, seen: boolean][] = [
+    ['are those whose deletion was watched', false, false, true],
+    ['are not those that a list lacks', true, false, false],
+    ['are those that a list lacks and that were being deleted', true, true, true],
+  ];
+  for (const [what, inferred, deleting, seen] of cases) {
+    it(what, () => {
+      const deleted = new DeletedExports();
+      const before = view('kettles', deleting);
+      deleted.note(session, { type: 'deleted', key: before.key, before, ...(inferred ? { inferred } : {}) });
+      assert.equal(deleted.has(session, 'kettles'), seen);
+      assert.equal(deleted.has({} as ProviderSession, 'kettles'), false);
+      deleted.note(session, { type: 'added', key: before.key, now: view('kettles') });
+      assert.equal(deleted.has(session, 'kettles'), false, 'it is back');
+    });
+  }
+
+  it('are forgotten when too many others have gone since', () => {
+    const deleted = new DeletedExports();
+    const gone = (name: string) => deleted.note(session, { type: 'deleted', key: name, before: view(name) });
+    gone('kettles');
+    gone('pots');
+    assert.equal(deleted.has(session, 'kettles'), true);
+    for (let i = 0; i < 1023; i++) gone(`churn-${i}`);
+    assert.equal(deleted.has(session, 'kettles'), true, 'asked about since');
+    assert.equal(deleted.has(session, 'pots'), false);
+  });
+});
