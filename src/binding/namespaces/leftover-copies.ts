@@ -19,7 +19,8 @@ export async function leftoverCopies(
   let copies = 0;
   for (const { metadata } of exports) {
     const exported = stores.exports.get(`${clusterNamespace}/${metadata.name}`);
-    if (!exported) throw new Error(`what export ${metadata.name} holds is not known`);
+    if (!exported || exported.unreadable !== undefined)
+      throw new Error(`what export ${metadata.name} holds is not known`);
     for (const resource of exported.resources) {
       const schema = stores.schemas.get(`${clusterNamespace}/${boundSchemaName(resource)}`);
       if (!schema) throw new Error(`BoundSchema ${boundSchemaName(resource)} is not known`);

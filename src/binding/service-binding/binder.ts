@@ -9,7 +9,8 @@ import { acceptedClaims, refusedClaims } from './accepted-claims.ts';
 import { bindingFindings, type Offer, problemsStandMs } from './binding-conditions.ts';
 import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
 import type { BoundStatus } from './binding-status.ts';
-import { type CrdOutcome, noBoundSchema, notAllowed, notWritten } from './crd-outcome.ts';
+import { type CrdOutcome, notAllowed, notWritten } from './crd-outcome.ts';
+import { missingSchema } from './missing-schema.ts';
 
 /** Makes of what a provider exports under a binding's name what this cluster needs to use it, and says how that went. */
 export class Binder {
@@ -88,24 +89,26 @@ export class Binder {
     schemaName: string,
     exported: ExportView,
     binding: BindingView,
-    { stores, clusterNamespace }: ProviderSession,
+    { client, stores, clusterNamespace }: ProviderSession,
     signal: AbortSignal,
   ): Promise<CrdOutcome> | CrdOutcome {
     const { allowed, crdWriter } = this.#parts;
     if (allowed && !allowed.includes(schemaName)) return notAllowed(schemaName);
     const schema = stores.schemas.get(`${clusterNamespace}/${schemaName}`);
-    return schema ? crdWriter.ensure(schema, exported, binding, signal) : noBoundSchema(schemaName, clusterNamespace);
+    return schema
+      ? crdWriter.ensure(schema, exported, binding, signal)
+      : missingSchema(client, { namespace: clusterNamespace, name: schemaName }, signal);
   }
 
   #bound({ stores, clusterNamespace }: ProviderSession, offer: Offer | undefined): BoundStatus {
     const { allowed } = this.#parts;
-    const exported = offer?.exported;
+    // An export that is gone for a while, or cannot be read, must not make a binding forget what it has bound.
+    const exported = offer?.exported?.unreadable === undefined ? offer?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
     const isBound = (name: string): boolean =>
       (!allowed || allowed.includes(name)) && stores.schemas.get(`${clusterNamespace}/${name}`) !== undefined;
     return {
       providerPrettyName: provider?.providerPrettyName ?? '',
-      // An export that is gone for a while must not make a binding forget what it has bound.
       boundSchemas: exported?.resources.filter((resource) => isBound(boundSchemaName(resource))),
       permissionClaims: exported && acceptedClaims(exported),
     };
@@ -118,6 +121,7 @@ export class Binder {
     exported: ExportView | undefined,
     signal: AbortSignal,
   ): Promise<void> {
+    if (exported?.unreadable !== undefined) return;
     const { releaser, stores, syncers } = this.#parts;
     const isExported = ({ name }: CrdView): boolean =>
       exported?.resources.some((resource) => boundSchemaName(resource) === name) ?? false;

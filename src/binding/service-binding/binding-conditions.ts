@@ -104,6 +104,8 @@ function connectedFinding(facts: BindingFacts): BindFinding | undefined {
   if (!offer) return undefined;
   const { exported, outcomes, refusedClaims } = offer;
   if (!exported) return noExport(binding, offer);
+  if (exported.unreadable !== undefined)
+    return fails(connected, 'Error', 'APIServiceExportInvalid', unreadable(exported));
   const refusals = ofKind(outcomes, 'refused');
   if (refusals[0]) return fails(connected, 'Error', refusals[0].reason, messagesOf(refusals));
   if (outcomes.some(({ kind }) => kind === 'again')) return undefined;
@@ -142,6 +144,9 @@ function noExport({ name }: BindingView, { clusterNamespace, request }: Offer): 
   );
 }
 
+const unreadable = ({ name, unreadable: why = '' }: ExportView): string =>
+  `APIServiceExport ${name} of the provider cannot be read: ${why}. Its objects are not kept in step, and nothing is deleted; the provider has to correct it`;
+
 function schemaFinding({ offer, unbinding }: BindingFacts): BindFinding | undefined {
   if (!offer || unbinding) return undefined;
   const { exported, outcomes, clusterNamespace } = offer;
@@ -149,6 +154,7 @@ function schemaFinding({ offer, unbinding }: BindingFacts): BindFinding | undefi
     const message = `there is no APIServiceExport in ${clusterNamespace} to compare with`;
     return unknown(schemaInSync, 'APIServiceExportNotFound', message);
   }
+  if (exported.unreadable !== undefined) return unknown(schemaInSync, 'APIServiceExportInvalid', unreadable(exported));
   const refusals = ofKind(outcomes, 'refused');
   const late = ofKind(outcomes, 'outOfSync');
   if (refusals[0]) return fails(schemaInSync, 'Error', refusals[0].reason, messagesOf([...refusals, ...late]));

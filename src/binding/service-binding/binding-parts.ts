@@ -68,7 +68,7 @@ export function exportOf({ stores, clusterNamespace }: ProviderSession, name: st
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
 
-/** Whether the provider says itself that there is no such export: one that cannot be read is missing from the store as well. */
+/** Whether the provider says itself that there is no such export. */
 export async function isExportGone(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;

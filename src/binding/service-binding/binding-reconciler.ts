@@ -3,7 +3,7 @@ import { done, notReady, type Reconciler, type Result } from '../../engine/resul
 import type { BindingView } from '../stores/views.ts';
 import { Binder } from './binder.ts';
 import { abandoned, type BindingParts, ownerless } from './binding-parts.ts';
-import { servingSession } from './serving-session.ts';
+import { lookupOf, servingSession } from './serving-session.ts';
 import { Unbinder } from './unbinder.ts';
 
 /** Everything about one APIServiceBinding: its conditions, what was made for it, and its end. The key is its name. */
@@ -29,7 +29,7 @@ export class BindingReconciler implements Reconciler {
   async #inStep(binding: BindingView, signal: AbortSignal): Promise<Result> {
     const { sessions, writer } = this.#parts;
     if (writer.isStale(binding)) return notReady('our own write in the store');
-    const lookup = sessions.lookup(binding.secretRef);
+    const lookup = lookupOf(sessions, binding);
     if (lookup.kind === 'pending') return notReady(`Secret ${keyOf(binding.secretRef)}`);
     const provider = { lookup, session: servingSession(lookup) };
     return binding.deleting

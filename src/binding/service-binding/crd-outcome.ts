@@ -26,10 +26,13 @@ export const inSync: CrdOutcome = { kind: 'inSync' };
 
 export const refused = (reason: RefusedReason, message: string): CrdOutcome => ({ kind: 'refused', reason, message });
 
-export const noBoundSchema = (name: string, clusterNamespace: string): CrdOutcome =>
+/** With a reason when there is one that cannot be used. */
+export const noBoundSchema = (name: string, clusterNamespace: string, unreadable?: string): CrdOutcome =>
   refused(
     'BoundSchemaFetchFailed',
-    `the provider exports ${name}, but has no usable BoundSchema of that name in its namespace ${clusterNamespace}; its backend has to create it`,
+    unreadable === undefined
+      ? `the provider exports ${name}, but has no BoundSchema of that name in its namespace ${clusterNamespace}; its backend has to create it`
+      : `BoundSchema ${name} in the provider's namespace ${clusterNamespace} cannot be read: ${unreadable}; the provider has to correct it`,
   );
 
 export const notAllowed = (name: string): CrdOutcome =>

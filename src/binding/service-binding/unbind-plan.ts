@@ -47,7 +47,7 @@ export function planUnbind({ binding, crds, provider, held, draining }: UnbindFa
   const policy = unbindPolicy(binding);
   if (crds.length === 0) {
     if (policy !== 'Orphan' && !draining) return waiting('waiting for the synchronisation to look for copies');
-    return held > 0 ? waiting(`waiting for ${count(held)} to go at the provider`) : { kind: 'finish' };
+    return held > 0 ? waiting(`waiting for ${count(held)} to go at the provider${orOrphan(held)}`) : { kind: 'finish' };
   }
   if (policy === undefined) {
     const found = quote(binding.annotations[unbindPolicyAnnotation] ?? '');
@@ -66,11 +66,14 @@ export function planUnbind({ binding, crds, provider, held, draining }: UnbindFa
     const message = `the provider has no BoundSchema ${namesOf(stuck)} any more that fits, so the copies there cannot be deleted; ${wayOut}`;
     return { ...step, message };
   }
-  const objects = held > 0 ? `; ${count(held)} wait for their copies at the provider to go` : '';
+  const objects = held > 0 ? `; ${count(held)} wait for their copies at the provider to go${orOrphan(held)}` : '';
   return { ...step, message: `waiting for CustomResourceDefinitions to go: ${namesOf(crds)}${objects}` };
 }
 
-const wayOut = `it goes on once that is mended. To leave the copies there, set the annotation ${unbindPolicyAnnotation} to Orphan`;
+const orphan = `to leave the copies there, set the annotation ${unbindPolicyAnnotation} to Orphan`;
+const wayOut = `it goes on once that is mended; ${orphan}`;
+/** A finalizer of the provider's may keep a copy for ever. */
+const orOrphan = (held: number): string => (held === Number.POSITIVE_INFINITY ? '' : `; ${orphan}`);
 
 const waiting = (message: string): UnbindStep => ({ kind: 'wait', blocked: false, message });
 const blocked = (message: string): UnbindStep => ({ kind: 'wait', blocked: true, message });

@@ -91,8 +91,9 @@ function offerOf(
   exportGone: boolean,
 ): BoundCrdState['offer'] {
   const exported = exportOf(session, name);
-  // An export that is there and cannot be read tells nothing.
   if (!exported) return exportGone ? 'unexported' : 'withoutSchema';
+  // It is there, and tells nothing.
+  if (exported.unreadable !== undefined) return 'withoutSchema';
   if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'unexported';
   const schema = session.stores.schemas.get(`${session.clusterNamespace}/${crd.name}`);
   return schema?.scope === crd.scope ? 'exported' : 'withoutSchema';

@@ -1,12 +1,12 @@
 import { bindConditions } from '../../api/binding/names.ts';
 import { type BindFinding, fails, findCondition, holds } from '../conditions.ts';
-import type { BindingView } from '../stores/views.ts';
+import type { BindingView, ExportView } from '../stores/views.ts';
 
 const { connected, consumerInSync, schemaInSync } = bindConditions;
 
 /** What a provider is told of an export; `binding` is undefined when nobody binds it here, or another provider's is bound. */
 export function exportFindings(
-  name: string,
+  { name, unreadable }: Pick<ExportView, 'name' | 'unreadable'>,
   binding: BindingView | undefined,
   refused: readonly string[] = [],
 ): BindFinding[] {
@@ -15,6 +15,10 @@ export function exportFindings(
       fails(connected, 'Info', 'APIServiceBindingNotFound', `the consumer has no APIServiceBinding ${name} for it`),
       fails(consumerInSync, 'Info', 'NA', `the consumer has no APIServiceBinding ${name} for it`),
     ];
+  }
+  if (unreadable !== undefined) {
+    const message = `APIServiceExport ${name} cannot be read by the consumer: ${unreadable}`;
+    return [fails(connected, 'Error', 'APIServiceExportInvalid', message), inSyncFinding(binding)];
   }
   return [connectedFinding(refused), inSyncFinding(binding)];
 }

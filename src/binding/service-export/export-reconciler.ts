@@ -4,7 +4,7 @@ import { nameOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
-import { servingSession } from '../service-binding/serving-session.ts';
+import { lookupOf, servingSession } from '../service-binding/serving-session.ts';
 import { plannedClaims, plannedSyncers, syncFacts } from '../service-binding/sync-plan.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import type { BindingView, ExportView } from '../stores/views.ts';
@@ -52,7 +52,7 @@ export class ExportReconciler implements Reconciler {
   #boundTo(binding: BindingView | undefined): 'us' | 'nobody' | 'same provider' | 'unknown' {
     if (!binding) return 'nobody';
     const { session, sessions } = this.#deps;
-    const lookup = sessions.lookup(binding.secretRef);
+    const lookup = lookupOf(sessions, binding);
     const serving = servingSession(lookup);
     if (serving === session) return 'us';
     if (lookup.kind === 'pending') return 'unknown';
@@ -102,7 +102,7 @@ export class ExportReconciler implements Reconciler {
       const refusal = await writer.schema(schema, crd, signal);
       if (refusal !== undefined) refused.push(refusal);
     }
-    await writer.export(exported, exportFindings(exported.name, binding, refused), signal);
+    await writer.export(exported, exportFindings(exported, binding, refused), signal);
   }
 }
 

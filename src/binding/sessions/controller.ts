@@ -61,9 +61,9 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
   };
 }
 
-/** The reference cannot change, so only coming and going matters. */
+/** The reference cannot change, so only coming and going matters, and whether it can be read. */
 function secretOf(event: StoreEvent<BindingView | BundleView>): Emission[] {
-  if (event.type === 'updated') return [];
-  const { secretRef } = event.type === 'added' ? event.now : event.before;
-  return [{ key: keyOf(secretRef) }];
+  if (event.type === 'updated' && event.before.unreadable === event.now.unreadable) return [];
+  const views = [...('before' in event ? [event.before] : []), ...('now' in event ? [event.now] : [])];
+  return views.filter(({ unreadable }) => unreadable === undefined).map(({ secretRef }) => ({ key: keyOf(secretRef) }));
 }

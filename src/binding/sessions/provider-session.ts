@@ -36,7 +36,7 @@ export type SessionLookup =
   /** The Secret cannot be used. While an earlier content of it still serves, `lastGood` is that session. */
   | {
       readonly kind: 'invalid';
-      readonly reason: SecretProblem;
+      readonly reason: SecretProblem | 'APIServiceBindingInvalid';
       readonly message: string;
       readonly lastGood?: ProviderSession;
     }

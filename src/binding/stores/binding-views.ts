@@ -16,6 +16,9 @@ export const bindingView: View<ApiServiceBinding['spec'], BindingView> = (common
   permissionClaims: readPermissionClaims(own(status, 'permissionClaims')),
 });
 
+/** Of a binding that cannot be read. */
+export const blankBinding: ApiServiceBinding['spec'] = { kubeconfigSecretRef: { namespace: '', name: '', key: '' } };
+
 export const bundleView: View<ApiServiceBindingBundle['spec'], BundleView> = (common, spec, { status }) => ({
   ...common,
   secretRef: spec.kubeconfigSecretRef,

@@ -6,12 +6,12 @@ import { customResourceDefinitions, namespaces } from '../../api/resources.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
-import { bindingView, bundleView } from './binding-views.ts';
+import { bindingView, blankBinding, bundleView } from './binding-views.ts';
 import { commonView } from './common-view.ts';
 import { crdView } from './crd-view.ts';
 import { type OpenedStores, openStores } from './open-stores.ts';
 import { project } from './project.ts';
-import type { BindingView, BundleView, CrdView, NamespaceView, SecretKeyRef } from './views.ts';
+import type { BindingView, BundleView, CrdView, NamespaceView } from './views.ts';
 
 /** What the konnector watches in the consumer cluster all the time. Secrets and bound objects are watched one by one. */
 export interface ConsumerStores {
@@ -29,7 +29,7 @@ export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedSt
   return openStores(cluster, (open) => ({
     bindings: open<BindingView>({
       resource: apiServiceBindings,
-      project: project(readApiServiceBinding, bindingView, log),
+      project: project(readApiServiceBinding, bindingView, log, blankBinding),
       indexes: { [bySecret]: secretOf },
     }),
     bundles: open<BundleView>({
@@ -42,4 +42,5 @@ export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedSt
   }));
 }
 
-const secretOf = ({ secretRef }: { readonly secretRef: SecretKeyRef }): string[] => [keyOf(secretRef)];
+const secretOf = ({ secretRef, unreadable }: BindingView | BundleView): string[] =>
+  unreadable === undefined ? [keyOf(secretRef)] : [];

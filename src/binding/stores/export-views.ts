@@ -16,6 +16,9 @@ export const exportView: View<ApiServiceExport['spec'], ExportView> = (common, s
   conditions: readBindConditions(status),
 });
 
+/** Of an export that cannot be read. */
+export const blankExport: ApiServiceExport['spec'] = { resources: [], informerScope: 'Namespaced', isolation: 'None' };
+
 export const exportRequestView: View<ApiServiceExportRequest['spec'], ExportRequestView> = (
   common,
   _spec,

@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../api/object.ts';
-import type { Read } from '../../api/schema/read.ts';
+import type { FieldError, Read } from '../../api/schema/read.ts';
 import type { Log } from '../../observe/log.ts';
 import { commonView } from './common-view.ts';
 import type { CommonView } from './views.ts';
@@ -8,21 +8,27 @@ import type { CommonView } from './views.ts';
 export type View<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * A projection that leaves out, and logs, what has no readable spec. Status is not held against an object: it must not look deleted
- * because some program wrote an odd condition into it.
+ * A projection that leaves out, and logs, what has no readable spec; with `blank`, which stands in for that, such an object is kept and
+ * says so. Status is not held against an object: it must not look deleted because some program wrote an odd condition into it.
  */
 export const project =
-  <Spec, T extends CommonView>(read: (object: unknown) => Read<{ spec: Spec }>, view: View<Spec, T>, log: Log) =>
+  <Spec, T extends CommonView>(
+    read: (object: unknown) => Read<{ spec: Spec }>,
+    view: View<Spec, T>,
+    log: Log,
+    blank?: Spec,
+  ) =>
   (object: KubeObject): T | undefined => {
     const common = commonView(object);
     if (!common) return undefined;
     const { apiVersion, kind, spec } = object;
     const result = read({ apiVersion, kind, spec, metadata: {} });
     if (result.ok) return view(common, result.value.spec, object);
-    log.warn('an object cannot be read and counts as absent', {
-      kind,
-      object: common.key,
-      problems: result.errors.map(({ field, message }) => `${field} ${message}`),
-    });
-    return undefined;
+    const problems = problemsOf(result.errors);
+    const counts = blank === undefined ? ' and counts as absent' : '';
+    log.warn(`an object cannot be read${counts}`, { kind, object: common.key, problems });
+    return blank && { ...view(common, blank, object), unreadable: problems.join(', ') };
   };
+
+export const problemsOf = (errors: readonly FieldError[]): string[] =>
+  errors.map(({ field, message }) => `${field} ${message}`);

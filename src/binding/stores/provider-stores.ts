@@ -16,7 +16,7 @@ import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
 import { boundSchemaView } from './bound-schema-view.ts';
 import { clusterBindingView } from './cluster-binding-view.ts';
-import { exportRequestView, exportView } from './export-views.ts';
+import { blankExport, exportRequestView, exportView } from './export-views.ts';
 import { type OpenedStores, openStores } from './open-stores.ts';
 import { project } from './project.ts';
 import { serviceNamespaceView } from './service-namespace-view.ts';
@@ -52,7 +52,7 @@ export function openProviderStores(
     exports: open({
       resource: apiServiceExports,
       namespace,
-      project: project(readApiServiceExport, exportView, log),
+      project: project(readApiServiceExport, exportView, log, blankExport),
       indexes: { [bySchema]: ({ resources }: ExportView) => resources.map(boundSchemaName) },
     }),
     schemas: open({ resource: boundSchemas, namespace, project: project(readBoundSchema, boundSchemaView, log) }),

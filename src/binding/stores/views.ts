@@ -26,6 +26,8 @@ export interface CommonView extends Projected {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
+  /** What is wrong with a spec that cannot be read; all that comes from it is empty then. Of the kinds whose absence would end something. */
+  readonly unreadable?: string;
 }
 
 export interface BindingView extends CommonView {

@@ -110,6 +110,15 @@ describe('bundle', () => {
     assert.deepEqual(bindings(), ['kettles']);
   });
 
+  it('takes an export that cannot be read for none that is gone', async () => {
+    await start('kettles', 'pots');
+    const metadata = { namespace: 'kb-acme', name: 'kettles' };
+    stage.acme.cluster.put(apiServiceExports, exportManifest({ metadata, spec: { resources: [] } }));
+    await settle(longMs);
+    assert.deepEqual(bindings(), ['kettles', 'pots']);
+    assert.deepEqual(conditions(), fine);
+  });
+
   it('leaves a binding of the same name alone that is not its own', async () => {
     stage.bind('kettles');
     await start('kettles');

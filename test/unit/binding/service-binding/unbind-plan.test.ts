@@ -41,7 +41,12 @@ describe('the plan of an unbind', () => {
   ][] = [
     ['is over when nothing is left', { crds: [] }, { kind: 'finish' }],
     ['is over without a provider, too', { crds: [], provider: 'away' }, { kind: 'finish' }],
-    ['waits for what is held', { crds: [], held: 1 }, { kind: 'wait', blocked: false }, /for 1 object to go/],
+    [
+      'waits for what is held',
+      { crds: [], held: 1 },
+      { kind: 'wait', blocked: false },
+      /for 1 object to go .*; to leave the copies there, set the annotation \S+ to Orphan$/,
+    ],
     [
       'waits for what looks for copies',
       { crds: [], draining: false },
@@ -50,7 +55,12 @@ describe('the plan of an unbind', () => {
     ],
     ['looks for none that are to stay', { crds: [], draining: false, binding: binding('Orphan') }, { kind: 'finish' }],
     ['deletes', {}, { kind: 'delete', release: [], blocked: false }, /to go: a, b$/],
-    ['counts what waits', { held: 3 }, { kind: 'delete', release: [], blocked: false }, /; 3 objects wait/],
+    [
+      'counts what waits',
+      { held: 3 },
+      { kind: 'delete', release: [], blocked: false },
+      /; 3 objects wait .*; to leave the copies there, set the annotation \S+ to Orphan$/,
+    ],
     ['waits for the provider', { provider: 'connecting' }, { kind: 'wait', blocked: true }, /cannot be reached.*a, b/],
     ['waits for a kubeconfig', { provider: 'away' }, { kind: 'wait', blocked: true }, /no usable kubeconfig/],
     [

@@ -112,6 +112,16 @@ describe('the reconciler of exports', () => {
     stage.consumer.put(apiServiceBindings, { ...rest, metadata: { ...own, ...metadata }, status });
   }
 
+  it('tells the provider of an export that cannot be read, and syncs nothing by it', async () => {
+    await bound();
+    stage.provider.put(apiServiceExports, exportManifest({ spec: { resources: [] } }));
+    await look();
+    assert.deepEqual(atWork(), []);
+    const { Connected } = conditionsOf(exported());
+    assert.deepEqual([Connected?.status, Connected?.reason], ['False', 'APIServiceExportInvalid']);
+    assert.match(Connected?.message ?? '', /kettles cannot be read by the consumer: spec\.resources has 0 items/);
+  });
+
   async function bound(): Promise<void> {
     stage.offer();
     bind();

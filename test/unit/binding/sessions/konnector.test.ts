@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { apiServiceBindings } from '../../../../src/api/binding/names.ts';
 import { unreachableMs } from '../../../../src/binding/sessions/open-session.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { Projected, StoreSpec } from '../../../../src/kube/store.ts';
 import { KonnectorStage, kubeconfigText, loadYamlOnce, secretKey } from '../../../support/binding/konnector-stage.ts';
+import { bindingManifest } from '../../../support/binding/objects.ts';
 import { settleIo } from '../../../support/io.ts';
 
 const other = 'https://other.example:6443';
@@ -42,6 +44,16 @@ describe('konnector', () => {
     assert.deepEqual(session().state, { kind: 'synced' });
     assert.equal(session().clusterNamespaceUid, 'uid-of-kb-acme');
     assert.doesNotMatch(id, /first/);
+  });
+
+  it('opens one for a binding only once it can be read', async () => {
+    stage.secret(kubeconfigText());
+    stage.consumer.put(apiServiceBindings, bindingManifest({ spec: {} }));
+    await stage.look();
+    assert.deepEqual(stage.lookup(), { kind: 'pending' });
+    stage.bind();
+    await stage.look();
+    session();
   });
 
   it('watches that Secret and no other one', async () => {

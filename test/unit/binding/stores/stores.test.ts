@@ -105,17 +105,26 @@ describe('the stores of the consumer', () => {
     assert.deepEqual([conditions, bound, permissionClaims, providerPrettyName], [[], [], [], undefined]);
   });
 
+  it('keep a binding that cannot be read, and say why', () => {
+    const { cluster, opened } = open();
+    cluster.put(apiServiceBindings, objects.bindingManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
+    const { unreadable, secretRef, uid } = opened.stores.bindings.get('kettles') ?? {};
+    assert.match(unreadable ?? '', /^spec\.kubeconfigSecretRef\.name may not be empty, /);
+    assert.deepEqual([secretRef?.name, uid], ['', 'uid-of-kettles']);
+    assert.deepEqual(opened.stores.bindings.byIndex(bySecret, '/'), []);
+  });
+
   it('leave out, and tell of, an object whose spec cannot be read', () => {
     const { log, lines } = collecting();
     const { cluster, opened } = open(log);
-    cluster.put(apiServiceBindings, objects.bindingManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
-    assert.equal(opened.stores.bindings.get('kettles'), undefined);
+    cluster.put(apiServiceBindingBundles, objects.bundleManifest({ spec: { kubeconfigSecretRef: { name: '' } } }));
+    assert.equal(opened.stores.bundles.get('acme'), undefined);
     assert.deepEqual(lines, [
       {
         message: 'an object cannot be read and counts as absent',
         fields: {
-          kind: 'APIServiceBinding',
-          object: 'kettles',
+          kind: 'APIServiceBindingBundle',
+          object: 'acme',
           problems: [
             'spec.kubeconfigSecretRef.name may not be empty',
             'spec.kubeconfigSecretRef.key is required',

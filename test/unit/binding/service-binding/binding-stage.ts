@@ -1,0 +1,63 @@
+import { BindingReconciler } from '../../../../src/binding/service-binding/binding-reconciler.ts';
+import { BindingWriter } from '../../../../src/binding/service-binding/binding-writer.ts';
+import { CrdWriter } from '../../../../src/binding/service-binding/crd-writer.ts';
+import { Releaser } from '../../../../src/binding/service-binding/releaser.ts';
+import type { Work } from '../../../../src/binding/service-binding/running-syncers.ts';
+import type { Result } from '../../../../src/engine/result.ts';
+import { conditionsOf, kettles, MemoryStage } from '../../../support/binding/memory-stage.ts';
+import { exportManifest } from '../../../support/binding/objects.ts';
+
+/** A binding, and its reconciler that looks when told to. */
+export class BindingStage extends MemoryStage {
+  reconciler = this.make();
+
+  /** As after a restart. */
+  make(allowed?: readonly string[]): BindingReconciler {
+    const { deps, sessions, syncers } = this;
+    this.reconciler = new BindingReconciler({
+      ...deps,
+      sessions,
+      syncers,
+      allowed,
+      writer: new BindingWriter(deps),
+      crdWriter: new CrdWriter({ ...deps, crds: deps.stores.crds }),
+      releaser: new Releaser(deps),
+    });
+    return this.reconciler;
+  }
+
+  look(): Promise<Result> {
+    return this.reconciler.reconcile('kettles', new AbortController().signal);
+  }
+
+  said(): ReturnType<typeof conditionsOf> {
+    return conditionsOf(this.binding());
+  }
+
+  async bound(): Promise<void> {
+    this.bind();
+    this.offer();
+    await this.look();
+    this.establish();
+    await this.look();
+  }
+
+  /** Of the object that `object()` makes. */
+  finalizers(): readonly string[] | undefined {
+    return this.consumer.find(kettles, { namespace: 'team-a', name: 'blue' })?.metadata.finalizers;
+  }
+}
+
+/** The spec of an export that has more than we read. */
+export const tooLarge = () => ({
+  ...(exportManifest().spec as object),
+  resources: Array.from({ length: 257 }, (_, i) => ({ group: 'kitchen.example', resource: `kettles${i}` })),
+});
+
+export const working = (work: Partial<Work> = {}): Work => ({
+  controllers: [],
+  resync() {},
+  problems: () => [],
+  close() {},
+  ...work,
+});

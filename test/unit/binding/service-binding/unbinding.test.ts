@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict';
+import {
+  apiServiceBindings,
+  apiServiceExports,
+  boundSchemas,
+  syncerFinalizer,
+  unbindPolicyAnnotation,
+} from '../../../../src/api/binding/names.ts';
+import { customResourceDefinitions } from '../../../../src/api/resources.ts';
+import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import { crdName } from '../../../support/binding/memory-stage.ts';
+import { boundSchemaManifest, exportManifest } from '../../../support/binding/objects.ts';
+
+import { BindingStage, tooLarge, working } from './binding-stage.ts';
+
+describe('the end of a binding', () => {
+  let stage: BindingStage;
+  beforeEach(() => {
+    stage = new BindingStage();
+  });
+
+  describe('when the export is gone', () => {
+    beforeEach(async () => {
+      await stage.bound();
+      stage.object();
+      stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+    });
+
+    it('lets go of the objects, and keeps them and their CRD', async () => {
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+      assert.ok(stage.crd());
+      assert.deepEqual(stage.deps.stores.bindings.get('kettles')?.boundSchemas.length, 1);
+      const calls = () => stage.consumer.calls.length + stage.provider.calls.length;
+      const before = calls();
+      await stage.look();
+      assert.equal(calls(), before);
+    });
+
+    it('waits until their syncer has stopped', async () => {
+      const running = { binding: 'kettles', crd: crdName, mode: 'sync', work: working() } as const;
+      stage.syncers.add(running);
+      await stage.look();
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+      stage.syncers.delete(running);
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+    });
+
+    it('lets go of nothing when it is there and cannot be read', async () => {
+      stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() }));
+      await stage.look();
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+      assert.equal(stage.said()['Connected']?.reason, 'APIServiceExportInvalid');
+      assert.deepEqual(stage.deps.stores.bindings.get('kettles')?.boundSchemas.length, 1);
+      await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
+      await stage.look();
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+      assert.match(stage.said()['Connected']?.message ?? '', /cannot be deleted; .* to Orphan/);
+    });
+
+    it('lets go of nothing while the provider does not even serve exports', async () => {
+      stage.provider.fault = () => {
+        throw new ApiError(404, '', '404 page not found');
+      };
+      await assert.rejects(stage.look(), /page not found/);
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+    });
+
+    it('lets go of nothing while the provider does not say so itself', async () => {
+      stage.provider.fault = () => {
+        throw new ApiError(403, 'Forbidden', 'no rights');
+      };
+      await assert.rejects(stage.look(), /no rights/);
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+    });
+  });
+
+  describe('unbinding', () => {
+    const annotate = (value: string) =>
+      stage.bind({ ...stage.binding()?.metadata, annotations: { [unbindPolicyAnnotation]: value } });
+    const remove = () => stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
+    const dropCrd = () => stage.consumer.drop(customResourceDefinitions, { name: crdName });
+
+    beforeEach(async () => {
+      await stage.bound();
+      stage.object();
+    });
+
+    it('deletes the CRD, waits for it, then lets the binding go', async () => {
+      await remove();
+      assert.equal((await stage.look()).kind, 'after');
+      assert.ok(stage.crd()?.metadata.deletionTimestamp);
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer), 'copies are deleted before');
+      assert.deepEqual(stage.said()['Connected'], {
+        status: 'False',
+        severity: 'Info',
+        reason: 'Unbinding',
+        message: `waiting for CustomResourceDefinitions to go: ${crdName}`,
+      });
+      const { writes } = stage.consumer;
+      await stage.look();
+      assert.deepEqual(stage.consumer.writes, writes);
+      dropCrd();
+      await stage.look();
+      assert.match(stage.said()['Connected']?.message ?? '', /waiting for the synchronisation to look for copies/);
+      let held = Number.POSITIVE_INFINITY;
+      const work = working({ held: () => held });
+      stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'drain', work });
+      await stage.look();
+      assert.match(stage.said()['Connected']?.message ?? '', /waiting for objects that are being counted to go/);
+      held = 2;
+      await stage.look();
+      assert.match(stage.said()['Connected']?.message ?? '', /waiting for 2 objects to go at the provider/);
+      held = 0;
+      await stage.look();
+      assert.equal(stage.binding(), undefined);
+    });
+
+    it('leaves the copies when told to, but not before their syncer has stopped', async () => {
+      annotate('Orphan');
+      await remove();
+      const running = { binding: 'kettles', crd: crdName, mode: 'sync', work: working() } as const;
+      stage.syncers.add(running);
+      await stage.look();
+      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
+      stage.syncers.delete(running);
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+      assert.ok(stage.crd()?.metadata.deletionTimestamp);
+    });
+
+    it('does so without any provider', async () => {
+      annotate('Orphan');
+      stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretNotFound', message: 'gone' };
+      await remove();
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+      dropCrd();
+      await stage.look();
+      assert.equal(stage.binding(), undefined);
+    });
+
+    it('deletes nothing while the provider cannot be told, and says what to do', async () => {
+      stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretNotFound', message: 'gone' };
+      await remove();
+      for (let i = 0; i < 5; i++) await stage.look();
+      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
+      assert.match(stage.said()['Connected']?.message ?? '', /no usable kubeconfig.*unbind-policy to Orphan/);
+    });
+
+    it('takes no slip of the pen for a policy', async () => {
+      annotate('orphan');
+      await remove();
+      await stage.look();
+      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
+      assert.match(stage.said()['Connected']?.message ?? '', /unbind-policy is "orphan"; set it to Delete or Orphan/);
+    });
+
+    it('says so when the schema does not fit the objects any more', async () => {
+      const { spec, ...rest } = boundSchemaManifest();
+      stage.provider.put(boundSchemas, { ...rest, spec: { ...Object(spec), scope: 'Cluster' } });
+      await remove();
+      await stage.look();
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /no BoundSchema .* that fits, .* set the annotation .* to Orphan/,
+      );
+    });
+
+    it('lets go of objects whose export is gone', async () => {
+      stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+      await remove();
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+      assert.ok(stage.crd()?.metadata.deletionTimestamp);
+    });
+
+    it('leaves a CRD that was taken from it a moment ago', async () => {
+      const crd = stage.crd();
+      assert.ok(crd);
+      await remove();
+      stage.consumer.deliver = () => undefined;
+      stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } });
+      await stage.look();
+      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
+    });
+
+    it('leaves a CRD of somebody else alone', async () => {
+      const crd = stage.crd();
+      assert.ok(crd);
+      stage.consumer.put(customResourceDefinitions, { ...crd, metadata: { ...crd.metadata, ownerReferences: [] } });
+      await remove();
+      await stage.look();
+      assert.equal(stage.binding(), undefined);
+      assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
+    });
+
+    it('tells why it does not get on, and tries again', async () => {
+      stage.provider.drop(apiServiceExports, { namespace: 'kb-acme', name: 'kettles' });
+      stage.provider.fault = () => {
+        throw new TransportError('connect ECONNREFUSED', undefined, true);
+      };
+      await remove();
+      assert.equal((await stage.look()).kind, 'retry');
+      assert.match(stage.said()['Connected']?.message ?? '', /could not be unbound: connect ECONNREFUSED/);
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+    });
+
+    it('lets go of objects of a binding whose finalizer was forced off', async () => {
+      stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+    });
+  });
+
+  it('tells how it stands, though what an earlier one of its name had cannot be let go of', async () => {
+    await stage.bound();
+    stage.object();
+    const binding = stage.binding();
+    assert.ok(binding);
+    stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
+    const { status: _, ...fresh } = binding;
+    stage.consumer.put(apiServiceBindings, { ...fresh, metadata: { ...binding.metadata, uid: 'another' } });
+    stage.consumer.fault = ({ verb, plural }) => {
+      if (verb === 'patch' && plural === 'kettles') throw new ApiError(403, 'Forbidden', 'may not patch');
+    };
+    await assert.rejects(stage.look());
+    assert.equal(stage.said()['Connected']?.reason, 'ForeignCustomResourceDefinition');
+  });
+
+  describe('that cannot be read', () => {
+    const dropCrd = () => stage.consumer.drop(customResourceDefinitions, { name: crdName });
+    const put = (metadata: object = {}) => {
+      const binding = stage.binding();
+      assert.ok(binding);
+      const spec = { kubeconfigSecretRef: 'odd' };
+      stage.consumer.put(apiServiceBindings, { ...binding, metadata: { ...binding.metadata, ...metadata }, spec });
+    };
+    beforeEach(async () => {
+      await stage.bound();
+      stage.object();
+      put();
+    });
+
+    it('lets go of nothing while it is there', async () => {
+      await stage.look();
+      assert.ok(stage.finalizers()?.includes(syncerFinalizer));
+      assert.equal(stage.said()['SecretValid']?.reason, 'APIServiceBindingInvalid');
+      stage.consumer.drop(apiServiceBindings, { name: 'kettles' });
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+    });
+
+    it('comes when it is deleted, after it was said what becomes of the copies', async () => {
+      await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
+      await stage.look();
+      assert.match(stage.said()['Connected']?.message ?? '', /no usable kubeconfig .* set the annotation .* to Orphan/);
+      put({ annotations: { [unbindPolicyAnnotation]: 'Orphan' } });
+      await stage.look();
+      assert.deepEqual(stage.finalizers(), ['example.com/other']);
+      dropCrd();
+      await stage.look();
+      assert.equal(stage.binding(), undefined);
+    });
+
+    it('comes at once when nothing is left of what it bound', async () => {
+      dropCrd();
+      await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
+      await stage.look();
+      assert.equal(stage.binding(), undefined);
+    });
+  });
+});
