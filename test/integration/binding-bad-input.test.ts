@@ -176,7 +176,7 @@ describe('bad input', () => {
       const schema = await stage.provider.client.get(boundSchemas, where);
       await stage.provider.client.delete(boundSchemas, where);
       await consumer.bind('schemaless', secret);
-      await says('schemaless', 'Connected', 'BoundSchemaFetchFailed', /has no usable BoundSchema of that name/);
+      await says('schemaless', 'Connected', 'BoundSchemaFetchFailed', /has no BoundSchema of that name/);
       const { metadata, ...rest } = schema;
       const { name, namespace, annotations = {} } = metadata;
       // It comes back as one whose definition is there already, and is not ours.
