@@ -19,6 +19,7 @@ import { customResourceDefinitions } from '../../src/api/resources.ts';
 import { customResourceDefinition } from '../../src/api/schema/crd.ts';
 import { own } from '../../src/kit/json-value.ts';
 import { fixtureObject } from '../support/binding/fixture-kinds.ts';
+import { whenServed } from '../support/binding/served.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
 const patience = { timeoutMs: 30_000 };
@@ -46,18 +47,8 @@ describe("what kube-bind's konnector has left behind", () => {
   async function installTheirCrds(): Promise<void> {
     const { client } = stage.side.consumer;
     for (const kind of consumerKinds) await client.create(customResourceDefinitions, customResourceDefinition(kind));
-    for (const kind of consumerKinds) await whenEstablished(customResourceDefinition(kind).metadata.name);
+    for (const kind of consumerKinds) await whenServed(client, customResourceDefinition(kind).metadata.name);
   }
-
-  const whenEstablished = (crd: string) =>
-    until(
-      `CRD ${crd}`,
-      async () => {
-        const found = await stage.side.consumer.get(customResourceDefinitions, { name: crd });
-        return JSON.stringify(found?.status).includes('"type":"Established"');
-      },
-      patience,
-    );
 
   /** An object and its copy as it makes them; before April 2026 its copies did not tell whose they are. */
   async function synced(kettle: string, { tells = true } = {}): Promise<void> {
@@ -98,7 +89,7 @@ describe("what kube-bind's konnector has left behind", () => {
       ...kind().crd,
       metadata: { name: kind().crd.metadata.name, ownerReferences: [ownerOf(binding)] },
     });
-    await whenEstablished(kind().crd.metadata.name);
+    await whenServed(consumer.client, kind().crd.metadata.name);
     // Its APIServiceNamespaces belong to the export that needed them first.
     const where = { namespace: backend.clusterNamespace, name: 'kitchen' };
     const exported = await stage.provider.client.get(apiServiceExports, where);

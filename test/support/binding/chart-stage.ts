@@ -24,6 +24,7 @@ import { type FixtureKinds, fixtureKinds } from './fixture-kinds.ts';
 import { bindingPlane } from './planes.ts';
 import { Provider } from './provider.ts';
 import { put } from './resources.ts';
+import { whenServed } from './served.ts';
 
 const patience = { timeoutMs: 60_000 };
 const isolation = 'Prefixed';
@@ -138,10 +139,11 @@ export class BindingChartStage {
     return this.#reference(apiServiceBindingBundles, name, secret);
   }
 
-  /** Resolves once the binding's condition Ready is True. */
-  async whenReady(binding: string): Promise<void> {
+  /** Resolves once the condition Ready of the binding is True, which is named like its kind, and the kind is served. */
+  async whenReady(binding: keyof FixtureKinds): Promise<void> {
     const isReady = (object: KubeObject): boolean => conditionsOf(object).includes('Ready True');
     await this.when(apiServiceBindings, { name: binding }, isReady);
+    await whenServed(this.client, this.kinds[binding].crd.metadata.name);
   }
 
   /** Resolves to an object of the consumer, or of the cluster of `client`, once it is as `matches` wants it. */

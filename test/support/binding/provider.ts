@@ -1,17 +1,16 @@
 import type { Plane } from '../../../sandbox/plane.ts';
-import { until } from '../../../sandbox/wait.ts';
 import { providerKinds } from '../../../src/api/binding/kinds.ts';
 import { bindGroup } from '../../../src/api/binding/names.ts';
 import type { KubeObject, Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import { customResourceDefinition } from '../../../src/api/schema/crd.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
-import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import type { Cluster } from '../../../src/kube/cluster.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
 import { clusterRole, clusterRoleBindings, clusterRoles, put, roleBinding, rule } from './resources.ts';
+import { whenServed } from './served.ts';
 
 /** Rights of a konnector in its cluster namespace: what kube-bind's backend gives, to the letter. */
 const binderRules = [
@@ -66,7 +65,7 @@ export class Provider {
   /** Applies CRDs and waits until they are served. */
   async install(...crds: readonly KubeObject[]): Promise<void> {
     await Promise.all(crds.map((crd) => put(this.client, customResourceDefinitions, crd)));
-    await Promise.all(crds.map((crd) => this.#established(crd.metadata.name)));
+    await Promise.all(crds.map((crd) => whenServed(this.client, crd.metadata.name)));
   }
 
   /** What the backend does with each export it looks at: its rights go to that consumer's ServiceAccount. */
@@ -92,17 +91,5 @@ export class Provider {
   async #bindExports(): Promise<void> {
     const role = { kind: 'ClusterRole', name: exportsRole } as const;
     await put(this.client, clusterRoleBindings, roleBinding({ name: exportsRole }, role, [...this.#subjects.values()]));
-  }
-
-  async #established(name: string): Promise<void> {
-    const look = async (): Promise<boolean> => {
-      const { status } = await this.client.get(customResourceDefinitions, { name });
-      const conditions = own(status, 'conditions');
-      return (
-        Array.isArray(conditions) &&
-        conditions.some((one) => own(one, 'type') === 'Established' && own(one, 'status') === 'True')
-      );
-    };
-    await until(`the CRD ${name} of the provider`, look, { timeoutMs: 30_000 });
   }
 }

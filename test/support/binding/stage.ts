@@ -13,6 +13,7 @@ import { Consumer, getIfThere, refusals } from './consumer.ts';
 import { type FixtureKind, type FixtureKinds, fixtureKinds, fixtureObject } from './fixture-kinds.ts';
 import { bindingPlane } from './planes.ts';
 import { binder, Provider } from './provider.ts';
+import { whenServed } from './served.ts';
 
 export interface StageOptions {
   /** Default Prefixed. */
@@ -114,10 +115,12 @@ export class BindingStage {
     const secret = await consumer.connect(backend.identity.kubeconfig);
     await consumer.bind(name, secret, annotations ? { annotations } : {});
     await consumer.whenCondition(name, 'Ready');
+    await Promise.all(kinds.map(({ crd }) => whenServed(consumer.client, crd.metadata.name)));
     return secret;
   }
 
-  create(kind: FixtureKind, name: ObjectName, spec?: Readonly<Record<string, unknown>>, side: Side = this.side) {
+  async create(kind: FixtureKind, name: ObjectName, spec?: Readonly<Record<string, unknown>>, side: Side = this.side) {
+    await whenServed(side.consumer.client, kind.crd.metadata.name);
     return side.consumer.client.create(kind.inConsumer, fixtureObject(kind, name, spec));
   }
 
