@@ -1,5 +1,5 @@
 import type { PlaneClient } from './plane-client.ts';
-import { until } from './wait.ts';
+import { whenServed } from './served.ts';
 
 export async function apiserverReady(client: PlaneClient): Promise<boolean> {
   const answer = await client.probe('/readyz').catch(() => undefined);
@@ -40,8 +40,10 @@ export async function applyCrds(client: PlaneClient, paths: readonly string[]): 
   const files = paths.flatMap((path) => ['-f', path]);
   // Server-side, because a large schema does not fit the annotation of a client-side apply.
   await client.kubectl(['apply', '--server-side', ...files]);
-  const wait = ['wait', '--for=condition=Established', '--timeout=30s', ...files];
-  // kubectl gives up at once on a CRD so new that its conditions are null.
-  const established = async (): Promise<boolean> => (await client.kubectl(wait, { reject: false })).code === 0;
-  await until('the CRDs to be established', established, { timeoutMs: 30_000 });
+  const { stdout } = await client.kubectl(['get', '-o', 'name', ...files]);
+  const names = stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.slice(line.indexOf('/') + 1));
+  await Promise.all(names.map((name) => whenServed(client, name)));
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { whenServed } from '../../sandbox/served.ts';
 import { until } from '../../sandbox/wait.ts';
 import { consumerKinds } from '../../src/api/binding/kinds.ts';
 import {
@@ -19,7 +20,6 @@ import { customResourceDefinitions } from '../../src/api/resources.ts';
 import { customResourceDefinition } from '../../src/api/schema/crd.ts';
 import { own } from '../../src/kit/json-value.ts';
 import { fixtureObject } from '../support/binding/fixture-kinds.ts';
-import { whenServed } from '../support/binding/served.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
 const patience = { timeoutMs: 30_000 };
@@ -45,9 +45,9 @@ describe("what kube-bind's konnector has left behind", () => {
 
   /** Its CRDs are served; it knows no revision annotation. */
   async function installTheirCrds(): Promise<void> {
-    const { client } = stage.side.consumer;
+    const { client, plane } = stage.side.consumer;
     for (const kind of consumerKinds) await client.create(customResourceDefinitions, customResourceDefinition(kind));
-    for (const kind of consumerKinds) await whenServed(client, customResourceDefinition(kind).metadata.name);
+    for (const kind of consumerKinds) await whenServed(plane, customResourceDefinition(kind).metadata.name);
   }
 
   /** An object and its copy as it makes them; before April 2026 its copies did not tell whose they are. */
@@ -89,7 +89,7 @@ describe("what kube-bind's konnector has left behind", () => {
       ...kind().crd,
       metadata: { name: kind().crd.metadata.name, ownerReferences: [ownerOf(binding)] },
     });
-    await whenServed(consumer.client, kind().crd.metadata.name);
+    await whenServed(consumer.plane, kind().crd.metadata.name);
     // Its APIServiceNamespaces belong to the export that needed them first.
     const where = { namespace: backend.clusterNamespace, name: 'kitchen' };
     const exported = await stage.provider.client.get(apiServiceExports, where);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { chart, Helm } from '../../../sandbox/chart/helm.ts';
 import { HostKubelet, hostAnnotation } from '../../../sandbox/chart/host-kubelet.ts';
 import { type Plane, startPlane } from '../../../sandbox/plane.ts';
+import { whenServed } from '../../../sandbox/served.ts';
 import { until } from '../../../sandbox/wait.ts';
 import {
   apiServiceBindingBundles,
@@ -24,7 +25,6 @@ import { type FixtureKinds, fixtureKinds } from './fixture-kinds.ts';
 import { bindingPlane } from './planes.ts';
 import { Provider } from './provider.ts';
 import { put } from './resources.ts';
-import { whenServed } from './served.ts';
 
 const patience = { timeoutMs: 60_000 };
 const isolation = 'Prefixed';
@@ -143,7 +143,7 @@ export class BindingChartStage {
   async whenReady(binding: keyof FixtureKinds): Promise<void> {
     const isReady = (object: KubeObject): boolean => conditionsOf(object).includes('Ready True');
     await this.when(apiServiceBindings, { name: binding }, isReady);
-    await whenServed(this.client, this.kinds[binding].crd.metadata.name);
+    await whenServed(this.plane, this.kinds[binding].crd.metadata.name);
   }
 
   /** Resolves to an object of the consumer, or of the cluster of `client`, once it is as `matches` wants it. */

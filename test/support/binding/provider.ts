@@ -1,4 +1,5 @@
 import type { Plane } from '../../../sandbox/plane.ts';
+import { whenServed } from '../../../sandbox/served.ts';
 import { providerKinds } from '../../../src/api/binding/kinds.ts';
 import { bindGroup } from '../../../src/api/binding/names.ts';
 import type { KubeObject, Resource } from '../../../src/api/object.ts';
@@ -10,7 +11,6 @@ import type { Cluster } from '../../../src/kube/cluster.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
 import { clusterRole, clusterRoleBindings, clusterRoles, put, roleBinding, rule } from './resources.ts';
-import { whenServed } from './served.ts';
 
 /** Rights of a konnector in its cluster namespace: what kube-bind's backend gives, to the letter. */
 const binderRules = [
@@ -65,7 +65,7 @@ export class Provider {
   /** Applies CRDs and waits until they are served. */
   async install(...crds: readonly KubeObject[]): Promise<void> {
     await Promise.all(crds.map((crd) => put(this.client, customResourceDefinitions, crd)));
-    await Promise.all(crds.map((crd) => whenServed(this.client, crd.metadata.name)));
+    await Promise.all(crds.map((crd) => whenServed(this.plane, crd.metadata.name)));
   }
 
   /** What the backend does with each export it looks at: its rights go to that consumer's ServiceAccount. */

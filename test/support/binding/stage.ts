@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { AuditCall, AuditFilter } from '../../../sandbox/audit-log.ts';
 import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
 import type { HttpScript } from '../../../sandbox/http-script.ts';
+import { whenServed } from '../../../sandbox/served.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
@@ -13,7 +14,6 @@ import { Consumer, getIfThere, refusals } from './consumer.ts';
 import { type FixtureKind, type FixtureKinds, fixtureKinds, fixtureObject } from './fixture-kinds.ts';
 import { bindingPlane } from './planes.ts';
 import { binder, Provider } from './provider.ts';
-import { whenServed } from './served.ts';
 
 export interface StageOptions {
   /** Default Prefixed. */
@@ -115,12 +115,12 @@ export class BindingStage {
     const secret = await consumer.connect(backend.identity.kubeconfig);
     await consumer.bind(name, secret, annotations ? { annotations } : {});
     await consumer.whenCondition(name, 'Ready');
-    await Promise.all(kinds.map(({ crd }) => whenServed(consumer.client, crd.metadata.name)));
+    await Promise.all(kinds.map(({ crd }) => whenServed(consumer.plane, crd.metadata.name)));
     return secret;
   }
 
   async create(kind: FixtureKind, name: ObjectName, spec?: Readonly<Record<string, unknown>>, side: Side = this.side) {
-    await whenServed(side.consumer.client, kind.crd.metadata.name);
+    await whenServed(side.consumer.plane, kind.crd.metadata.name);
     return side.consumer.client.create(kind.inConsumer, fixtureObject(kind, name, spec));
   }
 
