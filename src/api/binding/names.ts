@@ -36,8 +36,9 @@ export const clusterNamespaceAnnotation = 'kube-bind.io/cluster-namespace';
 export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
- * Ours, on provider copies: for which APIServiceBinding and consumer object a copy was made, see `copyOf`. Without it nobody can tell a
- * copy whose object is gone from one that another cluster, an earlier binding or somebody in the provider made.
+ * Ours, on provider copies: for which consumer object a copy was made, as `<uid>/<namespace>/<name>`, the uid that of the
+ * APIServiceBinding, or for claimed objects that of the consumer cluster. Without it nobody can tell a copy whose object is gone from one
+ * that another cluster, an earlier binding or somebody in the provider made.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns. */

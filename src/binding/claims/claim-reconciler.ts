@@ -23,6 +23,7 @@ export interface ClaimReconcilerOptions {
   /** Whether a claim selects an object, seen under its consumer namespace. */
   readonly isClaimed: (object: ClaimedView, namespace: string) => boolean;
   readonly providerIdentity: () => string | undefined;
+  readonly hasRival: () => boolean;
   /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly problems: Problems;
@@ -40,6 +41,8 @@ export interface ClaimReconcilerOptions {
 const refusedCapMs = 5000;
 /** So long a refusal passes for rights that are on their way, milliseconds. */
 const patienceMs = 2000;
+/** There is one in every cluster for as long as the cluster lives. */
+const clusterMark = 'kube-system';
 /** A provider that is there every other second must not wake everything each time. */
 const wakeMs = 1000;
 
@@ -164,7 +167,7 @@ export class ClaimReconciler implements Reconciler {
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
-    const { namespaces, isClaimed, providerIdentity } = this.#options;
+    const { namespaces, isClaimed, providerIdentity, hasRival } = this.#options;
     const { namespace } = placeOf(key);
     const home = namespaces.get(namespace);
     return {
@@ -175,6 +178,8 @@ export class ClaimReconciler implements Reconciler {
         provider: provider !== undefined && isClaimed(provider, namespace),
       },
       consumerNamespace: namespace,
+      consumerCluster: namespaces.get(clusterMark)?.uid,
+      hasRival: hasRival(),
       namespaceStays: home !== undefined && !home.deleting,
       serviceNamespace: this.#options.provider.serviceNamespace(namespace),
       providerIdentity: providerIdentity(),

@@ -1,9 +1,11 @@
+import { clusterBindingName } from '../../api/binding/names.ts';
 import { keyOf, type Resource } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
 import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { hintSource } from '../../engine/sources/hint.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { soleKonnector } from '../cluster-binding/plan-status.ts';
 import type { BindingDeps } from '../deps.ts';
 import { bindingMetrics } from '../metrics.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
@@ -97,6 +99,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     breaker,
     isClaimed: (object, namespace) => why(resource, selector, deps, { ...object, namespace }) !== undefined,
     providerIdentity: () => session.clusterNamespaceUid,
+    hasRival: () => hasRival(session),
     requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
     problems,
     clock,
@@ -164,6 +167,12 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       references.close();
     },
   };
+}
+
+/** The condition is there while one of the two hears the other. */
+function hasRival({ clusterNamespace, stores }: ProviderSession): boolean {
+  const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
+  return found?.conditions.some(({ type, status }) => type === soleKonnector && status === 'False') ?? false;
 }
 
 /** Keys of what gains or loses something that refers to it. */

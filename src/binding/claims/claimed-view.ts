@@ -1,6 +1,7 @@
 import {
   consumerNamespaceAnnotation,
   consumerUidAnnotation,
+  copyOfAnnotation,
   type Owner,
   ownerLabel,
   providerIdentityAnnotation,
@@ -39,6 +40,8 @@ export interface ClaimedView extends Projected {
 export interface Marks {
   readonly consumerNamespace: string | undefined;
   readonly consumerUid: string | undefined;
+  /** Which object of which consumer cluster; undefined on copies that another konnector made. */
+  readonly copyOf: string | undefined;
   readonly providerNamespace: string | undefined;
   readonly providerUid: string | undefined;
   /** Which provider it came from; undefined on copies that another konnector made. */
@@ -74,6 +77,7 @@ export function viewClaimed(object: KubeObject): ClaimedView | undefined {
     marks: {
       consumerNamespace: annotations[consumerNamespaceAnnotation],
       consumerUid: annotations[consumerUidAnnotation],
+      copyOf: annotations[copyOfAnnotation],
       providerNamespace: annotations[providerNamespaceAnnotation],
       providerUid: annotations[providerUidAnnotation],
       providerIdentity: annotations[providerIdentityAnnotation],

@@ -1,6 +1,7 @@
 import {
   consumerNamespaceAnnotation,
   consumerUidAnnotation,
+  copyOfAnnotation,
   type Owner,
   ownerLabel,
   providerIdentityAnnotation,
@@ -52,7 +53,6 @@ export function isInStep(original: ClaimedView, copy: ClaimedView, { owner, mark
     original.content === copy.content &&
     original.dress === copy.dress &&
     copy.owner === owner &&
-    // Which provider it is from was not told by the konnector that made it; that alone is not worth a write.
     markNames.every((name) => marks[name] === undefined || (copy.marks[name] ?? unsaid(name, marks)) === marks[name])
   );
 }
@@ -64,14 +64,16 @@ export const mustBeReplaced = (original: ClaimedView, present: ClaimedView): boo
 const annotationNames = {
   consumerNamespace: consumerNamespaceAnnotation,
   consumerUid: consumerUidAnnotation,
+  copyOf: copyOfAnnotation,
   providerNamespace: providerNamespaceAnnotation,
   providerUid: providerUidAnnotation,
   providerIdentity: providerIdentityAnnotation,
 } as const;
 const markNames = Object.keys(annotationNames) as (keyof Marks)[];
 
+/** What only we say was not said by the konnector that made the copy; that alone is not worth a write. */
 const unsaid = (name: keyof Marks, marks: Partial<Marks>): string | undefined =>
-  name === 'providerIdentity' ? marks.providerIdentity : undefined;
+  name === 'providerIdentity' || name === 'copyOf' ? marks[name] : undefined;
 
 function annotationsOf(marks: Partial<Marks>): Record<string, string> {
   const set = markNames.flatMap((name): [string, string][] => {

@@ -12,6 +12,10 @@ export interface ClaimFacts {
   /** Whether a claim selects the object of that side as it is. */
   readonly claimed: Readonly<Record<Side, boolean>>;
   readonly consumerNamespace: string;
+  /** uid that tells the consumer cluster from others; undefined while it is not known. */
+  readonly consumerCluster: string | undefined;
+  /** Whether another konnector reports to the same ClusterBinding. */
+  readonly hasRival: boolean;
   /** Whether the consumer namespace exists and stays. */
   readonly namespaceStays: boolean;
   readonly serviceNamespace: ServiceNamespace;
@@ -64,6 +68,8 @@ export interface ClaimPlan {
 
 /** Between looks at a copy of which it cannot be told yet whether it is from this provider, milliseconds. */
 const identityMs = 30_000;
+/** Between looks at a copy that may be the other konnector's, milliseconds. */
+const rivalMs = 60_000;
 
 const nothing: ClaimPlan = { actions: [] };
 
@@ -141,7 +147,7 @@ function planUp(facts: ClaimFacts): ClaimPlan {
   const identity: CopyIdentity = {
     namespace: serviceNamespace.name,
     owner: 'consumer',
-    marks: { consumerNamespace: consumer.namespace, consumerUid: consumer.uid },
+    marks: { consumerNamespace: consumer.namespace, consumerUid: consumer.uid, copyOf: copyOf(consumer.name, facts) },
   };
   return copyTo('provider', consumer, provider, identity);
 }
@@ -194,13 +200,22 @@ function isCopyOf(consumer: ClaimedView, { owner, marks }: ClaimedView, facts: C
   return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.gone.consumer?.uid;
 }
 
-function deleteUp({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  const { serviceNamespace, consumerNamespace, gone } = facts;
+function deleteUp({ name, owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
+  const { serviceNamespace, consumerNamespace, gone, hasRival } = facts;
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !marks.consumerUid) return nothing;
   if ((marks.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return nothing;
-  if (isShared(facts) && marks.consumerUid !== gone.consumer?.uid) return nothing;
-  return { actions: [{ kind: 'delete', side: 'provider', uid, reason: reasonOf(marks.consumerUid, gone.consumer) }] };
+  const remove = (reason: DeleteReason): ClaimPlan => ({
+    actions: [{ kind: 'delete', side: 'provider', uid, reason }],
+  });
+  if (marks.consumerUid === gone.consumer?.uid) return remove(reasonOf(marks.consumerUid, gone.consumer));
+  // Of another cluster with the same kubeconfig, or the clone of a copy.
+  if (marks.copyOf !== undefined) return marks.copyOf === copyOf(name, facts) ? remove('inferred') : nothing;
+  if (isShared(facts)) return nothing;
+  return hasRival ? { actions: [], againInMs: rivalMs } : remove('inferred');
 }
+
+const copyOf = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
+  consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
 function deleteDown({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
   const { provider, gone, serviceNamespace } = facts;

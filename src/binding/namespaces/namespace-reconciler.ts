@@ -19,6 +19,8 @@ export interface NamespaceReconcilerOptions {
   readonly log: Log;
 }
 
+/** A provider gives rights while we ask; it is asked again after at most this long, milliseconds. */
+const REFUSED_CAP_MS = 5_000;
 /** Between looks at a namespace of the provider that still holds copies: the first, and the most, since some are left for good. */
 const LEFTOVERS_MS = 5_000;
 const LEFTOVERS_CAP_MS = 5 * 60_000;
@@ -28,12 +30,28 @@ export class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
   /** By name: when to look the next time at one that still holds copies, milliseconds. */
   readonly #leftovers = new Map<string, number>();
+  /** By name: refusals in a row. */
+  readonly #refused = new Map<string, number>();
 
   constructor(options: NamespaceReconcilerOptions) {
     this.#options = options;
   }
 
-  reconcile(name: string, signal: AbortSignal): Promise<Result> {
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    try {
+      const result = await this.#reconcile(name, signal);
+      this.#refused.delete(name);
+      return result;
+    } catch (error) {
+      if (signal.aborted || !(error instanceof ApiError) || error.code !== 403) throw error;
+      const times = this.#refused.get(name) ?? 0;
+      this.#refused.set(name, times + 1);
+      this.#options.log.warn('a namespace is refused', { namespace: name, message: error.message });
+      return after(Math.min(REFUSED_CAP_MS, 250 * 2 ** times));
+    }
+  }
+
+  #reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const { session, namespaces: known } = this.#options;
     const asked = session.stores.serviceNamespaces.get(`${session.clusterNamespace}/${name}`);
     // Without it nothing ties the consumer's namespace to the provider: it stays.

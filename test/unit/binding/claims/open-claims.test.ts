@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { apiServiceBindings } from '../../../../src/api/binding/names.ts';
-import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import { apiServiceBindings, clusterBindings, copyOfAnnotation } from '../../../../src/api/binding/names.ts';
+import { configMaps, namespaces, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';
-import { bindingManifest } from '../../../support/binding/objects.ts';
+import { bindingManifest, clusterBindingManifest } from '../../../support/binding/objects.ts';
 import { ClaimsStage, claimOn, kettles, secretIn, secretsOf } from './claims-stage.ts';
 
 const byReference = claimOn('secrets', {
@@ -147,6 +147,49 @@ describe('claims', () => {
       await stage.settle(1000);
       assert.equal(stage.up('lost'), undefined);
       assert.ok(stage.up('silent'));
+    });
+
+    it('carry the proof of their name and cluster, which clones and those of another cluster lack', async () => {
+      const { uid } = stage.consumer.put(namespaces, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: 'kube-system' },
+      }).metadata;
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      const copy = stage.up();
+      assert.equal(copy?.metadata.annotations?.[copyOfAnnotation], `${uid}/team-a/creds`);
+      const { labels = {}, annotations = {} } = copy?.metadata ?? {};
+      const like = (name: string, said: Record<string, string>) => {
+        const { metadata, ...secret } = secretIn('kb-acme-team-a', name, { labels });
+        stage.provider.put(secrets, { ...secret, metadata: { ...metadata, annotations: { ...annotations, ...said } } });
+      };
+      like('clone', {});
+      const [proved, theirs] = [`${uid}/team-a/proved`, 'uid-of-another/team-a/theirs'];
+      for (const [name, copyOf] of Object.entries({ proved, theirs })) {
+        like(name, { 'kube-bind.io/consumer-uid': 'gone', [copyOfAnnotation]: copyOf });
+      }
+      await stage.settle(3000);
+      assert.deepEqual([stage.up('proved'), !!stage.up('clone'), !!stage.up('theirs')], [undefined, true, true]);
+    });
+
+    it('stay without that proof while another konnector reports to the provider', async () => {
+      stage.serviceNamespace('team-a');
+      const conditions = (status: string) => ({
+        conditions: [{ type: 'SoleKonnector', status, lastTransitionTime: '2026-11-21T09:00:00Z' }],
+      });
+      stage.provider.put(clusterBindings, clusterBindingManifest({ status: conditions('False') }));
+      const labels = { 'kube-bind.io/owner': 'consumer' };
+      const copy = secretIn('kb-acme-team-a', 'lost', { labels });
+      const annotations = { 'kube-bind.io/consumer-uid': 'gone' };
+      stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(120_000);
+      assert.ok(stage.up('lost'));
+      stage.provider.put(clusterBindings, clusterBindingManifest({ status: conditions('True') }));
+      await stage.settle(120_000);
+      assert.equal(stage.up('lost'), undefined);
     });
 
     it('leave out what belongs to the cluster or opens another provider', async () => {

@@ -6,6 +6,7 @@ import { type ClaimAction, type ClaimFacts, planClaim, type Side } from '../../.
 const noMarks: Marks = {
   consumerNamespace: undefined,
   consumerUid: undefined,
+  copyOf: undefined,
   providerNamespace: undefined,
   providerUid: undefined,
   providerIdentity: undefined,
@@ -56,6 +57,8 @@ const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
   provider: undefined,
   claimed: { consumer: fields.consumer !== undefined, provider: fields.provider !== undefined },
   consumerNamespace: 'team-a',
+  consumerCluster: 'here',
+  hasRival: false,
   namespaceStays: true,
   serviceNamespace: { kind: 'ready', name: 'kb-acme-team-a' },
   providerIdentity: 'acme',
@@ -218,6 +221,36 @@ describe('the plan for a claimed object', () => {
         actions: ['delete provider provider-uid inferred'],
       },
       {
+        what: 'leaves what another cluster with the same kubeconfig has put there',
+        facts: { provider: copyUp({ marks: { copyOf: 'there/team-a/creds' } }) },
+      },
+      {
+        what: 'leaves the clone of a copy under another name',
+        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/other' } }) },
+      },
+      {
+        what: 'leaves a copy that proves to be of some cluster while it does not know which one this is',
+        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }), consumerCluster: undefined },
+      },
+      {
+        what: 'deletes a copy that proves to be of this name here, whoever else reports to the provider',
+        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }), hasRival: true },
+        actions: ['delete provider provider-uid inferred'],
+      },
+      {
+        what: 'infers nothing without that proof while another konnector is heard',
+        facts: { provider: copyUp(), hasRival: true },
+      },
+      {
+        what: 'deletes what was seen to go, whoever is heard and whatever it says',
+        facts: {
+          provider: copyUp({ marks: { copyOf: 'there/team-a/creds' } }),
+          hasRival: true,
+          gone: went('consumer-uid', true),
+        },
+        actions: ['delete provider provider-uid gone'],
+      },
+      {
         what: 'leaves a copy that does not say of what',
         facts: { provider: copyUp({ marks: { consumerUid: undefined } }) },
       },
@@ -235,6 +268,11 @@ describe('the plan for a claimed object', () => {
       {
         what: 'leaves what another consumer put there',
         facts: { provider: copyUp({ marks: { consumerUid: 'theirs' } }), serviceNamespace: shared },
+      },
+      {
+        what: 'deletes a copy that proves to be of this name here',
+        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }), serviceNamespace: shared },
+        actions: ['delete provider provider-uid inferred'],
       },
       {
         what: 'does not fight over a name',
@@ -429,6 +467,7 @@ describe('the plan for a claimed object', () => {
           marks: fc.record({
             consumerNamespace: fc.constantFrom('team-a', 'team-b', undefined),
             consumerUid: fc.constantFrom('consumer-uid', 'earlier', 'theirs', undefined),
+            copyOf: fc.constantFrom('here/team-a/creds', 'there/team-a/creds', undefined),
             providerNamespace: fc.constantFrom('kb-acme-team-a', 'team-a', 'kb-other', undefined),
             providerUid: fc.constantFrom('provider-uid', 'earlier', undefined),
             providerIdentity: fc.constantFrom('acme', 'other', undefined),

@@ -177,4 +177,23 @@ describe('namespace lifecycle', () => {
     await stage.settle(60_000);
     assert.deepEqual(stage.provider.writes, []);
   });
+
+  it('asks again at least every five seconds where rights are missing', async () => {
+    let refusals = 0;
+    stage.provider.fault = ({ verb, plural }) => {
+      if (verb !== 'delete' || plural !== apiServiceNamespaces.plural) return;
+      refusals++;
+      throw new ApiError(403, 'Forbidden', 'apiservicenamespaces is forbidden');
+    };
+    ask();
+    await run();
+    await stage.settle(60_000);
+    const before = refusals;
+    assert.ok(before >= 12 && before <= 20, `${before} attempts`);
+    await stage.settle(10_000);
+    assert.ok(refusals - before >= 2, `${refusals - before} more`);
+    stage.provider.fault = () => {};
+    await stage.settle(5_000);
+    assert.equal(stage.provider.find(apiServiceNamespaces, asked), undefined);
+  });
 });
