@@ -22,6 +22,8 @@ export interface ClaimReconcilerOptions {
   readonly breaker: DeleteBreaker;
   /** Whether a claim selects an object, seen under its consumer namespace. */
   readonly isClaimed: (object: ClaimedView, namespace: string) => boolean;
+  /** Whether the provider may put something of that name into a namespace of the consumer. */
+  readonly isInvited: (namespace: string, name: string) => boolean;
   readonly providerIdentity: () => string | undefined;
   readonly hasRival: () => boolean;
   /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. */
@@ -167,8 +169,8 @@ export class ClaimReconciler implements Reconciler {
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
-    const { namespaces, isClaimed, providerIdentity, hasRival } = this.#options;
-    const { namespace } = placeOf(key);
+    const { namespaces, isClaimed, isInvited, providerIdentity, hasRival } = this.#options;
+    const { namespace, name } = placeOf(key);
     const home = namespaces.get(namespace);
     return {
       consumer,
@@ -181,6 +183,7 @@ export class ClaimReconciler implements Reconciler {
       consumerCluster: namespaces.get(clusterMark)?.uid,
       hasRival: hasRival(),
       namespaceStays: home !== undefined && !home.deleting,
+      isInvited: isInvited(namespace, name),
       serviceNamespace: this.#options.provider.serviceNamespace(namespace),
       providerIdentity: providerIdentity(),
       gone: {

@@ -1,4 +1,4 @@
-import { clusterBindingName } from '../../api/binding/names.ts';
+import { clusterBindingName, ownerLabel } from '../../api/binding/names.ts';
 import { keyOf, type Resource } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
 import type { Source } from '../../engine/source.ts';
@@ -11,7 +11,7 @@ import { bindingMetrics } from '../metrics.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { bySecret } from '../stores/consumer-stores.ts';
-import type { ExportView } from '../stores/views.ts';
+import type { ExportView, NamespaceView } from '../stores/views.ts';
 import { DeleteBreaker } from '../sync/delete-breaker.ts';
 import { Problems } from '../sync/problems.ts';
 import { Latency } from '../sync/sync-observer.ts';
@@ -24,6 +24,7 @@ import { ProviderObjects } from './provider-objects.ts';
 import type { ReferenceIndex } from './reference-index.ts';
 import { SelectedObjects } from './selected-objects.ts';
 import type { Candidate, ClaimSelector } from './selector.ts';
+import type { UsedNamespaces } from './used-namespaces.ts';
 
 /** What keeps the claimed objects of one kind in step. */
 export interface ClaimedKind {
@@ -46,6 +47,7 @@ export interface ClaimedKindOptions {
   readonly resource: Resource;
   readonly selector: ClaimSelector;
   readonly references: OpenReferences;
+  readonly used: UsedNamespaces;
   readonly random: () => number;
   readonly onChange: () => void;
 }
@@ -56,7 +58,7 @@ const listMs = 30_000;
 const notListed = 'they have not been listed here yet; see that the konnector may list and watch them';
 
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
-  const { session, exported, resource, selector, references, random, onChange } = options;
+  const { session, exported, resource, selector, references, used, random, onChange } = options;
   const { clock, metrics, events, stores } = deps;
   const name = `claims/${session.id}/${exported.name}/${resource.plural}`;
   const measured = bindingMetrics(metrics);
@@ -98,6 +100,10 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     writer,
     breaker,
     isClaimed: (object, namespace) => why(resource, selector, deps, { ...object, namespace }) !== undefined,
+    isInvited: (namespace, name) =>
+      used.has(namespace) ||
+      references.index.names(namespace, name) ||
+      isMadeForProviders(stores.namespaces.get(namespace)),
     providerIdentity: () => session.clusterNamespaceUid,
     hasRival: () => hasRival(session),
     requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
@@ -117,9 +123,13 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       ...consumer.sources((key) => latency.up.seen(key)),
       referenceSource(references.index, (name) => [...consumer.keysNamed(name), ...provider.keysNamed(name)]),
       hints,
-      fromSubscription('namespace', stores.namespaces, (event) =>
-        event.type === 'added' ? [...provider.keysIn(event.now.name), ...consumer.keysIn(event.now.name)] : [],
-      ),
+      usedSource(used, (namespace) => provider.keysIn(namespace)),
+      fromSubscription('namespace', stores.namespaces, (event) => {
+        if (event.type === 'deleted') return [];
+        const { now } = event;
+        if (event.type === 'added') return [...provider.keysIn(now.name), ...consumer.keysIn(now.name)];
+        return isMadeForProviders(now) && !isMadeForProviders(event.before) ? provider.keysIn(now.name) : [];
+      }),
       // The Secrets that they name are exempt, so they must be known before the first is copied.
       fromSubscription('bindings', stores.bindings, () => []),
       fromSubscription('bundles', stores.bundles, () => []),
@@ -190,6 +200,25 @@ function referenceSource(index: ReferenceIndex, keysNamed: (name: string) => rea
     },
   };
 }
+
+/** Keys of what the provider has for namespaces that begin to be used. */
+function usedSource(used: UsedNamespaces, keysIn: (namespace: string) => readonly string[]): Source {
+  return {
+    name: 'used namespace',
+    start(emit, signal) {
+      signal.throwIfAborted();
+      const unsubscribe = used.subscribe((namespace) => {
+        for (const key of keysIn(namespace)) emit(key, 'used namespace');
+      });
+      signal.addEventListener('abort', unsubscribe, { once: true });
+      return Promise.resolve();
+    },
+  };
+}
+
+/** A namespace that was made because a provider asked for it, or that its owner labelled as if it had been. */
+const isMadeForProviders = (namespace: NamespaceView | undefined): boolean =>
+  namespace?.labels[ownerLabel] === 'provider';
 
 /** Notices that the consumer's own objects take too long to be listed; `onChange` is called when that begins and ends. */
 function slowList(consumer: SelectedObjects, clock: Clock, onChange: () => void) {

@@ -10,6 +10,7 @@ import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
 import { openReferences } from './open-references.ts';
 import { referrersOf } from './referrers.ts';
 import { type Candidate, claimSelector } from './selector.ts';
+import { openUsedNamespaces } from './used-namespaces.ts';
 
 export interface ClaimsOptions {
   readonly session: ProviderSession;
@@ -44,6 +45,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
       (claim) =>
         `The claim on ${formatGroupResource(claim)} is ignored: a provider may claim configmaps, secrets and serviceaccounts`,
     );
+  const used = openUsedNamespaces(session, exported, deps);
   const open = (resource: Resource): ClaimedKind[] => {
     const own = claims.filter((claim) => claimable(claim) === resource);
     const references = openReferences(own, exported, referrersOf(session, exported, deps));
@@ -51,7 +53,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     wrong.push(...selector.problems, ...references.problems);
     if (selector.isEmpty) return [];
     const onChange = tell.soon;
-    return [openClaimedKind({ session, exported, resource, selector, references, random, onChange }, deps)];
+    return [openClaimedKind({ session, exported, resource, selector, references, used, random, onChange }, deps)];
   };
   const kinds = claimableResources.flatMap(open);
   const each = (act: (kind: ClaimedKind) => void): void => {
@@ -77,6 +79,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     close() {
       tell.stop();
       each((kind) => kind.close());
+      used.close();
     },
   };
 }

@@ -18,6 +18,8 @@ export interface ClaimFacts {
   readonly hasRival: boolean;
   /** Whether the consumer namespace exists and stays. */
   readonly namespaceStays: boolean;
+  /** Whether the consumer has something bound there, refers to the object, or had the namespace made for providers. */
+  readonly isInvited: boolean;
   readonly serviceNamespace: ServiceNamespace;
   /** uid that tells this provider from others; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
@@ -171,6 +173,9 @@ function planDown(facts: ClaimFacts): ClaimPlan {
     };
   }
   if (!consumer && !facts.namespaceStays) return { actions: [], waitsFor: `the namespace ${consumerNamespace}` };
+  if (!consumer && !facts.isInvited) {
+    return { actions: [], waitsFor: `a bound object in the namespace ${consumerNamespace}` };
+  }
   const identity: CopyIdentity = {
     namespace: consumerNamespace,
     owner: 'provider',

@@ -60,6 +60,11 @@ export class ReferenceIndex {
     return undefined;
   }
 
+  /** Whether an object refers to that name in that very namespace, and not just to the name. */
+  names(namespace: string, name: string): boolean {
+    return this.#referrers.has(keyOf({ namespace, name }));
+  }
+
   subscribe(listener: (target: Target) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

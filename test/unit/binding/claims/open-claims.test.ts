@@ -16,10 +16,10 @@ const byReference = claimOn('secrets', {
     },
   ],
 });
-const kettle = (refs: readonly unknown[]) => ({
+const kettle = (refs: readonly unknown[], namespace = 'team-a') => ({
   apiVersion: 'kitchen.example/v1',
   kind: 'Kettle',
-  metadata: { namespace: 'team-a', name: 'k' },
+  metadata: { namespace, name: 'k' },
   spec: { refs },
 });
 
@@ -223,8 +223,45 @@ describe('claims', () => {
   });
 
   describe('of objects of the provider', () => {
+    it('go nowhere but where the consumer uses what is bound', async () => {
+      stage.namespace('team-b');
+      for (const name of ['team-a', 'team-b']) {
+        stage.serviceNamespace(name);
+        stage.provider.put(secrets, secretIn(`kb-acme-${name}`, 'creds'));
+      }
+      stage.consumer.put(kettles, kettle([]));
+      await stage.open([secretsOf('kettle')]);
+      assert.ok(stage.down());
+      assert.equal(stage.down('creds', secrets, 'team-b'), undefined);
+      stage.consumer.put(kettles, kettle([], 'team-b'));
+      await stage.settle();
+      assert.ok(stage.down('creds', secrets, 'team-b'));
+      assert.deepEqual(stage.claims.problems(), []);
+    });
+
+    it('go where the consumer refers to them, or has invited them', async () => {
+      for (const name of ['team-b', 'team-c']) {
+        stage.namespace(name);
+        stage.serviceNamespace(name);
+        for (const secret of ['creds', 'other'])
+          stage.provider.put(secrets, secretIn(`kb-acme-${name}`, secret, { labels: {} }));
+      }
+      stage.consumer.put(kettles, kettle([{ name: 'creds', namespace: 'team-b' }]));
+      await stage.open([byReference, claimOn('secrets', { labelSelector: {} })]);
+      const down = () => stage.consumer.list(secrets).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+      assert.deepEqual(down(), ['team-b/creds']);
+      stage.consumer.put(namespaces, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: 'team-c', labels: { 'kube-bind.io/owner': 'provider' } },
+      });
+      await stage.settle();
+      assert.deepEqual(down(), ['team-b/creds', 'team-c/creds', 'team-c/other']);
+    });
+
     it('come down, follow changes and deletion', async () => {
       stage.serviceNamespace('team-a');
+      stage.consumer.put(kettles, kettle([]));
       const { uid } = stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds')).metadata;
       await stage.open([secretsOf('kettle')]);
       assert.equal(stage.up()?.metadata.labels?.['kube-bind.io/owner'], 'provider');
@@ -245,6 +282,7 @@ describe('claims', () => {
 
     it('wait for the namespace in the consumer', async () => {
       stage.serviceNamespace('team-b');
+      stage.consumer.put(kettles, kettle([], 'team-b'));
       stage.provider.put(secrets, secretIn('kb-acme-team-b', 'creds'));
       await stage.open([secretsOf('kettle')]);
       assert.equal(stage.down('creds', secrets, 'team-b'), undefined);

@@ -60,6 +60,7 @@ const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
   consumerCluster: 'here',
   hasRival: false,
   namespaceStays: true,
+  isInvited: true,
   serviceNamespace: { kind: 'ready', name: 'kb-acme-team-a' },
   providerIdentity: 'acme',
   gone: { consumer: undefined, provider: undefined },
@@ -367,6 +368,16 @@ describe('the plan for a claimed object', () => {
         problem: /system namespace/,
       },
       {
+        what: 'brings nothing new into a namespace that the binding has nothing to do with',
+        facts: { provider: provider({ owner: 'provider' }), isInvited: false },
+        waitsFor: /a bound object in the namespace team-a/,
+      },
+      {
+        what: 'keeps what is there already in step',
+        facts: { provider: provider({ owner: 'provider', content: 'new' }), consumer: copyDown(), isInvited: false },
+        actions: ['update consumer'],
+      },
+      {
         what: 'waits for the namespace',
         facts: { provider: provider({ owner: 'provider' }), namespaceStays: false },
         waitsFor: /namespace team-a/,
@@ -482,6 +493,7 @@ describe('the plan for a claimed object', () => {
       provider: anyView('provider'),
       claimed: fc.record({ consumer: fc.boolean(), provider: fc.boolean() }),
       namespaceStays: fc.boolean(),
+      isInvited: fc.boolean(),
       consumerNamespace: fc.constantFrom('team-a', 'kube-system'),
       serviceNamespace: fc.constantFrom(
         { kind: 'none' as const },
@@ -518,7 +530,7 @@ describe('the plan for a claimed object', () => {
             else assert.ok(target?.marks.consumerUid || isReplaced);
           } else {
             assert.ok(source && !source.deleting && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
-            if (action.kind === 'create') assert.equal(target, undefined);
+            if (action.kind === 'create') assert.ok(!target && (action.side === 'provider' || given.isInvited));
             else if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
             else assert.ok(target?.owner === 'consumer' || target?.marks.consumerUid === ours?.uid);
           }

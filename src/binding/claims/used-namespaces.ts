@@ -1,0 +1,55 @@
+import { boundSchemaName } from '../../api/binding/group-resource.ts';
+import { keyOf } from '../../api/object.ts';
+import type { BindingDeps } from '../deps.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+import type { ExportView } from '../stores/views.ts';
+import { ConsumerObjects } from '../sync/consumer-objects.ts';
+import { consumerResource, syncVersion } from '../sync/sync-version.ts';
+
+/** The consumer's namespaces that hold objects of a kind that is bound: those that its provider has to do with. */
+export class UsedNamespaces {
+  readonly #kinds: readonly ConsumerObjects[];
+
+  constructor(kinds: readonly ConsumerObjects[]) {
+    this.#kinds = kinds;
+  }
+
+  has(namespace: string): boolean {
+    return this.#kinds.some((objects) => objects.inNamespace(namespace).length > 0);
+  }
+
+  /** Calls back with each namespace that begins to be used; returns the unsubscribe. */
+  subscribe(listener: (namespace: string) => void): () => void {
+    const told = new Set<string>();
+    const unsubscribes = this.#kinds.map((objects) =>
+      objects.subscribe((event) => {
+        const { namespace = '' } = ('now' in event ? event.now : event.before).object.metadata;
+        if (!this.has(namespace)) told.delete(namespace);
+        else if (!told.has(namespace)) {
+          told.add(namespace);
+          listener(namespace);
+        }
+      }),
+    );
+    return () => {
+      for (const unsubscribe of unsubscribes) unsubscribe();
+    };
+  }
+
+  close(): void {
+    for (const objects of this.#kinds) objects.close();
+  }
+}
+
+/** Shares the watches of the syncers. What an export binds at that moment counts. */
+export function openUsedNamespaces(session: ProviderSession, exported: ExportView, deps: BindingDeps): UsedNamespaces {
+  const kinds = exported.resources.flatMap((resource) => {
+    const crd = boundSchemaName(resource);
+    const schema = session.stores.schemas.get(keyOf({ namespace: session.clusterNamespace, name: crd }));
+    const version = schema && syncVersion(schema, exported);
+    if (!version || schema.scope !== 'Namespaced') return [];
+    const { consumer: cluster, stores } = deps;
+    return [new ConsumerObjects({ cluster, crds: stores.crds, crd, resource: consumerResource(schema, version.name) })];
+  });
+  return new UsedNamespaces(kinds);
+}
