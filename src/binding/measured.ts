@@ -25,6 +25,7 @@ export function openMeasuredSyncer(options: SyncerOptions, deps: BindingDeps): S
     allowDeletes: () => syncer.allowDeletes(),
     held: () => syncer.held(),
     problems: () => syncer.problems(),
+    served: () => syncer.served(),
     size: () => syncer.size(),
     get watchAgeMs() {
       return syncer.watchAgeMs;

@@ -26,7 +26,7 @@ export interface ClaimsOptions {
  * What keeps the objects that one export claims in step, both ways: one controller for each claimed kind. It holds no objects up:
  * they carry no finalizer of ours.
  */
-export interface Claims extends Omit<Syncer, 'held'> {
+export interface Claims extends Omit<Syncer, 'held' | 'served'> {
   /** In words, by which part of a claim an object of the consumer is selected; undefined when by none. `resource` is its plural. */
   explain(resource: string, candidate: Candidate): string | undefined;
 }

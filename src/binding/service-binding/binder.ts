@@ -6,7 +6,7 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView, ExportView } from '../stores/views.ts';
 import { acceptedClaims, refusedClaims } from './accepted-claims.ts';
-import { bindingFindings, type Offer, problemsStandMs } from './binding-conditions.ts';
+import { bindingFindings, type Offer, problemsStandMs, type Unserved } from './binding-conditions.ts';
 import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
 import type { BoundStatus } from './binding-status.ts';
 import { type CrdOutcome, notAllowed, notWritten } from './crd-outcome.ts';
@@ -62,13 +62,24 @@ export class Binder {
   ): Promise<Offer> {
     const { stores, clusterNamespace } = session;
     const exported = exportOf(session, binding.name);
+    const outcomes = problem ? [problem] : await this.#outcomes(exported, binding, session, signal);
     return {
       clusterNamespace,
       exported,
       request: stores.exportRequests.get(`${clusterNamespace}/${binding.name}`),
-      outcomes: problem ? [problem] : await this.#outcomes(exported, binding, session, signal),
+      outcomes,
+      unserved: outcomes.every(({ kind }) => kind === 'inSync') ? this.#unserved(exported, binding) : [],
       refusedClaims: exported ? refusedClaims(exported) : [],
     };
+  }
+
+  /** An API server takes a moment from establishing a definition to answering for it. */
+  #unserved(exported: ExportView | undefined, { name }: BindingView): Unserved[] {
+    const { stores, syncers } = this.#parts;
+    return (exported?.resources ?? [])
+      .map(boundSchemaName)
+      .filter((crd) => !syncers.isServed(name, crd))
+      .map((crd) => ({ crd, established: stores.crds.get(crd)?.established ?? false }));
   }
 
   async #outcomes(

@@ -1,3 +1,4 @@
+import type { BindCondition } from '../../api/binding/condition.ts';
 import { bindConditions } from '../../api/binding/names.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { type BindFinding, fails, findCondition, holds, unknown } from '../conditions.ts';
@@ -30,8 +31,16 @@ export interface Offer {
   readonly request: ExportRequestView | undefined;
   /** One for each exported resource. */
   readonly outcomes: readonly CrdOutcome[];
+  /** What is defined here as it should be, and cannot be used yet. */
+  readonly unserved: readonly Unserved[];
   /** Claims, as `<resource>.<group>`, that are not honoured. */
   readonly refusedClaims: readonly string[];
+}
+
+export interface Unserved {
+  /** Name of the CustomResourceDefinition. */
+  readonly crd: string;
+  readonly established: boolean;
 }
 
 export interface Unbinding {
@@ -59,22 +68,26 @@ function secretFinding({ lookup }: BindingFacts): BindFinding | undefined {
   return lookup.kind === 'session' ? holds(secretValid) : fails(secretValid, 'Error', lookup.reason, lookup.message);
 }
 
-function sessionFindings({ binding, lookup, state, heartbeat }: BindingFacts): BindFinding[] {
+function sessionFindings({ binding, lookup, state, heartbeat, offer }: BindingFacts): BindFinding[] {
   if (lookup.kind === 'invalid' && !state) {
     // Nothing is known of the provider any more, so nothing may go on being True.
     return [informersSynced, heartbeating, connected, schemaInSync]
       .filter((type) => findCondition(binding.conditions, type))
       .map((type) => unknown(type, lookup.reason, `the kubeconfig cannot be used, see ${secretValid}`));
   }
-  const informers = informersFinding(binding, state);
+  const informers = informersFinding(binding, state, offer);
   const heart = heartbeatFinding(heartbeat);
   return [...(informers ? [informers] : []), ...(heart ? [heart] : [])];
 }
 
-function informersFinding({ conditions }: BindingView, state: SessionState | undefined): BindFinding | undefined {
+function informersFinding(
+  { conditions }: BindingView,
+  state: SessionState | undefined,
+  offer: Offer | undefined,
+): BindFinding | undefined {
   switch (state?.kind) {
     case 'synced':
-      return holds(informersSynced);
+      return servedFinding(conditions, offer?.unserved ?? []);
     case 'unreachable':
       return fails(informersSynced, 'Error', 'InformerSyncTimeout', `${state.message}. ${tryingOn}`);
     case 'connecting':
@@ -89,6 +102,17 @@ function informersFinding({ conditions }: BindingView, state: SessionState | und
     case undefined:
       return undefined;
   }
+}
+
+/** Whoever has waited for `Ready` may create objects at once. */
+function servedFinding(conditions: readonly BindCondition[], unserved: readonly Unserved[]): BindFinding | undefined {
+  if (unserved.length === 0) return holds(informersSynced);
+  // After a restart nothing has been listed either, and a binding that was ready goes on being so.
+  const wasReady = findCondition(conditions, bindConditions.ready)?.status === 'True';
+  if (wasReady && unserved.every(({ established }) => established)) return undefined;
+  const names = unserved.map(({ crd }) => crd).join(', ');
+  const message = `the API server of this cluster has not listed any ${names} yet; if that lasts, see that the konnector may list and watch them`;
+  return fails(informersSynced, 'Info', 'InformersSyncing', message);
 }
 
 function heartbeatFinding(heartbeat: Heartbeat | undefined): BindFinding | undefined {

@@ -2,7 +2,7 @@ import type { Syncer, SyncMode } from '../sync/syncer.ts';
 
 /** A syncer, or what syncs claimed objects, which hold nothing up. */
 export type Work = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
-  Partial<Pick<Syncer, 'held' | 'allowDeletes'>>;
+  Partial<Pick<Syncer, 'held' | 'allowDeletes' | 'served'>>;
 
 /** One of them at work. */
 export interface RunningSyncer {
@@ -21,6 +21,11 @@ export class RunningSyncers {
   /** Whether anything works on the objects of a definition; with `mode`, whether it does that. */
   isSyncing(binding: string, crd: string, mode?: SyncMode): boolean {
     return this.#of(binding).some((one) => one.crd === crd && (mode === undefined || one.mode === mode));
+  }
+
+  /** Whether the API server serves what a definition defines, as far as anything works on its objects. */
+  isServed(binding: string, crd: string): boolean {
+    return this.#of(binding).some((one) => one.crd === crd && one.work.served?.());
   }
 
   /** Worst first, each syncer's in turn. */

@@ -129,6 +129,8 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     metrics: deps.metrics.controller(`sync/${exported.name}/${schema.name}`),
     random,
   });
+  // Not gathered: somebody may be waiting for the kind.
+  if (options.onChange) consumers.onListed(options.onChange);
   const openedAtMs = clock.monotonic();
   const cancelSlow = clock.schedule(LIST_MS, tell.soon);
 
@@ -164,6 +166,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       }
       return all;
     },
+    served: () => consumers.state === 'listed',
     size: () => ({ objects: [...consumers.list()].length, copies: ours().length }),
     get watchAgeMs() {
       return copies.store.ageMs;
@@ -206,6 +209,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     // Objects that an earlier version left behind can be neither seen nor changed.
     held: () => 0,
     problems: () => [problem],
+    served: () => true,
     size: () => ({ objects: 0, copies: 0 }),
     watchAgeMs: 0,
     close() {},

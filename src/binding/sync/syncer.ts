@@ -17,6 +17,8 @@ export interface Syncer {
   held(): number;
   /** What is wrong with single objects, worst first, for the binding's condition; empty when all is well. */
   problems(): readonly string[];
+  /** Whether the API server of the consumer serves the kind: it has listed its objects. */
+  served(): boolean;
   /** How many objects it looks after: those of the consumer, and the copies of ours in the provider. */
   size(): { readonly objects: number; readonly copies: number };
   /** Milliseconds since the provider was heard on the watch of the kind; Infinity before the first time. */
@@ -34,7 +36,7 @@ export interface SyncerOptions {
    * `release`: copies stay or cannot be reached any more; only our finalizers are taken off.
    */
   readonly mode: SyncMode;
-  /** Called when `problems()` may have changed, and outside of mode `sync` when `held()` may have; a few times a second at most. */
+  /** Called when `served()` has changed, when `problems()` may have, and outside of mode `sync` when `held()` may have; a few times a second at most. */
   readonly onChange?: () => void;
   readonly observer?: SyncObserver;
   /** Uniform in [0, 1), for backoff. Default Math.random. */

@@ -95,7 +95,7 @@ describe('binding half', () => {
     await until(() => lastHeartbeat() !== undefined, 'a heartbeat');
     await until(() => condition('Heartbeating') === 'True', 'the condition');
     assert.equal(condition('SecretValid'), 'True');
-    assert.equal(condition('InformersSynced'), 'True');
+    assert.equal(condition('Connected'), 'True');
     assert.ok(stage.consumer.find(customResourceDefinitions, { name: 'kettles.kitchen.example' }));
   });
 

@@ -27,6 +27,9 @@ describe('the controller of bindings', () => {
 
   const said = (type: string) => conditionsOf(stage.binding())[type];
 
+  const work: Work = { controllers: [], resync() {}, close() {}, problems: () => [], served: () => true };
+  const serve = () => stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
+
   async function settle(ms = 1000): Promise<void> {
     for (let i = 0; i < 10; i++) await stage.clock.settle();
     await stage.clock.advance(ms);
@@ -42,6 +45,9 @@ describe('the controller of bindings', () => {
     await settle();
     assert.equal(said('Connected')?.reason, 'BoundSchemaFetchFailed');
     stage.provider.put(boundSchemas, boundSchemaManifest());
+    await settle();
+    assert.equal(said('Ready')?.reason, 'InformersSyncing');
+    serve();
     await settle();
     assert.equal(said('Ready')?.status, 'True');
     const spec = { ...(clusterBindingManifest().spec as object), providerPrettyName: 'Acme & Sons' };
@@ -59,6 +65,7 @@ describe('the controller of bindings', () => {
     assert.deepEqual(conditionsOf(stage.binding()), {});
     stage.sessions.answer = { kind: 'session', session };
     stage.sessions.tell();
+    serve();
     await settle();
     assert.equal(said('Ready')?.status, 'True');
     stage.sessions.beat = { ok: false, message: 'no' };
@@ -95,8 +102,8 @@ describe('the controller of bindings', () => {
     stage.offer();
     await settle();
     let problems = ['team-a/blue: forbidden'];
-    const work: Work = { controllers: [], resync() {}, close() {}, problems: () => problems };
-    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
+    const failing: Work = { ...work, problems: () => problems };
+    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work: failing });
     await settle(10_000);
     assert.equal(said('Connected')?.message, 'team-a/blue: forbidden');
     const before = stage.consumer.writes.length;

@@ -62,7 +62,7 @@ describe('the CRD of a binding', () => {
     stage.establish();
     stage.bind();
     stage.offer();
-    await stage.look();
+    await stage.serve();
     assert.deepEqual(stage.consumer.writes, [
       'patch apiservicebindings kettles',
       'patch apiservicebindings/status kettles',

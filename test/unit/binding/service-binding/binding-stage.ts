@@ -4,7 +4,7 @@ import { CrdWriter } from '../../../../src/binding/service-binding/crd-writer.ts
 import { Releaser } from '../../../../src/binding/service-binding/releaser.ts';
 import type { Work } from '../../../../src/binding/service-binding/running-syncers.ts';
 import type { Result } from '../../../../src/engine/result.ts';
-import { conditionsOf, kettles, MemoryStage } from '../../../support/binding/memory-stage.ts';
+import { conditionsOf, crdName, kettles, MemoryStage } from '../../../support/binding/memory-stage.ts';
 import { exportManifest } from '../../../support/binding/objects.ts';
 
 /** A binding, and its reconciler that looks when told to. */
@@ -39,7 +39,16 @@ export class BindingStage extends MemoryStage {
     this.offer();
     await this.look();
     this.establish();
+    await this.serve();
+  }
+
+  /** As when a syncer has listed the objects; it does not stay. */
+  async serve(): Promise<void> {
+    const work = working({ served: () => true });
+    const running = { binding: 'kettles', crd: crdName, mode: 'sync', work } as const;
+    this.syncers.add(running);
     await this.look();
+    this.syncers.delete(running);
   }
 
   /** Of the object that `object()` makes. */

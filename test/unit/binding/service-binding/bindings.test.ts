@@ -45,12 +45,35 @@ describe('the reconciler of bindings', () => {
       permissionClaims: [secretsClaim],
       providerPrettyName: 'Acme',
     });
-    const types = ['Ready', 'Connected', 'Heartbeating', 'InformersSynced', 'SchemaInSync', 'SecretValid'];
-    assert.deepEqual(stage.said(), Object.fromEntries(types.map((type) => [type, { status: 'True' }])));
-    assert.deepEqual(
-      stage.events.map(({ type, reason }) => [type, reason]),
-      [['Normal', 'Ready']],
-    );
+    const { Ready, InformersSynced, ...others } = stage.said();
+    const types = ['Connected', 'Heartbeating', 'SchemaInSync', 'SecretValid'];
+    assert.deepEqual(others, Object.fromEntries(types.map((type) => [type, { status: 'True' }])));
+    assert.deepEqual([Ready?.status, InformersSynced?.reason], ['False', 'InformersSyncing']);
+  });
+
+  it('is ready only when the API server serves what was bound, and stays so after a restart', async () => {
+    stage.bind();
+    await stage.look();
+    assert.equal(stage.said()['InformersSynced']?.status, 'True', 'there is nothing to serve yet');
+    stage.offer();
+    const work = working({ served: () => served });
+    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
+    let served = false;
+    for (const step of [() => {}, () => stage.establish()]) {
+      step();
+      await stage.look();
+      assert.deepEqual([stage.said()['Ready']?.severity, stage.said()['Ready']?.reason], ['Info', 'InformersSyncing']);
+      assert.match(stage.said()['Ready']?.message ?? '', /has not listed any kettles\.kitchen\.example yet/);
+    }
+    served = true;
+    await stage.look();
+    assert.equal(stage.said()['Ready']?.status, 'True');
+    assert.deepEqual(stage.events.map(({ type, reason }) => [type, reason]).slice(-1), [['Normal', 'Ready']]);
+    served = false;
+    const writes = stage.consumer.writes.length;
+    stage.make();
+    await stage.look();
+    assert.equal(stage.consumer.writes.length, writes);
   });
 
   it('writes nothing when nothing has changed, however often it looks', async () => {
@@ -276,7 +299,7 @@ describe('the reconciler of bindings', () => {
     stage.session.state = { kind: 'synced' };
     await stage.look();
     stage.establish();
-    await stage.look();
+    await stage.serve();
     stage.session.state = { kind: 'connecting' };
     stage.make();
     const { writes } = stage.consumer;

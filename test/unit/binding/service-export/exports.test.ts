@@ -91,6 +91,7 @@ describe('the reconciler of exports', () => {
       resync: () => void entry.resyncs++,
       allowDeletes: () => void entry.allowed++,
       size: () => ({ objects: 0, copies: 0 }),
+      served: () => true,
       watchAgeMs: 0,
       held: () => 0,
       problems: () => [],

@@ -475,6 +475,8 @@ describe('syncer', () => {
       await stage.kill();
       let changes = 0;
       const syncer = stage.start('sync', { onChange: () => changes++ });
+      await stage.clock.settle();
+      changes = 0;
       stage.provider.fault = ({ verb }) => {
         if (verb === 'patch') throw new ApiError(422, 'Invalid', 'spec.litres: too many');
       };
