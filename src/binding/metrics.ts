@@ -6,7 +6,7 @@ type Side = 'consumer' | 'provider';
 
 /** What an operator watches of bindings. Resources, bindings and sessions are labels; names of synced objects never are. */
 export interface BindingMetrics {
-  /** Latencies and conflicts of a kind; `resource` is `<plural>.<group>`. */
+  /** Latencies, conflicts and repairs of a kind; `resource` is `<plural>.<group>`. */
   observer(resource: string): SyncObserver;
   /** Shows how long ago a watch last heard from its server, milliseconds, until the returned function is called. */
   watching(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
@@ -42,6 +42,11 @@ function register(metrics: Metrics): BindingMetrics {
     help: 'Writes that were refused because the object had changed in between.',
     labels: ['resource', 'side'],
   });
+  const repairs = metrics.counter({
+    name: 'drawbridge_binding_repairs_total',
+    help: 'Copies of bound objects that somebody in the provider had changed or deleted, and that were mended.',
+    labels: ['resource'],
+  });
   const watchAge = live(
     metrics,
     'drawbridge_binding_watch_age_seconds',
@@ -72,6 +77,7 @@ function register(metrics: Metrics): BindingMetrics {
       up: (seconds) => up.observe({ resource }, seconds),
       down: (seconds) => down.observe({ resource }, seconds),
       conflict: (side) => conflicts.inc({ resource, side }),
+      repaired: () => repairs.inc({ resource }),
     }),
     watching: (labels, ageMs) => watchAge(labels, () => ageMs() / 1000),
     heartbeats: (ages) => void heartbeats.push(ages),

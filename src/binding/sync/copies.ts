@@ -57,12 +57,3 @@ export function openCopies(
     close: release,
   };
 }
-
-/** For when the provider does not matter any more. */
-export const noCopies: Copies = {
-  store: { get: () => undefined, list: () => [], synced: true, ageMs: 0 },
-  knows: () => true,
-  subscribe: () => () => undefined,
-  onListed: () => () => undefined,
-  close() {},
-};

@@ -6,7 +6,7 @@ import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace } from '../stores/provider-stores.ts';
 import { ConsumerObjects } from './consumer-objects.ts';
-import { noCopies, openCopies } from './copies.ts';
+import { openCopies } from './copies.ts';
 import { DeleteBreaker } from './delete-breaker.ts';
 import { gathered } from './gathered.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
@@ -42,7 +42,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const { serviceNamespaces } = session.stores;
   const isolation = isolationOf(schema, exported, clusterNamespace, namespacePairs(session));
   const provider: Resource = { ...consumer, namespaced: isolation.providerNamespaced };
-  const usesNamespaces = schema.scope === 'Namespaced' && mode !== 'release';
+  const usesNamespaces = schema.scope === 'Namespaced';
 
   const namespacesKnown = (): boolean => !usesNamespaces || serviceNamespaces.synced;
 
@@ -52,7 +52,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     crd: `${consumer.plural}.${consumer.group}`,
     resource: consumer,
   });
-  const copies = mode === 'release' ? noCopies : openCopies(session, schema, isolation, provider);
+  const copies = openCopies(session, schema, isolation, provider);
   const sides = new Sides({
     consumers,
     copies,

@@ -54,7 +54,6 @@ export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): str
 /** What brings both sides into step, in order. After `requestNamespace`, `create`, `lookForCopy` and a stamp it is asked again. */
 export function plan(situation: Situation, terms: Terms): readonly Action[] {
   const { mode, consumer } = situation;
-  if (mode === 'release') return consumer && isHeld(consumer) ? [unmark(consumer)] : [];
   if (!consumer) return withoutConsumer(situation, terms);
   if (isDeleting(consumer)) return goingDown(situation, consumer, terms);
   return mode === 'drain' ? [] : inStep(situation, consumer, terms);

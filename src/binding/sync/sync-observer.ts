@@ -8,9 +8,11 @@ export interface SyncObserver {
   down(seconds: number): void;
   /** A write met a newer version of its object and is made again. */
   conflict(side: 'consumer' | 'provider'): void;
+  /** Somebody had changed or deleted a copy that was in step, and it is mended. */
+  repaired(): void;
 }
 
-export const noSyncObserver: SyncObserver = { up() {}, down() {}, conflict() {} };
+export const noSyncObserver: SyncObserver = { up() {}, down() {}, conflict() {}, repaired() {} };
 
 /** How long changes take from when they are seen until they are written. */
 export class Latency {

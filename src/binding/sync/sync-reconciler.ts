@@ -7,6 +7,7 @@ import { isAlreadyExists } from '../../kube/errors.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
 import type { DeleteBreaker } from './delete-breaker.ts';
+import { Drift } from './drift.ts';
 import type { Isolation } from './isolation.ts';
 import type { Report } from './object-problems.ts';
 import { UNSEEN_MS } from './own-writes.ts';
@@ -54,6 +55,7 @@ const UNWATCHED_MS = 1_000;
 export class SyncReconciler implements Reconciler {
   readonly #options: SyncReconcilerOptions;
   readonly #pace = new StatusPace();
+  readonly #drift = new Drift();
 
   constructor(options: SyncReconcilerOptions) {
     this.#options = options;
@@ -76,6 +78,7 @@ export class SyncReconciler implements Reconciler {
   /** Forgets what it knows of earlier runs. */
   clear(): void {
     this.#pace.clear();
+    this.#drift.clear();
   }
 
   /** What has to be listed before anything can be said of this key. */
@@ -83,7 +86,6 @@ export class SyncReconciler implements Reconciler {
     const { mode, consumers, copies, isolation, resources, namespacesKnown } = this.#options;
     const here = consumers.state === 'listed' || (consumers.state === 'absent' && mode !== 'sync');
     if (!here) return `${resources.consumer.plural} of this cluster`;
-    if (mode === 'release') return undefined;
     if (!namespacesKnown()) return 'the namespaces of the provider';
     const place = isolation.placeOf(key);
     if (place.kind === 'at' && !copies.knows(place.key)) return `${resources.provider.plural} of the provider`;
@@ -95,7 +97,7 @@ export class SyncReconciler implements Reconciler {
     const consumer = sides.consumers.get(key);
     const place = isolation.placeOf(key);
     const copyKey = copyKeyOf(place, consumer);
-    const copy = copyKey === undefined || mode === 'release' ? undefined : sides.copies.get(copyKey);
+    const copy = copyKey === undefined ? undefined : sides.copies.get(copyKey);
     return {
       mode,
       key,
@@ -114,6 +116,10 @@ export class SyncReconciler implements Reconciler {
     const actions = plan(situation, this.#options.terms());
     const deletes = actions.some((action) => action.do === 'deleteCopy' && action.inferred);
     if (!deletes) this.#options.breaker.dropped(turn.key);
+    const { consumer, copy } = situation;
+    if (consumer && copy && actions.every(({ do: verb }) => verb === 'mark' || verb === 'status')) {
+      this.#drift.inStep(consumer);
+    }
     for (const action of actions) {
       const outcome = await this.#act(turn, action, situation);
       if (outcome !== 'go on') return outcome === 'plan again';
@@ -171,6 +177,7 @@ export class SyncReconciler implements Reconciler {
     });
     if (!created) return 'stop';
     writer.forget(turn.key, 'create');
+    this.#noteRepair(consumer);
     const seconds = latency.up.take(turn.key);
     if (seconds !== undefined) observer.up(seconds);
     return 'plan again';
@@ -188,6 +195,7 @@ export class SyncReconciler implements Reconciler {
     });
     if (!consumer || isDeleting(consumer)) return updated ? 'plan again' : 'stop';
     if (!updated || !answer) return 'go on';
+    this.#noteRepair(consumer);
     const seconds = latency.up.take(turn.key);
     if (seconds !== undefined) observer.up(seconds);
     const left = copyPatch(consumer, answer, terms());
@@ -311,6 +319,10 @@ export class SyncReconciler implements Reconciler {
     return 'stop';
   }
 
+  #noteRepair(consumer: SyncedObject | undefined): void {
+    if (consumer && this.#drift.wasInStep(consumer)) this.#options.observer.repaired();
+  }
+
   #patchConsumer(turn: Turn, patch: object, subresource?: string): Promise<SyncedObject> {
     const { clients, resources, sides } = this.#options;
     const options = subresource === undefined ? { signal: turn.signal } : { signal: turn.signal, subresource };
@@ -336,6 +348,7 @@ export class SyncReconciler implements Reconciler {
     if (!consumer && !copy) {
       sides.forget(key, copyKey);
       this.#pace.forget(key);
+      this.#drift.forget(key);
       if (turn.isSettled) writer.forget(key);
     } else if (sides.consumers.isUnseen(key) || (copyKey !== undefined && sides.copies.isUnseen(copyKey))) {
       // The watch will show it and bring the key back; if it does not, what was believed is looked at again.

@@ -33,7 +33,6 @@ export interface SyncerOptions {
   readonly schema: BoundSchemaView;
   /**
    * `sync`: both ways. `drain`: the binding goes, consumer objects are being deleted; copies go first, then finalizers.
-   * `release`: copies stay or cannot be reached any more; only our finalizers are taken off.
    */
   readonly mode: SyncMode;
   /** Called when `served()` has changed, when `problems()` may have, and outside of mode `sync` when `held()` may have; a few times a second at most. */
@@ -43,4 +42,4 @@ export interface SyncerOptions {
   readonly random?: () => number;
 }
 
-export type SyncMode = 'sync' | 'drain' | 'release';
+export type SyncMode = 'sync' | 'drain';

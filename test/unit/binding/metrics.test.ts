@@ -19,11 +19,13 @@ describe('metrics of bindings', () => {
     observer.up(2);
     observer.down(0.2);
     observer.conflict('consumer');
+    observer.repaired();
     const labels = 'resource="kettles.kitchen.example"';
     assert.equal(await value(`drawbridge_binding_sync_up_seconds_sum{${labels}}`), '2.02');
     assert.equal(await value(`drawbridge_binding_sync_up_seconds_bucket{le="0.025",${labels}}`), '1');
     assert.equal(await value(`drawbridge_binding_sync_down_seconds_count{${labels}}`), '1');
     assert.equal(await value(`drawbridge_binding_conflicts_total{${labels},side="consumer"}`), '1');
+    assert.equal(await value(`drawbridge_binding_repairs_total{${labels}}`), '1');
   });
 
   it('show the oldest of several watches for as long as there is one', async () => {

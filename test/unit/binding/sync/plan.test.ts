@@ -153,10 +153,6 @@ describe('plan of a key', () => {
       ['deleteCopy'],
     ],
     ['drain: deletes what has no object', { mode: 'drain', copy: copyOfKettle() }, ['deleteCopy']],
-    ['release: lets go of everything', { mode: 'release', consumer: heldKettle(), copy: copyOfKettle() }, ['unmark']],
-    ['release: lets go of what is deleted', { mode: 'release', consumer: heldKettle({ metadata: going }) }, ['unmark']],
-    ['release: deletes nothing', { mode: 'release', copy: copyOfKettle() }, []],
-    ['release: leaves what it does not hold', { mode: 'release', consumer: kettle() }, []],
   ];
   for (const [title, situation, expected] of cases) {
     it(title, () => assert.deepEqual(verbs(situation), expected));

@@ -6,6 +6,7 @@ import {
   syncerFinalizer,
 } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
+import { noSyncObserver } from '../../../../src/binding/sync/sync-observer.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import {
   clusterNamespace,
@@ -413,21 +414,6 @@ describe('syncer', () => {
       assert.deepEqual(isolated.provider.writes, ['delete kettles kb-acme-tea']);
     });
 
-    it('release: takes finalizers off and leaves copies, without asking the provider anything', async () => {
-      await inStep();
-      await stage.kill();
-      stage.provider.fault = () => {
-        throw new TransportError('unreachable', undefined, true);
-      };
-      let changes = 0;
-      const syncer = stage.start('release', { onChange: () => changes++ });
-      await stage.settle();
-      assert.deepEqual(stage.object(tea)?.metadata.finalizers ?? [], []);
-      assert.ok(stage.copy(teaCopy));
-      assert.deepEqual([stage.provider.calls.length, syncer.held()], [0, 0]);
-      assert.ok(changes > 0);
-    });
-
     it('does not say that nothing is held before it knows', () => {
       open();
       stage.establish(false);
@@ -520,6 +506,28 @@ describe('syncer', () => {
       }
       assert.deepEqual(stage.provider.writes, ['patch kettles kb-acme-team-a/tea']);
       assert.match(stage.events.map(({ note }) => note).join(), /accepts what is written to its copy and keeps/);
+    });
+
+    it('counts what it repairs, and not what follows a change here', async () => {
+      let repairs = 0;
+      open();
+      stage.start('sync', { observer: { ...noSyncObserver, repaired: () => repairs++ } });
+      stage.put(tea);
+      await stage.settle();
+      stage.put(tea, { ...stage.object(tea), spec: { litres: 3 } });
+      stage.report(teaCopy, { hot: true });
+      await stage.settle();
+      assert.equal(repairs, 0);
+      stage.putCopy(teaCopy, { ...stage.copy(teaCopy), spec: { litres: 9 } });
+      await stage.settle();
+      assert.deepEqual([litres(stage.copy(teaCopy)), repairs], [3, 1]);
+      stage.provider.drop(stage.kettles.provider, teaCopy);
+      await stage.settle();
+      assert.deepEqual([litres(stage.copy(teaCopy)), repairs], [3, 2]);
+      stage.consumer.drop(stage.kettles.consumer, tea);
+      stage.put(tea);
+      await stage.settle();
+      assert.deepEqual([litres(stage.copy(teaCopy)), repairs], [2, 2]);
     });
 
     it('fights slowly with a provider that undoes what is written', async () => {

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { copyProjection, projectObject } from '../../../../src/binding/sync/synced-object.ts';
+import { SyncStage } from '../../../support/binding/sync-stage.ts';
+import { deepFreeze } from '../../../support/deep-freeze.ts';
+
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+const object = (annotations: Record<string, string>): KubeObject =>
+  deepFreeze({
+    apiVersion: 'kitchen.example/v1',
+    kind: 'Kettle',
+    metadata: {
+      namespace: 'team-a',
+      name: 'tea',
+      uid: 'u-1',
+      resourceVersion: '5',
+      generation: 2,
+      labels: { app: 'tea' },
+      annotations,
+      managedFields: [{ manager: 'kubectl' }],
+    },
+    spec: { litres: 2 },
+    data: { more: 1 },
+    status: { hot: true },
+  });
+
+describe('what stores keep of bound objects', () => {
+  it('is everything but managedFields and what kubectl last applied', () => {
+    const { key, uid, resourceVersion, object: kept } = projectObject(object({ note: 'mine', [lastApplied]: '{}' }));
+    assert.deepEqual([key, uid, resourceVersion], ['team-a/tea', 'u-1', '5']);
+    const { metadata, ...rest } = object({ note: 'mine' });
+    const { managedFields: _, ...others } = metadata;
+    assert.deepEqual(kept, { ...rest, metadata: others });
+  });
+
+  it('gets along without uid, version and annotations', () => {
+    const bare = projectObject({ apiVersion: 'v1', kind: 'Kettle', metadata: { name: 'tea' } });
+    assert.deepEqual([bare.key, bare.uid, bare.resourceVersion], ['tea', '', '']);
+  });
+});
+
+describe('what stores keep of copies', () => {
+  const session = new SyncStage().session();
+  const project = copyProjection(session);
+  const named = (clusterNamespace: string) => object({ 'kube-bind.io/cluster-namespace': clusterNamespace });
+
+  it('is the whole of those that are ours', () => {
+    assert.deepEqual(project(named('kb-acme')), projectObject(named('kb-acme')));
+  });
+
+  it('is the metadata of all others, and nothing of what they hold', () => {
+    for (const foreign of [named('kb-other'), object({})]) {
+      const { apiVersion, kind, metadata } = projectObject(foreign).object;
+      assert.deepEqual(project(foreign).object, { apiVersion, kind, metadata });
+    }
+  });
+
+  it('is told by one function a session, so that its watches of a kind are one', () => {
+    assert.equal(copyProjection(session), project);
+    assert.notEqual(copyProjection(new SyncStage().session()), project);
+  });
+});
