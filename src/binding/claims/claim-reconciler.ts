@@ -20,8 +20,8 @@ export interface ClaimReconcilerOptions {
   readonly namespaces: Store<NamespaceView>;
   readonly writer: ClaimWriter;
   readonly breaker: DeleteBreaker;
-  /** Whether a claim selects an object, seen under its consumer namespace. */
-  readonly isClaimed: (object: ClaimedView, namespace: string) => boolean;
+  /** In words, by which part of a claim an object is selected, seen under its consumer namespace; undefined when by none. */
+  readonly why: (object: ClaimedView, namespace: string) => string | undefined;
   /** Whether the provider may put something of that name into a namespace of the consumer. */
   readonly isInvited: (namespace: string, name: string) => boolean;
   readonly providerIdentity: () => string | undefined;
@@ -98,11 +98,12 @@ export class ClaimReconciler implements Reconciler {
     }
     const places = { consumer: { namespace, name }, provider: { namespace: service.name, name } };
     const pair = await writer.read(key, places, signal);
-    const [ours, theirs] = [pair.objects.consumer, pair.objects.provider];
-    const plan = planClaim(this.#facts(key, ours && viewClaimed(ours), theirs && viewClaimed(theirs)));
+    const { consumer: ours, provider: theirs } = pair.objects;
+    const facts = this.#facts(key, ours && viewClaimed(ours), theirs && viewClaimed(theirs));
+    const plan = planClaim(facts);
     const held = this.#holdBack(key, plan);
     if (held) return held;
-    const waitMs = await writer.perform(plan.actions, pair, signal);
+    const waitMs = await writer.perform(plan.actions, { ...pair, why: this.#whyOf(facts) }, signal);
     this.#reached(key);
     if (waitMs === Number.POSITIVE_INFINITY) {
       this.#tell(key, {
@@ -169,15 +170,15 @@ export class ClaimReconciler implements Reconciler {
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
-    const { namespaces, isClaimed, isInvited, providerIdentity, hasRival } = this.#options;
+    const { namespaces, why, isInvited, providerIdentity, hasRival } = this.#options;
     const { namespace, name } = placeOf(key);
     const home = namespaces.get(namespace);
     return {
       consumer,
       provider,
       claimed: {
-        consumer: consumer !== undefined && isClaimed(consumer, namespace),
-        provider: provider !== undefined && isClaimed(provider, namespace),
+        consumer: consumer !== undefined && why(consumer, namespace) !== undefined,
+        provider: provider !== undefined && why(provider, namespace) !== undefined,
       },
       consumerNamespace: namespace,
       consumerCluster: namespaces.get(clusterMark)?.uid,
@@ -191,6 +192,11 @@ export class ClaimReconciler implements Reconciler {
         provider: this.#options.provider.departures.get(key),
       },
     };
+  }
+
+  #whyOf({ consumer, provider, consumerNamespace }: ClaimFacts): string | undefined {
+    const { why } = this.#options;
+    return (consumer && why(consumer, consumerNamespace)) ?? (provider && why(provider, consumerNamespace));
   }
 
   #tell(key: string, problem: Problem | undefined): void {

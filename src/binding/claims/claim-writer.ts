@@ -24,6 +24,8 @@ export interface LivePair {
   readonly key: string;
   readonly places: Readonly<Record<Side, ObjectName>>;
   readonly objects: Readonly<Record<Side, KubeObject | undefined>>;
+  /** In words, by which part of a claim it is selected; for the log. */
+  readonly why?: string | undefined;
 }
 
 type Write = Exclude<ClaimAction, { kind: 'request-namespace' }>;
@@ -77,7 +79,8 @@ export class ClaimWriter {
     const { log, onConflict } = this.#options;
     try {
       const object = await this.#call(action, pair, signal);
-      log.info('claimed object written', { key: pair.key, action: action.kind, side: action.side });
+      const { key, why } = pair;
+      log.info('claimed object written', { key, action: action.kind, side: action.side, why });
       return object;
     } catch (error) {
       if (isConflict(error)) onConflict(action.side);

@@ -23,7 +23,7 @@ import type { OpenReferences } from './open-references.ts';
 import { ProviderObjects } from './provider-objects.ts';
 import type { ReferenceIndex } from './reference-index.ts';
 import { SelectedObjects } from './selected-objects.ts';
-import type { Candidate, ClaimSelector } from './selector.ts';
+import type { ClaimSelector } from './selector.ts';
 import type { UsedNamespaces } from './used-namespaces.ts';
 
 /** What keeps the claimed objects of one kind in step. */
@@ -35,7 +35,6 @@ export interface ClaimedKind {
   readonly watchAgeMs: number;
   readonly size: { readonly objects: number; readonly copies: number };
   problems(): readonly string[];
-  explain(candidate: Candidate): string | undefined;
   resync(): void;
   allowDeletes(): void;
   close(): void;
@@ -99,7 +98,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     namespaces: stores.namespaces,
     writer,
     breaker,
-    isClaimed: (object, namespace) => why(resource, selector, deps, { ...object, namespace }) !== undefined,
+    why: (object, namespace) => why(resource, selector, deps, { ...object, namespace }),
     isInvited: (namespace, name) =>
       used.has(namespace) ||
       references.index.names(namespace, name) ||
@@ -162,7 +161,6 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       return { objects: consumer.size, copies: provider.size };
     },
     problems: () => [...(list.isSlow ? [`${plural}: ${notListed}`] : []), ...problems.list(plural)],
-    explain: (candidate) => why(resource, selector, deps, { type: undefined, ...candidate }),
     resync() {
       writer.clear();
       for (const key of new Set([...consumer.keys(), ...provider.keys()])) hints.hint(key);

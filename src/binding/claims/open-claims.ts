@@ -9,7 +9,7 @@ import { claimable, claimableResources, formatGroupResource } from './claimable.
 import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
 import { openReferences } from './open-references.ts';
 import { referrersOf } from './referrers.ts';
-import { type Candidate, claimSelector } from './selector.ts';
+import { claimSelector } from './selector.ts';
 import { openUsedNamespaces } from './used-namespaces.ts';
 
 export interface ClaimsOptions {
@@ -26,10 +26,7 @@ export interface ClaimsOptions {
  * What keeps the objects that one export claims in step, both ways: one controller for each claimed kind. It holds no objects up:
  * they carry no finalizer of ours.
  */
-export interface Claims extends Omit<Syncer, 'held' | 'served'> {
-  /** In words, by which part of a claim an object of the consumer is selected; undefined when by none. `resource` is its plural. */
-  explain(resource: string, candidate: Candidate): string | undefined;
-}
+export type Claims = Omit<Syncer, 'held' | 'served'>;
 
 /** Changes are gathered for so long before they are told, milliseconds. */
 const tellMs = 200;
@@ -75,7 +72,6 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     get watchAgeMs() {
       return Math.max(0, ...kinds.map(({ watchAgeMs }) => watchAgeMs));
     },
-    explain: (resource, candidate) => kinds.find((kind) => kind.resource.plural === resource)?.explain(candidate),
     close() {
       tell.stop();
       each((kind) => kind.close());

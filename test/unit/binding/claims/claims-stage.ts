@@ -10,7 +10,7 @@ import { openProviderStores } from '../../../../src/binding/stores/provider-stor
 import type { ExportView, PermissionClaim } from '../../../../src/binding/stores/views.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-recorder.ts';
-import { noLog } from '../../../../src/observe/log.ts';
+import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { MemoryCluster, type Stored } from '../../../support/binding/memory-cluster.ts';
 import { boundSchemaManifest } from '../../../support/binding/objects.ts';
@@ -76,6 +76,8 @@ export class ClaimsStage {
   readonly provider = new MemoryCluster(this.clock);
   readonly metrics = createMetrics();
   readonly events: RecordedEvent[] = [];
+  /** What was logged of writes. */
+  readonly logged: LogFields[] = [];
   /** The problems each time they were said to have changed. */
   readonly told: (readonly string[])[] = [];
   /** What the session watches through; the provider unless a test says otherwise. */
@@ -130,7 +132,7 @@ export class ClaimsStage {
       stores: openConsumerStores(consumer).stores,
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
       clock,
-      log: noLog,
+      log: this.#log(),
       metrics,
       running: { add() {}, remove: () => Promise.resolve() },
     };
@@ -142,6 +144,11 @@ export class ClaimsStage {
     const runs = opened.controllers.map((controller) => controller.run(stop.signal));
     this.#session.push({ stop, runs, claims: opened });
     await this.settle();
+  }
+
+  #log(): Log {
+    const info: Log['info'] = (_, fields = {}) => void this.logged.push(fields);
+    return { ...noLog, child: () => ({ ...noLog, info }) };
   }
 
   async close(): Promise<void> {

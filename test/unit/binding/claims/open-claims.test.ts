@@ -324,12 +324,18 @@ describe('claims', () => {
     });
   });
 
-  it('explain why an object goes up', async () => {
+  it('tell in the log why an object goes up or comes down', async () => {
+    stage.serviceNamespace('team-a');
+    stage.consumer.put(kettles, kettle([]));
+    stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+    stage.provider.put(secrets, secretIn('kb-acme-team-a', 'theirs'));
     await stage.open([secretsOf('kettle')]);
-    const object = { namespace: 'team-a', name: 'creds', labels: { app: 'kettle' } };
-    assert.equal(stage.claims.explain('secrets', object), 'its labels match app=kettle');
-    assert.equal(stage.claims.explain('secrets', { ...object, labels: {} }), undefined);
-    assert.equal(stage.claims.explain('configmaps', object), undefined);
+    const why = 'its labels match app=kettle';
+    const made = stage.logged.filter(({ action }) => action === 'create').map(({ key, side, why }) => [key, side, why]);
+    assert.deepEqual(made.sort(), [
+      ['team-a/creds', 'provider', why],
+      ['team-a/theirs', 'consumer', why],
+    ]);
   });
 
   it('count what they keep in step', async () => {
