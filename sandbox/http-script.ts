@@ -143,8 +143,10 @@ function answer(outgoing: ServerResponse, { status, headers = {}, body }: Answer
 
 // Undefined for a caller without a certificate: then a bearer token speaks for itself.
 function callerHeaders(socket: TLSSocket): OutgoingHttpHeaders | undefined {
-  if (!socket.authorized) return undefined;
-  const { CN, O } = socket.getPeerCertificate().subject as { CN: string; O?: string | string[] };
+  // A session that is resumed counts as authorized, whether there ever was a certificate or not.
+  const subject = socket.authorized ? socket.getPeerCertificate().subject : undefined;
+  if (subject === undefined) return undefined;
+  const { CN, O } = subject as { CN: string; O?: string | string[] };
   return { 'x-remote-user': CN, 'x-remote-group': O ?? [] };
 }
 
