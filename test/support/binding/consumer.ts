@@ -77,8 +77,10 @@ export class Consumer {
   }
 
   /** Starts a konnector, or another one, and waits until it is ready. */
-  start(...flags: readonly string[]): Promise<KonnectorProcess> {
-    return this.#start(this.#konnectorKubeconfig, flags);
+  async start(...flags: readonly string[]): Promise<KonnectorProcess> {
+    const konnector = await this.spawn(...flags);
+    await konnector.whenReady();
+    return konnector;
   }
 
   /** Starts one that is to wait for another one's lease. */
@@ -86,9 +88,9 @@ export class Consumer {
     return this.#spawn(this.#konnectorKubeconfig, flags);
   }
 
-  /** The same as `start` by another way to the API server of this plane. */
-  async startVia(server: string, ...flags: readonly string[]): Promise<KonnectorProcess> {
-    return this.#start(await this.plane.kubeconfigFor(this.konnectorUser, konnectorGroups, { server }), flags);
+  /** Starts one that reaches the API server of this plane by another way, and does not wait for it. */
+  async spawnVia(server: string): Promise<KonnectorProcess> {
+    return this.#spawn(await this.plane.kubeconfigFor(this.konnectorUser, konnectorGroups, { server }), []);
   }
 
   /** What the administrator sees of bindings, bundles, namespaces and CRDs; once the konnector has installed its CRDs. */
@@ -196,12 +198,6 @@ export class Consumer {
     };
     await until('the CRDs of the konnector, and those it made, to be gone', gone, { timeoutMs: patienceMs });
     await this.cluster.close();
-  }
-
-  async #start(kubeconfig: string, flags: readonly string[]): Promise<KonnectorProcess> {
-    const konnector = await this.#spawn(kubeconfig, flags);
-    await konnector.whenReady();
-    return konnector;
   }
 
   async #spawn(kubeconfig: string, flags: readonly string[]): Promise<KonnectorProcess> {
