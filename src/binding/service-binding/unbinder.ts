@@ -1,6 +1,8 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
+import { bindConditions } from '../../api/binding/names.ts';
 import { after, done, type Result, retry } from '../../engine/result.ts';
 import { describe } from '../../kit/errors.ts';
+import { findCondition } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/views.ts';
 import { bindingFindings } from './binding-conditions.ts';
@@ -36,8 +38,10 @@ export class Unbinder {
       cause = error;
       step = { kind: 'wait', blocked: true, message: `could not be unbound: ${describe(error)}; it is tried again` };
     }
-    const facts = factsOf(this.#parts, binding, provider, { unbinding: step });
-    await writer.status(binding, bindingFindings(facts), {}, signal);
+    if (!(step.kind === 'wait' && isOpening(provider) && isUnbinding(binding))) {
+      const facts = factsOf(this.#parts, binding, provider, { unbinding: step });
+      await writer.status(binding, bindingFindings(facts), {}, signal);
+    }
     return cause === undefined ? after(pollMs) : retry(cause);
   }
 
@@ -83,6 +87,12 @@ export class Unbinder {
     for (const crd of crds) if (!crd.deleting) await crdWriter.delete(crd, binding, signal);
   }
 }
+
+/** After a restart the last word stands until there is a new one. */
+const isOpening = ({ session }: Provider): boolean =>
+  session?.state.kind === 'connecting' && session.state.problem === undefined;
+const isUnbinding = ({ conditions }: BindingView): boolean =>
+  findCondition(conditions, bindConditions.connected)?.reason === 'Unbinding';
 
 function offerOf(
   crd: CrdView,

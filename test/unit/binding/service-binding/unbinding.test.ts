@@ -149,6 +149,19 @@ describe('the end of a binding', () => {
       assert.match(stage.said()['Connected']?.message ?? '', /no usable kubeconfig.*unbind-policy to Orphan/);
     });
 
+    it('says nothing anew while a provider is read again after a restart, unless that fails', async () => {
+      await remove();
+      await stage.look();
+      stage.session.state = { kind: 'connecting' };
+      stage.make();
+      const before = stage.said()['Connected'];
+      await stage.look();
+      assert.deepEqual(stage.said()['Connected'], before);
+      stage.session.state = { kind: 'connecting', problem: 'ECONNREFUSED' };
+      await stage.look();
+      assert.match(stage.said()['Connected']?.message ?? '', /the provider cannot be reached/);
+    });
+
     it('takes no slip of the pen for a policy', async () => {
       annotate('orphan');
       await remove();
