@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
@@ -15,6 +16,7 @@ const MAX_TOMBSTONES = 1024;
 export class InformerStore<T extends Projected> implements Store<T>, ReflectorSink {
   readonly resource: Resource;
   readonly #project: (object: KubeObject) => T | undefined;
+  readonly #followsSchema: boolean;
   readonly #clock: Clock;
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
@@ -29,6 +31,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
     this.resource = spec.resource;
     this.#project = spec.project;
+    this.#followsSchema = spec.followsSchema ?? false;
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
@@ -135,11 +138,16 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     for (const [key, before] of [...this.#objects]) if (!fresh.has(key)) this.#set(key, before, undefined, true);
     for (const [key, now] of fresh) {
       const before = this.#objects.get(key);
-      if (before?.resourceVersion !== now.resourceVersion || before.uid !== now.uid) this.#set(key, before, now);
+      if (!before || !this.#isSame(before, now)) this.#set(key, before, now);
     }
     this.#tombstones.clear();
     this.#synced = true;
     this.#firstSync.resolve();
+  }
+
+  #isSame(before: T, now: T): boolean {
+    if (before.resourceVersion !== now.resourceVersion || before.uid !== now.uid) return false;
+    return !this.#followsSchema || isDeepStrictEqual(before, now);
   }
 
   /** Events may come twice or out of order; versions of one object only ever grow. */

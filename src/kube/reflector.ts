@@ -18,6 +18,7 @@ export interface ReflectorSpec {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly optional?: boolean;
+  readonly followsSchema?: boolean;
 }
 
 /** Where a reflector puts what it learns. */
@@ -67,6 +68,8 @@ class Reflector {
   #from: string | undefined;
   /** The newest version ever seen. */
   #newest: string | undefined;
+  /** When the server is to end the watch. */
+  #dueMs = 0;
   #failures = 0;
   #listedAtMs = Number.NEGATIVE_INFINITY;
   #malformed = 0;
@@ -102,7 +105,9 @@ class Reflector {
       () => ({ error: undefined }),
       (error: unknown) => ({ error }),
     );
-    if (clock.monotonic() - startMs >= SHORT_LIVED_MS) {
+    const nowMs = clock.monotonic();
+    if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#dueMs) this.#from = undefined;
+    if (nowMs - startMs >= SHORT_LIVED_MS) {
       this.#failures = 0;
       // The ordinary end after five minutes: the next one follows at once.
       if (settled.error === undefined) return 0;
@@ -149,14 +154,12 @@ class Reflector {
       clock,
       signal,
       path: resourcePath(resource, { namespace }),
-      query: () => ({
-        watch: true,
-        allowWatchBookmarks: true,
-        resourceVersion: this.#from,
-        timeoutSeconds: Math.round(WATCH_SECONDS * (0.9 + 0.2 * random())),
-        labelSelector,
-        fieldSelector,
-      }),
+      query: () => {
+        const timeoutSeconds = Math.round(WATCH_SECONDS * (0.9 + 0.2 * random()));
+        this.#dueMs = clock.monotonic() + timeoutSeconds * 1000;
+        const from = { allowWatchBookmarks: true, resourceVersion: this.#from };
+        return { watch: true, ...from, timeoutSeconds, labelSelector, fieldSelector };
+      },
       alive: () => this.#sink.alive(),
       event: (event) => this.#onEvent(event),
     });

@@ -89,6 +89,7 @@ export class SharedStores {
       spec.labelSelector ?? '',
       spec.fieldSelector ?? '',
       spec.optional ?? false,
+      spec.followsSchema ?? false,
       projection,
     ]);
   }

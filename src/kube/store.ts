@@ -25,6 +25,12 @@ export interface StoreSpec<T extends Projected> {
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   /** True for kinds that may not be installed (Argo Rollout): the store then counts as synced while the kind is absent. */
   readonly optional?: boolean;
+  /**
+   * True for custom kinds whose schema may change meanwhile. A watch shows objects cut to the schema of when it began, and the API
+   * server ends it soon after the change: when a watch ends before its time, everything is listed anew, and an object counts as
+   * changed that says something else under the same version.
+   */
+  readonly followsSchema?: boolean;
 }
 
 /** A live, projected copy of one list-watch. Reads never block; listeners get events in order and may throw without harm. */

@@ -272,6 +272,51 @@ describe('list-watch', () => {
     assert.equal(store.get('default/big')?.phase.length, 500_000);
   });
 
+  describe('of a kind whose schema may change', () => {
+    const atLast = [pod('a', '11', 'uid-a', { phase: 'Running' }), pod('b', '5')];
+
+    it('lists anew when the server ends a watch before its time, which may have shown objects cut to the old schema', async () => {
+      const { store, told } = await start(
+        (request, answer) => {
+          if (!request.watch && server.lists.length > 1) return answer.list('12', atLast);
+          if (!request.watch) return answer.list('10', [pod('a', '5'), pod('b', '5')]);
+          answer.open();
+          if (server.watches.length > 1) return;
+          answer.event('MODIFIED', pod('a', '11'));
+          setImmediate(() => answer.end());
+        },
+        { followsSchema: true },
+      );
+      await store.whenSynced();
+      await until(() => told().length === 3);
+      await advanceIo(clock, 2_000);
+      await until(() => told().length === 4);
+      assert.deepEqual(told(), ['added a 5', 'added b 5', 'updated a 5>11', 'updated a 11>11']);
+      assert.equal(store.get('default/a')?.phase, 'Running');
+    });
+
+    it('goes on where it was when the watch ends in time, or breaks', async () => {
+      const { store } = await start(
+        (request, answer) => {
+          if (!request.watch) return answer.list('10', []);
+          answer.open();
+          if (server.watches.length === 1) setImmediate(() => answer.reset());
+        },
+        { followsSchema: true },
+      );
+      await store.whenSynced();
+      await advanceIo(clock, 2_000);
+      for (let i = 0; i < 20; i++) {
+        server.answers.at(-1)?.bookmark(String(11 + i));
+        await advanceIo(clock, 15_000, 1_000);
+      }
+      const watches = server.watches.length;
+      server.answers.at(-1)?.end();
+      await until(() => server.watches.length > watches);
+      assert.equal(server.lists.length, 1);
+    });
+  });
+
   it('never goes back in an object, whatever the order of events', async () => {
     const { told } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '9')]);
