@@ -38,6 +38,11 @@ function otherObjects(
 ): OpenReferrers | string {
   if (version === undefined) return 'it is not bound and the claim names no version of it';
   const resource: Resource = { group, version, plural, kind: plural, namespaced: true };
-  const { store, release } = deps.consumer.watch({ resource, project: projectObject, optional: true });
+  const { store, release } = deps.consumer.watch({
+    resource,
+    project: projectObject,
+    optional: true,
+    followsSchema: true,
+  });
   return { subscribe: (listener) => store.subscribe(listener), close: release };
 }

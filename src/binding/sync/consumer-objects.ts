@@ -85,7 +85,7 @@ export class ConsumerObjects {
       this.#tellListed();
       return;
     }
-    const handle = cluster.watch({ resource, project: projectObject, indexes });
+    const handle = cluster.watch({ resource, project: projectObject, indexes, followsSchema: true });
     const open = { crdUid, handle };
     this.#open = open;
     for (const listener of this.#listeners.keys()) this.#listeners.set(listener, handle.store.subscribe(listener));

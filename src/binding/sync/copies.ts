@@ -24,7 +24,7 @@ export function openCopies(
   isolation: Isolation,
   resource: Resource,
 ): Copies {
-  const spec = { resource, project: copyProjection(session) };
+  const spec = { resource, project: copyProjection(session), followsSchema: true };
   if (schema.scope === 'Namespaced' && schema.informerScope === 'Namespaced') {
     const { cluster, clusterNamespace, stores } = session;
     const store = new ServiceNamespaceStore({
