@@ -49,9 +49,15 @@ export class Attempts {
     this.#set(key, action, { content, count, failed: false, nowMs, waitMs });
   }
 
-  /** It was done and had no effect: not again until it is a different write, or `clear`. */
-  futile(key: string, action: string, content: string, nowMs: number): void {
-    this.#set(key, action, { content, count: 0, failed: false, nowMs, waitMs: Number.POSITIVE_INFINITY });
+  /**
+   * It succeeded and had no effect: the same again less and less often, up to `capMs`; without that not before it is a different write,
+   * or `clear`. Returns the milliseconds until it may be tried again.
+   */
+  futile(key: string, action: string, content: string, nowMs: number, capMs = Number.POSITIVE_INFINITY): number {
+    const count = this.#keys.get(key)?.get(action)?.count ?? 0;
+    const waitMs = Number.isFinite(capMs) ? Math.min(capMs, REPEAT_BASE_MS * 2 ** count) : capMs;
+    this.#set(key, action, { content, count, failed: false, nowMs, waitMs });
+    return waitMs;
   }
 
   /** What failed may be tried again now. */
@@ -92,7 +98,7 @@ export class Attempts {
     this.#sweptAtMs = nowMs;
     for (const [key, actions] of this.#keys) {
       for (const [action, { atMs, notBeforeMs }] of actions) {
-        if (nowMs - atMs >= FORGET_MS && notBeforeMs !== Number.POSITIVE_INFINITY) actions.delete(action);
+        if (nowMs - Math.max(atMs, notBeforeMs) >= FORGET_MS) actions.delete(action);
       }
       if (actions.size === 0) this.#keys.delete(key);
     }

@@ -46,12 +46,9 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
 
   const namespacesKnown = (): boolean => !usesNamespaces || serviceNamespaces.synced;
 
-  const consumers = new ConsumerObjects({
-    cluster: deps.consumer,
-    crds: deps.stores.crds,
-    crd: `${consumer.plural}.${consumer.group}`,
-    resource: consumer,
-  });
+  const { crds } = deps.stores;
+  const crd = `${consumer.plural}.${consumer.group}`;
+  const consumers = new ConsumerObjects({ cluster: deps.consumer, crds, crd, resource: consumer });
   const copies = openCopies(session, schema, isolation, provider);
   const sides = new Sides({
     consumers,
@@ -134,6 +131,15 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const openedAtMs = clock.monotonic();
   const cancelSlow = clock.schedule(LIST_MS, tell.soon);
 
+  const resync = (): void => {
+    writer.clear();
+    source.wakeAll('resync');
+  };
+  // What was not kept may be kept now.
+  const ignoreCrd = crds.subscribe((event) => {
+    if (event.key === crd && event.type === 'updated' && event.before.generation !== event.now.generation) resync();
+  });
+
   const ours = (): SyncedObject[] =>
     [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
   /** Those that do not prove of what they are copies, or are where the copy of that is not, stay. */
@@ -143,10 +149,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   };
   return {
     controllers: [controller],
-    resync() {
-      writer.clear();
-      source.wakeAll('resync');
-    },
+    resync,
     allowDeletes() {
       for (const key of breaker.allow()) source.wake(key, 'allowed');
     },
@@ -172,6 +175,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       return copies.store.ageMs;
     },
     close() {
+      ignoreCrd();
       cancelSlow();
       tell.stop();
       consumers.close();

@@ -46,8 +46,7 @@ export class Writer {
     if (waitMs > 0) {
       const complaint = this.#complaints.get(turn.key)?.get(action);
       if (complaint) turn.complain(complaint);
-      if (waitMs === Number.POSITIVE_INFINITY) turn.complain(futile(side));
-      else turn.later(waitMs);
+      turn.later(waitMs);
       return false;
     }
     this.#complaints.get(turn.key)?.delete(action);
@@ -63,9 +62,12 @@ export class Writer {
     return true;
   }
 
-  /** The write was accepted and changed nothing: it is not made again. */
-  futile({ key }: Turn, { action, content }: Write): void {
-    this.#attempts.futile(key, action, content, this.#options.clock.monotonic());
+  /** The write was accepted and changed nothing, for now or for good: a schema that has changed may not be served yet. */
+  futile(turn: Turn, { action, side, content }: Write): void {
+    const nowMs = this.#options.clock.monotonic();
+    const waitMs = this.#attempts.futile(turn.key, action, content, nowMs, FUTILE_CAP_MS);
+    turn.later(waitMs);
+    if (waitMs > STUCK_MS) this.#complain(turn, action, futile(side));
   }
 
   /** May be made again at once. */
@@ -131,6 +133,8 @@ export class Writer {
 const CAP_MS = 30_000;
 /** Of a provider that takes our rights away for a moment whenever it gives another consumer its own. */
 const FORBIDDEN_CAP_MS = 5_000;
+/** Each is a write, if one that changes nothing, and all objects of a kind may be in this case. */
+const FUTILE_CAP_MS = 30 * 60_000;
 const STALE_MS = 1_000;
 const STUCK_MS = 2_000;
 /** A provider that is there every other second must not wake everything each time. */

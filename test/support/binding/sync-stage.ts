@@ -69,13 +69,13 @@ export class SyncStage {
   }
 
   /** The CRD of the consumer, as the API server accepts it. */
-  establish(established = true): void {
+  establish(established = true, versions: readonly object[] = []): void {
     const { group, plural, kind, namespaced } = this.kettles.consumer;
     this.consumer.put(customResourceDefinitions, {
       apiVersion: apiVersionOf(customResourceDefinitions),
       kind: customResourceDefinitions.kind,
       metadata: { name: `${plural}.${group}` },
-      spec: { group, scope: namespaced ? 'Namespaced' : 'Cluster', names: { plural, kind }, versions: [] },
+      spec: { group, scope: namespaced ? 'Namespaced' : 'Cluster', names: { plural, kind }, versions },
       status: {
         conditions: [
           {

@@ -51,6 +51,23 @@ describe('attempts', () => {
     assert.equal(made.waitMs('k', 'status', long, 0), 0);
   });
 
+  it('repeats ever less often what had no effect so far', () => {
+    const made = attempts();
+    const waits: number[] = [];
+    let nowMs = 0;
+    for (let i = 0; i < 13; i++) {
+      made.succeeded('k', 'status', 'x', nowMs);
+      waits.push(made.futile('k', 'status', 'x', nowMs, 1_000_000));
+      nowMs += made.waitMs('k', 'status', 'x', nowMs);
+      // Others go on meanwhile.
+      made.succeeded('l', 'status', 'x', nowMs);
+    }
+    assert.deepEqual(
+      waits,
+      waits.map((_, i) => Math.min(1_000_000, 500 * 2 ** i)),
+    );
+  });
+
   it('brings failures back at once after an outage, nothing else', () => {
     const made = attempts();
     made.failed('k', 'create', 'x', 0, 30_000);
