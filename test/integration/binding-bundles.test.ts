@@ -12,8 +12,8 @@ describe('a bundle', () => {
     const { items } = await stage.side.consumer.client.list(apiServiceBindings);
     return items.map(({ metadata }) => metadata.name).sort();
   };
-  const whenBound = (names: readonly string[]): Promise<unknown> =>
-    until(`the bindings ${names}`, async () => (await bindings()).join() === names.join(), patience);
+  const whenBound = (names: readonly string[], within = patience): Promise<unknown> =>
+    until(`the bindings ${names}`, async () => (await bindings()).join() === names.join(), within);
 
   before(async function () {
     this.timeout(1_200_000);
@@ -60,10 +60,12 @@ describe('a bundle', () => {
     await until('the CRD to be gone', gone, patience);
   });
 
-  it('takes its bindings, their objects and the copies with it', async () => {
+  it('takes its bindings, their objects and the copies with it', async function () {
+    this.timeout(180_000);
     const { consumer } = stage.side;
     await consumer.client.delete(apiServiceBindingBundles, { name: 'acme' });
-    await whenBound([]);
+    // The garbage collector looks for kinds that are new to it every 30 s.
+    await whenBound([], { timeoutMs: 120_000 });
     const { name } = stage.kinds.kettles.crd.metadata;
     assert.equal(await consumer.get(customResourceDefinitions, { name }), undefined);
     assert.equal(await stage.copy(stage.kinds.kettles, { namespace: stage.side.namespace, name: 'tea' }), undefined);

@@ -5,11 +5,13 @@ import { customResourceDefinitions } from '../../src/api/resources.ts';
 import { own } from '../../src/kit/json-value.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
+type Properties = Record<string, object>;
+
 interface CrdSpec {
   readonly versions: {
     readonly name: string;
     readonly schema: {
-      readonly openAPIV3Schema: { readonly properties: { readonly spec: { readonly properties: Record<string, object> } } };
+      readonly openAPIV3Schema: { readonly properties: Record<'spec' | 'status', { readonly properties: Properties }> };
     };
   }[];
 }
@@ -27,13 +29,15 @@ describe('a schema that changes', () => {
     };
     return until(what, look, { timeoutMs: 30_000 });
   };
-  const added: string[] = [];
-  /** Of the provider's CRD and of the BoundSchema, as its backend does it. */
-  const addField = async (field: string): Promise<void> => {
-    added.push(field);
+  const added: Record<'spec' | 'status', string[]> = { spec: [], status: [] };
+  /** To the provider's CRD and to the BoundSchema, as its backend does it. */
+  const addField = async (to: 'spec' | 'status', field: string): Promise<void> => {
+    added[to].push(field);
     const spec = structuredClone(kind().crd.spec) as CrdSpec;
     for (const { schema } of spec.versions) {
-      for (const name of added) schema.openAPIV3Schema.properties.spec.properties[name] = { type: 'string' };
+      for (const part of ['spec', 'status'] as const) {
+        for (const name of added[part]) schema.openAPIV3Schema.properties[part].properties[name] = { type: 'string' };
+      }
     }
     await stage.provider.install({ ...kind().crd, spec });
     const versions = spec.versions.map((version) => ({ ...version, schema: version.schema.openAPIV3Schema }));
@@ -51,7 +55,7 @@ describe('a schema that changes', () => {
   after(async () => stage.close());
 
   it('reaches the consumer, and what uses it goes up', async () => {
-    await addField('lid');
+    await addField('spec', 'lid');
     await whenCrd('the new field', (crd) => text(crd.spec).includes('"lid"'));
     await stage.side.consumer.whenCondition('kitchen', 'SchemaInSync');
     // The API server takes a moment to serve it.
@@ -62,6 +66,17 @@ describe('a schema that changes', () => {
     };
     await until('the field to be kept', use, { timeoutMs: 30_000 });
     await stage.whenCopy(kind(), name('before'), ({ spec }) => own(spec, 'lid') === 'on');
+  });
+
+  it('reaches what the provider reports at once, before the new field is known here', async () => {
+    await addField('status', 'colour');
+    const report = async (): Promise<boolean> => {
+      await stage.report(kind(), name('before'), { colour: 'red' });
+      const copy = await stage.copy(kind(), name('before'));
+      return own(copy?.status, 'colour') === 'red';
+    };
+    await until('the field to be kept by the provider', report, { timeoutMs: 30_000, everyMs: 5 });
+    await stage.whenObject(kind(), name('before'), ({ status }) => own(status, 'colour') === 'red');
   });
 
   it('is not taken over when it cannot be, and everything stays as it was', async () => {
@@ -76,7 +91,7 @@ describe('a schema that changes', () => {
     assert.equal((await crdHere())?.metadata.generation, before?.metadata.generation);
     await stage.create(kind(), name('meanwhile'));
     await stage.whenMarked(kind(), name('meanwhile'));
-    await addField('spout');
+    await addField('spec', 'spout');
     await whenCrd('the next schema', (crd) => text(crd.spec).includes('"spout"'));
     await stage.side.consumer.whenCondition('kitchen', 'Ready');
   });
