@@ -67,6 +67,11 @@ export const unbindPolicyAnnotation = 'binding.drawbridge.dev/unbind-policy';
 export const resyncAnnotation = 'binding.drawbridge.dev/resync';
 /** Ours, on APIServiceBindings: any new value lets the deletes of copies go through that are held back because they were too many at once. */
 export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
+/**
+ * Ours, on APIServiceBindings, and on bundles for the bindings that they make: what of the provider's claims is honoured, as plural names
+ * with commas between them; empty means nothing, and without it everything that may be claimed is.
+ */
+export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
 /** Ours, on consumer kubeconfig Secrets: `"true"` keeps the provider from replacing the kubeconfig. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
 /** Ours, on the consumer CRDs that we install: a higher revision is never replaced by a lower one. */

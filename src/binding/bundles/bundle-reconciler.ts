@@ -1,4 +1,9 @@
-import { apiServiceBindingBundles, apiServiceBindings, bindConditions } from '../../api/binding/names.ts';
+import {
+  apiServiceBindingBundles,
+  apiServiceBindings,
+  bindConditions,
+  claimableAnnotation,
+} from '../../api/binding/names.ts';
 import { apiVersionOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -143,13 +148,15 @@ export class BundleReconciler implements Reconciler {
   }
 }
 
-function bindingFor({ name: owner, uid, secretRef }: BundleView, name: string) {
+function bindingFor({ name: owner, uid, secretRef, annotations }: BundleView, name: string) {
+  const claimable = annotations[claimableAnnotation];
   const { kind } = apiServiceBindingBundles;
   return {
     apiVersion: apiVersionOf(apiServiceBindings),
     kind: apiServiceBindings.kind,
     metadata: {
       name,
+      ...(claimable === undefined ? {} : { annotations: { [claimableAnnotation]: claimable } }),
       ownerReferences: [
         { apiVersion: apiVersionOf(apiServiceBindingBundles), kind, name: owner, uid, controller: true },
       ],

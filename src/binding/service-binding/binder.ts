@@ -5,7 +5,7 @@ import { describe } from '../../kit/errors.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView, ExportView } from '../stores/views.ts';
-import { acceptedClaims, refusedClaims } from './accepted-claims.ts';
+import { judgeClaims } from './accepted-claims.ts';
 import { bindingFindings, type Offer, problemsStandMs, type Unserved } from './binding-conditions.ts';
 import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
 import type { BoundStatus } from './binding-status.ts';
@@ -69,7 +69,7 @@ export class Binder {
       request: stores.exportRequests.get(`${clusterNamespace}/${binding.name}`),
       outcomes,
       unserved: outcomes.every(({ kind }) => kind === 'inSync') ? this.#unserved(exported, binding) : [],
-      refusedClaims: exported ? refusedClaims(exported) : [],
+      claims: exported ? judgeClaims(exported, binding) : { accepted: [], refused: [] },
     };
   }
 
@@ -121,7 +121,7 @@ export class Binder {
     return {
       providerPrettyName: provider?.providerPrettyName ?? '',
       boundSchemas: exported?.resources.filter((resource) => isBound(boundSchemaName(resource))),
-      permissionClaims: exported && acceptedClaims(exported),
+      permissionClaims: exported && offer?.claims.accepted,
     };
   }
 

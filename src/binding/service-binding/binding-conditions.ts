@@ -4,6 +4,7 @@ import { parseTime } from '../../kit/clock.ts';
 import { type BindFinding, fails, findCondition, holds, unknown } from '../conditions.ts';
 import type { Heartbeat, SessionLookup, SessionState } from '../sessions/provider-session.ts';
 import type { BindingView, ExportRequestView, ExportView } from '../stores/views.ts';
+import type { JudgedClaims } from './accepted-claims.ts';
 import type { CrdOutcome } from './crd-outcome.ts';
 
 const { connected, heartbeating, informersSynced, schemaInSync, secretValid } = bindConditions;
@@ -33,8 +34,7 @@ export interface Offer {
   readonly outcomes: readonly CrdOutcome[];
   /** What is defined here as it should be, and cannot be used yet. */
   readonly unserved: readonly Unserved[];
-  /** Claims, as `<resource>.<group>`, that are not honoured. */
-  readonly refusedClaims: readonly string[];
+  readonly claims: JudgedClaims;
 }
 
 export interface Unserved {
@@ -126,15 +126,16 @@ function connectedFinding(facts: BindingFacts): BindFinding | undefined {
   const { binding, offer, unbinding } = facts;
   if (unbinding) return fails(connected, unbinding.blocked ? 'Warning' : 'Info', 'Unbinding', unbinding.message);
   if (!offer) return undefined;
-  const { exported, outcomes, refusedClaims } = offer;
+  const { exported, outcomes, claims } = offer;
   if (!exported) return noExport(binding, offer);
   if (exported.unreadable !== undefined)
     return fails(connected, 'Error', 'APIServiceExportInvalid', unreadable(exported));
   const refusals = ofKind(outcomes, 'refused');
   if (refusals[0]) return fails(connected, 'Error', refusals[0].reason, messagesOf(refusals));
   if (outcomes.some(({ kind }) => kind === 'again')) return undefined;
-  if (refusedClaims.length > 0) {
-    const names = refusedClaims.join(', ');
+  if (claims.problem !== undefined) return fails(connected, 'Warning', 'InvalidClaimableAnnotation', claims.problem);
+  if (claims.refused.length > 0) {
+    const names = claims.refused.join(', ');
     return fails(
       connected,
       'Warning',

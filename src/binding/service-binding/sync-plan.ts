@@ -4,7 +4,7 @@ import type { Store } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
 import type { SyncMode } from '../sync/syncer.ts';
-import { acceptedClaims } from './accepted-claims.ts';
+import { judgeClaims } from './accepted-claims.ts';
 import { isOwnedBy } from './owner.ts';
 import { unbindPolicy } from './unbind-plan.ts';
 
@@ -116,11 +116,11 @@ export interface PlannedClaims {
   readonly fingerprint: string;
 }
 
-/** The claims that the provider makes and that the binding says are honoured, so that nothing is shared before it is told. */
+/** The claims that the provider makes, that the binding allows, and that it says are honoured, so that nothing is shared before it is told. */
 export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const { exported, binding } = facts;
   const told = new Set(binding.permissionClaims.map((claim) => canonicalJson(claim)));
-  const permissionClaims = acceptedClaims(exported).filter((claim) => told.has(canonicalJson(claim)));
+  const permissionClaims = judgeClaims(exported, binding).accepted.filter((claim) => told.has(canonicalJson(claim)));
   if (modeOf(binding) === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
   // References can be followed only through kinds that are served.

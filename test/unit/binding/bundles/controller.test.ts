@@ -4,6 +4,7 @@ import {
   apiServiceBindingBundles,
   apiServiceBindings,
   apiServiceExports,
+  claimableAnnotation,
   clusterBindings,
 } from '../../../../src/api/binding/names.ts';
 import { namespaces } from '../../../../src/api/resources.ts';
@@ -91,6 +92,18 @@ describe('bundle', () => {
     await settle(3600_000);
     assert.equal(stage.consumer.writes.length, length);
     assert.deepEqual(stage.acme.cluster.calls, [], 'nothing is asked while the watch is well');
+  });
+
+  it('hands its list of what may be claimed on to the bindings that it makes', async () => {
+    await start();
+    const { metadata, ...rest } = bundleManifest();
+    const annotations = { [claimableAnnotation]: 'secrets', 'example.com/other': 'x' };
+    stage.consumer.put(apiServiceBindingBundles, { ...rest, metadata: { ...metadata, annotations } });
+    await settle();
+    offer('kettles');
+    await settle();
+    const [binding] = stage.consumer.list(apiServiceBindings);
+    assert.deepEqual(binding?.metadata.annotations, { [claimableAnnotation]: 'secrets' });
   });
 
   it('follows exports that come and go', async () => {

@@ -4,6 +4,7 @@ import {
   apiServiceExportRequests,
   apiServiceExports,
   boundSchemas,
+  claimableAnnotation,
   unbindFinalizer,
 } from '../../../../src/api/binding/names.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
@@ -18,6 +19,11 @@ import {
 } from '../../../support/binding/objects.ts';
 
 import { BindingStage, tooLarge, working } from './binding-stage.ts';
+
+const claiming = (...resources: string[]) => {
+  const permissionClaims = resources.map((resource) => ({ group: '', resource, selector: {} }));
+  return exportManifest({ spec: { ...(exportManifest().spec as object), permissionClaims } });
+};
 
 describe('the reconciler of bindings', () => {
   let stage: BindingStage;
@@ -223,11 +229,19 @@ describe('the reconciler of bindings', () => {
       'a claim that is not shared',
       () => {
         stage.offer();
-        const { spec } = exportManifest();
-        const permissionClaims = [secretsClaim, { group: '', resource: 'pods', selector: {} }];
-        stage.provider.put(apiServiceExports, exportManifest({ spec: { ...(spec as object), permissionClaims } }));
+        stage.provider.put(apiServiceExports, claiming('secrets', 'pods'));
       },
       'Warning InvalidPermissionClaim: the provider claims pods.core, which is not shared',
+      { SchemaInSync: 'True' },
+    ],
+    [
+      'a list of claims with a slip of the pen, by which nothing is shared',
+      () => {
+        stage.offer();
+        const { bind } = stage;
+        stage.bind = () => bind.call(stage, { annotations: { [claimableAnnotation]: 'secrets,configmap' } });
+      },
+      'Warning InvalidClaimableAnnotation: the annotation binding.drawbridge.dev/claimable names "configmap", so nothing',
       { SchemaInSync: 'True' },
     ],
     [
@@ -261,6 +275,27 @@ describe('the reconciler of bindings', () => {
       for (const [type, status] of Object.entries(also)) assert.equal(others[type]?.status, status, type);
       const writes = stage.consumer.writes.filter((write) => write.startsWith('patch apiservicebindings/status'));
       assert.equal(writes.length, 1);
+    });
+  }
+
+  const lists: [list: string | undefined, honoured: string[]][] = [
+    [undefined, ['secrets', 'configmaps']],
+    ['secrets', ['secrets']],
+    [' configmaps , secrets,', ['secrets', 'configmaps']],
+    ['', []],
+  ];
+  for (const [list, honoured] of lists) {
+    it(`honours ${honoured.join(' and ') || 'no'} claims when its own list is ${JSON.stringify(list)}`, async () => {
+      stage.bind(list === undefined ? {} : { annotations: { [claimableAnnotation]: list } });
+      stage.offer();
+      stage.provider.put(apiServiceExports, claiming('secrets', 'configmaps'));
+      await stage.look();
+      const { permissionClaims = [] } = statusOf(stage.binding()) as { permissionClaims?: { resource: string }[] };
+      assert.deepEqual(
+        permissionClaims.map(({ resource }) => resource),
+        honoured,
+      );
+      assert.equal(stage.said()['Connected']?.status, 'True');
     });
   }
 

@@ -4,6 +4,7 @@ import {
   apiServiceBindings,
   apiServiceExports,
   boundSchemas,
+  claimableAnnotation,
   resyncAnnotation,
   unbindPolicyAnnotation,
 } from '../../../../src/api/binding/names.ts';
@@ -309,6 +310,16 @@ describe('the reconciler of exports', () => {
     await look();
     assert.deepEqual(atWork(), [`sync ${crdName}`, 'claims secrets']);
     bind({}, inSync);
+    await look();
+    assert.deepEqual(atWork(), [`sync ${crdName}`]);
+  });
+
+  it('syncs no claims that the binding does not allow any more, before its status says so', async () => {
+    await bound();
+    const status = { ...inSync, permissionClaims: [secretsClaim] };
+    bind({}, status);
+    await look();
+    bind({ annotations: { [claimableAnnotation]: 'configmaps' } }, status);
     await look();
     assert.deepEqual(atWork(), [`sync ${crdName}`]);
   });
