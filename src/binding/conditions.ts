@@ -1,5 +1,6 @@
 import { type BindCondition, maxConditionMessage } from '../api/binding/condition.ts';
 import { bindConditions } from '../api/binding/names.ts';
+import type { BindReason } from '../api/binding/reasons.ts';
 import { formatTime } from '../kit/clock.ts';
 
 /** One thing that was found out; becomes a condition when it differs from what the object says already. */
@@ -9,7 +10,7 @@ export type Severity = NonNullable<BindCondition['severity']>;
 
 export const holds = (type: string): BindFinding => ({ type, status: 'True' });
 
-export const fails = (type: string, severity: Severity, reason: string, message: string): BindFinding => ({
+export const fails = (type: string, severity: Severity, reason: BindReason, message: string): BindFinding => ({
   type,
   status: 'False',
   severity,
@@ -17,7 +18,7 @@ export const fails = (type: string, severity: Severity, reason: string, message:
   message,
 });
 
-export const unknown = (type: string, reason: string, message: string): BindFinding => ({
+export const unknown = (type: string, reason: BindReason, message: string): BindFinding => ({
   type,
   status: 'Unknown',
   reason,

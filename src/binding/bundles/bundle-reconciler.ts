@@ -4,6 +4,7 @@ import {
   bindConditions,
   claimableAnnotation,
 } from '../../api/binding/names.ts';
+import type { BindReason } from '../../api/binding/reasons.ts';
 import { apiVersionOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -173,7 +174,7 @@ function heldMessage(held: readonly BindingView[], why: string): string {
   return `no export is left for ${listed}. Nothing is deleted: ${why}. Delete the bindings if they are meant to go`;
 }
 
-const failed = (reason: string, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({
+const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({
   synced: fails(bindConditions.synced, severity, reason, message),
   result,
 });

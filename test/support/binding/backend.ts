@@ -10,7 +10,7 @@ import {
 } from '../../../src/api/binding/names.ts';
 import { apiVersionOf, type KubeObject, type OwnerReference } from '../../../src/api/object.ts';
 import { namespaces } from '../../../src/api/resources.ts';
-import { fails, holds, sameConditions, setConditions } from '../../../src/binding/conditions.ts';
+import { type BindFinding, holds, sameConditions, setConditions } from '../../../src/binding/conditions.ts';
 import type { OpenedStores } from '../../../src/binding/stores/open-stores.ts';
 import { openProviderStores, type ProviderStores } from '../../../src/binding/stores/provider-stores.ts';
 import type { PermissionClaim, ServiceNamespaceView } from '../../../src/binding/stores/views.ts';
@@ -39,6 +39,13 @@ export interface ExportOptions {
 
 const apiVersion = `${bindGroup}/${bindVersion}`;
 const namespaceAnnotation = 'kube-bind.io/api-service-namespace';
+const missingSchema: BindFinding = {
+  type: 'ProviderInSync',
+  status: 'False',
+  severity: 'Error',
+  reason: 'BoundSchemaMissing',
+  message: 'a BoundSchema is missing',
+};
 
 /** kube-bind's backend as one consumer meets it: it exports, hands out rights, and answers APIServiceNamespaces. */
 export class Backend {
@@ -223,10 +230,7 @@ export class Backend {
     const missing = found.resources.filter(
       ({ group, resource }) => !this.stores.schemas.get(`${found.namespace}/${resource}.${group}`),
     );
-    const finding =
-      missing.length === 0
-        ? holds('ProviderInSync')
-        : fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'a BoundSchema is missing');
+    const finding = missing.length === 0 ? holds('ProviderInSync') : missingSchema;
     const conditions = setConditions(found.conditions, [finding], Date.now());
     if (sameConditions(found.conditions, conditions)) return done;
     const patch = { metadata: { resourceVersion: found.resourceVersion }, status: { conditions } };

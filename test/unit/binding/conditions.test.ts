@@ -3,14 +3,26 @@ import fc from 'fast-check';
 import { type BindCondition, maxConditionMessage, readBindConditions } from '../../../src/api/binding/condition.ts';
 import {
   type BindFinding,
-  fails,
   holds,
   sameConditions,
   setConditions,
   setConditionsAndReady,
   summaryOf,
-  unknown,
 } from '../../../src/binding/conditions.ts';
+
+/** Any reason will do. */
+const fails = (
+  type: string,
+  severity: NonNullable<BindCondition['severity']>,
+  reason: string,
+  message: string,
+): BindFinding => ({ type, status: 'False', severity, reason, message });
+const unknown = (type: string, reason: string, message: string): BindFinding => ({
+  type,
+  status: 'Unknown',
+  reason,
+  message,
+});
 
 const earlier = '2026-11-21T08:00:00Z';
 const nowMs = Date.parse('2026-11-21T09:30:00.987Z');

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { bindConditions } from '../../../../src/api/binding/names.ts';
+import { kubeBindReasons, ownReasons, unsaidReasons } from '../../../../src/api/binding/reasons.ts';
+
+/** What kube-bind's konnector v0.8.1 says, by kind and type of the condition. */
+const theirs: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  APIServiceBinding: {
+    SecretValid: ['KubeconfigSecretNotFound', 'KubeconfigSecretInvalid'],
+    InformersSynced: ['InformerSyncTimeout'],
+    Heartbeating: ['ClusterBindingUpdateFailed'],
+    Connected: [
+      'APIServiceExportNotFound',
+      'APIServiceExportFailed',
+      'BoundSchemaFetchFailed',
+      'CustomResourceDefinitionCreateFailed',
+      'CustomResourceDefinitionUpdateFailed',
+      'ForeignCustomResourceDefinition',
+    ],
+    SchemaInSync: [],
+    Ready: [],
+  },
+  APIServiceBindingBundle: {
+    SecretValid: ['KubeconfigSecretNotFound', 'KubeconfigSecretInvalid'],
+    Synced: ['ProviderClientError', 'ListExportsFailed', 'ListBindingsFailed', 'SyncErrors'],
+  },
+  ClusterBinding: {
+    SecretValid: ['ProviderSecretNotFound', 'ProviderSecretInvalid'],
+    ValidVersion: ['ParseError'],
+  },
+  APIServiceExport: {
+    Connected: ['APIServiceBindingNotFound', 'BoundSchemasNotValid'],
+    ConsumerInSync: ['NA', 'Unknown'],
+  },
+};
+
+const kinds = Object.values(theirs);
+const sorted = (list: Iterable<string>): string[] => [...new Set(list)].sort();
+
+function sources(folder: URL): string {
+  return readdirSync(folder, { withFileTypes: true })
+    .map((entry) => {
+      const path = new URL(entry.isDirectory() ? `${entry.name}/` : entry.name, folder);
+      return entry.isDirectory() ? sources(path) : readFileSync(path, 'utf8');
+    })
+    .join('\n');
+}
+
+describe("types and reasons of conditions, against kube-bind's", () => {
+  const code = sources(new URL('../../../../src/binding/', import.meta.url));
+  const isSaid = (reason: string): boolean => code.includes(`'${reason}'`);
+
+  it('keep every type', () => {
+    assert.deepEqual(sorted(Object.values(bindConditions)), sorted(kinds.flatMap((types) => Object.keys(types))));
+  });
+
+  it('keep every reason, but for those that have no cause here', () => {
+    assert.deepEqual(
+      sorted([...kubeBindReasons, ...unsaidReasons]),
+      sorted(kinds.flatMap((types) => Object.values(types).flat())),
+    );
+    assert.deepEqual(
+      [...kubeBindReasons].filter((reason) => !isSaid(reason)),
+      [],
+    );
+    assert.deepEqual([...unsaidReasons].filter(isSaid), []);
+  });
+
+  it('add some under names of their own, and none that is never said', () => {
+    const known: readonly string[] = [...kubeBindReasons, ...unsaidReasons];
+    assert.deepEqual(
+      [...ownReasons].filter((reason) => known.includes(reason)),
+      [],
+    );
+    assert.deepEqual(
+      [...ownReasons].filter((reason) => !isSaid(reason)),
+      [],
+    );
+  });
+});
