@@ -2,11 +2,17 @@ import assert from 'node:assert/strict';
 import { until } from '../../sandbox/wait.ts';
 import { apiServiceBindings, unbindFinalizer, unbindPolicyAnnotation } from '../../src/api/binding/names.ts';
 import type { ObjectName } from '../../src/api/object.ts';
-import { customResourceDefinitions } from '../../src/api/resources.ts';
+import { customResourceDefinitions, secrets } from '../../src/api/resources.ts';
+import type { Client } from '../../src/kube/client.ts';
 import { getIfThere } from '../support/binding/consumer.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
 const patience = { timeoutMs: 30_000 };
+const claimed = {
+  group: '',
+  resource: 'secrets',
+  selector: { labelSelector: { matchLabels: { app: 'kitchen' } } },
+};
 const orphan = { [unbindPolicyAnnotation]: 'Orphan' };
 
 describe('a binding that is deleted', () => {
@@ -52,20 +58,37 @@ describe('a binding that is deleted', () => {
 
   before(async function () {
     this.timeout(1_200_000);
-    stage = await BindingStage.open({ proxy: true });
+    stage = await BindingStage.open({ proxy: true, claims: ['secrets'] });
     await stage.side.consumer.start();
-    await stage.bind('kitchen', [stage.kinds.kettles, stage.kinds.ovens]);
+    await stage.bind('kitchen', [stage.kinds.kettles, stage.kinds.ovens], { claims: [claimed] });
   });
   after(async () => stage.close());
 
-  it('takes its CRDs, its objects and their copies with it', async () => {
+  it('takes its CRDs, its objects, their copies and those of claimed objects with it', async () => {
+    const { namespace, consumer, backend } = stage.side;
+    const [here, there] = [consumer.client, stage.provider.client];
     await fill('first');
     assert.equal(await copies('first'), 2);
+    const service = backend.serviceNamespaceOf(namespace);
+    const secret = (where: ObjectName) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { ...where, labels: { app: 'kitchen' } },
+    });
+    const at = (client: Client, place: string, name: string) => getIfThere(client, secrets, { namespace: place, name });
+    await here.create(secrets, secret({ namespace, name: 'mine' }));
+    await there.create(secrets, secret({ namespace: service, name: 'theirs' }));
+    await until('the copy there', () => at(there, service, 'mine'), patience);
+    await until('the copy here', () => at(here, namespace, 'theirs'), patience);
     const found = await stage.side.consumer.get(apiServiceBindings, { name: 'kitchen' });
     assert.deepEqual(found?.metadata.finalizers, [unbindFinalizer]);
     await unbind();
     await whenUnbound();
     assert.equal(await copies('first'), 0);
+    assert.equal(await at(there, service, 'mine'), undefined);
+    assert.equal(await at(here, namespace, 'theirs'), undefined);
+    await here.delete(secrets, { namespace, name: 'mine' });
+    await there.delete(secrets, { namespace: service, name: 'theirs' });
   });
 
   it('waits for copies that the provider still needs, and says so', async () => {

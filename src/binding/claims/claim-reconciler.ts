@@ -9,7 +9,7 @@ import type { DeleteBreaker } from '../sync/delete-breaker.ts';
 import type { Problem, Problems } from '../sync/problems.ts';
 import type { ClaimWriter } from './claim-writer.ts';
 import { type ClaimedView, viewClaimed } from './claimed-view.ts';
-import { type ClaimFacts, type ClaimPlan, planClaim } from './plan.ts';
+import type { ClaimFacts, ClaimPlan } from './plan.ts';
 import type { ProviderObjects } from './provider-objects.ts';
 import type { SelectedObjects } from './selected-objects.ts';
 
@@ -20,6 +20,8 @@ export interface ClaimReconcilerOptions {
   readonly namespaces: Store<NamespaceView>;
   readonly writer: ClaimWriter;
   readonly breaker: DeleteBreaker;
+  /** What is to be done about a key; undefined while nothing may be done yet. */
+  readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
   /** In words, by which part of a claim an object is selected, seen under its consumer namespace; undefined when by none. */
   readonly why: (object: ClaimedView, namespace: string) => string | undefined;
   /** Whether the provider may put something of that name into a namespace of the consumer. */
@@ -85,12 +87,24 @@ export class ClaimReconciler implements Reconciler {
     this.#cutOff.clear();
   }
 
+  /** How many of the keys there would be something to delete for. */
+  deletable(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
+    const { consumer, provider } = this.#options;
+    let count = 0;
+    for (const key of keys) {
+      const { namespace, name } = placeOf(key);
+      if (plan(this.#facts(key, consumer.get(key), provider.get(namespace, name))).actions.length > 0) count++;
+    }
+    return count;
+  }
+
   async #reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { consumer, provider, writer, requestNamespace } = this.#options;
+    const { plan: decide, consumer, provider, writer, requestNamespace } = this.#options;
+    if (!decide) return notReady('the end of what is bound');
     const { namespace, name } = placeOf(key);
     const service = provider.serviceNamespace(namespace);
     if (service.kind === 'ready' && !provider.isKnown(namespace)) return notReady(`objects of ${service.name}`);
-    const seen = planClaim(this.#facts(key, consumer.get(key), provider.get(namespace, name)));
+    const seen = decide(this.#facts(key, consumer.get(key), provider.get(namespace, name)));
     if (seen.actions.length === 0) return this.#settle(key, seen);
     if (service.kind !== 'ready') {
       await requestNamespace(namespace, signal);
@@ -100,7 +114,7 @@ export class ClaimReconciler implements Reconciler {
     const pair = await writer.read(key, places, signal);
     const { consumer: ours, provider: theirs } = pair.objects;
     const facts = this.#facts(key, ours && viewClaimed(ours), theirs && viewClaimed(theirs));
-    const plan = planClaim(facts);
+    const plan = decide(facts);
     const held = this.#holdBack(key, plan);
     if (held) return held;
     const waitMs = await writer.perform(plan.actions, { ...pair, why: this.#whyOf(facts) }, signal);

@@ -15,11 +15,13 @@ import type { ExportView, NamespaceView } from '../stores/views.ts';
 import { DeleteBreaker } from '../sync/delete-breaker.ts';
 import { Problems } from '../sync/problems.ts';
 import { Latency } from '../sync/sync-observer.ts';
+import type { SyncMode } from '../sync/syncer.ts';
 import { ClaimReconciler } from './claim-reconciler.ts';
 import { ClaimWriter } from './claim-writer.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { exemption } from './exemption.ts';
 import type { OpenReferences } from './open-references.ts';
+import { planClaim, planUnclaim } from './plan.ts';
 import { ProviderObjects } from './provider-objects.ts';
 import type { ReferenceIndex } from './reference-index.ts';
 import { SelectedObjects } from './selected-objects.ts';
@@ -32,6 +34,8 @@ export interface ClaimedKind {
   readonly controller: Controller;
   /** How many deletes of copies are held back. */
   readonly held: number;
+  /** While its binding goes: how many copies are left to delete. Infinity while that is not known. */
+  left(): number;
   readonly watchAgeMs: number;
   readonly size: { readonly objects: number; readonly copies: number };
   problems(): readonly string[];
@@ -47,6 +51,10 @@ export interface ClaimedKindOptions {
   readonly selector: ClaimSelector;
   readonly references: OpenReferences;
   readonly used: UsedNamespaces;
+  /** `drain`: the binding goes, and what was copied with it. */
+  readonly mode: SyncMode;
+  /** Whether copies may be deleted by now that the binding goes. */
+  readonly mayDelete: boolean;
   readonly random: () => number;
   readonly onChange: () => void;
 }
@@ -57,7 +65,7 @@ const listMs = 30_000;
 const notListed = 'they have not been listed here yet; see that the konnector may list and watch them';
 
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
-  const { session, exported, resource, selector, references, used, random, onChange } = options;
+  const { session, exported, resource, selector, references, used, mode, mayDelete, random, onChange } = options;
   const { clock, metrics, events, stores } = deps;
   const name = `claims/${session.id}/${exported.name}/${resource.plural}`;
   const measured = bindingMetrics(metrics);
@@ -85,6 +93,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     random,
     log: deps.log.child({ provider: session.id, export: exported.name, kind: resource.plural }),
     onWritten(side, key) {
+      if (mode === 'drain') onChange();
       const direction = side === 'provider' ? 'up' : 'down';
       const seconds = latency[direction].take(key);
       if (seconds !== undefined) observer[direction](seconds);
@@ -92,6 +101,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     onConflict: (side) => observer.conflict(side),
   });
   const reconciler = new ClaimReconciler({
+    plan: mode === 'sync' ? planClaim : mayDelete ? planUnclaim : undefined,
     resource,
     consumer,
     provider,
@@ -153,6 +163,10 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     controller,
     get held() {
       return breaker.held;
+    },
+    left() {
+      if (!consumer.synced || !provider.synced) return Number.POSITIVE_INFINITY;
+      return reconciler.deletable(new Set([...consumer.keys(), ...provider.keys()]), planUnclaim);
     },
     get watchAgeMs() {
       return provider.ageMs;

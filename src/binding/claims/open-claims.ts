@@ -1,10 +1,13 @@
+import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import { allowDeletesAnnotation } from '../../api/binding/names.ts';
-import type { Resource } from '../../api/object.ts';
+import { keyOf, type Resource } from '../../api/object.ts';
 import type { BindingDeps } from '../deps.ts';
+import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
+import { bySecret } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/views.ts';
 import { gathered } from '../sync/gathered.ts';
-import type { Syncer } from '../sync/syncer.ts';
+import type { Syncer, SyncMode } from '../sync/syncer.ts';
 import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
 import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
 import { openReferences } from './open-references.ts';
@@ -16,7 +19,12 @@ export interface ClaimsOptions {
   readonly session: ProviderSession;
   /** Its claims are synced; a change of them, or of what is bound, takes new Claims. */
   readonly exported: ExportView;
-  /** Called when `problems()` may have changed; a few times a second at most. */
+  /**
+   * `drain`: the binding goes. Once nothing is left of what was bound, its claims end as well: copies of what was claimed are deleted on
+   * either side, unless another binding of the same kubeconfig claims the kind. Default `sync`.
+   */
+  readonly mode?: SyncMode;
+  /** Called when `problems()` may have changed, and in mode `drain` when `held()` may have; a few times a second at most. */
   readonly onProblems?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
@@ -24,16 +32,20 @@ export interface ClaimsOptions {
 
 /**
  * What keeps the objects that one export claims in step, both ways: one controller for each claimed kind. It holds no objects up:
- * they carry no finalizer of ours.
+ * they carry no finalizer of ours. It holds up a binding that goes, but not for long: `held()` is 0 after a minute in which copies
+ * could not be deleted.
  */
-export type Claims = Omit<Syncer, 'held' | 'served'>;
+export type Claims = Omit<Syncer, 'served'>;
+
+/** So long a binding waits for the copies of what it claimed, milliseconds. */
+const drainMs = 60_000;
 
 /** Changes are gathered for so long before they are told, milliseconds. */
 const tellMs = 200;
 
 /** Opens the watches of what is claimed; what they show is acted on once the controllers run. */
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
-  const { session, exported, random = Math.random } = options;
+  const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
   const tell = gathered(deps.clock, tellMs, options.onProblems ?? (() => undefined));
   const wrong = claims
@@ -43,23 +55,40 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
         `The claim on ${formatGroupResource(claim)} is ignored: a provider may claim configmaps, secrets and serviceaccounts`,
     );
   const used = openUsedNamespaces(session, exported, deps);
+  const mayDelete = mode === 'drain' && isAllGone(exported, deps);
   const open = (resource: Resource): ClaimedKind[] => {
     const own = claims.filter((claim) => claimable(claim) === resource);
     const references = openReferences(own, exported, referrersOf(session, exported, deps));
     const selector = claimSelector(own, references.isEmpty ? undefined : references.index);
     wrong.push(...selector.problems, ...references.problems);
-    if (selector.isEmpty) return [];
+    if (selector.isEmpty || (mode === 'drain' && isClaimedBesides(exported.name, resource, deps))) {
+      references.close();
+      return [];
+    }
     const onChange = tell.soon;
-    return [openClaimedKind({ session, exported, resource, selector, references, used, random, onChange }, deps)];
+    const kind = { session, exported, resource, selector, references, used, mode, mayDelete, random, onChange };
+    return [openClaimedKind(kind, deps)];
   };
   const kinds = claimableResources.flatMap(open);
   const each = (act: (kind: ClaimedKind) => void): void => {
     for (const kind of kinds) act(kind);
   };
+  const left = (): number => (mode === 'drain' ? sum(kinds.map((kind) => kind.left())) : 0);
+  let isTooLate = false;
+  const stopWaiting = mayDelete
+    ? deps.clock.schedule(drainMs, () => {
+        const copies = left();
+        isTooLate = true;
+        if (copies > 0) deps.log.warn('copies of claimed objects are left behind', { export: exported.name, copies });
+        tell.soon();
+      })
+    : undefined;
   return {
     controllers: kinds.map(({ controller }) => controller),
     resync: () => each((kind) => kind.resync()),
     allowDeletes: () => each((kind) => kind.allowDeletes()),
+    // Until then it is the bound objects that it waits for.
+    held: () => (isTooLate || !isAllGone(exported, deps) ? 0 : left()),
     problems: () => [
       ...kinds.flatMap(({ held, resource }) => (held > 0 ? [`${resource.plural}: ${heldBack(held)}`] : [])),
       ...wrong,
@@ -73,11 +102,36 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
       return Math.max(0, ...kinds.map(({ watchAgeMs }) => watchAgeMs));
     },
     close() {
+      stopWaiting?.();
       tell.stop();
       each((kind) => kind.close());
       used.close();
     },
   };
+}
+
+/** The definitions that were made for the binding, and with them its objects and their copies. */
+function isAllGone({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
+  const binding = stores.bindings.get(name);
+  return resources.every((resource) => {
+    const crd = stores.crds.get(boundSchemaName(resource));
+    return !crd || !binding || !isOwnedBy(crd.ownerReferences, binding);
+  });
+}
+
+/** Whether another binding of the same kubeconfig, which stays, claims objects of the kind. */
+function isClaimedBesides(name: string, { group, plural }: Resource, { stores }: BindingDeps): boolean {
+  const { secretRef } = stores.bindings.get(name) ?? {};
+  if (!secretRef) return false;
+  const { namespace } = secretRef;
+  return stores.bindings
+    .byIndex(bySecret, keyOf({ namespace, name: secretRef.name }))
+    .some(
+      (other) =>
+        other.name !== name &&
+        !other.deleting &&
+        other.permissionClaims.some((claim) => claim.group === group && claim.resource === plural),
+    );
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);

@@ -55,7 +55,9 @@ export type DeleteReason =
   /** There is no original; it went while nobody looked. */
   | 'inferred'
   /** The copy cannot become what it should be; it is created anew once it is gone. */
-  | 'replaced';
+  | 'replaced'
+  /** What was claimed is claimed no longer, because the binding goes. */
+  | 'unbound';
 
 export interface ClaimPlan {
   /** In this order; each only when those before it were done. */
@@ -205,36 +207,65 @@ function isCopyOf(consumer: ClaimedView, { owner, marks }: ClaimedView, facts: C
   return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.gone.consumer?.uid;
 }
 
-function deleteUp({ name, owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  const { serviceNamespace, consumerNamespace, gone, hasRival } = facts;
-  if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !marks.consumerUid) return nothing;
-  if ((marks.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return nothing;
-  const remove = (reason: DeleteReason): ClaimPlan => ({
-    actions: [{ kind: 'delete', side: 'provider', uid, reason }],
-  });
-  if (marks.consumerUid === gone.consumer?.uid) return remove(reasonOf(marks.consumerUid, gone.consumer));
+function deleteUp(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
+  const { uid, marks } = copy;
+  switch (ownUp(copy, facts)) {
+    case 'ours':
+      return {
+        actions: [{ kind: 'delete', side: 'provider', uid, reason: reasonOf(marks.consumerUid, facts.gone.consumer) }],
+      };
+    case 'unsure':
+      return { actions: [], againInMs: rivalMs };
+    default:
+      return nothing;
+  }
+}
+
+/** Whether what is in the provider is a copy that we made, so that it may be deleted; `unsure` while somebody else may have made it. */
+function ownUp({ name, owner, marks, deleting }: ClaimedView, facts: ClaimFacts): 'ours' | 'unsure' | undefined {
+  const { consumer, serviceNamespace, consumerNamespace, gone, hasRival } = facts;
+  if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !marks.consumerUid) return undefined;
+  if ((marks.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
+  if (marks.consumerUid === (consumer ?? gone.consumer)?.uid) return 'ours';
   // Of another cluster with the same kubeconfig, or the clone of a copy.
-  if (marks.copyOf !== undefined) return marks.copyOf === copyOf(name, facts) ? remove('inferred') : nothing;
-  if (isShared(facts)) return nothing;
-  return hasRival ? { actions: [], againInMs: rivalMs } : remove('inferred');
+  if (marks.copyOf !== undefined) return marks.copyOf === copyOf(name, facts) ? 'ours' : undefined;
+  if (isShared(facts)) return undefined;
+  return hasRival ? 'unsure' : 'ours';
 }
 
 const copyOf = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
-function deleteDown({ owner, marks, uid, deleting }: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  const { provider, gone, serviceNamespace } = facts;
-  if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return nothing;
-  if (!marks.providerUid || marks.providerNamespace !== serviceNamespace.name) return nothing;
-  // Nothing but its original says which of the providers that share the name it is from.
-  const isTold = marks.providerIdentity !== undefined || !isShared(facts);
-  if (!isTold && marks.providerUid !== (provider ?? gone.provider)?.uid) return nothing;
-  const reason = provider ? 'gone' : reasonOf(marks.providerUid, gone.provider);
-  return { actions: [{ kind: 'delete', side: 'consumer', uid, reason }] };
+function deleteDown(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
+  if (!isOwnDown(copy, facts)) return nothing;
+  const reason = facts.provider ? 'gone' : reasonOf(copy.marks.providerUid, facts.gone.provider);
+  return { actions: [{ kind: 'delete', side: 'consumer', uid: copy.uid, reason }] };
 }
 
-const reasonOf = (uid: string, gone: Gone | undefined): DeleteReason =>
-  uid === gone?.uid && gone.wasSeen ? 'gone' : 'inferred';
+function isOwnDown({ owner, marks, deleting }: ClaimedView, facts: ClaimFacts): boolean {
+  const { provider, gone, serviceNamespace } = facts;
+  if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return false;
+  if (!marks.providerUid || marks.providerNamespace !== serviceNamespace.name) return false;
+  // Nothing but its original says which of the providers that share the name it is from.
+  const isTold = marks.providerIdentity !== undefined || !isShared(facts);
+  return isTold || marks.providerUid === (provider ?? gone.provider)?.uid;
+}
+
+/** What to do about one key when its binding goes: copies go on either side, originals stay. */
+export function planUnclaim(facts: ClaimFacts): ClaimPlan {
+  const { consumer, provider } = facts;
+  const actions: ClaimAction[] = [];
+  if (provider && ownUp(provider, facts) === 'ours') {
+    actions.push({ kind: 'delete', side: 'provider', uid: provider.uid, reason: 'unbound' });
+  }
+  if (consumer && !isOfAnotherProvider(consumer, facts) && isOwnDown(consumer, facts)) {
+    actions.push({ kind: 'delete', side: 'consumer', uid: consumer.uid, reason: 'unbound' });
+  }
+  return { actions };
+}
+
+const reasonOf = (uid: string | undefined, gone: Gone | undefined): DeleteReason =>
+  gone?.wasSeen && gone.uid === uid ? 'gone' : 'inferred';
 
 /** Several consumers have this namespace of the provider: nothing isolates them. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>

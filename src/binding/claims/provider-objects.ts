@@ -98,6 +98,11 @@ export class ProviderObjects implements Source {
     return deleting || serviceNamespace === undefined ? { kind: 'pending' } : { kind: 'ready', name: serviceNamespace };
   }
 
+  /** Whether all that there is has been listed. */
+  get synced(): boolean {
+    return this.#store.synced;
+  }
+
   /** Whether it means something that nothing is found in the provider for a namespace of the consumer. */
   isKnown(namespace: string): boolean {
     const service = this.serviceNamespace(namespace);

@@ -113,6 +113,7 @@ function fingerprintOf(
 export interface PlannedClaims {
   /** With the claims that are honoured and no others. */
   readonly exported: ExportView;
+  readonly mode: SyncMode;
   readonly fingerprint: string;
 }
 
@@ -121,12 +122,18 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const { exported, binding } = facts;
   const told = new Set(binding.permissionClaims.map((claim) => canonicalJson(claim)));
   const permissionClaims = judgeClaims(exported, binding).accepted.filter((claim) => told.has(canonicalJson(claim)));
-  if (modeOf(binding) === undefined || permissionClaims.length === 0) return undefined;
+  const mode = modeOf(binding);
+  if (mode === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
   // References can be followed only through kinds that are served.
   const served = resources
     .map(boundSchemaName)
     .map((name) => [name, facts.crd(name)?.established && facts.crd(name)?.uid]);
-  const fingerprint = canonicalJson({ permissionClaims, export: [uid, isolation, informerScope, resources], served });
-  return { exported: { ...exported, permissionClaims }, fingerprint };
+  const fingerprint = canonicalJson({
+    mode,
+    permissionClaims,
+    export: [uid, isolation, informerScope, resources],
+    served,
+  });
+  return { exported: { ...exported, permissionClaims }, mode, fingerprint };
 }

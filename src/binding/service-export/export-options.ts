@@ -2,14 +2,15 @@ import type { BindingDeps } from '../deps.ts';
 import type { RunningSyncers, Work } from '../service-binding/running-syncers.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/views.ts';
-import type { Syncer, SyncerOptions } from '../sync/syncer.ts';
+import type { Syncer, SyncerOptions, SyncMode } from '../sync/syncer.ts';
 
 /** What an export's provider claims besides the bound objects. */
 export interface ClaimOptions {
   readonly session: ProviderSession;
   /** Its claims are those that are honoured. */
   readonly exported: ExportView;
-  /** To be called when its `problems()` may read differently. */
+  readonly mode: SyncMode;
+  /** To be called when its `problems()` may read differently, and outside of mode `sync` when its `held()` may. */
   readonly onProblems: () => void;
 }
 

@@ -69,9 +69,10 @@ export class ExportReconciler implements Reconciler {
     }
     const claims = plannedClaims(facts);
     if (claims) {
-      const options = { session, exported: claims.exported };
+      const { exported, mode, fingerprint } = claims;
+      const options = { session, exported, mode };
       const open = (onProblems: () => void) => openClaims({ ...options, onProblems }, this.#deps);
-      wanted.set('claims', { fingerprint: claims.fingerprint, crd: undefined, mode: 'sync', open });
+      wanted.set('claims', { fingerprint, crd: undefined, mode, open });
     }
     return wanted;
   }

@@ -8,6 +8,7 @@ import type { ProviderSession } from '../../../../src/binding/sessions/provider-
 import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
 import type { ExportView, PermissionClaim } from '../../../../src/binding/stores/views.ts';
+import type { SyncMode } from '../../../../src/binding/sync/syncer.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-recorder.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';
@@ -108,7 +109,11 @@ export class ClaimsStage {
     return last.claims;
   }
 
-  async open(claims: readonly PermissionClaim[], fields: Partial<ExportView> = {}): Promise<void> {
+  async open(
+    claims: readonly PermissionClaim[],
+    fields: Partial<ExportView> = {},
+    mode: SyncMode = 'sync',
+  ): Promise<void> {
     const { clock, consumer, provider, metrics } = this;
     const exported = exportOf({ ...fields, permissionClaims: claims });
     const session: ProviderSession = {
@@ -137,7 +142,7 @@ export class ClaimsStage {
       running: { add() {}, remove: () => Promise.resolve() },
     };
     const opened = openClaims(
-      { session, exported, random: () => 0.5, onProblems: () => this.told.push(this.claims.problems()) },
+      { session, exported, mode, random: () => 0.5, onProblems: () => this.told.push(this.claims.problems()) },
       deps,
     );
     const stop = new AbortController();

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { apiServiceBindings, clusterBindings, copyOfAnnotation } from '../../../../src/api/binding/names.ts';
-import { configMaps, namespaces, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import {
+  configMaps,
+  customResourceDefinitions,
+  namespaces,
+  secrets,
+  serviceAccounts,
+} from '../../../../src/api/resources.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';
@@ -321,6 +327,83 @@ describe('claims', () => {
       await stage.open([secretsOf('kettle')]);
       assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
       assert.ok(stage.down());
+    });
+  });
+
+  describe('when their binding goes', () => {
+    const crd = { name: 'kettles.kitchen.example' };
+    const bind = (name: string, fields: Readonly<Record<string, unknown>> = {}) => {
+      const { metadata, ...binding } = bindingManifest(fields);
+      return stage.consumer.put(apiServiceBindings, {
+        ...binding,
+        metadata: { ...metadata, name, uid: `uid-of-${name}` },
+      });
+    };
+    /** One object of each side is shared. */
+    const share = async (): Promise<void> => {
+      stage.serviceNamespace('team-a');
+      bind('kettles');
+      const definition = stage.consumer.find(customResourceDefinitions, crd);
+      assert.ok(definition);
+      const owner = {
+        apiVersion: 'kube-bind.io/v1alpha2',
+        kind: 'APIServiceBinding',
+        name: 'kettles',
+        uid: 'uid-of-kettles',
+      };
+      stage.consumer.put(customResourceDefinitions, {
+        ...definition,
+        metadata: { ...definition.metadata, ownerReferences: [owner] },
+      });
+      stage.consumer.put(kettles, kettle([]));
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'theirs'));
+      await stage.open([secretsOf('kettle')]);
+      assert.ok(stage.up('creds') && stage.down('theirs'));
+      await stage.close();
+    };
+    const drain = () => stage.open([secretsOf('kettle')], {}, 'drain');
+    const shared = (): string[] =>
+      ['creds', 'theirs'].flatMap((name) => [
+        ...(stage.down(name) ? [`${name} here`] : []),
+        ...(stage.up(name) ? [`${name} there`] : []),
+      ]);
+    const all = ['creds here', 'creds there', 'theirs here', 'theirs there'];
+
+    it('end with what is bound: copies go, originals stay', async () => {
+      await share();
+      await drain();
+      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+      await stage.close();
+      stage.consumer.drop(customResourceDefinitions, crd);
+      const told = stage.told.length;
+      await drain();
+      await stage.settle(1000);
+      assert.deepEqual([shared(), stage.claims.held()], [['creds here', 'theirs there'], 0]);
+      assert.ok(stage.told.length > told, 'the binding is told');
+    });
+
+    it('go on for another binding of the same kubeconfig that claims the kind', async () => {
+      await share();
+      stage.consumer.drop(customResourceDefinitions, crd);
+      bind('pots', { status: { permissionClaims: [secretsOf('pot')] } });
+      await drain();
+      await stage.settle(1000);
+      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+    });
+
+    it('hold it up for a minute at most', async () => {
+      await share();
+      stage.consumer.drop(customResourceDefinitions, crd);
+      stage.provider.fault = ({ verb }) => {
+        if (verb === 'delete') throw new ApiError(403, 'Forbidden', 'secrets is forbidden');
+      };
+      await drain();
+      assert.equal(stage.claims.held(), 1);
+      await stage.settle(59_000);
+      assert.equal(stage.claims.held(), 1);
+      await stage.settle(2000);
+      assert.deepEqual([stage.claims.held(), shared()], [0, ['creds here', 'creds there', 'theirs there']]);
     });
   });
 

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { ClaimedView, Marks } from '../../../../src/binding/claims/claimed-view.ts';
-import { type ClaimAction, type ClaimFacts, planClaim, type Side } from '../../../../src/binding/claims/plan.ts';
+import {
+  type ClaimAction,
+  type ClaimFacts,
+  planClaim,
+  planUnclaim,
+  type Side,
+} from '../../../../src/binding/claims/plan.ts';
 
 const noMarks: Marks = {
   consumerNamespace: undefined,
@@ -464,6 +470,48 @@ describe('the plan for a claimed object', () => {
       }
     });
   }
+
+  describe('that is claimed no longer because the binding goes', () => {
+    const cases: [what: string, fields: Partial<ClaimFacts>, expected: string[]][] = [
+      ['leaves the original', { consumer: consumer({ owner: 'consumer' }) }, []],
+      ['leaves the original of the provider', { provider: provider({ owner: 'provider' }) }, []],
+      [
+        'deletes the copy of an object that stays',
+        { consumer: consumer({ owner: 'consumer' }), provider: copyUp() },
+        ['delete provider provider-uid unbound'],
+      ],
+      [
+        'deletes the copy that the provider gave',
+        { consumer: copyDown(), provider: provider({ owner: 'provider' }) },
+        ['delete consumer consumer-uid unbound'],
+      ],
+      [
+        'deletes the copy of an object that is gone',
+        { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }) },
+        ['delete provider provider-uid unbound'],
+      ],
+      [
+        'leaves what another cluster has put there',
+        { provider: copyUp({ marks: { copyOf: 'there/team-a/creds' } }) },
+        [],
+      ],
+      ['leaves what may be that of another konnector', { provider: copyUp(), hasRival: true }, []],
+      [
+        'leaves what another consumer put into a namespace that they share',
+        { provider: copyUp({ marks: { consumerUid: 'theirs' } }), serviceNamespace: shared },
+        [],
+      ],
+      ['leaves the copy from another provider', { consumer: copyDown({ marks: { providerIdentity: 'other' } }) }, []],
+      [
+        'leaves what is on its way out already',
+        { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ deleting: true }) },
+        [],
+      ],
+    ];
+    for (const [what, fields, expected] of cases) {
+      it(what, () => assert.deepEqual(planUnclaim(facts(fields)).actions.map(brief), expected));
+    }
+  });
 
   const anyView = (side: Side): fc.Arbitrary<ClaimedView | undefined> =>
     fc.option(

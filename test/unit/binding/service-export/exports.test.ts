@@ -71,8 +71,11 @@ describe('the reconciler of exports', () => {
         if (broken) throw broken;
         return open(schema.name, mode);
       },
-      openClaims: ({ exported }: ClaimOptions): Syncer =>
-        open(exported.permissionClaims.map(({ resource }) => resource).join(), 'claims'),
+      openClaims: ({ exported, mode }: ClaimOptions): Syncer =>
+        open(
+          exported.permissionClaims.map(({ resource }) => resource).join(),
+          mode === 'sync' ? 'claims' : `claims ${mode}`,
+        ),
     };
   }
 
@@ -253,6 +256,19 @@ describe('the reconciler of exports', () => {
     stage.consumer.drop(customResourceDefinitions, { name: crdName });
     await look();
     assert.deepEqual(atWork(), [`drain ${crdName}`]);
+  });
+
+  it('lets claims end with what is bound', async () => {
+    await bound();
+    goes('Delete');
+    const going = stage.consumer.find(apiServiceBindings, { name: 'kettles' });
+    assert.ok(going);
+    stage.consumer.put(apiServiceBindings, { ...going, status: { permissionClaims: [secretsClaim] } });
+    await look();
+    assert.deepEqual(atWork(), [`drain ${crdName}`, 'claims drain secrets']);
+    goes('Orphan');
+    await look();
+    assert.deepEqual(atWork(), []);
   });
 
   it('does not sync objects of one scope by a schema of the other', async () => {
