@@ -1,6 +1,7 @@
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { customResourceDefinitions } from '../../api/resources.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
+import { inexactNumber } from '../../kit/inexact-number.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import type { BindingView, BoundSchemaView, BoundVersion, ExportView } from '../stores/views.ts';
 import { syncVersion } from '../sync/sync-version.ts';
@@ -51,6 +52,12 @@ function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCr
   if (`${names.plural}.${group}` !== name) return problem(name, `describes ${names.plural}.${group}`);
   const unusable = versions.find((version) => !isRecord(version.schema));
   if (unusable) return problem(name, `has no schema for version ${unusable.name}`);
+  const inexact = inexactNumber(
+    versions.map((version) => withoutBounds(version.schema)),
+    'versions',
+  );
+  if (inexact !== undefined)
+    return problem(name, `holds a whole number beyond 2^53 at ${inexact}, which would be changed`);
   const spec: JsonObject = {
     group,
     names: {
@@ -66,6 +73,16 @@ function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCr
     versions: versions.map((version) => versionSpec(version, only)),
   };
   return { spec, text: canonicalJson(spec), ...(only ? { onlyVersion: only.name } : {}) };
+}
+
+/** Limits of numbers are of no higher precision in API servers either. */
+function withoutBounds(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutBounds);
+  if (!isRecord(schema)) return schema;
+  const kept = Object.entries(schema).filter(
+    ([field, value]) => typeof value === 'object' || !['maximum', 'minimum', 'multipleOf'].includes(field),
+  );
+  return Object.fromEntries(kept.map(([field, value]) => [field, withoutBounds(value)]));
 }
 
 function needsWebhook({ conversion, versions }: BoundSchemaView): boolean {

@@ -119,5 +119,6 @@ function annotationPatch(
 
 const notSynced = new Set(['apiVersion', 'kind', 'metadata', 'status']);
 
-const synced = (object: KubeObject): [string, unknown][] =>
+/** What goes up. */
+export const synced = (object: KubeObject): [string, unknown][] =>
   Object.entries(object).filter(([field]) => !notSynced.has(field));

@@ -1,8 +1,10 @@
 import { consumerUidAnnotation, providerNamespaceAnnotation } from '../../api/binding/names.ts';
 import type { KubeObject, OwnerReference, Resource } from '../../api/object.ts';
+import { inexactNumber } from '../../kit/inexact-number.ts';
+import { own } from '../../kit/json-value.ts';
 import type { Place } from './isolation.ts';
 import { isOfAnother, type Origin, type Ownership, ownershipOf } from './ownership.ts';
-import { copyPatch, markPatch, newCopy, stampPatch, statusPatch, unmarkPatch } from './patches.ts';
+import { copyPatch, markPatch, newCopy, stampPatch, statusPatch, synced, unmarkPatch } from './patches.ts';
 import { annotationOf, isDeleting, isHeld, type SyncedObject } from './synced-object.ts';
 import type { SyncMode } from './syncer.ts';
 
@@ -99,7 +101,9 @@ function inStep(situation: Situation, consumer: SyncedObject, terms: Terms): rea
   }
   const { key, closing } = place;
   const { provider, owner } = terms;
+  const inexact = inexactNumber(Object.fromEntries(synced(consumer.object)));
   if (!copy) {
+    if (inexact !== undefined) return [changed(inexact, 'it is not copied')];
     if (closing) return [{ do: 'wait', missing: `the end of the provider's namespace of ${key}` }];
     const object = newCopy({ consumer, resource: provider, key, origin: terms, owner });
     return [{ do: 'create', key, object }];
@@ -109,10 +113,13 @@ function inStep(situation: Situation, consumer: SyncedObject, terms: Terms): rea
   }
   if (copyGoing || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
   const actions: Action[] = [];
-  const update = copyPatch(consumer, copy, terms);
+  if (inexact !== undefined) actions.push(changed(inexact, 'its copy is left as it is'));
+  const update = inexact === undefined ? copyPatch(consumer, copy, terms) : undefined;
   if (update) actions.push({ do: 'update', key, patch: update });
   const mark = markPatch(consumer, copy);
   if (mark) actions.push({ do: 'mark', patch: mark });
+  const inexactStatus = inexactNumber(own(copy.object, 'status'), 'status');
+  if (inexactStatus !== undefined) return [...actions, changed(inexactStatus, 'it does not come down')];
   const status = statusPatch(consumer, copy);
   if (status) actions.push(terms.statusSubresource ? { do: 'status', patch: status } : noStatus(provider));
   return actions;
@@ -122,6 +129,12 @@ const unmark = (consumer: SyncedObject): Action => ({ do: 'unmark', patch: unmar
 
 const taken = (key: string): string =>
   `in the provider ${JSON.stringify(key)} exists already and is not a copy of ours; it is left alone. Use another name, or have that object removed`;
+
+/** Programs that read JSON as we do would lose it without a word. */
+const changed = (path: string, what: string): Action => ({
+  do: 'complain',
+  problem: `${path} is a whole number beyond 2^53, which cannot be copied without being changed, so ${what}. Use a smaller one, or a string if the kind allows it`,
+});
 
 const noStatus = ({ version, kind }: Resource): Action => ({
   do: 'complain',

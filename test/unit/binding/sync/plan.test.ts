@@ -50,6 +50,9 @@ const older = copyOfKettle({ metadata: { annotations: olderAnnotations } });
 const ofAnother = copyOfKettle({ metadata: { annotations: { ...copyAnnotations, [consumerUidAnnotation]: 'c-0' } } });
 const unmapped = { kind: 'unmapped', namespace: 'team-a', requested: false } as const;
 
+/** What is left of 9007199254740993. */
+const inexact = 2 ** 53;
+
 describe('plan of a key', () => {
   const cases: [string, Partial<Situation>, string[]][] = [
     ['creates the copy of a new object', { consumer: kettle() }, ['create']],
@@ -67,6 +70,17 @@ describe('plan of a key', () => {
       'goes up, marks and goes down in this order',
       { consumer: kettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { hot: true } }) },
       ['update', 'mark', 'status'],
+    ],
+    ['copies no number that it cannot hold', { consumer: kettle({ spec: { litres: inexact } }) }, ['complain']],
+    [
+      'leaves a copy as it is when it cannot hold a number',
+      { consumer: heldKettle({ spec: { litres: inexact } }), copy: copyOfKettle({ status: { hot: true } }) },
+      ['complain', 'status'],
+    ],
+    [
+      'takes no number down that it cannot hold',
+      { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { at: inexact } }) },
+      ['update', 'complain'],
     ],
     ['stamps a copy that tells no uid', { consumer: heldKettle(), copy: older }, ['update']],
     ['stamps a copy of an earlier object of the name', { consumer: heldKettle(), copy: ofAnother }, ['update']],

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { inexactNumber } from '../../../src/kit/inexact-number.ts';
+
+describe('a number that may not be the one that was written', () => {
+  const cases: [json: string, path: string | undefined][] = [
+    ['{"a": 9007199254740991, "b": [-9007199254740991, 0.1, 1e300, null, "9007199254740993"]}', undefined],
+    ['{"a": 9007199254740993}', 'a'],
+    ['{"a": {"b": [0, {"c": -9007199254740993}]}}', 'a.b[1].c'],
+    ['{"a": 9223372036854775807}', 'a'],
+    ['{"a": 100000000000000000000}', undefined],
+    ['9007199254740993', ''],
+  ];
+  for (const [json, path] of cases) {
+    it(`is ${path === undefined ? 'nowhere' : `at ${JSON.stringify(path)}`} in ${json}`, () => {
+      assert.equal(inexactNumber(JSON.parse(json)), path);
+    });
+  }
+});
