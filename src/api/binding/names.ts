@@ -76,8 +76,6 @@ export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
 /** Ours, on the consumer CRDs that we install: a higher revision is never replaced by a lower one. */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
-/** Ours, on CRDs of bound kinds: hash of the `spec` that we wrote last. */
-export const crdSpecHashAnnotation = 'binding.drawbridge.dev/spec-hash';
 
 export const bindConditions = {
   ready: 'Ready',

@@ -1,4 +1,3 @@
-import { crdSpecHashAnnotation } from '../../api/binding/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import { commonView, records, strings, text } from './common-view.ts';
@@ -17,7 +16,6 @@ export function crdView(object: KubeObject): CrdView | undefined {
     conditions,
     acceptedNames: own(status, 'acceptedNames'),
     storedVersions: strings(own(status, 'storedVersions')),
-    specHash: common.annotations[crdSpecHashAnnotation],
   };
 }
 

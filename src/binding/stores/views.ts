@@ -145,6 +145,4 @@ export interface CrdView extends CommonView {
   }[];
   readonly acceptedNames: unknown;
   readonly storedVersions: readonly string[];
-  /** Hash of `spec` as we last wrote it, from our annotation; undefined on a CRD that we never wrote. */
-  readonly specHash: string | undefined;
 }

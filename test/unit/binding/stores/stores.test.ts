@@ -8,7 +8,6 @@ import {
   apiServiceNamespaces,
   boundSchemas,
   clusterBindings,
-  crdSpecHashAnnotation,
   ownerLabel,
 } from '../../../../src/api/binding/names.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
@@ -137,12 +136,11 @@ describe('the stores of the consumer', () => {
 
   it('show namespaces, and CRDs without their schemas', () => {
     const { cluster, opened } = open();
-    const annotations = { [crdSpecHashAnnotation]: 'abc' };
     cluster.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } });
     cluster.put(customResourceDefinitions, {
       apiVersion: 'apiextensions.k8s.io/v1',
       kind: 'CustomResourceDefinition',
-      metadata: { name: 'kettles.kitchen.example', annotations },
+      metadata: { name: 'kettles.kitchen.example' },
       spec: { scope: 'Cluster', versions: [{ name: 'v1', schema: {} }] },
       status: {
         acceptedNames: { plural: 'kettles', kind: 'Kettle' },
@@ -151,9 +149,9 @@ describe('the stores of the consumer', () => {
       },
     });
     assert.equal(opened.stores.namespaces.get('team-a')?.deleting, false);
-    const { established, scope, conditions, acceptedNames, storedVersions, specHash } =
+    const { established, scope, conditions, acceptedNames, storedVersions } =
       opened.stores.crds.get('kettles.kitchen.example') ?? {};
-    assert.deepEqual([established, scope, storedVersions, specHash], [true, 'Cluster', ['v1'], 'abc']);
+    assert.deepEqual([established, scope, storedVersions], [true, 'Cluster', ['v1']]);
     assert.deepEqual(acceptedNames, { plural: 'kettles', kind: 'Kettle' });
     assert.deepEqual(conditions, [{ ...ready, type: 'Established', reason: 'InitialNamesAccepted', message: 'ok' }]);
   });
