@@ -1,10 +1,10 @@
 import { stringify } from 'yaml';
 import { apiServiceBindings, kubeconfigKey } from '../src/api/binding/names.ts';
 import { apiVersionOf } from '../src/api/object.ts';
-import { Backend } from '../test/support/binding/backend.ts';
-import { fixtureKinds, fixtureObject } from '../test/support/binding/fixture-kinds.ts';
-import { KonnectorProcess } from '../test/support/binding/konnector-process.ts';
-import { Provider } from '../test/support/binding/provider.ts';
+import { Backend } from './binding/backend.ts';
+import { fixtureKinds, fixtureObject } from './binding/fixture-kinds.ts';
+import { KonnectorProcess } from './binding/konnector-process.ts';
+import { Provider } from './binding/provider.ts';
 import { Helm } from './chart/helm.ts';
 import { Narrator } from './narrator.ts';
 import { type Plane, startPlane } from './plane.ts';

@@ -1,16 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { existsSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { type Installation, install } from './installation.ts';
 import type { PlaneClient } from './plane-client.ts';
 import { freePorts } from './ports.ts';
-import { until } from './wait.ts';
-
-const program = fileURLToPath(new URL('../dist/drawbridge.js', import.meta.url));
+import { type Launch, ProgramProcess } from './program-process.ts';
 
 export interface ServerOptions {
   /** Further flags; a later one wins over those that the process is started with anyway. */
@@ -37,30 +31,18 @@ export interface AuditLine {
   readonly [field: string]: unknown;
 }
 
-/** The built server (`npm run build`) as a child process, installed on a plane. It ends with this process at the latest. */
-export class ServerProcess {
+/** The built server, installed on a plane. */
+export class ServerProcess extends ProgramProcess {
   readonly installation: Installation;
   readonly auditFile: string;
-  readonly logFile: string;
-  readonly healthPort: number;
-  readonly metricsPort: number;
-  readonly #child: ChildProcess;
-  readonly #exited: Promise<unknown>;
 
-  private constructor(
-    fields: Pick<ServerProcess, 'installation' | 'auditFile' | 'logFile' | 'healthPort' | 'metricsPort'>,
-    child: ChildProcess,
-  ) {
-    this.installation = fields.installation;
-    this.auditFile = fields.auditFile;
-    this.logFile = fields.logFile;
-    this.healthPort = fields.healthPort;
-    this.metricsPort = fields.metricsPort;
-    this.#child = child;
-    this.#exited = once(child, 'exit');
+  private constructor(launch: Launch, installation: Installation, auditFile: string) {
+    super(launch);
+    this.installation = installation;
+    this.auditFile = auditFile;
   }
 
-  /** Resolves once `/readyz` says yes; rejects after 30 s, or when the process ends, with the end of its log. */
+  /** Resolves once it is ready. */
   static async start(plane: PlaneClient, options: ServerOptions = {}): Promise<ServerProcess> {
     const server = await ServerProcess.spawn(plane, options);
     await server.whenReady();
@@ -69,7 +51,7 @@ export class ServerProcess {
 
   /** Starts the process without waiting for it. */
   static async spawn(plane: PlaneClient, options: ServerOptions = {}): Promise<ServerProcess> {
-    if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
+    const { directory } = plane;
     const [port = 0, healthPort = 0, metricsPort = 0] = await freePorts(3);
     const installation = options.installation ?? (await install(plane, port));
     const kubeconfig = options.apiserver
@@ -77,9 +59,7 @@ export class ServerProcess {
           server: options.apiserver,
         })
       : installation.kubeconfig;
-    const id = randomUUID().slice(0, 8);
-    const auditFile = join(plane.directory, `audit-${id}.jsonl`);
-    const logFile = join(plane.directory, `server-${id}.log`);
+    const auditFile = join(directory, `audit-${randomUUID().slice(0, 8)}.jsonl`);
     const flags = [
       `--kubeconfig=${kubeconfig}`,
       `--port=${installation.port}`,
@@ -93,36 +73,8 @@ export class ServerProcess {
       '--log-format=text',
       ...(options.flags ?? []),
     ];
-    const child = spawn(options.node ?? process.execPath, [program, 'serve', ...flags], {
-      stdio: ['ignore', 'inherit', openSync(logFile, 'a')],
-    });
-    const endWithThisProcess = (): void => void child.kill('SIGKILL');
-    process.once('exit', endWithThisProcess);
-    child.once('exit', () => process.off('exit', endWithThisProcess));
-    return new ServerProcess({ installation, auditFile, logFile, healthPort, metricsPort }, child);
-  }
-
-  get pid(): number {
-    return this.#child.pid ?? 0;
-  }
-
-  get running(): boolean {
-    return this.#child.exitCode === null && this.#child.signalCode === null;
-  }
-
-  async whenReady(): Promise<void> {
-    const look = async (): Promise<boolean> => {
-      if (!this.running) throw new Error(`the server ended before it was ready:\n${await this.log()}`);
-      return fetch(`http://127.0.0.1:${this.healthPort}/readyz`).then(
-        (answer) => answer.ok,
-        () => false,
-      );
-    };
-    try {
-      await until('the server to be ready', look, { timeoutMs: 30_000, everyMs: 20 });
-    } catch (error) {
-      throw new Error(`${(error as Error).message}\n${await this.log()}`);
-    }
+    const launch = { name: 'server', directory, flags, healthPort, metricsPort, node: options.node };
+    return new ServerProcess(launch, installation, auditFile);
   }
 
   /** The audit lines so far that match. */
@@ -133,25 +85,5 @@ export class ServerProcess {
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as AuditLine)
       .filter(matches);
-  }
-
-  log(): Promise<string> {
-    return readFile(this.logFile, 'utf8').catch(() => '');
-  }
-
-  /** Graceful: resolves to the exit code. */
-  async stop(): Promise<number | null> {
-    this.#child.kill('SIGTERM');
-    await this.#exited;
-    return this.#child.exitCode;
-  }
-
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.#exited;
-  }
-
-  signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
   }
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
+import { ClusterNamespace } from '../../sandbox/binding/cluster-namespace.ts';
+import { type FixtureKind, fixtureKinds } from '../../sandbox/binding/fixture-kinds.ts';
+import { Provider } from '../../sandbox/binding/provider.ts';
 import { until } from '../../sandbox/wait.ts';
 import { apiServiceBindings, boundSchemas, keepKubeconfigAnnotation } from '../../src/api/binding/names.ts';
 import { customResourceDefinitions, secrets } from '../../src/api/resources.ts';
-import { ClusterNamespace } from '../support/binding/cluster-namespace.ts';
-import { type FixtureKind, fixtureKinds } from '../support/binding/fixture-kinds.ts';
 import { konnectorNamespace } from '../support/binding/konnector-rights.ts';
 import { bindingPlane } from '../support/binding/planes.ts';
-import { Provider } from '../support/binding/provider.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
 /** What is wrong with the text of a kubeconfig, how it comes about, and what the binding says. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import { type FixtureKind, fixtureObject } from '../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../sandbox/wait.ts';
 import { apiServiceBindings } from '../../src/api/binding/names.ts';
 import type { ObjectName } from '../../src/api/object.ts';
 import { customResourceDefinitions } from '../../src/api/resources.ts';
 import { own } from '../../src/kit/json-value.ts';
-import { type FixtureKind, fixtureObject } from '../support/binding/fixture-kinds.ts';
 import { Fuse } from '../support/binding/fuse.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 

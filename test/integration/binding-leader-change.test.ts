@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import type { KonnectorProcess } from '../../sandbox/binding/konnector-process.ts';
 import { until } from '../../sandbox/wait.ts';
 import { syncerFinalizer } from '../../src/api/binding/names.ts';
 import { leases } from '../../src/api/resources.ts';
 import { own } from '../../src/kit/json-value.ts';
-import type { KonnectorProcess } from '../support/binding/konnector-process.ts';
 import { konnectorNamespace } from '../support/binding/konnector-rights.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import type { FixtureKind } from '../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../sandbox/wait.ts';
 import { apiServiceBindings } from '../../src/api/binding/names.ts';
-import type { FixtureKind } from '../support/binding/fixture-kinds.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
 describe('exports whose names begin alike', () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { FixtureKind } from '../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../sandbox/wait.ts';
 import {
   clusterNamespaceAnnotation,
@@ -14,7 +15,6 @@ import { customResourceDefinitions, secrets } from '../../src/api/resources.ts';
 import type { PermissionClaim } from '../../src/binding/stores/views.ts';
 import { own } from '../../src/kit/json-value.ts';
 import { getIfThere } from '../support/binding/consumer.ts';
-import type { FixtureKind } from '../support/binding/fixture-kinds.ts';
 import { BindingStage, type Side, type StageOptions } from '../support/binding/stage.ts';
 
 interface Scenario extends StageOptions {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { binder } from '../../sandbox/binding/provider.ts';
 import { clusterNamespaceAnnotation, syncerFinalizer } from '../../src/api/binding/names.ts';
 import type { KubeObject } from '../../src/api/object.ts';
 import { own } from '../../src/kit/json-value.ts';
-import { binder } from '../support/binding/provider.ts';
 import { BindingStage, type Side } from '../support/binding/stage.ts';
 
 /** With isolation None all consumers and the provider itself share the names of cluster-scoped objects. */

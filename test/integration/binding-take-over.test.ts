@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { fixtureObject } from '../../sandbox/binding/fixture-kinds.ts';
 import { whenServed } from '../../sandbox/served.ts';
 import { until } from '../../sandbox/wait.ts';
 import { consumerKinds } from '../../src/api/binding/kinds.ts';
@@ -19,7 +20,6 @@ import type { KubeObject, OwnerReference } from '../../src/api/object.ts';
 import { customResourceDefinitions } from '../../src/api/resources.ts';
 import { customResourceDefinition } from '../../src/api/schema/crd.ts';
 import { own } from '../../src/kit/json-value.ts';
-import { fixtureObject } from '../support/binding/fixture-kinds.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
 const patience = { timeoutMs: 30_000 };

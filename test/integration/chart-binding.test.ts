@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { fixtureObject } from '../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../sandbox/wait.ts';
 import { apiServiceBindings, kubeconfigKey, ownerLabel, syncerFinalizer } from '../../src/api/binding/names.ts';
 import type { KubeObject, ObjectName } from '../../src/api/object.ts';
@@ -8,7 +9,6 @@ import { customResourceDefinitions, namespaces, secrets } from '../../src/api/re
 import { own } from '../../src/kit/json-value.ts';
 import { BindingChartStage } from '../support/binding/chart-stage.ts';
 import { getIfThere } from '../support/binding/consumer.ts';
-import { fixtureObject } from '../support/binding/fixture-kinds.ts';
 import { rightFor, serverRightsIn } from '../support/chart-manifests.ts';
 
 const secret = 'kubeconfig-acme';

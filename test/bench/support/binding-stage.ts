@@ -1,6 +1,6 @@
+import { type FixtureKind, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
-import { type FixtureKind, fixtureKinds } from '../../support/binding/fixture-kinds.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 import { Api, type ApiObject, inParallel } from './api.ts';
 import { cpuMs } from './stage.ts';

@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict';
+import { Backend } from '../../../sandbox/binding/backend.ts';
+import { type FixtureKinds, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
+import { Provider } from '../../../sandbox/binding/provider.ts';
+import { put } from '../../../sandbox/binding/resources.ts';
 import { chart, Helm } from '../../../sandbox/chart/helm.ts';
 import { HostKubelet, hostAnnotation } from '../../../sandbox/chart/host-kubelet.ts';
 import { type Plane, startPlane } from '../../../sandbox/plane.ts';
@@ -19,12 +23,8 @@ import type { Client } from '../../../src/kube/client.ts';
 import type { Cluster } from '../../../src/kube/cluster.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
-import { Backend } from './backend.ts';
 import { getIfThere } from './consumer.ts';
-import { type FixtureKinds, fixtureKinds } from './fixture-kinds.ts';
 import { bindingPlane } from './planes.ts';
-import { Provider } from './provider.ts';
-import { put } from './resources.ts';
 
 const patience = { timeoutMs: 60_000 };
 const isolation = 'Prefixed';

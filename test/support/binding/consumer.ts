@@ -1,3 +1,5 @@
+import { KonnectorProcess } from '../../../sandbox/binding/konnector-process.ts';
+import { put } from '../../../sandbox/binding/resources.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { BindCondition } from '../../../src/api/binding/condition.ts';
@@ -21,9 +23,7 @@ import type { Cluster } from '../../../src/kube/cluster.ts';
 import { isNotFound } from '../../../src/kube/errors.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
-import { KonnectorProcess } from './konnector-process.ts';
 import { giveKonnectorRights, type KonnectorRights, konnectorNamespace } from './konnector-rights.ts';
-import { put } from './resources.ts';
 
 const apiVersion = `${bindGroup}/${bindVersion}`;
 

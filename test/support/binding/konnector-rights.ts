@@ -1,8 +1,15 @@
+import type { FixtureKind } from '../../../sandbox/binding/fixture-kinds.ts';
+import {
+  clusterRole,
+  clusterRoleBindings,
+  clusterRoles,
+  put,
+  roleBinding,
+  rule,
+} from '../../../sandbox/binding/resources.ts';
 import { bindGroup } from '../../../src/api/binding/names.ts';
 import { roleBindings, roles } from '../../../src/api/resources.ts';
 import type { Client } from '../../../src/kube/client.ts';
-import type { FixtureKind } from './fixture-kinds.ts';
-import { clusterRole, clusterRoleBindings, clusterRoles, put, roleBinding, rule } from './resources.ts';
 
 export const konnectorNamespace = 'kube-bind';
 

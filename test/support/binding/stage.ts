@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { AuditCall, AuditFilter } from '../../../sandbox/audit-log.ts';
+import { Backend, type ExportOptions } from '../../../sandbox/binding/backend.ts';
+import {
+  type FixtureKind,
+  type FixtureKinds,
+  fixtureKinds,
+  fixtureObject,
+} from '../../../sandbox/binding/fixture-kinds.ts';
+import { binder, Provider } from '../../../sandbox/binding/provider.ts';
 import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
 import type { HttpScript } from '../../../sandbox/http-script.ts';
 import { whenServed } from '../../../sandbox/served.ts';
@@ -9,11 +17,8 @@ import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import type { InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
-import { Backend, type ExportOptions } from './backend.ts';
 import { Consumer, getIfThere, refusals } from './consumer.ts';
-import { type FixtureKind, type FixtureKinds, fixtureKinds, fixtureObject } from './fixture-kinds.ts';
 import { bindingPlane } from './planes.ts';
-import { binder, Provider } from './provider.ts';
 
 export interface StageOptions {
   /** Default Prefixed. */

@@ -1,15 +1,15 @@
-import type { Plane } from '../../../sandbox/plane.ts';
-import { whenServed } from '../../../sandbox/served.ts';
-import { providerKinds } from '../../../src/api/binding/kinds.ts';
-import { bindGroup } from '../../../src/api/binding/names.ts';
-import type { KubeObject, Resource } from '../../../src/api/object.ts';
-import { customResourceDefinitions } from '../../../src/api/resources.ts';
-import { customResourceDefinition } from '../../../src/api/schema/crd.ts';
-import { systemClock } from '../../../src/kit/clock.ts';
-import type { Client } from '../../../src/kube/client.ts';
-import type { Cluster } from '../../../src/kube/cluster.ts';
-import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
-import { openCluster } from '../../../src/kube/open-cluster.ts';
+import { providerKinds } from '../../src/api/binding/kinds.ts';
+import { bindGroup } from '../../src/api/binding/names.ts';
+import type { KubeObject, Resource } from '../../src/api/object.ts';
+import { customResourceDefinitions } from '../../src/api/resources.ts';
+import { customResourceDefinition } from '../../src/api/schema/crd.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import type { Client } from '../../src/kube/client.ts';
+import type { Cluster } from '../../src/kube/cluster.ts';
+import { fileCredentials } from '../../src/kube/kubeconfig.ts';
+import { openCluster } from '../../src/kube/open-cluster.ts';
+import type { Plane } from '../plane.ts';
+import { whenServed } from '../served.ts';
 import { clusterRole, clusterRoleBindings, clusterRoles, put, roleBinding, rule } from './resources.ts';
 
 /** Rights of a konnector in its cluster namespace: what kube-bind's backend gives, to the letter. */

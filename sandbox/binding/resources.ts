@@ -1,5 +1,5 @@
-import type { KubeObject, Resource } from '../../../src/api/object.ts';
-import type { Client } from '../../../src/kube/client.ts';
+import type { KubeObject, Resource } from '../../src/api/object.ts';
+import type { Client } from '../../src/kube/client.ts';
 
 const rbac = (plural: string, kind: string): Resource => ({
   group: 'rbac.authorization.k8s.io',

@@ -1,14 +1,14 @@
 import { stringify } from 'yaml';
-import { until } from '../../../sandbox/wait.ts';
 import {
   bindGroup,
   bindVersion,
   clusterBindingName,
   clusterBindings,
   kubeconfigKey,
-} from '../../../src/api/binding/names.ts';
-import { namespaces, roleBindings, secrets, serviceAccounts } from '../../../src/api/resources.ts';
-import { own } from '../../../src/kit/json-value.ts';
+} from '../../src/api/binding/names.ts';
+import { namespaces, roleBindings, secrets, serviceAccounts } from '../../src/api/resources.ts';
+import { own } from '../../src/kit/json-value.ts';
+import { until } from '../wait.ts';
 import { binder, type Provider } from './provider.ts';
 import { put, roleBinding } from './resources.ts';
 

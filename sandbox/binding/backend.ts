@@ -1,4 +1,3 @@
-import { until } from '../../../sandbox/wait.ts';
 import {
   apiServiceExportRequests,
   apiServiceExports,
@@ -7,20 +6,21 @@ import {
   bindVersion,
   boundSchemas,
   ownerLabel,
-} from '../../../src/api/binding/names.ts';
-import { apiVersionOf, type KubeObject, type OwnerReference } from '../../../src/api/object.ts';
-import { namespaces } from '../../../src/api/resources.ts';
-import { type BindFinding, holds, sameConditions, setConditions } from '../../../src/binding/conditions.ts';
-import type { OpenedStores } from '../../../src/binding/stores/open-stores.ts';
-import { openProviderStores, type ProviderStores } from '../../../src/binding/stores/provider-stores.ts';
-import type { PermissionClaim, ServiceNamespaceView } from '../../../src/binding/stores/views.ts';
-import { Controller } from '../../../src/engine/controller.ts';
-import { done, notReady, type Result } from '../../../src/engine/result.ts';
-import { fromSubscription } from '../../../src/engine/sources/from-subscription.ts';
-import { systemClock } from '../../../src/kit/clock.ts';
-import { isAlreadyExists } from '../../../src/kube/errors.ts';
-import type { StoreEvent } from '../../../src/kube/store.ts';
-import { noLog } from '../../../src/observe/log.ts';
+} from '../../src/api/binding/names.ts';
+import { apiVersionOf, type KubeObject, type OwnerReference } from '../../src/api/object.ts';
+import { namespaces } from '../../src/api/resources.ts';
+import { type BindFinding, holds, sameConditions, setConditions } from '../../src/binding/conditions.ts';
+import type { OpenedStores } from '../../src/binding/stores/open-stores.ts';
+import { openProviderStores, type ProviderStores } from '../../src/binding/stores/provider-stores.ts';
+import type { PermissionClaim, ServiceNamespaceView } from '../../src/binding/stores/views.ts';
+import { Controller } from '../../src/engine/controller.ts';
+import { done, notReady, type Result } from '../../src/engine/result.ts';
+import { fromSubscription } from '../../src/engine/sources/from-subscription.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { isAlreadyExists } from '../../src/kube/errors.ts';
+import type { StoreEvent } from '../../src/kube/store.ts';
+import { noLog } from '../../src/observe/log.ts';
+import { until } from '../wait.ts';
 import type { BackendOptions } from './backend-options.ts';
 import { boundSchemaOf } from './bound-schema.ts';
 import { ClusterNamespace } from './cluster-namespace.ts';
