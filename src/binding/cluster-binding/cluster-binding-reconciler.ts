@@ -56,7 +56,11 @@ export class ClusterBindingReconciler implements Reconciler {
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const { session, clock } = this.#deps;
     const view = session.stores.clusterBindings.get(key);
-    if (!view) return this.#failed(`ClusterBinding ${key} is not there, or cannot be read; the provider's backend makes it`, undefined);
+    if (!view)
+      return this.#failed(
+        `ClusterBinding ${key} is not there, or cannot be read; the provider's backend makes it`,
+        undefined,
+      );
     const synced = await this.#syncSecret(view, signal);
     signal.throwIfAborted();
     const plan = planStatus({
