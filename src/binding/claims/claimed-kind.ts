@@ -111,7 +111,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     why: (object, namespace) => why(resource, selector, deps, { ...object, namespace }),
     isInvited: (namespace, name) =>
       used.has(namespace) ||
-      references.index.names(namespace, name) ||
+      references.index.invites(namespace, name) ||
       isMadeForProviders(stores.namespaces.get(namespace)),
     providerIdentity: () => session.clusterNamespaceUid,
     hasRival: () => hasRival(session),

@@ -6,6 +6,8 @@ import { type ReferencePath, referencesIn } from './reference-path.ts';
 
 /** The consumer's objects of a kind that refers, as its syncer sees them. */
 export interface Referrers {
+  /** Not bound: what such objects refer to may be shared, but by that nothing of the provider is invited. */
+  readonly foreign?: boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
 }
 
@@ -26,6 +28,7 @@ export interface Target {
 /** One object as one reference of a claim reads it. */
 interface Referrer {
   readonly words: string;
+  readonly foreign: boolean;
   targets: ReadonlyMap<string, Target>;
 }
 
@@ -40,7 +43,8 @@ export class ReferenceIndex {
   add(kind: string, referrers: Referrers, paths: ReferencePaths): void {
     const known = new Map<string, Referrer>();
     const onEvent = (event: StoreEvent<SyncedObject>): void => {
-      const referrer = known.get(event.key) ?? { words: `${kind} ${event.key}`, targets: new Map() };
+      const words = `${kind} ${event.key}`;
+      const referrer = known.get(event.key) ?? { words, foreign: referrers.foreign ?? false, targets: new Map() };
       const before = referrer.targets;
       const now = event.type === 'deleted' ? new Map<string, Target>() : targetsIn(event.now, paths);
       for (const [key, target] of now) if (!before.has(key)) this.#link(key, target, referrer);
@@ -60,9 +64,9 @@ export class ReferenceIndex {
     return undefined;
   }
 
-  /** Whether an object refers to that name in that very namespace, and not just to the name. */
-  names(namespace: string, name: string): boolean {
-    return this.#referrers.has(keyOf({ namespace, name }));
+  /** Whether a bound object refers to that name in that very namespace, and not just to the name. */
+  invites(namespace: string, name: string): boolean {
+    return [...(this.#referrers.get(keyOf({ namespace, name })) ?? [])].some(({ foreign }) => !foreign);
   }
 
   subscribe(listener: (target: Target) => void): () => void {

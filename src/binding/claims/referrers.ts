@@ -1,6 +1,7 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import { keyOf, type Resource } from '../../api/object.ts';
 import type { BindingDeps } from '../deps.ts';
+import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView, PermissionClaim } from '../stores/views.ts';
 import { ConsumerObjects } from '../sync/consumer-objects.ts';
@@ -27,6 +28,11 @@ export function referrersOf(session: ProviderSession, exported: ExportView, deps
     const schema = session.stores.schemas.get(keyOf({ namespace: session.clusterNamespace, name: crd }));
     const version = schema && syncVersion(schema, exported);
     if (!version) return 'no version of it is synced';
+    // An export may name any definition, also one that was here before.
+    const [definition, binding] = [deps.stores.crds.get(crd), deps.stores.bindings.get(exported.name)];
+    if (definition && binding && !isOwnedBy(definition.ownerReferences, binding)) {
+      return 'its CustomResourceDefinition was not made for the binding';
+    }
     const resource = consumerResource(schema, version.name);
     return new ConsumerObjects({ cluster: deps.consumer, crds: deps.stores.crds, crd, resource });
   };
@@ -44,5 +50,5 @@ function otherObjects(
     optional: true,
     followsSchema: true,
   });
-  return { subscribe: (listener) => store.subscribe(listener), close: release };
+  return { foreign: true, subscribe: (listener) => store.subscribe(listener), close: release };
 }

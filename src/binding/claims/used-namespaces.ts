@@ -1,6 +1,7 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import { keyOf } from '../../api/object.ts';
 import type { BindingDeps } from '../deps.ts';
+import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/views.ts';
 import { ConsumerObjects } from '../sync/consumer-objects.ts';
@@ -41,13 +42,18 @@ export class UsedNamespaces {
   }
 }
 
-/** Shares the watches of the syncers. What an export binds at that moment counts. */
+/**
+ * Shares the watches of the syncers. What is bound at that moment counts: definitions that were made for the binding, since an export
+ * may name any.
+ */
 export function openUsedNamespaces(session: ProviderSession, exported: ExportView, deps: BindingDeps): UsedNamespaces {
+  const binding = deps.stores.bindings.get(exported.name);
   const kinds = exported.resources.flatMap((resource) => {
     const crd = boundSchemaName(resource);
     const schema = session.stores.schemas.get(keyOf({ namespace: session.clusterNamespace, name: crd }));
     const version = schema && syncVersion(schema, exported);
-    if (!version || schema.scope !== 'Namespaced') return [];
+    const owners = deps.stores.crds.get(crd)?.ownerReferences;
+    if (!version || schema.scope !== 'Namespaced' || !binding || !isOwnedBy(owners, binding)) return [];
     const { consumer: cluster, stores } = deps;
     return [new ConsumerObjects({ cluster, crds: stores.crds, crd, resource: consumerResource(schema, version.name) })];
   });

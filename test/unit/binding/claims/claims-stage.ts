@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
-import { apiServiceNamespaces, bindGroup, bindVersion, boundSchemas } from '../../../../src/api/binding/names.ts';
-import { type KubeObject, keyOf, type Resource } from '../../../../src/api/object.ts';
+import {
+  apiServiceBindings,
+  apiServiceNamespaces,
+  bindGroup,
+  bindVersion,
+  boundSchemas,
+} from '../../../../src/api/binding/names.ts';
+import { type KubeObject, keyOf, type ObjectMeta, type Resource } from '../../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { type Claims, openClaims } from '../../../../src/binding/claims/open-claims.ts';
 import type { BindingDeps } from '../../../../src/binding/deps.ts';
+import { ownerReferenceOf } from '../../../../src/binding/service-binding/owner.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
 import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
@@ -14,7 +21,7 @@ import type { RecordedEvent } from '../../../../src/kube/event-recorder.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { MemoryCluster, type Stored } from '../../../support/binding/memory-cluster.ts';
-import { boundSchemaManifest } from '../../../support/binding/objects.ts';
+import { bindingManifest, boundSchemaManifest } from '../../../support/binding/objects.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 /** An export of kettles, as a store has it. */
@@ -89,10 +96,19 @@ export class ClaimsStage {
   constructor() {
     this.namespace('team-a');
     this.provider.put(boundSchemas, boundSchemaManifest());
+    const binding = bindingManifest();
+    this.consumer.put(apiServiceBindings, binding);
+    this.define({
+      ownerReferences: [ownerReferenceOf({ name: binding.metadata.name, uid: binding.metadata.uid ?? '' })],
+    });
+  }
+
+  /** The CRD of the bound kind. */
+  define(metadata: Partial<ObjectMeta>): void {
     this.consumer.put(customResourceDefinitions, {
       apiVersion: 'apiextensions.k8s.io/v1',
       kind: 'CustomResourceDefinition',
-      metadata: { name: 'kettles.kitchen.example' },
+      metadata: { name: 'kettles.kitchen.example', ...metadata },
       spec: { scope: 'Namespaced' },
       status: { conditions: [{ type: 'Established', status: 'True' }] },
     });
@@ -141,6 +157,8 @@ export class ClaimsStage {
       metrics,
       running: { add() {}, remove: () => Promise.resolve() },
     };
+    // Exports are looked at when all of that is known.
+    await this.settle();
     const opened = openClaims(
       { session, exported, mode, random: () => 0.5, onProblems: () => this.told.push(this.claims.problems()) },
       deps,

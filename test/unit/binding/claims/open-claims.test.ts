@@ -245,6 +245,30 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), []);
     });
 
+    it('do not go where only a definition that is not of the binding is used, which an export may name as well', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(kettles, kettle([]));
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds'));
+      stage.define({ ownerReferences: [] });
+      await stage.open([secretsOf('kettle'), byReference]);
+      assert.equal(stage.down(), undefined);
+      assert.match(stage.claims.problems().join(), /references of kettles.kitchen.example: .*not made for the binding/);
+    });
+
+    it('are not invited by objects that are not bound, though these may refer to what goes up', async () => {
+      stage.serviceNamespace('team-a');
+      const pots = { ...kettles, plural: 'pots', kind: 'Pot' };
+      stage.consumer.put(pots, { ...kettle([{ name: 'creds' }, { name: 'mine' }]), kind: 'Pot' });
+      stage.consumer.put(secrets, secretIn('team-a', 'mine', { labels: {} }));
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds'));
+      const [reference] = byReference.selector.references ?? [];
+      assert.ok(reference);
+      const references = [{ ...reference, resource: 'pots', versions: ['v1'] }];
+      await stage.open([claimOn('secrets', { references })], { isolation: 'None' });
+      assert.ok(stage.up('mine'));
+      assert.equal(stage.down(), undefined);
+    });
+
     it('go where the consumer refers to them, or has invited them', async () => {
       for (const name of ['team-b', 'team-c']) {
         stage.namespace(name);
@@ -342,19 +366,6 @@ describe('claims', () => {
     /** One object of each side is shared. */
     const share = async (): Promise<void> => {
       stage.serviceNamespace('team-a');
-      bind('kettles');
-      const definition = stage.consumer.find(customResourceDefinitions, crd);
-      assert.ok(definition);
-      const owner = {
-        apiVersion: 'kube-bind.io/v1alpha2',
-        kind: 'APIServiceBinding',
-        name: 'kettles',
-        uid: 'uid-of-kettles',
-      };
-      stage.consumer.put(customResourceDefinitions, {
-        ...definition,
-        metadata: { ...definition.metadata, ownerReferences: [owner] },
-      });
       stage.consumer.put(kettles, kettle([]));
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       stage.provider.put(secrets, secretIn('kb-acme-team-a', 'theirs'));
