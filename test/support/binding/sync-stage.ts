@@ -13,6 +13,7 @@ import { openProviderStores } from '../../../src/binding/stores/provider-stores.
 import type { BoundSchemaView, ExportView, InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
 import { openSyncer } from '../../../src/binding/sync/open-syncer.ts';
 import type { Syncer, SyncerOptions, SyncMode } from '../../../src/binding/sync/syncer.ts';
+import type { Clock } from '../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../src/kube/recorded-event.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
@@ -27,6 +28,8 @@ export interface SyncStageOptions {
   /** Default Namespaced. */
   readonly informerScope?: InformerScope;
   readonly statusSubresource?: boolean;
+  /** How far the provider's clock is ahead of the consumer's and ours, milliseconds. Default 0. */
+  readonly aheadMs?: number;
 }
 
 export const clusterNamespace = 'kb-acme';
@@ -35,7 +38,7 @@ export const clusterNamespace = 'kb-acme';
 export class SyncStage {
   readonly clock = new SimulatedClock();
   readonly consumer = new MemoryCluster(this.clock);
-  readonly provider = new MemoryCluster(this.clock);
+  readonly provider: MemoryCluster;
   readonly kettles: { readonly consumer: Resource; readonly provider: Resource };
   readonly events: RecordedEvent[] = [];
   readonly #options: Required<SyncStageOptions>;
@@ -47,8 +50,10 @@ export class SyncStage {
       isolation: 'Prefixed',
       informerScope: 'Namespaced',
       statusSubresource: true,
+      aheadMs: 0,
       ...options,
     };
+    this.provider = new MemoryCluster(ahead(this.clock, this.#options.aheadMs));
     const namespaced = this.#options.scope === 'Namespaced';
     const kettles = { group: 'kitchen.example', version: 'v1', plural: 'kettles', kind: 'Kettle', namespaced };
     const providerNamespaced = namespaced || this.#options.isolation === 'Namespaced';
@@ -239,6 +244,12 @@ export const copyMarks = (consumerNamespace: string, uid: string): Record<string
   [clusterNamespaceAnnotation]: clusterNamespace,
   'kube-bind.io/consumer-namespace': consumerNamespace,
   'kube-bind.io/consumer-uid': uid,
+});
+
+const ahead = (clock: Clock, byMs: number): Clock => ({
+  now: () => clock.now() + byMs,
+  monotonic: () => clock.monotonic(),
+  schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
 });
 
 function kettleAt(key: ObjectName, fields: Partial<KubeObject>): KubeObject {
