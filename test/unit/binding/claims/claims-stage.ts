@@ -77,6 +77,22 @@ export const secretIn = (
   };
 };
 
+export const byReference = claimOn('secrets', {
+  references: [
+    {
+      group: 'kitchen.example',
+      resource: 'kettles',
+      jsonPath: { name: 'spec.refs.#.name', namespace: 'spec.refs.#.namespace' },
+    },
+  ],
+});
+export const kettle = (refs: readonly unknown[], namespace = 'team-a') => ({
+  apiVersion: 'kitchen.example/v1',
+  kind: 'Kettle',
+  metadata: { namespace, name: 'k' },
+  spec: { refs },
+});
+
 /** Two clusters in memory, and the claims of one export between them. The test plays the provider's backend. */
 export class ClaimsStage {
   readonly clock = new SimulatedClock();

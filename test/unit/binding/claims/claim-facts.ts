@@ -1,0 +1,79 @@
+import type { ClaimedView, Marks } from '../../../../src/binding/claims/claimed-view.ts';
+import type { ClaimAction, ClaimFacts, Side } from '../../../../src/binding/claims/plan.ts';
+
+const noMarks: Marks = {
+  consumerNamespace: undefined,
+  consumerUid: undefined,
+  copyOf: undefined,
+  providerNamespace: undefined,
+  providerUid: undefined,
+  providerIdentity: undefined,
+};
+
+type ViewFields = Partial<Omit<ClaimedView, 'marks'>> & { readonly marks?: Partial<Marks> };
+
+export const view = (side: Side, { marks, ...fields }: ViewFields = {}): ClaimedView => ({
+  key: side === 'consumer' ? 'team-a/creds' : 'kb-acme-team-a/creds',
+  uid: `${side}-uid`,
+  resourceVersion: '1',
+  namespace: side === 'consumer' ? 'team-a' : 'kb-acme-team-a',
+  name: 'creds',
+  deleting: false,
+  labels: {},
+  owner: undefined,
+  content: 'content',
+  dress: 'dress',
+  type: 'Opaque',
+  immutable: false,
+  ...fields,
+  marks: { ...noMarks, ...marks },
+});
+export const consumer = (fields?: ViewFields) => view('consumer', fields);
+export const provider = (fields?: ViewFields) => view('provider', fields);
+
+/** Its copy in the provider, and in the consumer, as we make them. */
+export const copyUp = (fields: ViewFields = {}) =>
+  provider({
+    owner: 'consumer',
+    ...fields,
+    marks: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', ...fields.marks },
+  });
+export const copyDown = (fields: ViewFields = {}) =>
+  consumer({
+    owner: 'provider',
+    ...fields,
+    marks: {
+      providerNamespace: 'kb-acme-team-a',
+      providerUid: 'provider-uid',
+      providerIdentity: 'acme',
+      ...fields.marks,
+    },
+  });
+
+export const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
+  consumer: undefined,
+  provider: undefined,
+  claimed: { consumer: fields.consumer !== undefined, provider: fields.provider !== undefined },
+  consumerNamespace: 'team-a',
+  consumerCluster: 'here',
+  hasRival: false,
+  namespaceStays: true,
+  isInvited: true,
+  serviceNamespace: { kind: 'ready', name: 'kb-acme-team-a' },
+  providerIdentity: 'acme',
+  gone: { consumer: undefined, provider: undefined },
+  ...fields,
+});
+export const went = (uid: string, wasSeen: boolean): ClaimFacts['gone'] => {
+  const gone = { uid, wasSeen };
+  return { consumer: gone, provider: gone };
+};
+export const unclaimed = { consumer: false, provider: false };
+export const shared = { kind: 'ready', name: 'team-a' } as const;
+
+export const brief = (action: ClaimAction): string => {
+  if (action.kind === 'request-namespace') return action.kind;
+  return action.kind === 'delete'
+    ? `delete ${action.side} ${action.uid} ${action.reason}`
+    : `${action.kind} ${action.side}`;
+};

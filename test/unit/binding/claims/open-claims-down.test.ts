@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { namespaces, secrets } from '../../../../src/api/resources.ts';
+import { byReference, ClaimsStage, claimOn, kettle, kettles, secretIn, secretsOf } from './claims-stage.ts';
+
+describe('claims', () => {
+  let stage: ClaimsStage;
+  beforeEach(() => {
+    stage = new ClaimsStage();
+  });
+  afterEach(() => stage.close());
+
+  describe('of objects of the provider', () => {
+    it('go nowhere but where the consumer uses what is bound', async () => {
+      stage.namespace('team-b');
+      for (const name of ['team-a', 'team-b']) {
+        stage.serviceNamespace(name);
+        stage.provider.put(secrets, secretIn(`kb-acme-${name}`, 'creds'));
+      }
+      stage.consumer.put(kettles, kettle([]));
+      await stage.open([secretsOf('kettle')]);
+      assert.ok(stage.down());
+      assert.equal(stage.down('creds', secrets, 'team-b'), undefined);
+      stage.consumer.put(kettles, kettle([], 'team-b'));
+      await stage.settle();
+      assert.ok(stage.down('creds', secrets, 'team-b'));
+      assert.deepEqual(stage.claims.problems(), []);
+    });
+
+    it('do not go where only a definition that is not of the binding is used, which an export may name as well', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(kettles, kettle([]));
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds'));
+      stage.define({ ownerReferences: [] });
+      await stage.open([secretsOf('kettle'), byReference]);
+      assert.equal(stage.down(), undefined);
+      assert.match(stage.claims.problems().join(), /references of kettles.kitchen.example: .*not made for the binding/);
+    });
+
+    it('are not invited by objects that are not bound, though these may refer to what goes up', async () => {
+      stage.serviceNamespace('team-a');
+      const pots = { ...kettles, plural: 'pots', kind: 'Pot' };
+      stage.consumer.put(pots, { ...kettle([{ name: 'creds' }, { name: 'mine' }]), kind: 'Pot' });
+      stage.consumer.put(secrets, secretIn('team-a', 'mine', { labels: {} }));
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds'));
+      const [reference] = byReference.selector.references ?? [];
+      assert.ok(reference);
+      const references = [{ ...reference, resource: 'pots', versions: ['v1'] }];
+      await stage.open([claimOn('secrets', { references })], { isolation: 'None' });
+      assert.ok(stage.up('mine'));
+      assert.equal(stage.down(), undefined);
+    });
+
+    it('go where the consumer refers to them, or has invited them', async () => {
+      for (const name of ['team-b', 'team-c']) {
+        stage.namespace(name);
+        stage.serviceNamespace(name);
+        for (const secret of ['creds', 'other'])
+          stage.provider.put(secrets, secretIn(`kb-acme-${name}`, secret, { labels: {} }));
+      }
+      stage.consumer.put(kettles, kettle([{ name: 'creds', namespace: 'team-b' }]));
+      await stage.open([byReference, claimOn('secrets', { labelSelector: {} })]);
+      const down = () => stage.consumer.list(secrets).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+      assert.deepEqual(down(), ['team-b/creds']);
+      stage.consumer.put(namespaces, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: 'team-c', labels: { 'kube-bind.io/owner': 'provider' } },
+      });
+      await stage.settle();
+      assert.deepEqual(down(), ['team-b/creds', 'team-c/creds', 'team-c/other']);
+    });
+
+    it('come down, follow changes and deletion', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(kettles, kettle([]));
+      const { uid } = stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds')).metadata;
+      await stage.open([secretsOf('kettle')]);
+      assert.equal(stage.up()?.metadata.labels?.['kube-bind.io/owner'], 'provider');
+      assert.equal(stage.down()?.metadata.labels?.['kube-bind.io/owner'], 'provider');
+      assert.deepEqual(stage.down()?.metadata.annotations, {
+        'kube-bind.io/provider-namespace': 'kb-acme-team-a',
+        'kube-bind.io/provider-uid': uid,
+        'binding.drawbridge.dev/provider': 'uid-of-kb-acme',
+      });
+      stage.change('provider', 'kb-acme-team-a/creds', { data: { password: 'bmV3' } });
+      await stage.settle();
+      assert.deepEqual(stage.down()?.['data'], { password: 'bmV3' });
+      stage.provider.drop(secrets, { namespace: 'kb-acme-team-a', name: 'creds' });
+      await stage.settle();
+      assert.equal(stage.down(), undefined);
+      assert.equal(await stage.metric('drawbridge_binding_sync_down_seconds_count{resource="secrets"}'), 3);
+    });
+
+    it('wait for the namespace in the consumer', async () => {
+      stage.serviceNamespace('team-b');
+      stage.consumer.put(kettles, kettle([], 'team-b'));
+      stage.provider.put(secrets, secretIn('kb-acme-team-b', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      assert.equal(stage.down('creds', secrets, 'team-b'), undefined);
+      stage.namespace('team-b');
+      await stage.settle();
+      assert.ok(stage.down('creds', secrets, 'team-b'));
+    });
+
+    it('never overwrite an object without a label, and say so once', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
+      const labels = { 'kube-bind.io/owner': 'provider' };
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'creds', { labels, data: { password: 'ZXZpbA==' } }));
+      await stage.open([claimOn('secrets', { namedResources: [{ name: 'creds' }] })]);
+      stage.claims.resync();
+      await stage.settle();
+      assert.deepEqual(stage.down()?.['data'], { password: 'c2VjcmV0' });
+      assert.match(
+        stage.claims.problems().join(),
+        /secrets team-a\/creds: the provider has one of its own, which would overwrite it/,
+      );
+      assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
+      assert.equal(stage.events.length, 1);
+      assert.equal(stage.events[0]?.reason, 'NotSynced');
+    });
+
+    it('leave the copies of another provider alone', async () => {
+      stage.serviceNamespace('team-a');
+      const copy = secretIn('team-a', 'creds', { labels: { app: 'kettle', 'kube-bind.io/owner': 'provider' } });
+      const annotations = {
+        'kube-bind.io/provider-namespace': 'kb-acme-team-a',
+        'kube-bind.io/provider-uid': 'theirs',
+        'binding.drawbridge.dev/provider': 'uid-of-another',
+      };
+      stage.consumer.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
+      await stage.open([secretsOf('kettle')]);
+      assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
+      assert.ok(stage.down());
+    });
+  });
+});

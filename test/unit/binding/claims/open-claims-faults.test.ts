@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { secrets } from '../../../../src/api/resources.ts';
+import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
+import { byReference, ClaimsStage, secretIn, secretsOf } from './claims-stage.ts';
+
+describe('claims', () => {
+  let stage: ClaimsStage;
+  beforeEach(() => {
+    stage = new ClaimsStage();
+  });
+  afterEach(() => stage.close());
+
+  describe('when something goes wrong', () => {
+    it('decide on what is there, not on what a store held', async () => {
+      stage.serviceNamespace('team-a');
+      await stage.open([secretsOf('kettle')]);
+      stage.consumer.fault = ({ verb, name }) => {
+        if (verb !== 'get' || name !== 'team-a/creds') return;
+        stage.consumer.fault = () => {};
+        stage.consumer.put(secrets, secretIn('team-a', 'creds', { labels: {} }));
+      };
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.settle();
+      assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
+    });
+
+    it('overwrite nothing that changed in between', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      stage.provider.fault = ({ verb }) => {
+        if (verb !== 'replace') return;
+        stage.provider.fault = () => {};
+        throw new ApiError(409, 'Conflict', 'the object has been modified');
+      };
+      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3' } });
+      await stage.settle(1000);
+      assert.deepEqual(stage.up()?.['data'], { password: 'bmV3' });
+      assert.equal(await stage.metric('drawbridge_binding_conflicts_total{resource="secrets",side="provider"}'), 1);
+    });
+
+    it('ask again at least every five seconds where rights are missing, tell it, and take it back', async () => {
+      stage.serviceNamespace('team-a');
+      let refused = 0;
+      stage.provider.fault = ({ verb }) => {
+        if (verb !== 'create') return;
+        refused++;
+        throw new ApiError(403, 'Forbidden', 'secrets is forbidden');
+      };
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(500);
+      assert.deepEqual(stage.claims.problems(), []);
+      await stage.settle(60_000);
+      assert.ok(refused >= 12 && refused <= 20, `${refused} attempts`);
+      assert.deepEqual(stage.claims.problems(), ['secrets team-a/creds: it is not permitted: secrets is forbidden']);
+      stage.provider.fault = () => {};
+      await stage.settle(5000);
+      assert.ok(stage.up());
+      assert.deepEqual(stage.claims.problems(), []);
+    });
+
+    it('come back together once the provider answers again', async () => {
+      stage.serviceNamespace('team-a');
+      await stage.open([secretsOf('kettle')]);
+      stage.provider.fault = () => {
+        throw new TransportError('connect ECONNREFUSED', undefined, true);
+      };
+      for (let i = 0; i < 20; i++) stage.consumer.put(secrets, secretIn('team-a', `creds-${i}`));
+      for (let minute = 0; minute < 5; minute++) await stage.settle(60_000);
+      const callsBefore = stage.provider.calls.length;
+      assert.ok(callsBefore < 20 * 40, `${callsBefore} calls in five minutes`);
+      assert.deepEqual(stage.claims.problems(), []);
+      stage.provider.fault = () => {};
+      stage.consumer.put(secrets, secretIn('team-a', 'another'));
+      await stage.settle(100);
+      assert.equal(stage.provider.list(secrets).length, 21);
+    });
+
+    it('hold many deletes back that nobody was seen to make, and let them through when told to', async () => {
+      stage.serviceNamespace('team-a');
+      for (let i = 0; i < 25; i++) {
+        const copy = secretIn('kb-acme-team-a', `lost-${i}`, { labels: { 'kube-bind.io/owner': 'consumer' } });
+        const annotations = { 'kube-bind.io/consumer-uid': `gone-${i}` };
+        stage.provider.put(secrets, { ...copy, metadata: { ...copy.metadata, annotations } });
+      }
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(60_000);
+      assert.equal(stage.provider.list(secrets).length, 25);
+      assert.match(stage.claims.problems().join(), /secrets: 25 copies have no original .*allow-deletes/);
+      assert.deepEqual(stage.told, [stage.claims.problems()]);
+      stage.claims.allowDeletes();
+      await stage.settle(1000);
+      assert.equal(stage.provider.list(secrets).length, 0);
+      assert.deepEqual(stage.claims.problems(), []);
+      assert.deepEqual(stage.told.slice(1), [[]]);
+    });
+
+    it('tell what the provider finds invalid', async () => {
+      stage.serviceNamespace('team-a');
+      stage.provider.fault = ({ verb }) => {
+        if (verb === 'create') throw new ApiError(422, 'Invalid', 'data is too long');
+      };
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      assert.deepEqual(stage.claims.problems(), ['secrets team-a/creds: it was refused: data is too long']);
+    });
+
+    it('do not race with somebody who keeps changing a copy', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      stage.provider.fault = async ({ verb }) => {
+        if (verb !== 'replace') return;
+        void stage.clock
+          .settle()
+          .then(() =>
+            stage.change('provider', 'kb-acme-team-a/creds', { data: { password: `bmV3${stage.clock.monotonic()}` } }),
+          );
+      };
+      stage.change('provider', 'kb-acme-team-a/creds', { data: {} });
+      for (let second = 0; second < 60; second++) await stage.settle(1000);
+      const updates = stage.provider.writes.filter((write) => write.startsWith('replace')).length;
+      assert.ok(updates >= 3 && updates <= 12, `${updates} updates`);
+    });
+
+    it('give up on what a webhook of the provider always changes, until the original changes', async () => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      const { replace } = stage.provider.client;
+      stage.provider.client.replace = (resource, object, options) =>
+        replace(resource, { ...object, data: { password: 'bXV0YXRlZA==' } }, options);
+      const updates = () => stage.provider.writes.filter((write) => write.startsWith('replace')).length;
+      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3' } });
+      for (let minute = 0; minute < 5; minute++) await stage.settle(60_000);
+      assert.equal(updates(), 1);
+      assert.match(stage.claims.problems().join(), /secrets team-a\/creds: .*changed by a webhook/);
+      stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3ZXI=' } });
+      await stage.settle(1000);
+      assert.equal(updates(), 2);
+    });
+
+    it('tell that a namespace of the provider cannot be watched', async () => {
+      stage.watched = {
+        watch: (spec) => ({ store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }),
+      };
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(5000);
+      assert.deepEqual(stage.claims.problems(), []);
+      await stage.settle(6000);
+      assert.match(
+        stage.claims.problems().join(),
+        /secrets kb-acme-team-a: the secrets there cannot be listed; see that the provider grants/,
+      );
+      assert.deepEqual(stage.provider.writes, []);
+    });
+
+    it('leave no watch behind', async () => {
+      stage.serviceNamespace('team-a');
+      const before = [stage.consumer.watches, stage.provider.watches];
+      await stage.open([secretsOf('kettle'), byReference]);
+      await stage.close();
+      // Those of the stage itself: 4 stores of the consumer and 5 of the provider.
+      assert.deepEqual([stage.consumer.watches - 4, stage.provider.watches - 5], before);
+    });
+  });
+});

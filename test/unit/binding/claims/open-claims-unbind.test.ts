@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { apiServiceBindings } from '../../../../src/api/binding/names.ts';
+import { customResourceDefinitions, secrets } from '../../../../src/api/resources.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { bindingManifest } from '../../../support/binding/objects.ts';
+import { ClaimsStage, kettle, kettles, secretIn, secretsOf } from './claims-stage.ts';
+
+describe('claims', () => {
+  let stage: ClaimsStage;
+  beforeEach(() => {
+    stage = new ClaimsStage();
+  });
+  afterEach(() => stage.close());
+
+  describe('when their binding goes', () => {
+    const crd = { name: 'kettles.kitchen.example' };
+    const bind = (name: string, fields: Readonly<Record<string, unknown>> = {}) => {
+      const { metadata, ...binding } = bindingManifest(fields);
+      return stage.consumer.put(apiServiceBindings, {
+        ...binding,
+        metadata: { ...metadata, name, uid: `uid-of-${name}` },
+      });
+    };
+    /** One object of each side is shared. */
+    const share = async (): Promise<void> => {
+      stage.serviceNamespace('team-a');
+      stage.consumer.put(kettles, kettle([]));
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      stage.provider.put(secrets, secretIn('kb-acme-team-a', 'theirs'));
+      await stage.open([secretsOf('kettle')]);
+      assert.ok(stage.up('creds') && stage.down('theirs'));
+      await stage.close();
+    };
+    const drain = () => stage.open([secretsOf('kettle')], {}, 'drain');
+    const shared = (): string[] =>
+      ['creds', 'theirs'].flatMap((name) => [
+        ...(stage.down(name) ? [`${name} here`] : []),
+        ...(stage.up(name) ? [`${name} there`] : []),
+      ]);
+    const all = ['creds here', 'creds there', 'theirs here', 'theirs there'];
+
+    it('end with what is bound: copies go, originals stay', async () => {
+      await share();
+      await drain();
+      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+      await stage.close();
+      stage.consumer.drop(customResourceDefinitions, crd);
+      const told = stage.told.length;
+      await drain();
+      await stage.settle(1000);
+      assert.deepEqual([shared(), stage.claims.held()], [['creds here', 'theirs there'], 0]);
+      assert.ok(stage.told.length > told, 'the binding is told');
+    });
+
+    it('go on for another binding of the same kubeconfig that claims the kind', async () => {
+      await share();
+      stage.consumer.drop(customResourceDefinitions, crd);
+      bind('pots', { status: { permissionClaims: [secretsOf('pot')] } });
+      await drain();
+      await stage.settle(1000);
+      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+    });
+
+    it('hold it up for a minute at most', async () => {
+      await share();
+      stage.consumer.drop(customResourceDefinitions, crd);
+      stage.provider.fault = ({ verb }) => {
+        if (verb === 'delete') throw new ApiError(403, 'Forbidden', 'secrets is forbidden');
+      };
+      await drain();
+      assert.equal(stage.claims.held(), 1);
+      await stage.settle(59_000);
+      assert.equal(stage.claims.held(), 1);
+      await stage.settle(2000);
+      assert.deepEqual([stage.claims.held(), shared()], [0, ['creds here', 'creds there', 'theirs there']]);
+    });
+  });
+});

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { ClaimedView } from '../../../../src/binding/claims/claimed-view.ts';
+import { type ClaimAction, type ClaimFacts, planClaim, type Side } from '../../../../src/binding/claims/plan.ts';
+import { brief, facts, shared, view, went } from './claim-facts.ts';
+
+describe('the plan for a claimed object, whatever it is', () => {
+  const anyView = (side: Side): fc.Arbitrary<ClaimedView | undefined> =>
+    fc.option(
+      fc
+        .record({
+          owner: fc.constantFrom('consumer' as const, 'provider' as const, undefined),
+          deleting: fc.boolean(),
+          content: fc.constantFrom('a', 'b'),
+          dress: fc.constantFrom('a', 'b'),
+          type: fc.constantFrom('Opaque', 'tls'),
+          immutable: fc.boolean(),
+          marks: fc.record({
+            consumerNamespace: fc.constantFrom('team-a', 'team-b', undefined),
+            consumerUid: fc.constantFrom('consumer-uid', 'earlier', 'theirs', undefined),
+            copyOf: fc.constantFrom('here/team-a/creds', 'there/team-a/creds', undefined),
+            providerNamespace: fc.constantFrom('kb-acme-team-a', 'team-a', 'kb-other', undefined),
+            providerUid: fc.constantFrom('provider-uid', 'earlier', undefined),
+            providerIdentity: fc.constantFrom('acme', 'other', undefined),
+          }),
+        })
+        .map((fields) => view(side, fields)),
+      { nil: undefined },
+    );
+  const anyFacts: fc.Arbitrary<ClaimFacts> = fc
+    .record({
+      consumer: anyView('consumer'),
+      provider: anyView('provider'),
+      claimed: fc.record({ consumer: fc.boolean(), provider: fc.boolean() }),
+      namespaceStays: fc.boolean(),
+      isInvited: fc.boolean(),
+      consumerNamespace: fc.constantFrom('team-a', 'kube-system'),
+      serviceNamespace: fc.constantFrom(
+        { kind: 'none' as const },
+        { kind: 'pending' as const },
+        { kind: 'ready' as const, name: 'kb-acme-team-a' },
+        shared,
+      ),
+      providerIdentity: fc.constantFrom('acme', undefined),
+      gone: fc.constantFrom(went('earlier', true), went('consumer-uid', false), went('provider-uid', true)),
+    })
+    .map((fields) => facts(fields));
+
+  it('never writes what a claim does not select, and never deletes or overwrites what is not provably a copy', () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        const { consumer: ours, provider: theirs, claimed, serviceNamespace } = given;
+        const { actions, problem } = planClaim(given);
+        if (problem) assert.deepEqual(actions, []);
+        for (const action of actions) {
+          if (action.kind === 'request-namespace') {
+            assert.ok(ours && claimed.consumer);
+            continue;
+          }
+          assert.equal(serviceNamespace.kind, 'ready');
+          const [target, source] = action.side === 'consumer' ? [ours, theirs] : [theirs, ours];
+          if (action.kind === 'label') {
+            assert.ok(target && claimed[action.side]);
+            assert.equal(target.owner, undefined);
+          } else if (action.kind === 'delete') {
+            assert.equal(action.uid, target?.uid);
+            const isReplaced = action.reason === 'replaced';
+            if (isReplaced) assert.ok(source && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
+            if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
+            else assert.ok(target?.marks.consumerUid || isReplaced);
+          } else {
+            assert.ok(source && !source.deleting && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
+            if (action.kind === 'create') assert.ok(!target && (action.side === 'provider' || given.isInvited));
+            else if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
+            else assert.ok(target?.owner === 'consumer' || target?.marks.consumerUid === ours?.uid);
+          }
+        }
+      }),
+      { seed: 31, numRuns: 5000 },
+    );
+  });
+
+  it('comes to rest once its actions are done', () => {
+    fc.assert(
+      fc.property(anyFacts, (given) => {
+        let state = given;
+        for (let round = 0; round < 4; round++) {
+          const { actions } = planClaim(state);
+          if (actions.length === 0 || actions[0]?.kind === 'request-namespace') return;
+          for (const action of actions) state = performed(action, state);
+        }
+        assert.fail(`still has to do: ${planClaim(state).actions.map(brief).join(', ')}`);
+      }),
+      { seed: 32, numRuns: 3000 },
+    );
+  });
+});
+
+/** As an apiserver would do it. */
+function performed(action: ClaimAction, state: ClaimFacts): ClaimFacts {
+  if (action.kind === 'request-namespace') return state;
+  const { side } = action;
+  const present = state[side];
+  const source = side === 'consumer' ? state.provider : state.consumer;
+  if (action.kind === 'delete') return { ...state, [side]: undefined };
+  if (action.kind === 'label') return { ...state, [side]: present && { ...present, owner: side } };
+  if (!source) throw new Error('a copy of nothing');
+  if (action.kind === 'update' && present?.type !== source.type) throw new Error('a type cannot be changed');
+  const { owner, marks } = action.identity;
+  const { content, dress, type, immutable } = source;
+  const before = present ?? view(side);
+  return {
+    ...state,
+    claimed: { consumer: state.claimed.consumer, provider: state.claimed.provider, [side]: true },
+    [side]: { ...before, owner, content, dress, type, immutable, marks: { ...before.marks, ...marks } },
+  };
+}
