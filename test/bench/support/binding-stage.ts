@@ -1,6 +1,6 @@
 import { type FixtureKind, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
+import { providerNamespaceAnnotation, providerUidAnnotation } from '../../../src/api/binding/names.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
 import { Api, type ApiObject, inParallel } from './api.ts';
 import { cpuMs } from './stage.ts';
@@ -74,6 +74,19 @@ export class BindingBenchStage {
     return this[side].api.call('PATCH', `${this.path(side, kind, name)}/status`, { status });
   }
 
+  /** Holds an object as a konnector does: by a finalizer and two annotations. */
+  hold(kind: FixtureKind, name: string): Promise<unknown> {
+    const annotations = {
+      [providerNamespaceAnnotation]: this.provider.namespace,
+      [providerUidAnnotation]: '00000000-0000-4000-8000-000000000000',
+    };
+    return this.#patch(kind, name, { annotations, finalizers: ['bench.example/held'] });
+  }
+
+  letGo(kind: FixtureKind, name: string): Promise<unknown> {
+    return this.#patch(kind, name, { finalizers: null });
+  }
+
   /** Creates an object of the bound kind in a new namespace of the consumer. */
   async createInNew(namespace: string, name: string): Promise<void> {
     const { api } = this.consumer;
@@ -137,6 +150,10 @@ export class BindingBenchStage {
       await api.close();
     }
     await this.#stage.close();
+  }
+
+  #patch(kind: FixtureKind, name: string, metadata: object): Promise<unknown> {
+    return this.consumer.api.call('PATCH', this.path('consumer', kind, name), { metadata });
   }
 
   #calls(side: SideName, since: number) {

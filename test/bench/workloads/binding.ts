@@ -2,13 +2,15 @@ import { deferred } from '../../../src/kit/promises.ts';
 import { inParallel, now } from '../support/api.ts';
 import { type BindingBenchStage, isMarked } from '../support/binding-stage.ts';
 import type { Figures } from '../support/figures.ts';
+import { ByHand, watched } from './binding-by-hand.ts';
 
 const limitMs = 300_000;
 let run = 0;
 
 /**
  * One round: so many objects created in the consumer, their statuses written in the provider, the objects deleted in the consumer; each
- * after the same writes to objects that nobody binds, in the same cluster, over the same connections, while the konnector has nothing to do.
+ * after the same writes to objects that nobody binds, in the same cluster, over the same connections, while the konnector has nothing to
+ * do: first those writes alone, then together with those that a konnector adds, made by the benchmark.
  */
 export async function syncRound(stage: BindingBenchStage, count: number): Promise<Figures> {
   const prefix = `round-${++run}-`;
@@ -24,20 +26,28 @@ export async function syncRound(stage: BindingBenchStage, count: number): Promis
     return result;
   };
 
+  const byHand = new ByHand(stage, count, prefix);
+  const floor = (work: (index: number) => Promise<unknown>): Promise<number> =>
+    watched(stage, 1, () => inParallel(count, work));
+
   await stage.idle();
-  const floorCreatesMs = await inParallel(count, (index) => stage.create('consumer', unbound, name(index)));
+  const floorCreatesMs = await floor((index) => stage.create('consumer', unbound, name(index)));
+  const upByHandMs = await byHand.up();
   const start = stage.mark();
   const up = await measured(() => creates(stage, count, prefix));
 
   await inParallel(count, (index) => stage.create('provider', unbound, name(index)));
   await stage.idle();
-  const floorStatusesMs = await inParallel(count, (index) => stage.report('provider', unbound, name(index), 'done'));
+  const floorStatusesMs = await floor((index) => stage.report('provider', unbound, name(index), 'done'));
+  const downByHandMs = await byHand.down();
   const downMs = await measured(() => statuses(stage, count, prefix));
   const written = stage.mark();
   const consumerWrites = stage.writes('consumer', start);
   const providerWrites = stage.writes('provider', start);
 
-  const floorDeletesMs = await inParallel(count, (index) => stage.remove('consumer', unbound, name(index)));
+  await inParallel(count, (index) => stage.report('consumer', unbound, name(index), 'done'));
+  const floorDeletesMs = await floor((index) => stage.remove('consumer', unbound, name(index)));
+  const deletesByHandMs = await byHand.deletes();
   const deletesMs = await measured(() => deletes(stage, count, prefix));
   const deleteWrites = stage.writes('consumer', written) + stage.writes('provider', written);
   await stage.clear('provider');
@@ -46,14 +56,20 @@ export async function syncRound(stage: BindingBenchStage, count: number): Promis
     floorCreatesMs,
     upMs: up.copiedMs,
     upRatio: up.copiedMs / floorCreatesMs,
+    upByHandRatio: upByHandMs / floorCreatesMs,
+    upOverByHand: up.copiedMs / upByHandMs,
     heldMs: up.heldMs,
     heldRatio: up.heldMs / floorCreatesMs,
     floorStatusesMs,
     downMs,
     downRatio: downMs / floorStatusesMs,
+    downByHandRatio: downByHandMs / floorStatusesMs,
+    downOverByHand: downMs / downByHandMs,
     floorDeletesMs,
     deletesMs,
     deletesRatio: deletesMs / floorDeletesMs,
+    deletesByHandRatio: deletesByHandMs / floorDeletesMs,
+    deletesOverByHand: deletesMs / deletesByHandMs,
     consumerWritesAnObject: consumerWrites / count,
     providerWritesAnObject: providerWrites / count,
     writesADelete: deleteWrites / count,
