@@ -8,7 +8,8 @@ import { own } from '../../src/kit/json-value.ts';
 import { Fuse } from '../support/binding/fuse.ts';
 import { BindingStage } from '../support/binding/stage.ts';
 
-const patience = { timeoutMs: 60_000, everyMs: 10 };
+/** A konnector that is started takes seconds on a machine that is busy, and a dozen are. */
+const patience = { timeoutMs: 150_000, everyMs: 10 };
 
 /** The writes of an object's life, in their order. */
 const life: [name: string, write: RegExp][] = [
@@ -99,7 +100,7 @@ describe('a konnector that dies', () => {
   const bind = async (): Promise<void> => {
     const { consumer, backend } = stage.side;
     await consumer.bind('kitchen', await consumer.connect(backend.identity.kubeconfig));
-    await consumer.whenCondition('kitchen', 'Ready');
+    await consumer.whenCondition('kitchen', 'Ready', 'True', patience);
     const told = (): boolean => {
       const exported = backend.stores.exports.get(`${backend.clusterNamespace}/kitchen`);
       const isTrue = (wanted: string) =>
