@@ -164,9 +164,13 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       const kind = schema.name;
       const all = objects.problems.list(kind);
       if (breaker.held > 0) all.unshift(`${kind}: ${heldBack(breaker.held)}`);
-      if (!copies.store.synced && clock.monotonic() - openedAtMs >= LIST_MS) {
+      if (clock.monotonic() - openedAtMs < LIST_MS) return all;
+      if (!copies.store.synced)
         all.unshift(`${kind}: the provider has not listed its objects yet; see that we may list and watch them there`);
-      }
+      if (consumers.state === 'unknown')
+        all.unshift(
+          `${kind}: this cluster has not listed its objects yet; see that the konnector may list and watch them`,
+        );
       return all;
     },
     served: () => consumers.state === 'listed',

@@ -8,6 +8,9 @@ import {
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { noSyncObserver } from '../../../../src/binding/sync/sync-observer.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
+import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import {
   clusterNamespace,
   copyMarks,
@@ -611,6 +614,26 @@ describe('syncer', () => {
       assert.deepEqual([stage.consumer.writes, stage.provider.writes], [[], []]);
       assert.equal(stage.consumer.calls.length + stage.provider.calls.length, 0);
     });
+  });
+
+  it('tells that this cluster does not list its objects, after a restart as well', async () => {
+    open();
+    const { consumer } = stage;
+    const watch = consumer.watch.bind(consumer);
+    consumer.watch = <T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> =>
+      spec.resource.plural === 'kettles'
+        ? { store: new InformerStore(spec, stage.clock, silentLog), release: () => {} }
+        : watch(spec);
+    let changes = 0;
+    const syncer = stage.start('sync', { onChange: () => changes++ });
+    await stage.settle(20_000);
+    assert.deepEqual([syncer.served(), syncer.problems(), changes], [false, [], 0]);
+    await stage.settle(20_000);
+    assert.match(
+      syncer.problems().join(),
+      /kettles\.kitchen\.example: this cluster has not listed its objects yet; see that the konnector may list and watch them/,
+    );
+    assert.equal(changes, 1);
   });
 
   it('does not hammer a provider whose namespace is gone, and says so', async () => {
