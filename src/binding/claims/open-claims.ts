@@ -1,11 +1,10 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import { allowDeletesAnnotation } from '../../api/binding/names.ts';
-import { keyOf, type Resource } from '../../api/object.ts';
+import type { Resource } from '../../api/object.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import { bySecret } from '../stores/consumer-stores.ts';
-import type { ExportView } from '../stores/views.ts';
+import type { BindingView, ExportView } from '../stores/views.ts';
 import { gathered } from '../sync/gathered.ts';
 import type { Syncer, SyncMode } from '../sync/syncer.ts';
 import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
@@ -21,9 +20,11 @@ export interface ClaimsOptions {
   readonly exported: ExportView;
   /**
    * `drain`: the binding goes. Once nothing is left of what was bound, its claims end as well: copies of what was claimed are deleted on
-   * either side, unless another binding of the same kubeconfig claims the kind. Default `sync`.
+   * either side, unless another binding that may lead to the same provider claims the kind. Default `sync`.
    */
   readonly mode?: SyncMode;
+  /** Whether another binding leads to the same provider, or leads nobody knows where. */
+  readonly mayLeadHere: (binding: BindingView) => boolean;
   /** Called when `problems()` may have changed, and in mode `drain` when `held()` may have; a few times a second at most. */
   readonly onProblems?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
@@ -61,7 +62,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     const references = openReferences(own, exported, referrersOf(session, exported, deps));
     const selector = claimSelector(own, references.isEmpty ? undefined : references.index);
     wrong.push(...selector.problems, ...references.problems);
-    if (selector.isEmpty || (mode === 'drain' && isClaimedBesides(exported.name, resource, deps))) {
+    if (selector.isEmpty || (mode === 'drain' && isClaimedBesides(options, resource, deps))) {
       references.close();
       return [];
     }
@@ -119,19 +120,19 @@ function isAllGone({ name, resources }: ExportView, { stores }: BindingDeps): bo
   });
 }
 
-/** Whether another binding of the same kubeconfig, which stays, claims objects of the kind. */
-function isClaimedBesides(name: string, { group, plural }: Resource, { stores }: BindingDeps): boolean {
-  const { secretRef } = stores.bindings.get(name) ?? {};
-  if (!secretRef) return false;
-  const { namespace } = secretRef;
-  return stores.bindings
-    .byIndex(bySecret, keyOf({ namespace, name: secretRef.name }))
-    .some(
-      (other) =>
-        other.name !== name &&
-        !other.deleting &&
-        other.permissionClaims.some((claim) => claim.group === group && claim.resource === plural),
-    );
+/** Whether another binding, which stays, may share objects of the kind with the same provider; by whichever Secret it gets there. */
+function isClaimedBesides(
+  { exported, mayLeadHere }: ClaimsOptions,
+  { group, plural }: Resource,
+  { stores }: BindingDeps,
+): boolean {
+  return [...stores.bindings.list()].some(
+    (other) =>
+      other.name !== exported.name &&
+      !other.deleting &&
+      other.permissionClaims.some((claim) => claim.group === group && claim.resource === plural) &&
+      mayLeadHere(other),
+  );
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);

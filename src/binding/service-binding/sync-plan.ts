@@ -3,6 +3,7 @@ import { canonicalJson } from '../../kit/canonical-json.ts';
 import type { Store } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
+import { syncVersion } from '../sync/sync-version.ts';
 import type { SyncMode } from '../sync/syncer.ts';
 import { judgeClaims } from './accepted-claims.ts';
 import { isOwnedBy } from './owner.ts';
@@ -125,10 +126,11 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const mode = modeOf(binding);
   if (mode === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
-  // References can be followed only through kinds that are served.
-  const served = resources
-    .map(boundSchemaName)
-    .map((name) => [name, facts.crd(name)?.established && facts.crd(name)?.uid]);
+  // References can be followed only through kinds that are served, and in the version that is.
+  const served = resources.map(boundSchemaName).map((name) => {
+    const [crd, schema] = [facts.crd(name), facts.schema(name)];
+    return [name, crd?.established && crd.uid, schema && syncVersion(schema, exported)?.name];
+  });
   const fingerprint = canonicalJson({
     mode,
     permissionClaims,

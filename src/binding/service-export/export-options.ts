@@ -1,7 +1,7 @@
 import type { BindingDeps } from '../deps.ts';
 import type { RunningSyncers, Work } from '../service-binding/running-syncers.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { ExportView } from '../stores/views.ts';
+import type { BindingView, ExportView } from '../stores/views.ts';
 import type { Syncer, SyncerOptions, SyncMode } from '../sync/syncer.ts';
 
 /** What an export's provider claims besides the bound objects. */
@@ -10,6 +10,8 @@ export interface ClaimOptions {
   /** Its claims are those that are honoured. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
+  /** Whether another binding leads to the same provider, or leads nobody knows where: what is claimed may be shared by it as well. */
+  readonly mayLeadHere: (binding: BindingView) => boolean;
   /** To be called when its `problems()` may read differently, and outside of mode `sync` when its `held()` may. */
   readonly onProblems: () => void;
 }

@@ -59,6 +59,12 @@ export class ExportReconciler implements Reconciler {
     return serving && isSameProvider(serving, session) ? 'same provider' : 'nobody';
   }
 
+  #mayLeadHere(binding: BindingView): boolean {
+    const { session, sessions } = this.#deps;
+    const serving = servingSession(lookupOf(sessions, binding));
+    return serving === undefined || isSameProvider(serving, session);
+  }
+
   #wanted(exported: ExportView, binding: BindingView): Map<string, WantedSyncer> {
     const { session, stores, allowed, openSyncer, openClaims } = this.#deps;
     const facts = syncFacts({ exported, binding, session, crds: stores.crds, allowed });
@@ -70,7 +76,7 @@ export class ExportReconciler implements Reconciler {
     const claims = plannedClaims(facts);
     if (claims) {
       const { exported, mode, fingerprint } = claims;
-      const options = { session, exported, mode };
+      const options = { session, exported, mode, mayLeadHere: (other: BindingView) => this.#mayLeadHere(other) };
       const open = (onProblems: () => void) => openClaims({ ...options, onProblems }, this.#deps);
       wanted.set('claims', { fingerprint, crd: undefined, mode, open });
     }

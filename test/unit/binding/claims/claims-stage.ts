@@ -107,6 +107,8 @@ export class ClaimsStage {
   /** What the session watches through; the provider unless a test says otherwise. */
   watched: Pick<Cluster, 'watch'> = this.provider;
   identity: string | undefined = 'uid-of-kb-acme';
+  /** Whether the binding of that name leads to the provider. */
+  leadHere = (_name: string): boolean => true;
   readonly #session: { stop: AbortController; runs: Promise<void>[]; claims: Claims }[] = [];
 
   constructor() {
@@ -176,7 +178,14 @@ export class ClaimsStage {
     // Exports are looked at when all of that is known.
     await this.settle();
     const opened = openClaims(
-      { session, exported, mode, random: () => 0.5, onProblems: () => this.told.push(this.claims.problems()) },
+      {
+        session,
+        exported,
+        mode,
+        mayLeadHere: ({ name }) => this.leadHere(name),
+        random: () => 0.5,
+        onProblems: () => this.told.push(this.claims.problems()),
+      },
       deps,
     );
     const stop = new AbortController();

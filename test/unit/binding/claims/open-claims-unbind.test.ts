@@ -61,6 +61,21 @@ describe('claims', () => {
       assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
     });
 
+    it('go on for another binding that leads to the same provider by another Secret', async () => {
+      await share();
+      stage.consumer.drop(customResourceDefinitions, crd);
+      const kubeconfigSecretRef = { namespace: 'kube-bind', name: 'kubeconfig-pots', key: 'kubeconfig' };
+      bind('pots', { spec: { kubeconfigSecretRef }, status: { permissionClaims: [secretsOf('pot')] } });
+      await drain();
+      await stage.settle(1000);
+      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+      await stage.close();
+      stage.leadHere = (name) => name !== 'pots';
+      await drain();
+      await stage.settle(1000);
+      assert.deepEqual(shared(), ['creds here', 'theirs there']);
+    });
+
     it('hold it up for a minute at most', async () => {
       await share();
       stage.consumer.drop(customResourceDefinitions, crd);

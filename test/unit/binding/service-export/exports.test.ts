@@ -46,6 +46,7 @@ describe('the reconciler of exports', () => {
   let stage: MemoryStage;
   let reconciler: ExportReconciler;
   let opened: Opened[];
+  let leadsHere: ClaimOptions['mayLeadHere'] | undefined;
   /** What `openSyncer` throws. */
   let broken: Error | undefined;
 
@@ -71,11 +72,13 @@ describe('the reconciler of exports', () => {
         if (broken) throw broken;
         return open(schema.name, mode);
       },
-      openClaims: ({ exported, mode }: ClaimOptions): Syncer =>
-        open(
+      openClaims: ({ exported, mode, mayLeadHere }: ClaimOptions): Syncer => {
+        leadsHere = mayLeadHere;
+        return open(
           exported.permissionClaims.map(({ resource }) => resource).join(),
           mode === 'sync' ? 'claims' : `claims ${mode}`,
-        ),
+        );
+      },
     };
   }
 
@@ -328,6 +331,42 @@ describe('the reconciler of exports', () => {
     bind({}, inSync);
     await look();
     assert.deepEqual(atWork(), [`sync ${crdName}`]);
+  });
+
+  it('follows the references of claims in the version that is synced now', async () => {
+    await bound();
+    bind({}, { ...inSync, permissionClaims: [secretsClaim] });
+    await look();
+    version({ name: 'v1beta1', storage: false });
+    await look();
+    assert.equal(opened.filter(({ mode }) => mode === 'claims').length, 1, 'the version that is synced is the same');
+    const { spec } = exportManifest() as unknown as { spec: { resources: object[] } };
+    const resources = spec.resources.map((resource) => ({ ...resource, versions: [] }));
+    stage.provider.put(apiServiceExports, exportManifest({ spec: { ...spec, resources } }));
+    await look();
+    const before = opened.length;
+    version({ name: 'v2', storage: true }, { storage: false, served: false });
+    await look();
+    assert.deepEqual(
+      opened.slice(before).map(({ mode }) => mode),
+      ['sync', 'claims'],
+    );
+  });
+
+  it('has claims shared with the bindings of other Secrets that lead to the same provider, or that lead nobody knows where', async () => {
+    await bound();
+    bind({}, { ...inSync, permissionClaims: [secretsClaim] });
+    await look();
+    const other = stage.deps.stores.bindings.get('kettles');
+    assert.ok(other && leadsHere);
+    assert.equal(leadsHere(other), true);
+    const same = new FakeSession(stage.provider);
+    stage.sessions.answer = { kind: 'session', session: same };
+    assert.equal(leadsHere(other), true);
+    same.clusterNamespaceUid = 'another';
+    assert.equal(leadsHere(other), false);
+    stage.sessions.answer = { kind: 'invalid', reason: 'KubeconfigSecretInvalid', message: 'bad' };
+    assert.equal(leadsHere(other), true);
   });
 
   it('syncs no claims that the binding does not allow any more, before its status says so', async () => {
