@@ -46,7 +46,9 @@ export class NamespaceReconciler implements Reconciler {
       if (signal.aborted || !(error instanceof ApiError) || error.code !== 403) throw error;
       const times = this.#refused.get(name) ?? 0;
       this.#refused.set(name, times + 1);
-      this.#options.log.warn('a namespace is refused', { namespace: name, message: error.message });
+      const { log } = this.#options;
+      // What lasts is told once.
+      log[times === 0 ? 'warn' : 'debug']('a namespace is refused', { namespace: name, message: error.message });
       return after(Math.min(REFUSED_CAP_MS, 250 * 2 ** times));
     }
   }

@@ -6,15 +6,26 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView, ExportView } from '../stores/views.ts';
 import { judgeClaims } from './accepted-claims.ts';
-import { bindingFindings, type Offer, problemsStandMs, type Unserved } from './binding-conditions.ts';
+import {
+  bindingFindings,
+  hasObjectsOutOfSync,
+  type Offer,
+  problemsStandMs,
+  type Unserved,
+} from './binding-conditions.ts';
 import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
 import type { BoundStatus } from './binding-status.ts';
 import { type CrdOutcome, notAllowed, notWritten } from './crd-outcome.ts';
 import { missingSchema } from './missing-schema.ts';
 
+/** So long it takes, after a restart or with new credentials, to find out what is wrong with single objects, milliseconds. */
+const settleMs = 10_000;
+
 /** Makes of what a provider exports under a binding's name what this cluster needs to use it, and says how that went. */
 export class Binder {
   readonly #parts: BindingParts;
+  /** When the provider was first found to have been read, by the monotonic clock. */
+  readonly #readAtMs = new WeakMap<ProviderSession, number>();
 
   constructor(parts: BindingParts) {
     this.#parts = parts;
@@ -25,7 +36,8 @@ export class Binder {
     const known = session?.state.kind === 'synced' ? session : undefined;
     const held = known ? await this.#hold(seen, known, signal) : { binding: seen };
     const offer = known && (await this.#offer(held.binding, known, held.problem, signal));
-    const facts = factsOf(this.#parts, held.binding, provider, { offer });
+    const settlesInMs = known ? this.#settlesInMs(known) : 0;
+    const facts = factsOf(this.#parts, held.binding, provider, { offer, settled: settlesInMs === 0 });
     await this.#parts.writer.status(
       held.binding,
       bindingFindings(facts),
@@ -33,7 +45,15 @@ export class Binder {
       signal,
     );
     if (known) await this.#releaseUnexported(held.binding, known, offer?.exported, signal);
-    return resultOf(offer?.outcomes ?? [], facts.problems);
+    const result = resultOf(offer?.outcomes ?? [], facts.problems);
+    return result.kind === 'done' && settlesInMs > 0 && hasObjectsOutOfSync(held.binding) ? after(settlesInMs) : result;
+  }
+
+  #settlesInMs(session: ProviderSession): number {
+    const nowMs = this.#parts.clock.monotonic();
+    const readAtMs = this.#readAtMs.get(session) ?? nowMs;
+    this.#readAtMs.set(session, readAtMs);
+    return Math.max(0, readAtMs + settleMs - nowMs);
   }
 
   /** Before anything is made for it, so that it cannot go without that being cleared away. */

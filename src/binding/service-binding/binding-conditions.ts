@@ -1,4 +1,3 @@
-import type { BindCondition } from '../../api/binding/condition.ts';
 import { bindConditions } from '../../api/binding/names.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { type BindFinding, fails, findCondition, holds, unknown } from '../conditions.ts';
@@ -20,6 +19,8 @@ export interface BindingFacts {
   readonly offer: Offer | undefined;
   /** What is wrong with single objects, worst first. */
   readonly problems: readonly string[];
+  /** False for a while after the provider was read anew: what is wrong with single objects is yet to be found out. */
+  readonly settled: boolean;
   /** While it is being deleted: what it waits for. */
   readonly unbinding: Unbinding | undefined;
   readonly nowMs: number;
@@ -68,26 +69,24 @@ function secretFinding({ lookup }: BindingFacts): BindFinding | undefined {
   return lookup.kind === 'session' ? holds(secretValid) : fails(secretValid, 'Error', lookup.reason, lookup.message);
 }
 
-function sessionFindings({ binding, lookup, state, heartbeat, offer }: BindingFacts): BindFinding[] {
+function sessionFindings(facts: BindingFacts): BindFinding[] {
+  const { binding, lookup, state, heartbeat } = facts;
   if (lookup.kind === 'invalid' && !state) {
     // Nothing is known of the provider any more, so nothing may go on being True.
     return [informersSynced, heartbeating, connected, schemaInSync]
       .filter((type) => findCondition(binding.conditions, type))
       .map((type) => unknown(type, lookup.reason, `the kubeconfig cannot be used, see ${secretValid}`));
   }
-  const informers = informersFinding(binding, state, offer);
+  const informers = informersFinding(facts);
   const heart = heartbeatFinding(heartbeat);
   return [...(informers ? [informers] : []), ...(heart ? [heart] : [])];
 }
 
-function informersFinding(
-  { conditions }: BindingView,
-  state: SessionState | undefined,
-  offer: Offer | undefined,
-): BindFinding | undefined {
+function informersFinding(facts: BindingFacts): BindFinding | undefined {
+  const { binding, state, offer } = facts;
   switch (state?.kind) {
     case 'synced':
-      return servedFinding(conditions, offer?.unserved ?? []);
+      return servedFinding(facts, offer?.unserved ?? []);
     case 'unreachable':
       return fails(informersSynced, 'Error', 'InformerSyncTimeout', `${state.message}. ${tryingOn}`);
     case 'connecting':
@@ -96,7 +95,7 @@ function informersFinding(
         return fails(informersSynced, 'Warning', 'InformersSyncing', message);
       }
       // After a restart the last word stands until there is a new one; a new binding must not look ready.
-      return findCondition(conditions, informersSynced)?.status === 'True'
+      return findCondition(binding.conditions, informersSynced)?.status === 'True'
         ? undefined
         : fails(informersSynced, 'Info', 'InformersSyncing', 'reading what the provider offers');
     case undefined:
@@ -105,11 +104,13 @@ function informersFinding(
 }
 
 /** Whoever has waited for `Ready` may create objects at once. */
-function servedFinding(conditions: readonly BindCondition[], unserved: readonly Unserved[]): BindFinding | undefined {
+function servedFinding({ binding, problems }: BindingFacts, unserved: readonly Unserved[]): BindFinding | undefined {
   if (unserved.length === 0) return holds(informersSynced);
-  // After a restart nothing has been listed either, and a binding that was ready goes on being so.
-  const wasReady = findCondition(conditions, bindConditions.ready)?.status === 'True';
-  if (wasReady && unserved.every(({ established }) => established)) return undefined;
+  // After a restart nothing has been listed either, and what could be used goes on being so, unless that lasts.
+  const wasServed = [informersSynced, schemaInSync].every(
+    (type) => findCondition(binding.conditions, type)?.status === 'True',
+  );
+  if (wasServed && problems.length === 0 && unserved.every(({ established }) => established)) return undefined;
   const names = unserved.map(({ crd }) => crd).join(', ');
   const message = `the API server of this cluster has not listed any ${names} yet; if that lasts, see that the konnector may list and watch them`;
   return fails(informersSynced, 'Info', 'InformersSyncing', message);
@@ -146,8 +147,8 @@ function connectedFinding(facts: BindingFacts): BindFinding | undefined {
   return objectsFinding(facts);
 }
 
-function objectsFinding({ binding, heartbeat, problems, nowMs }: BindingFacts): BindFinding | undefined {
-  if (problems.length === 0) return holds(connected);
+function objectsFinding({ binding, heartbeat, problems, settled, nowMs }: BindingFacts): BindFinding | undefined {
+  if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : holds(connected);
   // A provider that is away says so once, by its heartbeat.
   if (heartbeat && !heartbeat.ok) return undefined;
   const said = findCondition(binding.conditions, connected);
@@ -155,6 +156,10 @@ function objectsFinding({ binding, heartbeat, problems, nowMs }: BindingFacts): 
   if (since !== undefined && nowMs - since < problemsStandMs) return undefined;
   return fails(connected, 'Warning', 'ObjectsNotInSync', told(problems));
 }
+
+/** Whether it was said last that single objects are not in step. */
+export const hasObjectsOutOfSync = ({ conditions }: BindingView): boolean =>
+  findCondition(conditions, connected)?.reason === 'ObjectsNotInSync';
 
 function noExport({ name }: BindingView, { clusterNamespace, request }: Offer): BindFinding {
   if (request?.phase === 'Failed') {

@@ -36,7 +36,7 @@ export function factsOf(
   { sessions, syncers, clock }: BindingParts,
   binding: BindingView,
   { lookup, session }: Provider,
-  more: Partial<Pick<BindingFacts, 'offer' | 'unbinding'>>,
+  more: Partial<Pick<BindingFacts, 'offer' | 'settled' | 'unbinding'>>,
 ): BindingFacts {
   return {
     binding,
@@ -45,6 +45,7 @@ export function factsOf(
     heartbeat: session && sessions.heartbeat(session),
     problems: syncers.problemsOf(binding.name),
     offer: undefined,
+    settled: true,
     unbinding: undefined,
     nowMs: clock.now(),
     ...more,

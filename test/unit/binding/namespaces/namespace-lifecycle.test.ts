@@ -7,6 +7,7 @@ import {
 } from '../../../../src/api/binding/names.ts';
 import type { ObjectName } from '../../../../src/api/object.ts';
 import { namespaces } from '../../../../src/api/resources.ts';
+import type { BindingDeps } from '../../../../src/binding/deps.ts';
 import { namespaceLifecycle } from '../../../../src/binding/namespaces/namespace-lifecycle.ts';
 import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
@@ -18,16 +19,17 @@ import { clusterNamespace, copyMarks, SyncStage } from '../../../support/binding
 describe('namespace lifecycle', () => {
   let stage: SyncStage;
   let stop: AbortController;
+  let warnings: number;
   const asked: ObjectName = { namespace: clusterNamespace, name: 'team-a' };
 
   async function run(allowed?: (namespace: string) => boolean): Promise<void> {
-    const deps = {
+    const deps: BindingDeps = {
       consumer: stage.consumer,
       client: stage.consumer.client,
       stores: openConsumerStores(stage.consumer).stores,
       events: { record() {}, close: () => Promise.resolve() },
       clock: stage.clock,
-      log: noLog,
+      log: { ...noLog, warn: () => void warnings++, child: () => deps.log },
       metrics: createMetrics(),
       running: { add() {}, remove: () => Promise.resolve() },
     };
@@ -49,6 +51,7 @@ describe('namespace lifecycle', () => {
   beforeEach(() => {
     stage = new SyncStage();
     stop = new AbortController();
+    warnings = 0;
   });
   afterEach(() => stop.abort());
 
@@ -178,7 +181,7 @@ describe('namespace lifecycle', () => {
     assert.deepEqual(stage.provider.writes, []);
   });
 
-  it('asks again at least every five seconds where rights are missing', async () => {
+  it('asks again at least every five seconds where rights are missing, and warns once', async () => {
     let refusals = 0;
     stage.provider.fault = ({ verb, plural }) => {
       if (verb !== 'delete' || plural !== apiServiceNamespaces.plural) return;
@@ -192,6 +195,7 @@ describe('namespace lifecycle', () => {
     assert.ok(before >= 12 && before <= 20, `${before} attempts`);
     await stage.settle(10_000);
     assert.ok(refusals - before >= 2, `${refusals - before} more`);
+    assert.equal(warnings, 1);
     stage.provider.fault = () => {};
     await stage.settle(5_000);
     assert.equal(stage.provider.find(apiServiceNamespaces, asked), undefined);

@@ -7,6 +7,7 @@ import {
   claimableAnnotation,
   unbindFinalizer,
 } from '../../../../src/api/binding/names.ts';
+import { RunningSyncers } from '../../../../src/binding/service-binding/running-syncers.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { Call } from '../../../support/binding/memory-cluster.ts';
 import { crdName, crdSpec, FakeSession, ownerOf, statusOf } from '../../../support/binding/memory-stage.ts';
@@ -80,6 +81,45 @@ describe('the reconciler of bindings', () => {
     stage.make();
     await stage.look();
     assert.equal(stage.consumer.writes.length, writes);
+  });
+
+  it('says nothing anew of objects that are not in step while a restarted syncer finds out about them', async () => {
+    await stage.bound();
+    let problems: string[] = ['kettles team-a/blue: refused'];
+    const add = (served: () => boolean): void => {
+      const work = working({ served, problems: () => problems });
+      stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
+    };
+    await stage.clock.advance(60_000);
+    add(() => true);
+    await stage.look();
+    assert.equal(stage.said()['Ready']?.reason, 'ObjectsNotInSync');
+    const before = [stage.consumer.writes.length, stage.events.length];
+
+    Object.assign(stage, { syncers: new RunningSyncers() });
+    stage.sessions.answer = { kind: 'session', session: new FakeSession(stage.provider) };
+    stage.make();
+    problems = [];
+    let served = false;
+    await stage.look();
+    add(() => served);
+    await stage.look();
+    served = true;
+    await stage.look();
+    problems = ['kettles team-a/blue: refused'];
+    await stage.look();
+    assert.deepEqual([stage.consumer.writes.length, stage.events.length], before);
+    problems = [];
+    const result = await stage.look();
+    assert.deepEqual(result, { kind: 'after', delayMs: 10_000 });
+    await stage.clock.advance(10_000);
+    assert.equal((await stage.look()).kind, 'done');
+    assert.equal(stage.said()['Ready']?.status, 'True');
+    problems = ['kettles team-a/blue: refused'];
+    await stage.look();
+    problems = [];
+    await stage.look();
+    assert.equal(stage.said()['Ready']?.status, 'True', 'at once, when nothing was restarted');
   });
 
   it('writes nothing when nothing has changed, however often it looks', async () => {
