@@ -66,7 +66,7 @@ export class ReferenceIndex {
 
   /** Whether a bound object refers to that name in that very namespace, and not just to the name. */
   invites(namespace: string, name: string): boolean {
-    return [...(this.#referrers.get(keyOf({ namespace, name })) ?? [])].some(({ foreign }) => !foreign);
+    return hasBound(this.#referrers.get(keyOf({ namespace, name })));
   }
 
   subscribe(listener: (target: Target) => void): () => void {
@@ -82,8 +82,9 @@ export class ReferenceIndex {
 
   #link(key: string, target: Target, referrer: Referrer): void {
     const referrers = this.#referrers.get(key) ?? new Set();
+    const isNews = referrers.size === 0 || (!referrer.foreign && !hasBound(referrers));
     this.#referrers.set(key, referrers.add(referrer));
-    if (referrers.size === 1) this.#tell(target);
+    if (isNews) this.#tell(target);
   }
 
   #unlink(key: string, target: Target, referrer: Referrer): void {
@@ -97,6 +98,11 @@ export class ReferenceIndex {
   #tell(target: Target): void {
     for (const listener of [...this.#listeners]) listener(target);
   }
+}
+
+function hasBound(referrers: Iterable<Referrer> = []): boolean {
+  for (const { foreign } of referrers) if (!foreign) return true;
+  return false;
 }
 
 function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string, Target> {

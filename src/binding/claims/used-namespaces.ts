@@ -24,9 +24,11 @@ export class UsedNamespaces {
     const told = new Set<string>();
     const unsubscribes = this.#kinds.map((objects) =>
       objects.subscribe((event) => {
+        if (event.type === 'updated') return;
         const { namespace = '' } = ('now' in event ? event.now : event.before).object.metadata;
-        if (!this.has(namespace)) told.delete(namespace);
-        else if (!told.has(namespace)) {
+        if (event.type === 'deleted') {
+          if (!this.has(namespace)) told.delete(namespace);
+        } else if (!told.has(namespace)) {
           told.add(namespace);
           listener(namespace);
         }

@@ -45,6 +45,23 @@ describe('the index of references', () => {
     assert.equal(told.length, 3);
   });
 
+  it('says that a bound object invites what only one that is not bound referred to before', () => {
+    const index = new ReferenceIndex();
+    const [bound, foreign] = [storeOf([], projectObject), storeOf([], projectObject)];
+    const others = {
+      foreign: true,
+      subscribe: (listener: Parameters<typeof foreign.subscribe>[0]) => foreign.subscribe(listener),
+    };
+    index.add('pots', others, paired);
+    index.add('kettles', bound, paired);
+    const told: boolean[] = [];
+    index.subscribe(() => told.push(index.invites('team-a', 'x')));
+    foreign.apply('ADDED', kettle('pot', 1, [{ name: 'x' }]), '1');
+    bound.apply('ADDED', kettle('one', 2, [{ name: 'x' }]), '2');
+    bound.apply('ADDED', kettle('two', 3, [{ name: 'x' }]), '3');
+    assert.deepEqual(told, [false, true]);
+  });
+
   it('keeps what one object refers to in two ways until it does in neither', () => {
     const index = new ReferenceIndex();
     const store = storeOf([kettle('one', 1, [{ name: 'x' }])], projectObject);
