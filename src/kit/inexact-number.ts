@@ -1,3 +1,5 @@
+import { isRecord } from './json-value.ts';
+
 const int64 = 2 ** 63;
 
 /**
@@ -15,6 +17,16 @@ export function inexactNumber(value: unknown, path = ''): string | undefined {
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** What is left of a JSON merge patch without the members that hold such a number; a list counts as one. Undefined when nothing is. */
+export function exactPart(patch: unknown): unknown {
+  if (!isRecord(patch)) return inexactNumber(patch) === undefined ? patch : undefined;
+  const members = Object.entries(patch);
+  const kept = members
+    .map(([name, value]) => [name, exactPart(value)] as const)
+    .filter(([, part]) => part !== undefined);
+  return kept.length === 0 && members.length > 0 ? undefined : Object.fromEntries(kept);
 }
 
 const isInexact = (value: number): boolean =>

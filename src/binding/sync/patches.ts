@@ -9,6 +9,7 @@ import {
   syncerFinalizer,
 } from '../../api/binding/names.ts';
 import { apiVersionOf, type KubeObject, nameOf, type OwnerReference, type Resource } from '../../api/object.ts';
+import { exactPart } from '../../kit/inexact-number.ts';
 import { own } from '../../kit/json-value.ts';
 import { mergePatch } from './diff.ts';
 import { copyOf, type Origin } from './ownership.ts';
@@ -85,9 +86,9 @@ export function unmarkPatch(consumer: SyncedObject): object {
   };
 }
 
-/** What the consumer's status lacks of the copy's; undefined when nothing. */
+/** What the consumer's status lacks of the copy's, but for numbers that would be changed; undefined when nothing. */
 export function statusPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
-  const status = mergePatch(own(consumer.object, 'status'), own(copy.object, 'status'));
+  const status = exactPart(mergePatch(own(consumer.object, 'status'), own(copy.object, 'status')));
   return status === undefined ? undefined : { metadata: { uid: consumer.uid }, status };
 }
 

@@ -113,13 +113,14 @@ function inStep(situation: Situation, consumer: SyncedObject, terms: Terms): rea
   }
   if (copyGoing || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
   const actions: Action[] = [];
-  if (inexact !== undefined) actions.push(changed(inexact, 'its copy is left as it is'));
-  const update = inexact === undefined ? copyPatch(consumer, copy, terms) : undefined;
-  if (update) actions.push({ do: 'update', key, patch: update });
+  if (inexact !== undefined) actions.push(changed(inexact, 'its copy keeps what it has there'));
+  const update = copyPatch(consumer, copy, terms);
+  // Half a change might mean something else.
+  if (update && inexactNumber(update) === undefined) actions.push({ do: 'update', key, patch: update });
   const mark = markPatch(consumer, copy);
   if (mark) actions.push({ do: 'mark', patch: mark });
   const inexactStatus = inexactNumber(own(copy.object, 'status'), 'status');
-  if (inexactStatus !== undefined) return [...actions, changed(inexactStatus, 'it does not come down')];
+  if (inexactStatus !== undefined) actions.push(changed(inexactStatus, 'it does not come down'));
   const status = statusPatch(consumer, copy);
   if (status) actions.push(terms.statusSubresource ? { do: 'status', patch: status } : noStatus(provider));
   return actions;

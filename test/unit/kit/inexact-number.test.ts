@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { inexactNumber } from '../../../src/kit/inexact-number.ts';
+import { exactPart, inexactNumber } from '../../../src/kit/inexact-number.ts';
 
 describe('a number that may not be the one that was written', () => {
   const cases: [json: string, path: string | undefined][] = [
@@ -13,6 +13,23 @@ describe('a number that may not be the one that was written', () => {
   for (const [json, path] of cases) {
     it(`is ${path === undefined ? 'nowhere' : `at ${JSON.stringify(path)}`} in ${json}`, () => {
       assert.equal(inexactNumber(JSON.parse(json)), path);
+    });
+  }
+});
+
+describe('the exact part of a merge patch', () => {
+  const cases: [json: string, part: string | undefined][] = [
+    ['{"a": 1, "b": null, "c": {}, "d": []}', '{"a":1,"b":null,"c":{},"d":[]}'],
+    ['{"a": 9007199254740993, "b": {"c": 9007199254740993, "d": 2}}', '{"b":{"d":2}}'],
+    ['{"a": {"b": {"c": 9007199254740993}}, "d": 1}', '{"d":1}'],
+    ['{"a": [{"b": 1, "c": 9007199254740993}], "d": [1]}', '{"d":[1]}'],
+    ['{"a": {"b": 9007199254740993}}', undefined],
+    ['{"__proto__": {"a": 1}}', '{"__proto__":{"a":1}}'],
+    ['null', 'null'],
+  ];
+  for (const [json, part] of cases) {
+    it(`of ${json} is ${part ?? 'nothing'}`, () => {
+      assert.equal(JSON.stringify(exactPart(JSON.parse(json))), part);
     });
   }
 });

@@ -82,6 +82,27 @@ describe('plan of a key', () => {
       { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { at: inexact } }) },
       ['update', 'complain'],
     ],
+    [
+      'takes other changes up to a copy that has such a number already',
+      {
+        consumer: heldKettle({ spec: { litres: 3, size: inexact } }),
+        copy: copyOfKettle({ spec: { litres: 2, size: inexact } }),
+      },
+      ['complain', 'update'],
+    ],
+    [
+      'takes the rest of a status down',
+      { consumer: heldKettle(), copy: copyOfKettle({ status: { at: inexact, hot: true } }) },
+      ['complain', 'status'],
+    ],
+    [
+      'is done when the rest of a status is down',
+      {
+        consumer: heldKettle({ status: { at: 1, hot: true } }),
+        copy: copyOfKettle({ status: { at: inexact, hot: true } }),
+      },
+      ['complain'],
+    ],
     ['stamps a copy that tells no uid', { consumer: heldKettle(), copy: older }, ['update']],
     ['stamps a copy of an earlier object of the name', { consumer: heldKettle(), copy: ofAnother }, ['update']],
     ['leaves alone what another consumer has', { consumer: kettle(), copy: foreign }, ['complain']],
