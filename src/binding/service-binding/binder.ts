@@ -7,6 +7,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView, ExportView } from '../stores/views.ts';
 import { judgeClaims } from './accepted-claims.ts';
 import {
+  type BindingFacts,
   bindingFindings,
   hasObjectsOutOfSync,
   type Offer,
@@ -24,8 +25,8 @@ const settleMs = 10_000;
 /** Makes of what a provider exports under a binding's name what this cluster needs to use it, and says how that went. */
 export class Binder {
   readonly #parts: BindingParts;
-  /** When the provider was first found to have been read, by the monotonic clock. */
-  readonly #readAtMs = new WeakMap<ProviderSession, number>();
+  /** When the provider was first found to have been read (monotonic), and the bindings of which something was found out since. */
+  readonly #reads = new WeakMap<ProviderSession, { readonly atMs: number; readonly found: Set<string> }>();
 
   constructor(parts: BindingParts) {
     this.#parts = parts;
@@ -36,11 +37,11 @@ export class Binder {
     const known = session?.state.kind === 'synced' ? session : undefined;
     const held = known ? await this.#hold(seen, known, signal) : { binding: seen };
     const offer = known && (await this.#offer(held.binding, known, held.problem, signal));
-    const settlesInMs = known ? this.#settlesInMs(known) : 0;
-    const facts = factsOf(this.#parts, held.binding, provider, { offer, settled: settlesInMs === 0 });
+    const facts = factsOf(this.#parts, held.binding, provider, { offer });
+    const settlesInMs = known ? this.#settlesInMs(known, facts) : 0;
     await this.#parts.writer.status(
       held.binding,
-      bindingFindings(facts),
+      bindingFindings({ ...facts, settled: settlesInMs === 0 }),
       known ? this.#bound(known, offer) : {},
       signal,
     );
@@ -49,11 +50,12 @@ export class Binder {
     return result.kind === 'done' && settlesInMs > 0 && hasObjectsOutOfSync(held.binding) ? after(settlesInMs) : result;
   }
 
-  #settlesInMs(session: ProviderSession): number {
+  #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
     const nowMs = this.#parts.clock.monotonic();
-    const readAtMs = this.#readAtMs.get(session) ?? nowMs;
-    this.#readAtMs.set(session, readAtMs);
-    return Math.max(0, readAtMs + settleMs - nowMs);
+    const read = this.#reads.get(session) ?? { atMs: nowMs, found: new Set<string>() };
+    this.#reads.set(session, read);
+    if (problems.length > 0) read.found.add(binding.name);
+    return read.found.has(binding.name) ? 0 : Math.max(0, read.atMs + settleMs - nowMs);
   }
 
   /** Before anything is made for it, so that it cannot go without that being cleared away. */

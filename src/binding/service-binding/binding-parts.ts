@@ -36,7 +36,7 @@ export function factsOf(
   { sessions, syncers, clock }: BindingParts,
   binding: BindingView,
   { lookup, session }: Provider,
-  more: Partial<Pick<BindingFacts, 'offer' | 'settled' | 'unbinding'>>,
+  more: Partial<Pick<BindingFacts, 'offer' | 'unbinding'>>,
 ): BindingFacts {
   return {
     binding,

@@ -95,11 +95,15 @@ describe('the reconciler of bindings', () => {
     await stage.look();
     assert.equal(stage.said()['Ready']?.reason, 'ObjectsNotInSync');
     const before = [stage.consumer.writes.length, stage.events.length];
+    const said = () => [stage.consumer.writes.length, stage.events.length];
 
-    Object.assign(stage, { syncers: new RunningSyncers() });
-    stage.sessions.answer = { kind: 'session', session: new FakeSession(stage.provider) };
-    stage.make();
-    problems = [];
+    const restart = (): void => {
+      Object.assign(stage, { syncers: new RunningSyncers() });
+      stage.sessions.answer = { kind: 'session', session: new FakeSession(stage.provider) };
+      stage.make();
+      problems = [];
+    };
+    restart();
     let served = false;
     await stage.look();
     add(() => served);
@@ -108,18 +112,25 @@ describe('the reconciler of bindings', () => {
     await stage.look();
     problems = ['kettles team-a/blue: refused'];
     await stage.look();
-    assert.deepEqual([stage.consumer.writes.length, stage.events.length], before);
-    problems = [];
-    const result = await stage.look();
-    assert.deepEqual(result, { kind: 'after', delayMs: 10_000 });
+    assert.deepEqual(said(), before);
+    restart();
+    add(() => true);
+    assert.deepEqual(await stage.look(), { kind: 'after', delayMs: 10_000 });
+    assert.deepEqual(said(), before);
     await stage.clock.advance(10_000);
     assert.equal((await stage.look()).kind, 'done');
-    assert.equal(stage.said()['Ready']?.status, 'True');
-    problems = ['kettles team-a/blue: refused'];
-    await stage.look();
-    problems = [];
-    await stage.look();
-    assert.equal(stage.said()['Ready']?.status, 'True', 'at once, when nothing was restarted');
+    assert.equal(stage.said()['Ready']?.status, 'True', 'nothing was found any more');
+
+    restart();
+    add(() => true);
+    for (const [found, status] of [
+      [['kettles team-a/blue: refused'], 'False'],
+      [[], 'True'],
+    ] as const) {
+      problems = [...found];
+      await stage.look();
+      assert.equal(stage.said()['Ready']?.status, status, 'at once, once something was found');
+    }
   });
 
   it('writes nothing when nothing has changed, however often it looks', async () => {
