@@ -91,5 +91,3 @@ export const bindConditions = {
   /** Of exports. */
   consumerInSync: 'ConsumerInSync',
 } as const;
-
-export type BindConditionType = (typeof bindConditions)[keyof typeof bindConditions];

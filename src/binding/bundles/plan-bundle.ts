@@ -34,10 +34,7 @@ export function planBundle({ bundle, exports, bindings, isDeleted }: BundleInput
   };
 }
 
-export function isOwned(
-  { ownerReferences }: Pick<BindingView, 'ownerReferences'>,
-  { uid }: Pick<BundleView, 'uid'>,
-): boolean {
+function isOwned({ ownerReferences }: Pick<BindingView, 'ownerReferences'>, { uid }: Pick<BundleView, 'uid'>): boolean {
   return bundleOwners({ ownerReferences }).some((owner) => owner.uid === uid);
 }
 

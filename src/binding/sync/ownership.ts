@@ -43,16 +43,16 @@ export function ownershipOf(
   const namespace = annotationOf(copy, consumerNamespaceAnnotation);
   if (namespace && namespace !== nameOf(consumerKey).namespace) return 'foreign';
   if (twin) return 'stale';
-  const made = copyOf(origin.bindingUid, consumerKey);
+  const made = copyOfValue(origin.bindingUid, consumerKey);
   return uid && made !== undefined && annotationOf(copy, copyOfAnnotation) === made ? 'orphan' : 'unknown';
 }
 
 /** Whether it says that it was made through another binding, or for another name. */
 export function isOfAnother(copy: SyncedObject, { bindingUid }: Origin, consumerKey: string): boolean {
   const said = annotationOf(copy, copyOfAnnotation);
-  return said !== undefined && said !== copyOf(bindingUid, consumerKey);
+  return said !== undefined && said !== copyOfValue(bindingUid, consumerKey);
 }
 
 /** Value of {@link copyOfAnnotation}: both the binding and the name, since who clones a copy clones its annotations. */
-export const copyOf = (bindingUid: string | undefined, consumerKey: string): string | undefined =>
+export const copyOfValue = (bindingUid: string | undefined, consumerKey: string): string | undefined =>
   bindingUid === undefined ? undefined : `${bindingUid}/${consumerKey}`;

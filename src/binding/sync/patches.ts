@@ -12,7 +12,7 @@ import { apiVersionOf, type KubeObject, nameOf, type OwnerReference, type Resour
 import { exactPart } from '../../kit/inexact-number.ts';
 import { own } from '../../kit/json-value.ts';
 import { mergePatch } from './diff.ts';
-import { copyOf, type Origin } from './ownership.ts';
+import { copyOfValue, type Origin } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 /** Merge patches carry the uid of the object they are meant for: another one under its name answers 409. */
@@ -106,7 +106,7 @@ function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: Origin): 
 }
 
 function madeFor(consumer: SyncedObject, { bindingUid }: Origin): Record<string, string> {
-  const made = copyOf(bindingUid, consumer.key);
+  const made = copyOfValue(bindingUid, consumer.key);
   return made === undefined ? {} : { [copyOfAnnotation]: made };
 }
 
