@@ -1,11 +1,9 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { crdFiles } from './crd-files.ts';
+import { crdFiles, crdFolders } from './crd-files.ts';
 
-const files = crdFiles();
-
-// crds/ is for kubectl; templates may only read what lies elsewhere in a chart that Helm is not to install crds/ of.
-for (const part of ['crds', 'files/crds']) {
+for (const [part, kinds] of Object.entries(crdFolders)) {
+  const files = crdFiles(kinds);
   const folder = join(import.meta.dirname, 'drawbridge', part);
   mkdirSync(folder, { recursive: true });
   for (const stale of readdirSync(folder)) if (!files.has(stale)) rmSync(join(folder, stale));

@@ -19,7 +19,7 @@ app.kubernetes.io/component: server
 
 {{- define "drawbridge.features" -}}
 {{- $on := list }}
-{{- range list "access" "binding" }}
+{{- range list "access" "binding" "inventory" }}
 {{- if index $.Values.features . }}{{ $on = append $on . }}{{ end }}
 {{- end }}
 {{- join "," $on }}

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { crdFiles } from '../../../../charts/crd-files.ts';
+import { crdFiles, crdFolders } from '../../../../charts/crd-files.ts';
 import { accessKinds } from '../../../../src/api/access/kinds.ts';
+import { inventoryKinds } from '../../../../src/api/inventory/kinds.ts';
 import { customResourceDefinition } from '../../../../src/api/schema/crd.ts';
 import { readBySchema } from '../../../../src/api/schema/read.ts';
 import type { StructuralSchema } from '../../../../src/api/schema/structural-schema.ts';
@@ -9,7 +10,7 @@ import type { StructuralSchema } from '../../../../src/api/schema/structural-sch
 /** Client-side apply keeps the whole object in an annotation, and annotations are limited to this many bytes. */
 const ANNOTATION_LIMIT = 262_144;
 
-const folder = new URL('../../../../charts/drawbridge/crds/', import.meta.url);
+const chart = new URL('../../../../charts/drawbridge/', import.meta.url);
 
 interface Crd {
   spec: {
@@ -20,13 +21,16 @@ interface Crd {
 }
 
 describe('the generated CRDs', () => {
-  it('are what the schemas say: run `npx tsx charts/generate-crds.ts` when this fails', () => {
-    const files = crdFiles();
-    assert.deepEqual(readdirSync(folder).sort(), [...files.keys()].sort());
-    for (const [name, content] of files) assert.equal(readFileSync(new URL(name, folder), 'utf8'), content);
-  });
+  for (const [part, kinds] of Object.entries(crdFolders)) {
+    it(`in ${part} are what the schemas say: run \`npx tsx charts/generate-crds.ts\` when this fails`, () => {
+      const folder = new URL(`${part}/`, chart);
+      const files = crdFiles(kinds);
+      assert.deepEqual(readdirSync(folder).sort(), [...files.keys()].sort());
+      for (const [name, content] of files) assert.equal(readFileSync(new URL(name, folder), 'utf8'), content);
+    });
+  }
 
-  for (const kind of accessKinds) {
+  for (const kind of [...accessKinds, ...inventoryKinds]) {
     const crd = customResourceDefinition(kind);
     const { spec } = crd as unknown as Crd;
     const root = spec.versions[0]?.schema.openAPIV3Schema ?? {};

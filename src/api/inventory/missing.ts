@@ -1,0 +1,24 @@
+import { type Static, Type } from 'typebox';
+import { anyJson } from '../schema/fields.ts';
+import { readPath } from './pointers.ts';
+
+/** A condition on an entry: the run is worth repeating once it holds. */
+export const missingInput = Type.Object(
+  {
+    path: readPath('The field, as a JSON pointer such as /status/outputs/network/vnetName.'),
+    want: Type.Union(
+      [Type.Literal('present'), Type.Literal('absent'), Type.Literal('equals'), Type.Literal('noReaders')],
+      {
+        description:
+          'What has to become of it: present, absent, equal to value, or read by no component that is still there.',
+      },
+    ),
+    value: Type.Optional(anyJson('The value that equals wants.')),
+  },
+  { description: 'An input that is missing.' },
+);
+
+export type MissingInput = Static<typeof missingInput>;
+
+/** Most inputs that one run may name. */
+export const maxMissing = 16;

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { clusterInventoryKind, readClusterInventory } from '../../../../src/api/inventory/cluster-inventory.ts';
+import {
+  componentReconcilerKind,
+  readComponentReconciler,
+} from '../../../../src/api/inventory/component-reconciler.ts';
+import { readReconcileRun } from '../../../../src/api/inventory/reconcile-run.ts';
+import { celRefusals } from '../../../support/cel-rules.ts';
+
+const apiVersion = 'inventory.drawbridge.dev/v1alpha1';
+const metadata = { name: 'network' };
+
+describe('the kinds of the inventory', () => {
+  it('have the documented defaults', () => {
+    const registration = readComponentReconciler({
+      apiVersion,
+      kind: 'ComponentReconciler',
+      metadata,
+      spec: { endpoint: { inProcess: 'network' } },
+    });
+    assert.deepEqual(registration.ok && registration.value.spec, {
+      endpoint: { inProcess: 'network' },
+      protocol: 'v1',
+      modes: ['managed', 'byoc'],
+      reads: [],
+      kubeconfig: 'none',
+      remoteWatches: [],
+      intervalSeconds: 3600,
+      timeoutSeconds: 5,
+      leaseSeconds: 60,
+      maxRunSeconds: 3600,
+      maxConcurrent: 32,
+      retry: { baseSeconds: 1, capSeconds: 300 },
+      notReadyAlertAfterSeconds: 900,
+    });
+    const entry = readClusterInventory({
+      apiVersion,
+      kind: 'ClusterInventory',
+      metadata,
+      spec: { components: { network: {} } },
+    });
+    assert.deepEqual(entry.ok && entry.value.spec, {
+      mode: 'managed',
+      suspend: false,
+      components: { network: { enabled: true } },
+    });
+    const run = readReconcileRun({
+      apiVersion,
+      kind: 'ReconcileRun',
+      metadata,
+      spec: { entry: { name: 'a', uid: 'u' }, component: 'network' },
+    });
+    assert.equal(run.ok && run.value.spec.phase, 'Idle');
+  });
+
+  for (const [why, endpoint, refusals] of [
+    ['takes https', { url: 'https://network.example.org' }, 0],
+    ['takes http on loopback', { url: 'http://127.0.0.1:8080/base' }, 0],
+    ['refuses http elsewhere', { url: 'http://network.example.org' }, 1],
+    ['refuses http on what only looks like loopback', { url: 'http://127.0.0.1.example.org' }, 1],
+    ['refuses two endpoints', { url: 'https://network.example.org', inProcess: 'network' }, 1],
+    ['refuses none', {}, 1],
+  ] as const) {
+    it(why, () => {
+      const schema = componentReconcilerKind.structural.spec.properties?.['endpoint'] ?? {};
+      assert.equal(celRefusals(schema, endpoint).length, refusals);
+    });
+  }
+
+  for (const [field, paths] of [
+    ['reads', ['/status/conditions', '/metadata/labels', 'spec', '/spec/', '/status/outputsx']],
+    ['writes', ['/status/outputs', '/spec/cluster', '/status/components', '/status/outputs/']],
+  ] as const) {
+    for (const path of paths) {
+      it(`refuses ${path} among ${field}`, () => {
+        const spec = { endpoint: { inProcess: 'a' }, [field]: [path] };
+        assert.equal(readComponentReconciler({ apiVersion, kind: 'ComponentReconciler', metadata, spec }).ok, false);
+      });
+    }
+  }
+
+  it('keeps the mode of an entry', () => {
+    const { spec } = clusterInventoryKind.structural;
+    assert.equal(celRefusals(spec, { mode: 'byoc' }, { mode: 'managed' }).length, 1);
+    assert.equal(celRefusals(spec, { mode: 'managed', kubeconfigSecretRef: { name: 'a', key: 'b' } }).length, 1);
+  });
+});
