@@ -1,0 +1,49 @@
+import { Type } from 'typebox';
+import { own } from '../../../kit/json-value.ts';
+import { type Read, readBySchema } from '../../schema/read.ts';
+import { toStructural } from '../../schema/to-structural.ts';
+import { type ExpectedRun, type Outcome, readOutcome } from './outcome.ts';
+
+/** What a run that goes on reports to its callback: that it is alive, or what it came to. */
+export type Report =
+  | { readonly kind: 'heartbeat'; readonly leaseSeconds: number | undefined }
+  | { readonly kind: 'outcome'; readonly outcome: Outcome };
+
+/** The answer to a heartbeat, and the body of a 202. */
+export interface Lease {
+  /** How long the run may be silent from now on. */
+  readonly leaseSeconds: number;
+  /** In the place of the token before, whose end is near. */
+  readonly auth?: { readonly token: string; readonly expires: string };
+}
+
+const leaseSeconds = Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 }));
+const heartbeat = toStructural(
+  Type.Object({
+    run: Type.String({ maxLength: 256 }),
+    heartbeat: Type.Object({ leaseSeconds }),
+  }),
+  'heartbeat',
+);
+const accepted = toStructural(Type.Object({ leaseSeconds }), 'accepted');
+
+/** Reads the parsed body of a callback: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. Never throws. */
+export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
+  if (own(body, 'run') !== expected.id) {
+    return { ok: false, errors: [{ field: 'run', message: `must be ${expected.id}` }] };
+  }
+  if (own(body, 'heartbeat') === undefined) {
+    const outcome = readOutcome(body, expected);
+    return outcome.ok ? { ok: true, value: { kind: 'outcome', outcome: outcome.value } } : outcome;
+  }
+  if (own(body, 'outcome') !== undefined) {
+    return { ok: false, errors: [{ field: 'heartbeat', message: 'does not go with an outcome' }] };
+  }
+  const read = readBySchema<{ heartbeat: { leaseSeconds?: number } }>(heartbeat, body, '');
+  return read.ok ? { ok: true, value: { kind: 'heartbeat', leaseSeconds: read.value.heartbeat.leaseSeconds } } : read;
+}
+
+/** Reads the parsed body of a 202; the seconds are undefined where the component leaves them to the registration. */
+export function readAccepted(body: unknown): Read<{ readonly leaseSeconds?: number }> {
+  return readBySchema(accepted, body, '');
+}

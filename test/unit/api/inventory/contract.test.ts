@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { readOutcome } from '../../../../src/api/inventory/contract/outcome.ts';
+import { readAccepted, readReport } from '../../../../src/api/inventory/contract/report.ts';
+import { type ReconcileRequest, readReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
+
+const request: ReconcileRequest = {
+  protocol: 'v1',
+  run: { id: 'u.network.1', seq: 1, attempt: 0, deadline: '2026-11-21T09:30:05Z', reasons: ['SpecChanged'] },
+  operation: 'reconcile',
+  component: 'network',
+  entry: {
+    url: 'https://api.example.org/apis/inventory.drawbridge.dev/v1alpha1/namespaces/a/clusterinventories/b',
+    id: 'u',
+    resourceVersion: '7',
+  },
+  auth: { token: 'x.y.z', expires: '2026-11-21T09:40:00Z' },
+  callback: 'https://callback.example.org/v1/runs/u.network.1',
+};
+const run = { id: 'u.network.1', operation: 'reconcile' } as const;
+const missing = [{ path: '/status/outputs/network/vnetName', want: 'present' }];
+
+describe('the contract with components', () => {
+  it('reads the request that it makes, without fields of a later release', () => {
+    const later: unknown = { ...request, later: 1, run: { ...request.run, later: 1 } };
+    assert.deepEqual(readReconcileRequest(later), { ok: true, value: request });
+  });
+
+  for (const field of ['protocol', 'run', 'operation', 'component', 'entry', 'auth', 'callback']) {
+    it(`refuses a request without ${field}`, () => {
+      assert.equal(readReconcileRequest({ ...request, [field]: undefined }).ok, false);
+    });
+  }
+
+  for (const [why, body, ok] of [
+    ['takes Done', { outcome: 'Done', outputs: { network: { a: 1 } } }, true],
+    ['takes missing inputs', { outcome: 'NotReady', missing }, true],
+    ['takes equals null', { outcome: 'NotReady', missing: [{ path: '/spec/a', want: 'equals', value: null }] }, true],
+    ['refuses NotReady that names nothing', { outcome: 'NotReady' }, false],
+    ['refuses equals without a value', { outcome: 'NotReady', missing: [{ path: '/spec/a', want: 'equals' }] }, false],
+    [
+      'refuses a path that cannot be read',
+      { outcome: 'NotReady', missing: [{ path: '/metadata', want: 'present' }] },
+      false,
+    ],
+    ['refuses another run', { outcome: 'Done', run: 'u.network.2' }, false],
+    ['refuses Deleted for reconcile', { outcome: 'Deleted' }, false],
+    ['refuses outputs of a failure', { outcome: 'Failed', outputs: {} }, false],
+    ['refuses an unknown outcome', { outcome: 'Great' }, false],
+    ['refuses a negative delay', { outcome: 'Progressing', requeueAfterSeconds: -1 }, false],
+    ['refuses a list', [], false],
+    ['refuses nothing', undefined, false],
+  ] as const) {
+    it(`${why} as an outcome`, () => assert.equal(readOutcome(body, run).ok, ok));
+  }
+
+  it('takes Deleted for delete, and not Done', () => {
+    assert.equal(readOutcome({ outcome: 'Deleted' }, { ...run, operation: 'delete' }).ok, true);
+    assert.equal(readOutcome({ outcome: 'Done' }, { ...run, operation: 'delete' }).ok, false);
+  });
+
+  it('cuts a long message off', () => {
+    const read = readOutcome({ outcome: 'Retry', message: 'x'.repeat(5000) }, run);
+    assert.equal(read.ok && read.value.message?.length, 1024);
+  });
+
+  it('tells heartbeats from outcomes, of the right run alone', () => {
+    assert.deepEqual(readReport({ run: run.id, heartbeat: { leaseSeconds: 9 } }, run), {
+      ok: true,
+      value: { kind: 'heartbeat', leaseSeconds: 9 },
+    });
+    assert.deepEqual(readReport({ run: run.id, outcome: 'Done' }, run), {
+      ok: true,
+      value: { kind: 'outcome', outcome: { outcome: 'Done' } },
+    });
+    assert.equal(readReport({ outcome: 'Done' }, run).ok, false);
+    assert.equal(readReport({ run: run.id, heartbeat: {}, outcome: 'Done' }, run).ok, false);
+  });
+
+  it('reads any JSON without throwing', () => {
+    const body = fc.jsonValue();
+    fc.assert(
+      fc.property(body, (value) => {
+        for (const read of [readReconcileRequest, readAccepted]) read(value);
+        readOutcome(value, run);
+        readReport(value, run);
+      }),
+      { seed: 6, numRuns: 500 },
+    );
+  });
+});
