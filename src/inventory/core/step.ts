@@ -1,0 +1,140 @@
+import type { ComponentState } from '../../api/inventory/cluster-inventory.ts';
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { Registration } from '../registration.ts';
+import type { InputDigest } from './digest.ts';
+import type { Lane, Trigger } from './lanes.ts';
+import type { RunRecord, StoredRecord } from './run-record.ts';
+
+/** What is known of a key. Everything but `stored` is in memory and may be lost at any time. */
+export interface KeyState {
+  /**
+   * `idle` · `queued` for a slot · `starting`: token and record under way · `running` · `applying` outputs ·
+   * `draining`: the entry goes, and the run that it has still has to end · `gone`.
+   */
+  readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
+  readonly stored: StoredRecord | undefined;
+  /** While queued: what for. From `starting` on: what has come since (dirty). */
+  readonly pending: Pending | undefined;
+  /** Monotonic milliseconds of the last start: the next one comes 200 ms later at the earliest. */
+  readonly lastStart: number | undefined;
+  /** The digests of the last starts, for the livelock guard. */
+  readonly recent: readonly { readonly digest: string; readonly at: number }[];
+}
+
+export interface Pending {
+  readonly triggers: readonly Trigger[];
+  readonly lane: Lane;
+  /** Epoch milliseconds; the earliest of all. */
+  readonly atMs: number;
+}
+
+/** What the newest version of the entry says of this key, at the moment of the event. */
+export interface Inputs extends InputDigest {
+  /** Of that version. */
+  readonly resourceVersion: string;
+  /** Whether all that the last run was missing is there. */
+  readonly arrived: boolean;
+  /** `no`, with the reason for its row of the status: nothing starts. */
+  readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NoRun };
+}
+
+export type NoRun = 'Suspended' | 'Disabled' | 'NotApplicable' | 'TooLarge' | 'RegistrationRefused' | 'Abandoned';
+
+/** What happens to a key. Each row of the table of states is one of these. */
+export type KeyEvent =
+  /** Something may have changed; whether it is worth a run is for `step` to find out, by the digest. */
+  | { readonly kind: 'trigger'; readonly trigger: Trigger; readonly inputs: Inputs }
+  /** The queue hands the key out: there is a slot, and the breaker of the endpoint is closed. */
+  | { readonly kind: 'slot'; readonly inputs: Inputs }
+  /** The answer to `start`. */
+  | { readonly kind: 'started'; readonly stored: StoredRecord }
+  /** Somebody else has written the record; this is how it reads now. */
+  | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
+  /** 202. */
+  | { readonly kind: 'accepted'; readonly leaseMs: number }
+  | { readonly kind: 'heartbeat'; readonly leaseMs: number; readonly credential: Credential | undefined }
+  /** An outcome of the run `seq`, in an answer or by callback. */
+  | ({ readonly kind: 'outcome'; readonly seq: number; readonly outcome: Outcome } & Looked)
+  /** Outputs are in the entry, or were refused (`Retry`, or `Failed` where they broke a rule). */
+  | ({
+      readonly kind: 'applied';
+      readonly refusal: { readonly code: string; readonly message: string } | undefined;
+    } & Looked)
+  /** Timeout, garbage, a cut answer, a 4xx, a panic: the run may have happened. */
+  | ({ readonly kind: 'broken'; readonly code: string; readonly message: string } & Looked)
+  /** 429, 503, no connection: the run has not happened. */
+  | ({ readonly kind: 'notAccepted'; readonly retryAfterMs: number | undefined } & Looked)
+  | ({ readonly kind: 'leaseOver' } & Looked)
+  /** The record as it was found at start, or by the watch after somebody else wrote it. */
+  | { readonly kind: 'found'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
+  /** The entry has a deletionTimestamp. */
+  | ({ readonly kind: 'deleting' } & Looked)
+  /** The entry is not there any more. */
+  | { readonly kind: 'gone' };
+
+export interface Credential {
+  readonly id: string;
+  readonly expiresAtMs: number;
+}
+
+/** What was looked up when a run ended. */
+interface Looked {
+  readonly inputs: Inputs;
+  /** Of the outcome's own `missing`: whether it all held in the version that the run was started with, and whether it holds now. */
+  readonly missing?: { readonly heldAtStart: boolean; readonly holdsNow: boolean };
+}
+
+/** What is to be done, in this order. */
+export type Effect =
+  /** Put into the queue; repeated calls merge. */
+  | { readonly kind: 'enqueue'; readonly atMs: number; readonly lane: Lane; readonly reasons: readonly string[] }
+  /** Get a token, complete `next` with its id, compare and swap, then tell `started` or `conflict`. Nothing is sent before it is stored. */
+  | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
+  /** Call the component with what `started` stored. */
+  | { readonly kind: 'call' }
+  /** Compare and swap; `conflict` when it is not what it was. Retried by the executor while the API is away. */
+  | { readonly kind: 'store'; readonly next: RunRecord; readonly base: StoredRecord }
+  /** Write outputs into the entry, one component of an entry at a time, then tell `applied`. */
+  | { readonly kind: 'apply'; readonly outputs: Readonly<Record<string, unknown>> }
+  /** Take the component's subtree of outputs out, then remove the record: it is Deleted. */
+  | { readonly kind: 'retire'; readonly base: StoredRecord }
+  /** For the circuit breaker of the endpoint. */
+  | { readonly kind: 'endpoint'; readonly verdict: 'answered' | 'failed'; readonly retryAfterMs: number | undefined }
+  /** The row of the component in the entry's status, and the run's line in log, metrics and Events. */
+  | { readonly kind: 'tell'; readonly row: Row }
+  | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
+
+export interface Row {
+  readonly state: ComponentState;
+  readonly reason: string | undefined;
+  readonly message: string | undefined;
+  readonly missing: readonly MissingInput[];
+  readonly observedInputs: string | undefined;
+}
+
+/** What time and chance are at the moment of an event, and what the registration says. */
+export interface StepContext {
+  /** Wall clock, epoch milliseconds: for what is stored. */
+  readonly nowMs: number;
+  /** Monotonic milliseconds: for spacing and the livelock guard. */
+  readonly monotonicMs: number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly registration: Registration;
+}
+
+/** Pure and total: a key, an event, what follows. An event that does not fit the state changes nothing. */
+export type Step = (
+  state: KeyState,
+  event: KeyEvent,
+  context: StepContext,
+) => { readonly state: KeyState; readonly effects: readonly Effect[] };
+
+export const freshKey: KeyState = {
+  phase: 'idle',
+  stored: undefined,
+  pending: undefined,
+  lastStart: undefined,
+  recent: [],
+};
