@@ -31,6 +31,8 @@ export interface Config {
   readonly leaseNamespace: string;
   /** The binding half's. That of the access half has a fixed name. */
   readonly bindingLease: { readonly namespace: string; readonly name: string };
+  /** For the inventory half. */
+  readonly inventory: InventoryConfig;
   /** How often exports are listed while they cannot be watched, milliseconds. */
   readonly pollingMs: number;
   /** What providers may bind here, as `<resource>.<group>`; undefined: anything. */
@@ -56,11 +58,22 @@ export interface Config {
   readonly timeoutMs: number;
 }
 
-export type Feature = 'access' | 'binding';
+export interface InventoryConfig {
+  /** Where components report to, without a slash at the end; they are configured with it, too. */
+  readonly callbackUrl: string;
+  /** Port of the listener behind it: HTTPS, or HTTP if the URL says so. */
+  readonly callbackPort: number;
+  /** URL of the API server that components are given; undefined: the one that this process uses. */
+  readonly apiUrl: string | undefined;
+  /** Whether components, and the callback URL, may be plain http on loopback addresses. */
+  readonly allowLoopbackHttp: boolean;
+}
+
+export type Feature = 'access' | 'binding' | 'inventory';
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 export type LogFormat = 'json' | 'text';
 
-const allFeatures: readonly Feature[] = ['access', 'binding'];
+const allFeatures: readonly Feature[] = ['access', 'binding', 'inventory'];
 
 /** What kube-bind's konnector takes when it is not told. */
 const konnectorDefaults = { healthPort: 8090, leaseNamespace: 'kube-system' };
@@ -128,7 +141,8 @@ export function readConfig(
     );
   };
   const features = readFeatures(text('features'));
-  const alone = !features.includes('access');
+  /** The binding half alone takes the place of a konnector of kube-bind. */
+  const alone = features.every((feature) => feature === 'binding');
   const leaseNamespace =
     alone && !told('lease-namespace')
       ? env['POD_NAMESPACE'] || konnectorDefaults.leaseNamespace
@@ -168,6 +182,14 @@ export function readConfig(
       namespace: told('binding-lease-namespace') || leaseNamespace,
       name: text('lease-name'),
     }),
+    inventory: Object.freeze(
+      readInventory({
+        callbackUrl: told('callback-url') || `https://drawbridge-callbacks.${leaseNamespace}.svc`,
+        callbackPort: port('callback-port'),
+        apiUrl: told('component-api-url') || undefined,
+        allowLoopbackHttp: oneOf('allow-loopback-http', ['true', 'false']) === 'true',
+      }),
+    ),
     pollingMs: atLeast(1000, 'provider-polling-interval', duration('provider-polling-interval')),
     bindable: told('bindable') ? names('bindable', []) : undefined,
     dryRun: readDryRun(oneOf('dry-run', ['true', 'false']) === 'true', features),
@@ -189,7 +211,7 @@ function readFeatures(value: string): readonly Feature[] {
     const feature = allFeatures.find((known) => known === name.trim());
     if (feature) return feature;
     throw new UsageError(
-      `--features is "${value}"; it must be ${allFeatures.join(' or ')}, or both with a comma between`,
+      `--features is "${value}"; it must be ${allFeatures.join(' or ')}, or several with commas between`,
     );
   });
   return Object.freeze(allFeatures.filter((feature) => found.includes(feature)));
@@ -197,8 +219,31 @@ function readFeatures(value: string): readonly Feature[] {
 
 /** Nobody should believe that the other half writes nothing either. */
 function readDryRun(dryRun: boolean, features: readonly Feature[]): boolean {
-  if (!dryRun || !features.includes('access')) return dryRun;
+  if (!dryRun || features.every((feature) => feature === 'binding')) return dryRun;
   throw new UsageError('--dry-run is for the binding half alone; give --features=binding as well');
+}
+
+function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): InventoryConfig {
+  const callback = readUrl('callback-url', callbackUrl);
+  const mayBeHttp = rest.allowLoopbackHttp && loopbackHosts.has(callback.hostname);
+  if (callback.protocol !== 'https:' && !mayBeHttp) {
+    throw new UsageError(
+      `--callback-url is "${callbackUrl}"; it must be https, or http on a loopback address with --allow-loopback-http=true`,
+    );
+  }
+  if (apiUrl !== undefined && readUrl('component-api-url', apiUrl).protocol !== 'https:') {
+    throw new UsageError(`--component-api-url is "${apiUrl}"; it must be https`);
+  }
+  return { callbackUrl: callbackUrl.replace(/\/+$/, ''), apiUrl: apiUrl?.replace(/\/+$/, ''), ...rest };
+}
+
+const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Absolute, of HTTP, and nothing in it but scheme, host, port and path. */
+function readUrl(name: FlagName, text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text)) return url;
+  throw new UsageError(`--${name} is "${text}"; it must be a URL such as https://drawbridge.example.org`);
 }
 
 function verbosity(value: string): number {

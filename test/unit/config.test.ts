@@ -37,6 +37,12 @@ describe('configuration', () => {
       leaderElect: true,
       leaseNamespace: 'drawbridge-system',
       bindingLease: { namespace: 'drawbridge-system', name: 'kube-bind' },
+      inventory: {
+        callbackUrl: 'https://drawbridge-callbacks.drawbridge-system.svc',
+        callbackPort: 9444,
+        apiUrl: undefined,
+        allowLoopbackHttp: false,
+      },
       pollingMs: 15_000,
       bindable: undefined,
       dryRun: false,
@@ -78,6 +84,7 @@ describe('configuration', () => {
     assert.deepEqual(readConfig(['--features=binding'], {}).features, ['binding']);
     assert.deepEqual(readConfig(['--features=binding,access'], {}).features, ['access', 'binding']);
     assert.deepEqual(readConfig([], { DRAWBRIDGE_FEATURES: 'binding' }).features, ['binding']);
+    assert.deepEqual(readConfig(['--features=inventory,access'], {}).features, ['access', 'inventory']);
   });
 
   it("takes the place of kube-bind's konnector when it binds alone", () => {
@@ -185,7 +192,20 @@ describe('configuration', () => {
     { args: ['--certificate-names=*.svc'], message: /^--certificate-names holds "\*\.svc"/ },
     { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations holds "\.\.\/x"/ },
     { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
-    { args: ['--features=acces'], message: /^--features is "acces"; it must be access or binding, or both/ },
+    {
+      args: ['--features=acces'],
+      message: /^--features is "acces"; it must be access or binding or inventory, or several/,
+    },
+    {
+      args: ['--callback-url=http://127.0.0.1:1'],
+      message: /^--callback-url is .* it must be https, or http on a loopback/,
+    },
+    {
+      args: ['--callback-url=http://example.org', '--allow-loopback-http=true'],
+      message: /^--callback-url is .* it must be https, or http on a loopback/,
+    },
+    { args: ['--callback-url=https://a@b'], message: /^--callback-url is .* it must be a URL/ },
+    { args: ['--component-api-url=http://127.0.0.1'], message: /^--component-api-url is .* it must be https$/ },
     { args: ['--features='], message: /^--features must not be empty$/ },
     { args: ['--server-address=8090'], message: /^--server-address is "8090"; it must be \[HOST\]:PORT$/ },
     { args: ['--server-address=:99999'], message: /^--server-address is "99999"; it must be a port number/ },
