@@ -4,6 +4,7 @@ import { Manager } from './engine/manager.ts';
 import { openAccess, readAccessFiles } from './halves/access.ts';
 import { openBinding } from './halves/binding.ts';
 import { clock, type Host } from './halves/host.ts';
+import { openInventory } from './halves/inventory.ts';
 import { describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
 import { openCluster } from './kube/open-cluster.ts';
@@ -14,7 +15,7 @@ import { createLog, type Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
 
 /** Connections for calls to the cluster that this process runs in. */
-const connections = { access: 10, binding: 32 };
+const connections = { access: 10, binding: 32, inventory: 32 };
 
 /**
  * The composition root: opens the halves that were asked for, runs their loops until `signal` aborts, and closes everything in reverse
@@ -26,13 +27,13 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const health = new Health();
   countUnhandledRejections(log, metrics);
 
-  const [withAccess, withBinding] = [config.features.includes('access'), config.features.includes('binding')];
-  const files = withAccess ? readAccessFiles(config, log, metrics) : undefined;
+  const { features } = config;
+  const files = features.includes('access') ? readAccessFiles(config, log, metrics) : undefined;
   const credentials = await ambientCredentials(config.kubeconfig);
   const cluster = openCluster(credentials, {
     clock,
     log,
-    connections: withBinding ? connections.binding : connections.access,
+    connections: Math.max(...features.map((feature) => connections[feature])),
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
   const probes = await startProbeServer({ ...config.health, health });
@@ -40,11 +41,13 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const manager = new Manager({ clock, log });
   const host: Host = { config, cluster, health, metrics, log };
   const access = files && (await openAccess(host, files, signal));
-  const binding = withBinding ? openBinding(host, manager) : undefined;
+  const binding = features.includes('binding') ? openBinding(host, manager) : undefined;
+  const inventory = features.includes('inventory') ? await openInventory(host, credentials) : undefined;
   health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
   log.info('serving', {
-    features: config.features,
+    features,
     ...access?.ports,
+    ...inventory?.ports,
     health: probes.port,
     metrics: metricsServer.port,
     server: credentials.server,
@@ -54,9 +57,11 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     access: access?.loops,
     certificates: access?.certificates,
     binding: binding?.loops,
+    inventory: inventory?.loops,
   });
   for (const controller of [...loops.access, ...loops.certificates]) manager.add(controller, access?.gate);
   for (const controller of loops.binding) manager.add(controller, binding?.gate);
+  for (const controller of loops.inventory) manager.add(controller, inventory?.gate);
 
   try {
     await access?.ready();
@@ -65,6 +70,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     await closeAll(log, {
       ...access?.close,
       ...binding?.close,
+      ...inventory?.close,
       cluster: () => cluster.close(),
       metrics: () => metricsServer.close(),
       health: () => probes.close(),

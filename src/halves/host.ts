@@ -4,7 +4,7 @@ import { systemClock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import { type EventRecorder, eventRecorder } from '../kube/event-recorder.ts';
-import { leaseGate } from '../kube/lease-gate.ts';
+import { type LeaseGateOptions, leaseGate } from '../kube/lease-gate.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { Health } from '../observe/health.ts';
 import type { Log } from '../observe/log.ts';
@@ -31,15 +31,17 @@ export interface Half {
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
+type LeaseTimes = Pick<LeaseGateOptions, 'leaseDurationMs' | 'renewDeadlineMs' | 'retryPeriodMs'>;
+
 /** The lease of one half, and the client that writes only while this process holds it. */
 export function leadership(
   { config, cluster, log }: Host,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
+  { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,
 ): { readonly gate: LeaderGate; readonly guard: (client: Client) => Client } {
   // A dry run writes no Lease either, and is of use beside the one who holds it.
   if (!config.leaderElect || config.dryRun) return { gate: openGate(name), guard: (client) => client };
   const { identity } = config;
-  const gate = leaseGate({ client: cluster.client, name, namespace, identity, clock, log });
+  const gate = leaseGate({ client: cluster.client, name, namespace, ...times, identity, clock, log });
   return { gate, guard: (client) => gate.guard(client) };
 }
 

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { readConfig } from '../../../src/config.ts';
+import { controllers } from '../../../src/controllers.ts';
+import { clock, type Host } from '../../../src/halves/host.ts';
+import { openInventory } from '../../../src/halves/inventory.ts';
+import { staticCredentials } from '../../../src/kube/credentials.ts';
+import { openCluster } from '../../../src/kube/open-cluster.ts';
+import { Health } from '../../../src/observe/health.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+
+describe('the inventory half', () => {
+  it('opens behind a lease of its own, without a cluster that answers', async () => {
+    const credentials = staticCredentials({ server: 'https://127.0.0.1:1' });
+    const cluster = openCluster(credentials, { clock, log: noLog });
+    const config = readConfig(['--features=inventory', '--component-api-url=https://api.example.org/'], {});
+    const host: Host = { config, cluster, health: new Health(), metrics: createMetrics(), log: noLog };
+    const half = await openInventory(host, credentials);
+    try {
+      assert.equal(half.gate.name, 'drawbridge-inventory');
+      assert.equal(half.loops.api.url, 'https://api.example.org');
+      assert.equal(half.loops.homeNamespace, 'drawbridge-system');
+      const loops = controllers({
+        access: undefined,
+        certificates: undefined,
+        binding: undefined,
+        inventory: half.loops,
+      });
+      assert.deepEqual(loops.inventory, []);
+    } finally {
+      for (const close of Object.values(half.close)) await close();
+      await cluster.close();
+    }
+  });
+});
