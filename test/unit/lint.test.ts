@@ -31,6 +31,14 @@ const planted: readonly Planted[] = [
     },
   },
   {
+    fault: 'an effect in the pure core of the inventory',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/inventory/core/a.ts': "import { b } from '../../kube/b.ts';\nexport const a = b;\n",
+      'src/kube/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
     fault: 'an import of the composition root',
     rule: 'noRestrictedImports',
     files: {
