@@ -1,0 +1,32 @@
+import type { ClusterInventory } from '../../../src/api/inventory/cluster-inventory.ts';
+import { inventoryGroup } from '../../../src/api/inventory/names.ts';
+import type { Entry } from '../../../src/inventory/entry.ts';
+import { own } from '../../../src/kit/json-value.ts';
+
+/** The view that a store gives of an entry, for entries that tests make and that are known to be well formed. */
+export function entryOf(object: ClusterInventory): Entry {
+  const { metadata, spec, status } = object;
+  return {
+    ref: { namespace: metadata.namespace ?? '', name: metadata.name, uid: metadata.uid ?? '' },
+    resourceVersion: metadata.resourceVersion ?? '',
+    deleting: metadata.deletionTimestamp !== undefined,
+    finalizers: metadata.finalizers ?? [],
+    labels: metadata.labels ?? {},
+    annotations: Object.fromEntries(
+      Object.entries(metadata.annotations ?? {}).filter(([name]) => name.split('/')[0]?.endsWith(inventoryGroup)),
+    ),
+    mode: spec.mode,
+    suspended: spec.suspend,
+    kubeconfigSecretRef: spec.kubeconfigSecretRef,
+    kubeconfigSetBy: spec.kubeconfigSetBy,
+    disabled: new Set(
+      Object.entries(spec.components ?? {}).flatMap(([name, component]) =>
+        own(component, 'enabled') === false ? [name] : [],
+      ),
+    ),
+    bytes: JSON.stringify(object).length,
+    content: { spec, status: { outputs: status?.outputs ?? {} } },
+    components: status?.components ?? [],
+    conditions: status?.conditions ?? [],
+  };
+}

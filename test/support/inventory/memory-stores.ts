@@ -1,0 +1,261 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ClusterInventory } from '../../../src/api/inventory/cluster-inventory.ts';
+import { inventoryGroup } from '../../../src/api/inventory/names.ts';
+import type { RunRecord, StoredRecord } from '../../../src/inventory/core/run-record.ts';
+import type { Entry, EntryRef } from '../../../src/inventory/entry.ts';
+import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
+import type { EntryChange, InventoryStore } from '../../../src/inventory/ports/inventory-store.ts';
+import type { RecordChange, RunStore, Swap } from '../../../src/inventory/ports/run-store.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { entryOf } from './entry-of.ts';
+import { MemoryWatch } from './memory-watch.ts';
+import { mergePatch } from './merge-patch.ts';
+
+export type StoreOperation = 'entry.get' | 'entry.patch' | 'run.load' | 'run.swap' | 'run.remove';
+
+/** What a test writes of an entry; the rest has its defaults. */
+export interface EntrySeed {
+  readonly namespace?: string;
+  readonly name: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly spec?: Partial<ClusterInventory['spec']>;
+}
+
+/**
+ * The API server of the inventory, in memory: entries and records with resource versions, preconditions, finalizers and the rules of
+ * the CRDs. Each mothership opens its own stores over it, with a watch of its own that a test can pause, drop and relist.
+ */
+export class MemoryInventory {
+  readonly #entries = new Map<string, { object: ClusterInventory; view: Entry }>();
+  readonly #records = new Map<string, StoredRecord>();
+  readonly #entryWatches = new Set<MemoryWatch<Entry, EntryChange>>();
+  readonly #recordWatches = new Set<MemoryWatch<StoredRecord, RecordChange>>();
+  #version = 0;
+  #uids = 0;
+
+  /**
+   * Asked at each call of a store, before it acts, and again after it has: an error is what the caller gets. `after` is the answer that
+   * never came back.
+   */
+  fault: (operation: StoreOperation, when: 'before' | 'after') => Error | undefined | Promise<Error | undefined> = () =>
+    undefined;
+
+  /** As a user would. */
+  create({ namespace = 'inv', name, labels = {}, annotations = {}, spec = {} }: EntrySeed): Entry {
+    if (this.#entries.has(`${namespace}/${name}`)) throw new ApiError(409, 'AlreadyExists', `${name} is there`);
+    this.#uids += 1;
+    const uid = `00000000-0000-4000-8000-${String(this.#uids).padStart(12, '0')}`;
+    return this.#store({
+      apiVersion: `${inventoryGroup}/v1alpha1`,
+      kind: 'ClusterInventory',
+      metadata: { namespace, name, uid, generation: 1, labels: { ...labels }, annotations: { ...annotations } },
+      spec: { mode: 'managed', suspend: false, ...structuredClone(spec) },
+    });
+  }
+
+  /** Changes an entry as anybody with the right might: `change` works on a copy. */
+  edit(ref: { readonly namespace?: string; readonly name: string }, change: (object: ClusterInventory) => void): Entry {
+    const { object } = this.#there(ref);
+    const next = structuredClone(object);
+    change(next);
+    return this.#store(next, object);
+  }
+
+  /** With finalizers it stays until they are off. */
+  delete(ref: { readonly namespace?: string; readonly name: string }): void {
+    this.edit(ref, (object) => {
+      object.metadata.deletionTimestamp ??= '2026-11-21T10:00:00Z';
+    });
+  }
+
+  /** The truth, not what anybody has watched. */
+  entry(ref: { readonly namespace?: string; readonly name: string }): Entry | undefined {
+    return this.#entries.get(pathOf(ref))?.view;
+  }
+
+  record(key: ComponentKey): StoredRecord | undefined {
+    return this.#records.get(keyText(key));
+  }
+
+  records(): readonly StoredRecord[] {
+    return [...this.#records.values()];
+  }
+
+  /** The stores of one more mothership. */
+  open(): MemoryStores {
+    const entries = new MemoryWatch<Entry, EntryChange>((now, before) => {
+      if (now) return { kind: 'changed', entry: now, before };
+      return { kind: 'gone', entry: before as Entry };
+    });
+    const records = new MemoryWatch<StoredRecord, RecordChange>((now, before) => {
+      if (now) return { kind: 'changed', stored: now };
+      return { kind: 'gone', key: keyOf((before as StoredRecord).record) };
+    });
+    for (const { view } of this.#entries.values()) entries.note(view.ref.uid, view);
+    for (const [key, stored] of this.#records) records.note(key, stored);
+    this.#entryWatches.add(entries);
+    this.#recordWatches.add(records);
+    return {
+      entries: this.#inventoryStore(entries),
+      runs: this.#runStore(records),
+      pause: () => {
+        entries.pause();
+        records.pause();
+      },
+      resume: () => {
+        entries.resume();
+        records.resume();
+      },
+      relist: () => {
+        entries.relist(new Map([...this.#entries.values()].map(({ view }) => [view.ref.uid, view])));
+        records.relist(this.#records);
+      },
+      close: () => {
+        this.#entryWatches.delete(entries);
+        this.#recordWatches.delete(records);
+      },
+    };
+  }
+
+  #inventoryStore(watch: MemoryWatch<Entry, EntryChange>): InventoryStore {
+    return {
+      find: (uid) => watch.find(uid),
+      list: () => watch.list(),
+      subscribe: (listener) => watch.subscribe(listener),
+      whenSynced: () => Promise.resolve(),
+      get: (ref, signal) =>
+        this.#call('entry.get', signal, () => {
+          const view = this.entry(ref);
+          return view?.ref.uid === ref.uid ? view : undefined;
+        }),
+      patch: (ref, part, patch, { resourceVersion, signal }) =>
+        this.#call('entry.patch', signal, () => this.#patch(ref, part, patch, resourceVersion)),
+    };
+  }
+
+  #runStore(watch: MemoryWatch<StoredRecord, RecordChange>): RunStore {
+    return {
+      find: (key) => watch.find(keyText(key)),
+      list: () => watch.list(),
+      subscribe: (listener) => watch.subscribe(listener),
+      whenSynced: () => Promise.resolve(),
+      load: (key, signal) => this.#call('run.load', signal, () => this.#records.get(keyText(key))),
+      swap: (next, base, signal) =>
+        this.#call('run.swap', signal, () => {
+          const swap = this.#swap(next, base);
+          // The answer to a write is the latest that its writer knows.
+          if (swap.stored) watch.note(keyText(keyOf(swap.stored.record)), swap.stored);
+          return swap;
+        }),
+      remove: (stored, signal) =>
+        this.#call('run.remove', signal, () => {
+          const key = keyText(keyOf(stored.record));
+          const there = this.#records.get(key);
+          if (there && there.resourceVersion !== stored.resourceVersion) {
+            throw new ApiError(409, 'Conflict', 'it is another version');
+          }
+          if (there) this.#putRecord(key, undefined);
+        }),
+    };
+  }
+
+  async #call<T>(operation: StoreOperation, signal: AbortSignal, act: () => T): Promise<T> {
+    signal.throwIfAborted();
+    const before = await this.fault(operation, 'before');
+    if (before) throw before;
+    signal.throwIfAborted();
+    const result = act();
+    const after = await this.fault(operation, 'after');
+    if (after) throw after;
+    return result;
+  }
+
+  #patch(ref: EntryRef, part: 'metadata' | 'status', patch: unknown, resourceVersion: string | undefined): Entry {
+    const { object, view } = this.#there(ref);
+    if (view.ref.uid !== ref.uid) throw new ApiError(409, 'Conflict', `${ref.name} has another uid`);
+    if (resourceVersion !== undefined && resourceVersion !== view.resourceVersion) {
+      throw new ApiError(409, 'Conflict', `${ref.name} is at ${view.resourceVersion}`);
+    }
+    const merged = mergePatch(object, patch) as ClusterInventory;
+    const next = structuredClone(object);
+    if (part === 'status') {
+      if (merged.status) next.status = structuredClone(merged.status);
+    } else {
+      next.metadata = structuredClone(merged.metadata);
+    }
+    return this.#store(next, object);
+  }
+
+  #swap(next: RunRecord, base: StoredRecord | undefined): Swap {
+    const key = keyText(keyOf(next));
+    const stored = this.#records.get(key);
+    if (stored?.resourceVersion !== base?.resourceVersion) return { kind: 'conflict', stored };
+    if (next.credentialId !== undefined && next.phase !== 'Running') {
+      throw new ApiError(422, 'Invalid', 'a credential dies with its run');
+    }
+    if (stored && next.seq < stored.record.seq) throw new ApiError(422, 'Invalid', 'seq cannot go back');
+    return { kind: 'stored', stored: this.#putRecord(key, structuredClone(next)) };
+  }
+
+  #putRecord(key: string, record: undefined): undefined;
+  #putRecord(key: string, record: RunRecord): StoredRecord;
+  #putRecord(key: string, record: RunRecord | undefined): StoredRecord | undefined {
+    const stored = record && { record, resourceVersion: this.#nextVersion() };
+    if (stored) this.#records.set(key, stored);
+    else this.#records.delete(key);
+    for (const watch of this.#recordWatches) watch.push(key, stored);
+    return stored;
+  }
+
+  #store(object: ClusterInventory, before?: ClusterInventory): Entry {
+    const path = pathOf({ namespace: object.metadata.namespace ?? '', name: object.metadata.name });
+    const there = this.#entries.get(path);
+    // As the API server: a write that changes nothing is no event.
+    if (there && before && isDeepStrictEqual(object, before)) return there.view;
+    if (before && !isDeepStrictEqual(object.spec, before.spec)) {
+      object.metadata.generation = (before.metadata.generation ?? 1) + 1;
+    }
+    object.metadata.resourceVersion = this.#nextVersion();
+    const view = entryOf(object);
+    if (view.deleting && view.finalizers.length === 0) {
+      this.#entries.delete(path);
+      for (const watch of this.#entryWatches) watch.push(view.ref.uid, undefined);
+      for (const [key, { record }] of this.#records) {
+        if (record.entry.uid === view.ref.uid) this.#putRecord(key, undefined);
+      }
+      return view;
+    }
+    this.#entries.set(path, { object, view });
+    for (const watch of this.#entryWatches) watch.push(view.ref.uid, view);
+    return view;
+  }
+
+  #there(ref: { readonly namespace?: string; readonly name: string }): { object: ClusterInventory; view: Entry } {
+    const entry = this.#entries.get(pathOf(ref));
+    if (!entry) throw new ApiError(404, 'NotFound', `${ref.name} is not there`);
+    return entry;
+  }
+
+  #nextVersion(): string {
+    this.#version += 1;
+    return String(this.#version);
+  }
+}
+
+/** What one mothership has of a MemoryInventory. */
+export interface MemoryStores {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+  /** The watches stand still: `find` and `list` grow old. */
+  pause(): void;
+  /** What happened meanwhile arrives, late and in order. */
+  resume(): void;
+  /** What happened meanwhile is lost, and a list tells of what differs. */
+  relist(): void;
+  close(): void;
+}
+
+const pathOf = ({ namespace = 'inv', name }: { readonly namespace?: string; readonly name: string }): string =>
+  `${namespace}/${name}`;
+const keyOf = (record: RunRecord): ComponentKey => ({ entryUid: record.entry.uid, component: record.component });

@@ -1,0 +1,70 @@
+/**
+ * The watch of a memory store: what its readers have seen of what is there. Events arrive at once, or, while it is paused, when it
+ * resumes; a pause whose events were dropped ends with a relist, which tells only of what differs.
+ */
+export class MemoryWatch<Item extends { readonly resourceVersion: string }, Event> {
+  readonly #listeners = new Set<(event: Event) => void>();
+  readonly #seen = new Map<string, Item>();
+  readonly #waiting: (() => void)[] = [];
+  readonly #tell: (now: Item | undefined, before: Item | undefined) => Event;
+  #paused = false;
+
+  /** `now` is undefined for what is gone. */
+  constructor(tell: (now: Item | undefined, before: Item | undefined) => Event) {
+    this.#tell = tell;
+  }
+
+  find(key: string): Item | undefined {
+    return this.#seen.get(key);
+  }
+
+  list(): Iterable<Item> {
+    return [...this.#seen.values()];
+  }
+
+  subscribe(listener: (event: Event) => void): () => void {
+    this.#listeners.add(listener);
+    for (const item of this.#seen.values()) listener(this.#tell(item, undefined));
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** The writer's side: `key` now holds `item`. */
+  push(key: string, item: Item | undefined): void {
+    if (this.#paused) this.#waiting.push(() => this.#deliver(key, item));
+    else this.#deliver(key, item);
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  /** What happened meanwhile arrives, in order. */
+  resume(): void {
+    this.#paused = false;
+    for (const deliver of this.#waiting.splice(0)) deliver();
+  }
+
+  /** The events meanwhile are lost; `truth` is what a list holds now. */
+  relist(truth: ReadonlyMap<string, Item>): void {
+    this.#paused = false;
+    this.#waiting.length = 0;
+    for (const key of [...this.#seen.keys()]) if (!truth.has(key)) this.#deliver(key, undefined);
+    for (const [key, item] of truth) if (this.#seen.get(key) !== item) this.#deliver(key, item);
+  }
+
+  /** For a reader that has written it itself: seen at once, told by the watch later. */
+  note(key: string, item: Item | undefined): void {
+    if (item === undefined) this.#seen.delete(key);
+    else this.#seen.set(key, item);
+  }
+
+  #deliver(key: string, item: Item | undefined): void {
+    const before = this.#seen.get(key);
+    if (item === undefined && before === undefined) return;
+    if (item && before && Number(item.resourceVersion) < Number(before.resourceVersion)) return;
+    this.note(key, item);
+    for (const listener of [...this.#listeners]) listener(this.#tell(item, before));
+  }
+}

@@ -1,0 +1,12 @@
+import { isRecord, type JsonObject } from '../../../src/kit/json-value.ts';
+
+/** RFC 7386, as the API server does it. Neither argument is changed. */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return structuredClone(patch);
+  const merged: JsonObject = isRecord(target) ? { ...target } : {};
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) delete merged[field];
+    else merged[field] = mergePatch(merged[field], value);
+  }
+  return merged;
+}
