@@ -1,10 +1,11 @@
 import type { Config } from './config.ts';
 import { controllers } from './controllers.ts';
 import { Manager } from './engine/manager.ts';
-import { openAccess, readAccessFiles } from './halves/access.ts';
+import { openAccess, readGrantable } from './halves/access.ts';
 import { openBinding } from './halves/binding.ts';
 import { clock, type Host } from './halves/host.ts';
 import { openInventory } from './halves/inventory.ts';
+import { openServing, readServingFiles } from './halves/serving.ts';
 import { describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
 import { openCluster } from './kube/open-cluster.ts';
@@ -28,7 +29,9 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   countUnhandledRejections(log, metrics);
 
   const { features } = config;
-  const files = features.includes('access') ? readAccessFiles(config, log, metrics) : undefined;
+  const [withAccess, withInventory] = [features.includes('access'), features.includes('inventory')];
+  const files = withAccess || withInventory ? readServingFiles(config, log, metrics) : undefined;
+  const grantable = withAccess ? readGrantable(config) : [];
   const credentials = await ambientCredentials(config.kubeconfig);
   const cluster = openCluster(credentials, {
     clock,
@@ -40,9 +43,10 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
   const manager = new Manager({ clock, log });
   const host: Host = { config, cluster, health, metrics, log };
-  const access = files && (await openAccess(host, files, signal));
+  const serving = files && openServing(host, files);
+  const access = serving && withAccess ? await openAccess(host, serving, grantable, signal) : undefined;
   const binding = features.includes('binding') ? openBinding(host, manager) : undefined;
-  const inventory = features.includes('inventory') ? await openInventory(host, credentials) : undefined;
+  const inventory = serving && withInventory ? await openInventory(host, serving, credentials) : undefined;
   health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
   log.info('serving', {
     features,
@@ -55,11 +59,12 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
 
   const loops = controllers({
     access: access?.loops,
-    certificates: access?.certificates,
+    certificates: (access ?? inventory)?.certificates,
     binding: binding?.loops,
     inventory: inventory?.loops,
   });
-  for (const controller of [...loops.access, ...loops.certificates]) manager.add(controller, access?.gate);
+  for (const controller of loops.access) manager.add(controller, access?.gate);
+  for (const controller of loops.certificates) manager.add(controller, (access ?? inventory)?.gate);
   for (const controller of loops.binding) manager.add(controller, binding?.gate);
   for (const controller of loops.inventory) manager.add(controller, inventory?.gate);
 
@@ -71,6 +76,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
       ...access?.close,
       ...binding?.close,
       ...inventory?.close,
+      ...serving?.close,
       cluster: () => cluster.close(),
       metrics: () => metricsServer.close(),
       health: () => probes.close(),

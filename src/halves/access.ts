@@ -13,19 +13,17 @@ import { outcomeMetrics } from '../admission/outcome-metrics.ts';
 import type { AdmissionPorts } from '../admission/ports.ts';
 import { startAdmissionServer } from '../admission/server.ts';
 import { keyOf } from '../api/object.ts';
-import { destinationOf } from '../audit/fd-writer.ts';
-import { type OpenJournal, openJournal } from '../audit/journal.ts';
+import type { OpenJournal } from '../audit/journal.ts';
 import type { CertificateDeps } from '../certificates/controllers.ts';
 import type { Config } from '../config.ts';
 import type { RbacRule } from '../grants/rule-cover.ts';
 import { sleep } from '../kit/clock.ts';
-import { describe } from '../kit/errors.ts';
 import type { Client } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import { type CertificateSource, certificateFrom } from './certificate.ts';
 import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
+import type { Serving } from './serving.ts';
 
 const lease = 'drawbridge-access';
 /** How long the controllers wait for the first attempt to read the signing keys, milliseconds. */
@@ -39,29 +37,19 @@ export interface AccessHalf extends Half {
   ready(): Promise<void>;
 }
 
-/** What can be had without a cluster. */
-export interface AccessFiles {
-  readonly openCertificate: CertificateSource;
-  readonly grantable: readonly RbacRule[];
-  readonly journal: OpenJournal;
-}
-
-/** Files are read at once, because a person who named the wrong ones waits for an answer. Throws a CodedError that says which. */
-export function readAccessFiles(config: Config, log: Log, metrics: Metrics): AccessFiles {
-  const openCertificate = certificateFrom(config, log, metrics);
-  const grantable = config.grantable === undefined ? [] : parseGrantable(readFileSync(config.grantable));
-  const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
-  return { openCertificate, grantable, journal };
+/** A file is read at once, because a person who named the wrong one waits for an answer. Throws a CodedError that says which. */
+export function readGrantable({ grantable }: Config): readonly RbacRule[] {
+  return grantable === undefined ? [] : parseGrantable(readFileSync(grantable));
 }
 
 /** Opens the stores, the keys and the webhooks. Rejects with a CodedError when the port cannot be had. */
-export async function openAccess(host: Host, files: AccessFiles, signal: AbortSignal): Promise<AccessHalf> {
+export async function openAccess(
+  host: Host,
+  { certificate, own, journal }: Serving,
+  grantable: readonly RbacRule[],
+  signal: AbortSignal,
+): Promise<AccessHalf> {
   const { config, cluster, health, metrics, log } = host;
-  const { openCertificate, grantable, journal } = files;
-  const reopen = (): void => reopenJournal(journal, log);
-  process.on('SIGHUP', reopen);
-
-  const { certificate, own } = openCertificate(cluster);
   const stores = openAccessStores(cluster);
   const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
   const signer = new Signer(keys);
@@ -97,13 +85,12 @@ export async function openAccess(host: Host, files: AccessFiles, signal: AbortSi
         log,
       }),
     ),
-    certificate,
+    certificate: certificate(),
     host: config.bindAddress,
     port: config.port,
     clock,
     log,
   });
-  health.ready('certificate', () => certificate.problem());
   health.ready('stores', () => storesProblem(stores.all));
   health.ready('signing-keys', () => keys.problem());
 
@@ -130,9 +117,7 @@ export async function openAccess(host: Host, files: AccessFiles, signal: AbortSi
     // Without keys every live grant would fail its first look. Ends need none, so nothing waits long for them.
     ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: {
-      reopening: () => process.off('SIGHUP', reopen),
       webhooks: () => webhooks.close(),
-      certificate: () => certificate.close(),
       events: () => Promise.all([podEvents.close(), requestEvents.close()]),
       auditHeads: () => heads.close(),
     },
@@ -180,13 +165,4 @@ function unsignedLines(metrics: Metrics): (lines: number) => void {
     help: 'Audit lines of this process that no published head covers yet.',
   });
   return (lines) => gauge.set({}, lines);
-}
-
-function reopenJournal(journal: OpenJournal, log: Log): void {
-  try {
-    journal.reopen();
-    log.info('audit journal reopened');
-  } catch (error) {
-    log.error('audit journal not reopened; the old file stays in use', { error: describe(error) });
-  }
 }

@@ -1,10 +1,14 @@
+import type { CertificateDeps } from '../certificates/controllers.ts';
 import type { InventoryDeps } from '../inventory/deps.ts';
 import type { Credentials } from '../kube/credentials.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import { clock, type Half, type Host, leadership, recorder } from './host.ts';
+import type { Serving } from './serving.ts';
 
 export interface InventoryHalf extends Half {
   readonly loops: InventoryDeps;
+  /** Absent when the certificate comes from files. */
+  readonly certificates: CertificateDeps | undefined;
 }
 
 /** Components wait while nobody leads, so whoever takes over has to do it soon. */
@@ -13,7 +17,11 @@ const lease = { name: 'drawbridge-inventory', leaseDurationMs: 5_000, renewDeadl
 const managedConnections = 4;
 
 /** Opens what the mothership needs. Rejects with a CodedError when the port of the callbacks cannot be had. */
-export async function openInventory(host: Host, credentials: Credentials): Promise<InventoryHalf> {
+export async function openInventory(
+  host: Host,
+  { own, journal }: Serving,
+  credentials: Credentials,
+): Promise<InventoryHalf> {
   const { config, cluster, metrics, log } = host;
   const { callbackUrl, apiUrl, allowLoopbackHttp } = config.inventory;
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, ...lease });
@@ -27,6 +35,7 @@ export async function openInventory(host: Host, credentials: Credentials): Promi
       cluster,
       client,
       events,
+      journal,
       clock,
       random: Math.random,
       log,
@@ -37,6 +46,7 @@ export async function openInventory(host: Host, credentials: Credentials): Promi
       homeNamespace: config.leaseNamespace,
       allowLoopbackHttp,
     },
+    certificates: own && { ...own, client, clock, log, metrics },
     close: {
       inventoryEvents: () => events.close(),
     },

@@ -1,3 +1,4 @@
+import type { Journal } from '../audit/journal.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
@@ -13,6 +14,7 @@ export interface InventoryDeps {
   /** Writes to it, and tokens: only while this process leads. */
   readonly client: Client;
   readonly events: EventRecorder;
+  readonly journal: Journal;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;

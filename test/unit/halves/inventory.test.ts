@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict';
+import { destinationOf } from '../../../src/audit/fd-writer.ts';
+import { openJournal } from '../../../src/audit/journal.ts';
 import { readConfig } from '../../../src/config.ts';
 import { controllers } from '../../../src/controllers.ts';
 import { clock, type Host } from '../../../src/halves/host.ts';
 import { openInventory } from '../../../src/halves/inventory.ts';
+import type { Serving } from '../../../src/halves/serving.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
 import { Health } from '../../../src/observe/health.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+
+const serving: Serving = {
+  certificate: () => assert.fail('nobody is called'),
+  own: undefined,
+  journal: openJournal({ destination: destinationOf('-'), replica: 'test', clock }),
+  close: {},
+};
 
 describe('the inventory half', () => {
   it('opens behind a lease of its own, without a cluster that answers', async () => {
@@ -15,7 +25,7 @@ describe('the inventory half', () => {
     const cluster = openCluster(credentials, { clock, log: noLog });
     const config = readConfig(['--features=inventory', '--component-api-url=https://api.example.org/'], {});
     const host: Host = { config, cluster, health: new Health(), metrics: createMetrics(), log: noLog };
-    const half = await openInventory(host, credentials);
+    const half = await openInventory(host, serving, credentials);
     try {
       assert.equal(half.gate.name, 'drawbridge-inventory');
       assert.equal(half.loops.api.url, 'https://api.example.org');
