@@ -1,0 +1,13 @@
+import { isRecord, type JsonObject } from './json-value.ts';
+
+/** What a JSON merge patch (RFC 7396) makes of `target`; neither is changed. Own fields alone; a patch may come from anybody. */
+export function mergePatched(target: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return patch;
+  const fields = new Map(isRecord(target) ? Object.entries(target) : []);
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) fields.delete(name);
+    else fields.set(name, mergePatched(fields.get(name), value));
+  }
+  const merged: JsonObject = Object.fromEntries(fields);
+  return merged;
+}
