@@ -1,3 +1,5 @@
+import { runIdOf } from '../api/inventory/names.ts';
+
 /** One component of one entry: what is queued, run and recorded. By uid, so that an entry made anew under the same name is another. */
 export interface ComponentKey {
   readonly entryUid: string;
@@ -13,7 +15,7 @@ export function readKey(text: string): ComponentKey | undefined {
 }
 
 /** One run of it, as components give it back. Guessing it opens nothing: whoever reports needs the token of the run. */
-export const runId = ({ entryUid, component }: ComponentKey, seq: number): string => `${entryUid}.${component}.${seq}`;
+export const runId = ({ entryUid, component }: ComponentKey, seq: number): string => runIdOf(entryUid, component, seq);
 
 /** Hostile input: the path of a callback ends with it. */
 export function readRunId(text: string): (ComponentKey & { readonly seq: number }) | undefined {

@@ -48,6 +48,9 @@ export const outputsOf = (component: string): JsonPointer => pointerOf('status',
 /** Name of the record of one component of one entry. */
 export const runName = (entryUid: string, component: string): string => `${entryUid}.${component}`;
 
+/** One run of a component, as components give it back. */
+export const runIdOf = (entryUid: string, component: string, seq: number): string => `${entryUid}.${component}.${seq}`;
+
 /** Name of the ServiceAccount that a component has for one entry. */
 export const accountName = (entryUid: string, component: string): string => `${accountPrefix}${entryUid}.${component}`;
 /** Accounts of components, and none but theirs, have names that begin with this. */

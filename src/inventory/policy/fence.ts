@@ -1,0 +1,42 @@
+import type { ReconcileRun } from '../../api/inventory/reconcile-run.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { fenceCode, type Violation } from './violation.ts';
+
+/** What a record says of the credentials that may write. */
+export type FencedRun = Pick<
+  ReconcileRun['spec'],
+  'entry' | 'component' | 'phase' | 'credentialID' | 'previousCredentialID' | 'previousCredentialExpiresAt'
+>;
+
+/** Who writes, with which credential. */
+export interface Presented {
+  readonly entryUid: string;
+  readonly component: string;
+  /** As in `authentication.kubernetes.io/credential-id`; undefined where the API server says none. */
+  readonly credentialId: string | undefined;
+}
+
+/**
+ * Whether the credential is that of the run that is on: the one of the record, or the one before it until that expires. `record` is
+ * the latest one stored; undefined when there is none.
+ */
+export function fenceViolation(record: FencedRun | undefined, who: Presented, nowMs: number): Violation | undefined {
+  const { entryUid, component, credentialId } = who;
+  const refused = (why: string): Violation => ({
+    code: fenceCode,
+    message: `${why}; a component writes with the token of a run, while it lasts: answer Retry and wait for the next run`,
+    status: 403,
+  });
+  if (!record || record.entry.uid !== entryUid || record.component !== component) {
+    return refused(`there is no run of component ${component} for this entry`);
+  }
+  if (record.phase !== 'Running') return refused(`no run of component ${component} is on`);
+  if (credentialId === undefined) return refused('the API server does not say which credential this is');
+  if (credentialId === record.credentialID) return undefined;
+  if (credentialId !== record.previousCredentialID) {
+    return refused(`this token is of another run of component ${component} than the one that is on`);
+  }
+  const until = parseTime(record.previousCredentialExpiresAt ?? '');
+  if (until !== undefined && nowMs < until) return undefined;
+  return refused('this token was refreshed, and the time of the old one is over');
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { outputsViolation, type Writer, writeViolation } from '../../../../src/inventory/policy/component-write.ts';
+
+const uid = '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001';
+const network: Writer = { component: 'network', entryUid: uid, writes: ['/status/outputs/network'] };
+const twice: Writer = { ...network, writes: ['/status/outputs/network', '/status/outputs/shared/cidr'] };
+const kubeconfig: Writer = { component: 'kubeconfig', entryUid: uid, writes: ['/status/outputs/kubeconfig'] };
+const conditions = [{ type: 'Ready', status: 'True' }];
+const ref = (name: string, more: object = {}) => ({ outputs: { kubeconfig: { secretRef: { name, ...more } } } });
+
+describe('what a component writes into the status of an entry', () => {
+  const cases: [string, Writer, unknown, unknown, { code: string; field: string } | undefined][] = [
+    ['its first output', network, undefined, { outputs: { network: { vnetName: 'v' } } }, undefined],
+    ['its output beside others', network, { outputs: { a: 1 } }, { outputs: { a: 1, network: { v: 1 } } }, undefined],
+    ['nothing', network, { outputs: { a: 1 }, conditions }, { outputs: { a: 1 }, conditions }, undefined],
+    ['its output away, and what held it', network, { outputs: { network: { v: 1 } } }, {}, undefined],
+    ['a second path', twice, { outputs: {} }, { outputs: { shared: { cidr: 'x' } } }, undefined],
+    [
+      'the output of another component',
+      network,
+      { outputs: { cluster: { endpoint: 'a' } } },
+      { outputs: { cluster: { endpoint: 'b' }, network: { v: 1 } } },
+      { code: 'ForeignPath', field: '/status/outputs/cluster' },
+    ],
+    [
+      'a neighbour of its path',
+      twice,
+      { outputs: { shared: { cidr: 'x' } } },
+      { outputs: { shared: { cidr: 'x', region: 'y' } } },
+      { code: 'ForeignPath', field: '/status/outputs/shared/region' },
+    ],
+    [
+      'a path that begins like its own',
+      network,
+      { outputs: {} },
+      { outputs: { networking: { v: 1 } } },
+      { code: 'ForeignPath', field: '/status/outputs/networking' },
+    ],
+    [
+      'an empty object elsewhere',
+      network,
+      { outputs: {} },
+      { outputs: { cluster: {} } },
+      { code: 'ForeignPath', field: '/status/outputs/cluster' },
+    ],
+    [
+      'all outputs away',
+      network,
+      { outputs: { network: { v: 1 }, cluster: { e: 1 } } },
+      {},
+      { code: 'ForeignPath', field: '/status/outputs/cluster' },
+    ],
+    [
+      'a list for the outputs',
+      network,
+      { outputs: {} },
+      { outputs: [] },
+      { code: 'ForeignPath', field: '/status/outputs' },
+    ],
+    [
+      'null for the outputs',
+      network,
+      { outputs: {} },
+      { outputs: null },
+      { code: 'ForeignPath', field: '/status/outputs' },
+    ],
+    [
+      'conditions',
+      network,
+      { conditions },
+      { conditions: [{ ...conditions[0], status: 'False' }] },
+      { code: 'ForeignPath', field: '/status/conditions' },
+    ],
+    [
+      'the rows of the components',
+      network,
+      { components: [{ name: 'network', state: 'Failed' }] },
+      { components: [{ name: 'network', state: 'Done' }] },
+      { code: 'ForeignPath', field: '/status/components' },
+    ],
+    [
+      'a field with a slash in its name',
+      network,
+      { outputs: {} },
+      { outputs: { 'network/x': { v: 1 } } },
+      { code: 'ForeignPath', field: '/status/outputs/network~1x' },
+    ],
+    ['the reference to its Secret', kubeconfig, {}, ref(`kc-${uid}`, { key: 'config' }), undefined],
+    [
+      'a reference to another Secret',
+      kubeconfig,
+      {},
+      ref('admin-token'),
+      { code: 'ForeignSecret', field: '/status/outputs/kubeconfig/secretRef' },
+    ],
+    [
+      'a reference into another namespace',
+      kubeconfig,
+      {},
+      ref(`kc-${uid}`, { namespace: 'kube-system' }),
+      { code: 'ForeignSecret', field: '/status/outputs/kubeconfig/secretRef' },
+    ],
+    [
+      'a reference that is none',
+      kubeconfig,
+      {},
+      { outputs: { kubeconfig: { secretRef: 'kc' } } },
+      { code: 'ForeignSecret', field: '/status/outputs/kubeconfig/secretRef' },
+    ],
+    [
+      'a reference of its own kind, under its own path',
+      network,
+      {},
+      { outputs: { network: { secretRef: 'x' } } },
+      undefined,
+    ],
+  ];
+  for (const [what, writer, before, after, expected] of cases) {
+    it(`${expected ? `is refused: ${expected.code} for` : 'may be'} ${what}`, () => {
+      const violation = writeViolation(writer, before, after);
+      assert.deepEqual(violation && { code: violation.code, field: violation.field }, expected);
+      if (violation) assert.equal(violation.status, 403);
+    });
+  }
+
+  it('is judged by the same rule when the server writes it on its behalf', () => {
+    const outputs = { cluster: { endpoint: 'a' }, network: { vnetName: 'v', old: 1 } };
+    assert.equal(outputsViolation(network, outputs, { network: { vnetName: 'w', old: null } }), undefined);
+    assert.equal(outputsViolation(network, outputs, { cluster: { endpoint: 'a' } }), undefined);
+    assert.equal(outputsViolation(network, undefined, { network: {} }), undefined);
+    assert.equal(outputsViolation(network, outputs, { cluster: null })?.field, '/status/outputs/cluster');
+    assert.equal(outputsViolation(network, outputs, { cluster: { x: 1 } })?.field, '/status/outputs/cluster');
+    assert.equal(outputsViolation(network, outputs, 'nonsense')?.code, 'ForeignPath');
+    assert.equal(outputsViolation(kubeconfig, {}, { kubeconfig: { secretRef: { name: 'x' } } })?.code, 'ForeignSecret');
+  });
+
+  it('says who may write what', () => {
+    const violation = writeViolation(twice, {}, { outputs: { cluster: { x: 1 } } });
+    assert.match(violation?.message ?? '', /component network may only write \/status\/outputs\/network, \/status/);
+  });
+});
