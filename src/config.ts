@@ -80,13 +80,14 @@ const konnectorDefaults = { healthPort: 8090, leaseNamespace: 'kube-system' };
 /** From here on klog tells what only developers want to know. */
 const klogDebug = 4;
 
-const defaultWebhookConfigurations = [
+const accessWebhooks: readonly string[] = [
   'drawbridge-execaccessrequests',
   'drawbridge-execaccesstemplates',
   'drawbridge-podaccessrequests',
   'drawbridge-podaccesstemplates',
   'drawbridge-pods',
-] as const;
+];
+const inventoryWebhooks: readonly string[] = ['drawbridge-clusterinventories', 'drawbridge-componentreconcilers'];
 
 /**
  * Reads flags and environment.
@@ -160,6 +161,15 @@ export function readConfig(
   };
   const logFormat =
     told('log-format') === undefined && told('logging-format') !== undefined ? 'logging-format' : 'log-format';
+  const inventory = Object.freeze(
+    readInventory({
+      callbackUrl: told('callback-url') || `https://drawbridge-callbacks.${leaseNamespace}.svc`,
+      callbackPort: port('callback-port'),
+      apiUrl: told('component-api-url') || undefined,
+      allowLoopbackHttp: oneOf('allow-loopback-http', ['true', 'false']) === 'true',
+    }),
+  );
+  const withInventory = features.includes('inventory');
   const isVerbose = told('log-level') === undefined && verbosity(told('v') ?? '0') >= klogDebug;
   return Object.freeze({
     features,
@@ -170,8 +180,14 @@ export function readConfig(
     keyFile: text('key-file'),
     certificates: oneOf('certificates', ['files', 'own']),
     certificateSecret: text('certificate-secret'),
-    certificateNames: names('certificate-names', [`drawbridge-webhook.${leaseNamespace}.svc`]),
-    webhookConfigurations: names('webhook-configurations', defaultWebhookConfigurations),
+    certificateNames: names('certificate-names', [
+      `drawbridge-webhook.${leaseNamespace}.svc`,
+      ...(withInventory && isNamed(inventory.callbackUrl) ? [new URL(inventory.callbackUrl).hostname] : []),
+    ]),
+    webhookConfigurations: names('webhook-configurations', [
+      ...(features.includes('access') || !withInventory ? accessWebhooks : []),
+      ...(withInventory ? inventoryWebhooks : []),
+    ]),
     health: Object.freeze(health()),
     // Nobody scrapes a konnector of kube-bind, and two of them run on one host.
     metricsPort: alone && told('metrics-port') === undefined ? 0 : port('metrics-port'),
@@ -182,14 +198,7 @@ export function readConfig(
       namespace: told('binding-lease-namespace') || leaseNamespace,
       name: text('lease-name'),
     }),
-    inventory: Object.freeze(
-      readInventory({
-        callbackUrl: told('callback-url') || `https://drawbridge-callbacks.${leaseNamespace}.svc`,
-        callbackPort: port('callback-port'),
-        apiUrl: told('component-api-url') || undefined,
-        allowLoopbackHttp: oneOf('allow-loopback-http', ['true', 'false']) === 'true',
-      }),
-    ),
+    inventory,
     pollingMs: atLeast(1000, 'provider-polling-interval', duration('provider-polling-interval')),
     bindable: told('bindable') ? names('bindable', []) : undefined,
     dryRun: readDryRun(oneOf('dry-run', ['true', 'false']) === 'true', features),
@@ -238,6 +247,9 @@ function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): Inven
 }
 
 const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** A certificate can be made for its host. */
+const isNamed = (url: string): boolean => url.startsWith('https://') && !url.startsWith('https://[');
 
 /** Absolute, of HTTP, and nothing in it but scheme, host, port and path. */
 function readUrl(name: FlagName, text: string): URL {

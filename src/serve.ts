@@ -6,6 +6,7 @@ import { openBinding } from './halves/binding.ts';
 import { clock, type Host } from './halves/host.ts';
 import { openInventory } from './halves/inventory.ts';
 import { openServing, readServingFiles } from './halves/serving.ts';
+import { openWebhooks } from './halves/webhooks.ts';
 import { describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
 import { openCluster } from './kube/open-cluster.ts';
@@ -44,13 +45,14 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const manager = new Manager({ clock, log });
   const host: Host = { config, cluster, health, metrics, log };
   const serving = files && openServing(host, files);
-  const access = serving && withAccess ? await openAccess(host, serving, grantable, signal) : undefined;
+  const access = serving && withAccess ? openAccess(host, serving, grantable, signal) : undefined;
   const binding = features.includes('binding') ? openBinding(host, manager) : undefined;
   const inventory = serving && withInventory ? await openInventory(host, serving, credentials) : undefined;
+  const webhooks = serving && (await openWebhooks(host, serving, access?.reviews));
   health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
   log.info('serving', {
     features,
-    ...access?.ports,
+    ...webhooks?.ports,
     ...inventory?.ports,
     health: probes.port,
     metrics: metricsServer.port,
@@ -73,6 +75,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     await manager.run(signal);
   } finally {
     await closeAll(log, {
+      ...webhooks?.close,
       ...access?.close,
       ...binding?.close,
       ...inventory?.close,

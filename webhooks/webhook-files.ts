@@ -7,29 +7,34 @@ const namespace = 'drawbridge-system';
 /** The Service in front of the webhook server, and the name of the Certificate that it serves (certs/certificate.yaml). */
 const service = 'drawbridge-webhook';
 
-/** The files of webhooks/ by name, one a kind: the configurations of all webhooks that look at it. */
-export function webhookFiles(): ReadonlyMap<string, string> {
+/** The folder of each feature's files, below webhooks/ and below the files of the chart. */
+export const folders: Readonly<Record<Route['feature'], { readonly here: string; readonly chart: string }>> = {
+  access: { here: '.', chart: 'webhooks' },
+  inventory: { here: 'inventory', chart: 'inventory-webhooks' },
+};
+
+/** The files of a feature by name, one a kind: the configurations of all webhooks that look at it. */
+export function webhookFiles(feature: Route['feature']): ReadonlyMap<string, string> {
+  const own = routes.filter((route) => route.feature === feature);
+  const plurals = new Set(own.map((route) => route.resource.plural));
   return new Map(
-    plurals().map((plural) => {
-      const documents = webhookConfigurations().filter(({ about }) => about === plural);
-      return [`${plural}.yaml`, header + documents.map(({ manifest }) => toYaml(manifest)).join('---\n')];
+    [...plurals].map((plural) => {
+      const manifests = webhookConfigurations(
+        plural,
+        own.filter((route) => route.resource.plural === plural),
+      );
+      return [`${plural}.yaml`, header + manifests.map(toYaml).join('---\n')];
     }),
   );
 }
 
 /** One MutatingWebhookConfiguration and one ValidatingWebhookConfiguration a kind, as far as there are webhooks for them. */
-function webhookConfigurations(): { about: string; manifest: object }[] {
-  const all: { about: string; manifest: object }[] = [];
-  for (const plural of plurals()) {
-    for (const type of ['mutating', 'validating'] as const) {
-      const served = routes.filter((route) => route.resource.plural === plural && route.type === type);
-      if (served.length > 0) all.push({ about: plural, manifest: configuration(type, plural, served) });
-    }
-  }
-  return all;
+function webhookConfigurations(plural: string, about: readonly Route[]): object[] {
+  return (['mutating', 'validating'] as const).flatMap((type) => {
+    const served = about.filter((route) => route.type === type);
+    return served.length > 0 ? [configuration(type, plural, served)] : [];
+  });
 }
-
-const plurals = (): string[] => [...new Set(routes.map((route) => route.resource.plural))];
 
 function configuration(type: Route['type'], plural: string, served: readonly Route[]): object {
   return {
@@ -66,9 +71,9 @@ function webhook(route: Route, operations: Route['operations']): object {
       {
         apiGroups: [resource.group],
         apiVersions: [resource.version],
-        resources: subresources?.map((name) => `${resource.plural}/${name}`) ?? [resource.plural],
+        resources: (subresources ?? ['']).map((name) => (name === '' ? resource.plural : `${resource.plural}/${name}`)),
         operations,
-        scope: 'Namespaced',
+        scope: resource.namespaced ? 'Namespaced' : 'Cluster',
       },
     ],
     // No objectSelector, ever: the object of a CONNECT has no metadata, so that one would match nothing, silently.

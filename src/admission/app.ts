@@ -1,25 +1,37 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler } from 'express';
+import type { Resource } from '../api/object.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { parseJson } from '../kit/safe-json.ts';
 import type { Handler } from './decision.ts';
 import { handleReview } from './handle-review.ts';
 import { stampAuthor } from './handlers/author-stamp.ts';
+import { fenceComponent } from './handlers/component-fence.ts';
+import { limitEntry } from './handlers/entry-size.ts';
 import { guardPod } from './handlers/pod-guard.ts';
 import { watchPod } from './handlers/pod-watch.ts';
+import { judgeRegistration } from './handlers/registration-validation.ts';
 import { stampRequest } from './handlers/request-stamp.ts';
 import { validateRequest } from './handlers/request-validation.ts';
+import { stampSetter } from './handlers/setter-stamp.ts';
 import { validateTemplate } from './handlers/template-validation.ts';
-import type { AdmissionPorts, RequestKind, TemplateKind } from './ports.ts';
+import type { InventoryPorts } from './inventory-ports.ts';
+import type { AdmissionPorts, RequestKind, ReviewPorts, TemplateKind } from './ports.ts';
 import { BodyError, readBody } from './read-body.ts';
-import { type Route, routes } from './routes.ts';
+import { type AccessTask, type InventoryTask, type Route, routes } from './routes.ts';
+
+/** What the routes of each half need; those of a half that is absent are not served. */
+export interface ServedHalves {
+  readonly access?: AdmissionPorts | undefined;
+  readonly inventory?: InventoryPorts | undefined;
+}
 
 /**
- * Serves every route of the table. Nothing a client sends ends the process or goes without an answer.
+ * Serves the routes of the table. Nothing a client sends ends the process or goes without an answer.
  * The reviews of requests, which come in bursts, do not pass through express: it costs more than deciding them does.
  */
-export function createAdmissionApp(ports: AdmissionPorts): RequestListener {
+export function createAdmissionApp(halves: ServedHalves, ports: ReviewPorts): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -28,7 +40,8 @@ export function createAdmissionApp(ports: AdmissionPorts): RequestListener {
   app.enable('strict routing');
   const direct = new Map<string, RequestListener>();
   for (const route of routes) {
-    const handler = handlerOf(route, ports);
+    const handler = handlerOf(route, halves);
+    if (!handler) continue;
     if (isHot(route)) {
       direct.set(route.path, (request, response) => {
         serve(route, handler, request, response, ports).catch((error) => fail(error, request, response, ports));
@@ -60,7 +73,32 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
   return query < 0 ? null : new URLSearchParams(url.slice(query)).get('timeout');
 }
 
-function handlerOf({ does, resource }: Route, ports: AdmissionPorts): Handler {
+function handlerOf({ does, resource }: Route, { access, inventory }: ServedHalves): Handler | undefined {
+  switch (does) {
+    case 'fenceComponent':
+    case 'limitEntry':
+    case 'judgeRegistration':
+    case 'stampSetter':
+      return inventory && inventoryHandler(does, inventory);
+    default:
+      return access && accessHandler(does, resource, access);
+  }
+}
+
+function inventoryHandler(does: InventoryTask, ports: InventoryPorts): Handler {
+  switch (does) {
+    case 'fenceComponent':
+      return fenceComponent(ports);
+    case 'limitEntry':
+      return limitEntry;
+    case 'judgeRegistration':
+      return judgeRegistration(ports);
+    case 'stampSetter':
+      return stampSetter;
+  }
+}
+
+function accessHandler(does: AccessTask, resource: Resource, ports: AdmissionPorts): Handler {
   switch (does) {
     case 'stampRequest':
       return stampRequest(resource.kind as RequestKind, ports);
@@ -82,7 +120,7 @@ async function serve(
   handler: Handler,
   request: IncomingMessage,
   response: ServerResponse,
-  ports: AdmissionPorts,
+  ports: ReviewPorts,
 ): Promise<void> {
   try {
     const body = parseJson(await readBody(request));
@@ -108,11 +146,11 @@ function deadlineMs(route: Route, timeout: string | null): number {
 /** The longest timeout that a webhook configuration may have. */
 const MAX_WAIT_MS = 30_000;
 
-function lastResort(ports: AdmissionPorts): ErrorRequestHandler {
+function lastResort(ports: ReviewPorts): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => fail(error, request, response, ports);
 }
 
-function fail(error: unknown, request: IncomingMessage, response: ServerResponse, { log }: AdmissionPorts): void {
+function fail(error: unknown, request: IncomingMessage, response: ServerResponse, { log }: ReviewPorts): void {
   log.error('request failed', { path: pathOf(request), error: describe(error) });
   if (response.headersSent) response.destroy();
   else sendText(response, 500, 'InternalError: the server failed to answer; its log says why');

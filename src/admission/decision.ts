@@ -17,7 +17,7 @@ export interface Decision {
   /** What the audit line says besides who, what and the verdict. */
   readonly details?: Pick<
     AuditRecord,
-    'template' | 'request' | 'pod' | 'container' | 'interactive' | 'code' | 'message'
+    'template' | 'request' | 'pod' | 'container' | 'interactive' | 'component' | 'run' | 'code' | 'message'
   >;
   /** uid of the object where the review has none: that of the pod, on CONNECT. */
   readonly objectUid?: string;
@@ -40,6 +40,7 @@ const reasons: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   403: 'Forbidden',
   404: 'NotFound',
+  413: 'RequestEntityTooLarge',
   422: 'Invalid',
   500: 'InternalError',
   503: 'ServiceUnavailable',
@@ -52,6 +53,7 @@ export function answerOf(decision: Decision): Answer {
   const auditAnnotations = {
     ...(code === undefined ? {} : { code }),
     ...(details?.template === undefined ? {} : { template: details.template }),
+    ...(details?.run === undefined ? {} : { run: details.run }),
   };
   return {
     allowed: refusal === undefined,

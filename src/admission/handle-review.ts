@@ -4,10 +4,8 @@ import { own } from '../kit/json-value.ts';
 import { withDeadline } from '../kit/promises.ts';
 import { decodeReview, encodeAnswer, type Review } from './codec.ts';
 import { answerOf, type Decision, type Handler, type Refusal } from './decision.ts';
-import type { AdmissionPorts } from './ports.ts';
+import type { ReviewPorts } from './ports.ts';
 import type { Route } from './routes.ts';
-
-type Ports = Pick<AdmissionPorts, 'journal' | 'clock' | 'log' | 'answered'>;
 
 /**
  * One review from its parsed body to the AdmissionReview that answers it: decide, write the audit line, answer; in this order.
@@ -18,7 +16,7 @@ export async function handleReview(
   handler: Handler,
   body: unknown,
   timeoutMs: number,
-  ports: Ports,
+  ports: ReviewPorts,
 ): Promise<unknown> {
   const review = decodeReview(body);
   expectRoute(route, review);
@@ -48,7 +46,7 @@ async function decide(
   handler: Handler,
   review: Review,
   timeoutMs: number,
-  { clock, log }: Ports,
+  { clock, log }: ReviewPorts,
 ): Promise<Decision> {
   const aborter = new AbortController();
   try {
@@ -76,15 +74,15 @@ function faultOf(error: unknown, timeoutMs: number): Refusal {
   return { code: 'InternalError', message: 'the webhook could not decide; try again, or ask an operator', status: 500 };
 }
 
-/** Validating decisions are all recorded, mutating ones when they refuse. What opens access waits for its line, or is refused. */
+/** Validating decisions are all recorded, mutating ones and those about size when they refuse. What opens access waits for its line, or is refused. */
 async function recorded(
   route: Route,
   review: Review,
   decision: Decision,
   latencyMs: number,
-  { journal, log }: Ports,
+  { journal, log }: ReviewPorts,
 ): Promise<Decision> {
-  if (route.type === 'mutating' && !decision.refusal) return decision;
+  if (!decision.refusal && tellsRefusalsOnly(route)) return decision;
   try {
     await journal.append(recordOf(route, review, decision, latencyMs));
     return decision;
@@ -130,6 +128,9 @@ function uidOf({ object, oldObject }: Review): string | undefined {
 }
 
 const wayIn = ({ subResource }: Review): WayIn | undefined => waysIn.find((way) => way === subResource);
+
+/** That nothing was wrong with a size says nothing, and every status passes by. */
+const tellsRefusalsOnly = ({ type, does }: Route): boolean => type === 'mutating' || does === 'limitEntry';
 
 const watches = (route: Route): boolean => route.does === 'watchPod';
 

@@ -54,8 +54,16 @@ export interface Outcome {
   readonly entry?: { readonly way: WayIn; readonly interactive: boolean };
 }
 
-/** What the webhooks need of the world; the composition root provides it. Rejections refuse the request at hand (fail closed). */
-export interface AdmissionPorts {
+/** What every webhook needs. */
+export interface ReviewPorts {
+  answered(outcome: Outcome): void;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What the webhooks of access need of the world; the composition root provides it. Rejections refuse the request at hand (fail closed). */
+export interface AccessReviews {
   /** From the store; one live read when the store does not have it, because it may lag behind the caller's own write. */
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
   /** SubjectAccessReviews: may this caller do in the namespace whatever the template gives, and make the pod that it makes, anyway? */
@@ -88,8 +96,6 @@ export interface AdmissionPorts {
   readonly breakGlassGroup: string | undefined;
   /** Writes an Event on the pod, some time; must not block or throw. */
   podEntered(entry: PodEntry): void;
-  answered(outcome: Outcome): void;
-  readonly journal: Journal;
-  readonly clock: Clock;
-  readonly log: Log;
 }
+
+export interface AdmissionPorts extends AccessReviews, ReviewPorts {}

@@ -3,6 +3,7 @@ import { execAccessTemplates } from '../api/access/exec-access-template.ts';
 import { childNameSuffix } from '../api/access/names.ts';
 import { podAccessRequests } from '../api/access/pod-access-request.ts';
 import { podAccessTemplates } from '../api/access/pod-access-template.ts';
+import { accountPrefix, clusterInventories, componentReconcilers } from '../api/inventory/names.ts';
 import type { Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
 import { waysIn } from '../audit/record.ts';
@@ -13,9 +14,11 @@ export interface Route {
   readonly path: string;
   readonly name: string;
   readonly type: 'mutating' | 'validating';
-  readonly does: 'stampRequest' | 'validateRequest' | 'stampAuthor' | 'validateTemplate' | 'watchPod' | 'guardPod';
+  /** Served, and to be registered, where this half runs. */
+  readonly feature: 'access' | 'inventory';
+  readonly does: AccessTask | InventoryTask;
   readonly resource: Resource;
-  /** Instead of the object itself. */
+  /** Instead of the object itself; the empty one is the object. */
   readonly subresources?: readonly string[];
   readonly operations: readonly Operation[];
   readonly failurePolicy: 'Fail' | 'Ignore';
@@ -30,6 +33,15 @@ export interface Route {
   /** Mutating only. */
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
 }
+
+export type AccessTask =
+  | 'stampRequest'
+  | 'validateRequest'
+  | 'stampAuthor'
+  | 'validateTemplate'
+  | 'watchPod'
+  | 'guardPod';
+export type InventoryTask = 'fenceComponent' | 'limitEntry' | 'judgeRegistration' | 'stampSetter';
 
 const TIMEOUT_SECONDS = 3;
 
@@ -48,6 +60,7 @@ const stamp = (resource: Resource, does: 'stampRequest' | 'stampAuthor'): Route 
   path: `/mutate-${groupPath(resource)}-${objectName(resource)}`,
   name: `m${objectName(resource)}.kb.io`,
   type: 'mutating',
+  feature: 'access',
   does,
   resource,
   operations: ['CREATE', 'UPDATE'],
@@ -67,6 +80,7 @@ const validate = (
   path: `/validate-${groupPath(resource)}-${objectName(resource)}`,
   name: `v${objectName(resource)}.kb.io`,
   type: 'validating',
+  feature: 'access',
   does,
   resource,
   operations,
@@ -94,6 +108,7 @@ const enter = (
   path: `/${verb}-v1-pod`,
   name,
   type: 'validating',
+  feature: 'access',
   does: verb === 'watch' ? 'watchPod' : 'guardPod',
   resource: pods,
   subresources: waysIn,
@@ -104,6 +119,70 @@ const enter = (
   timeoutSeconds: TIMEOUT_SECONDS,
   matchConditions: [{ name: verb === 'watch' ? 'no-access-pod' : 'access-pod', expression }],
 });
+
+const fromInventory = (
+  route: Pick<Route, 'path' | 'name' | 'type' | 'does' | 'resource' | 'operations' | 'failurePolicy'> & Partial<Route>,
+): Route => ({ feature: 'inventory', sideEffects: 'NoneOnDryRun', timeoutSeconds: TIMEOUT_SECONDS, ...route });
+
+/** Accounts of components, whatever cluster, and nobody else: people never wait for us. */
+const byComponent = `request.userInfo.username.matches('^system:serviceaccount:[^:]+:${accountPrefix}')`;
+
+const differs = (field: string): string =>
+  `has(object.spec.${field}) != has(oldObject.spec.${field}) || (has(object.spec.${field}) && object.spec.${field} != oldObject.spec.${field})`;
+
+/** Who named the Secret is only of interest when it is named, or somebody says who did. */
+const namesSecret =
+  "request.operation == 'CREATE'" +
+  ' ? has(object.spec) && (has(object.spec.kubeconfigSecretRef) || has(object.spec.kubeconfigSetBy))' +
+  ` : ${differs('kubeconfigSecretRef')} || ${differs('kubeconfigSetBy')}`;
+
+const inventoryRoutes: readonly Route[] = [
+  fromInventory({
+    path: `/mutate-${groupPath(clusterInventories)}-clusterinventory`,
+    name: 'setter.clusterinventory.inventory.drawbridge.dev',
+    type: 'mutating',
+    does: 'stampSetter',
+    resource: clusterInventories,
+    operations: ['CREATE', 'UPDATE'],
+    failurePolicy: 'Fail',
+    sideEffects: 'None',
+    matchConditions: [{ name: 'names-kubeconfig-secret', expression: namesSecret }],
+    // Another webhook may name another Secret after us.
+    reinvocationPolicy: 'IfNeeded',
+  }),
+  fromInventory({
+    path: `/fence-${groupPath(clusterInventories)}-clusterinventory`,
+    name: 'fence.clusterinventory.inventory.drawbridge.dev',
+    type: 'validating',
+    does: 'fenceComponent',
+    resource: clusterInventories,
+    subresources: ['status'],
+    operations: ['UPDATE'],
+    // Without us no run is on, so nobody has a business to write.
+    failurePolicy: 'Fail',
+    matchConditions: [{ name: 'by-component', expression: byComponent }],
+  }),
+  fromInventory({
+    path: `/limit-${groupPath(clusterInventories)}-clusterinventory`,
+    name: 'size.clusterinventory.inventory.drawbridge.dev',
+    type: 'validating',
+    does: 'limitEntry',
+    resource: clusterInventories,
+    subresources: ['', 'status'],
+    operations: ['CREATE', 'UPDATE'],
+    // Nobody is kept from an entry by our absence; nothing is run for one that got too large meanwhile.
+    failurePolicy: 'Ignore',
+  }),
+  fromInventory({
+    path: `/validate-${groupPath(componentReconcilers)}-componentreconciler`,
+    name: 'componentreconciler.inventory.drawbridge.dev',
+    type: 'validating',
+    does: 'judgeRegistration',
+    resource: componentReconcilers,
+    operations: ['CREATE', 'UPDATE', 'DELETE'],
+    failurePolicy: 'Fail',
+  }),
+];
 
 /** All webhooks. The server serves this table and `webhooks/` is generated from it. */
 export const routes: readonly Route[] = [
@@ -118,4 +197,5 @@ export const routes: readonly Route[] = [
   // They only watch: a broken webhook must never keep people out of pods.
   enter('watch', 'vpod.kb.io', 'Ignore', `!(${isReserved})`),
   enter('enforce', 'enforce.vpod.kb.io', 'Fail', isReserved),
+  ...inventoryRoutes,
 ];

@@ -35,6 +35,10 @@ export interface AuditRecord {
   /** The pod that was opened or entered. */
   readonly pod?: string;
   readonly container?: string;
+  /** The component of the inventory whose write it is. */
+  readonly component?: string;
+  /** The run of that component that was the latest one: `<uid of the entry>.<component>.<number>`. */
+  readonly run?: string;
   /** A terminal with input, as against a single command. */
   readonly interactive?: boolean;
   /** End of the grant, RFC 3339. */
@@ -88,6 +92,8 @@ export function formatRecord(stamp: AuditStamp, record: AuditRecord): string {
     request: bounded(record.request),
     pod: bounded(record.pod),
     container: bounded(record.container),
+    component: bounded(record.component),
+    run: bounded(record.run),
     interactive: record.interactive,
     expiresAt: bounded(record.expiresAt),
     code: bounded(record.code),

@@ -8,19 +8,14 @@ import { AuditHeads } from '../access/signing/audit-heads.ts';
 import { KeySecret } from '../access/signing/key-secret.ts';
 import { Signer } from '../access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
-import { createAdmissionApp } from '../admission/app.ts';
-import { outcomeMetrics } from '../admission/outcome-metrics.ts';
-import type { AdmissionPorts } from '../admission/ports.ts';
-import { startAdmissionServer } from '../admission/server.ts';
+import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
-import type { OpenJournal } from '../audit/journal.ts';
 import type { CertificateDeps } from '../certificates/controllers.ts';
 import type { Config } from '../config.ts';
 import type { RbacRule } from '../grants/rule-cover.ts';
 import { sleep } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
 import type { Serving } from './serving.ts';
@@ -31,6 +26,7 @@ const keysWaitMs = 1000;
 
 export interface AccessHalf extends Half {
   readonly loops: AccessDeps;
+  readonly reviews: AccessReviews;
   /** Absent when the certificate comes from files. */
   readonly certificates: CertificateDeps | undefined;
   /** Resolves when the loops may start. */
@@ -42,13 +38,13 @@ export function readGrantable({ grantable }: Config): readonly RbacRule[] {
   return grantable === undefined ? [] : parseGrantable(readFileSync(grantable));
 }
 
-/** Opens the stores, the keys and the webhooks. Rejects with a CodedError when the port cannot be had. */
-export async function openAccess(
+/** Opens the stores and the keys. */
+export function openAccess(
   host: Host,
-  { certificate, own, journal }: Serving,
+  { own, journal }: Serving,
   grantable: readonly RbacRule[],
   signal: AbortSignal,
-): Promise<AccessHalf> {
+): AccessHalf {
   const { config, cluster, health, metrics, log } = host;
   const stores = openAccessStores(cluster);
   const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
@@ -70,27 +66,6 @@ export async function openAccess(
   // Every replica answers webhooks; what the controllers tell goes through the leader's client.
   const podEvents = recorder(host, 'access', cluster.client);
 
-  const webhooks = await startAdmissionServer({
-    app: createAdmissionApp(
-      admissionPorts({
-        stores,
-        signer,
-        tally,
-        grantable,
-        client: cluster.client,
-        events: podEvents,
-        breakGlassGroup: config.breakGlassGroup,
-        journal,
-        metrics,
-        log,
-      }),
-    ),
-    certificate: certificate(),
-    host: config.bindAddress,
-    port: config.port,
-    clock,
-    log,
-  });
   health.ready('stores', () => storesProblem(stores.all));
   health.ready('signing-keys', () => keys.problem());
 
@@ -99,7 +74,16 @@ export async function openAccess(
   const requestEvents = recorder(host, 'access', client);
   return {
     gate,
-    ports: { webhooks: webhooks.port },
+    ports: {},
+    reviews: accessReviews({
+      stores,
+      signer,
+      tally,
+      grantable,
+      client: cluster.client,
+      events: podEvents,
+      breakGlassGroup: config.breakGlassGroup,
+    }),
     loops: {
       client,
       signer,
@@ -117,7 +101,6 @@ export async function openAccess(
     // Without keys every live grant would fail its first look. Ends need none, so nothing waits long for them.
     ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: {
-      webhooks: () => webhooks.close(),
       events: () => Promise.all([podEvents.close(), requestEvents.close()]),
       auditHeads: () => heads.close(),
     },
@@ -132,13 +115,10 @@ interface AdmissionDeps {
   readonly client: Client;
   readonly events: EventRecorder;
   readonly breakGlassGroup: string | undefined;
-  readonly journal: OpenJournal;
-  readonly metrics: Metrics;
-  readonly log: Log;
 }
 
-function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
-  const { stores, signer, tally, grantable, client, events, breakGlassGroup, journal, metrics, log } = deps;
+function accessReviews(deps: AdmissionDeps): AccessReviews {
+  const { stores, signer, tally, grantable, client, events, breakGlassGroup } = deps;
   return {
     ...admissionReads(stores, client, tally),
     grantable,
@@ -152,10 +132,6 @@ function admissionPorts(deps: AdmissionDeps): AdmissionPorts {
       const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod, ...(uid === undefined ? {} : { uid }) };
       events.record({ regarding, type, reason, action: 'Connect', note });
     },
-    answered: outcomeMetrics(metrics),
-    journal,
-    clock,
-    log,
   };
 }
 

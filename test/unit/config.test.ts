@@ -10,13 +10,15 @@ import { readConfig } from '../../src/config.ts';
 import { UsageError, usage } from '../../src/flags.ts';
 import { webhookFiles } from '../../webhooks/webhook-files.ts';
 
-const webhookConfigurations = [
-  ...new Set(
-    [...webhookFiles().values()].flatMap((file) =>
-      parseAllDocuments(file).map((document) => document.getIn(['metadata', 'name'])),
+const configurationsOf = (feature: 'access' | 'inventory') =>
+  [
+    ...new Set(
+      [...webhookFiles(feature).values()].flatMap((file) =>
+        parseAllDocuments(file).map((document) => document.getIn(['metadata', 'name'])),
+      ),
     ),
-  ),
-].sort();
+  ].sort();
+const webhookConfigurations = configurationsOf('access');
 
 describe('configuration', () => {
   it('has the documented defaults', () => {
@@ -85,6 +87,28 @@ describe('configuration', () => {
     assert.deepEqual(readConfig(['--features=binding,access'], {}).features, ['access', 'binding']);
     assert.deepEqual(readConfig([], { DRAWBRIDGE_FEATURES: 'binding' }).features, ['binding']);
     assert.deepEqual(readConfig(['--features=inventory,access'], {}).features, ['access', 'inventory']);
+  });
+
+  it('has the webhooks of the halves that run trust it, and a certificate for all whom it is called by', () => {
+    const own = (features: string, ...flags: string[]) => {
+      const { webhookConfigurations, certificateNames } = readConfig([`--features=${features}`, ...flags], {});
+      return { webhookConfigurations, certificateNames };
+    };
+    const [webhook, callbacks] = [
+      'drawbridge-webhook.drawbridge-system.svc',
+      'drawbridge-callbacks.drawbridge-system.svc',
+    ];
+    assert.deepEqual(own('access,binding'), { webhookConfigurations, certificateNames: [webhook] });
+    assert.deepEqual(own('access,inventory'), {
+      webhookConfigurations: [...webhookConfigurations, ...configurationsOf('inventory')],
+      certificateNames: [webhook, callbacks],
+    });
+    assert.deepEqual(own('inventory', '--callback-url=https://callbacks.example.org:8443'), {
+      webhookConfigurations: configurationsOf('inventory'),
+      certificateNames: [webhook, 'callbacks.example.org'],
+    });
+    const plain = own('inventory', '--callback-url=http://127.0.0.1:1', '--allow-loopback-http=true');
+    assert.deepEqual(plain.certificateNames, [webhook]);
   });
 
   it("takes the place of kube-bind's konnector when it binds alone", () => {

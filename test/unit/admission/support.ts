@@ -7,8 +7,11 @@ import { createAdmissionApp } from '../../../src/admission/app.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
 import type { AuthorStamp } from '../../../src/api/access/author.ts';
 import type { Stamp, StampSeal } from '../../../src/api/access/requester.ts';
+import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
+import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
+import type { JsonPointer } from '../../../src/kit/json-pointer.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -22,6 +25,10 @@ export const paths = {
   execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
   watchPod: '/watch-v1-pod',
   guardPod: '/enforce-v1-pod',
+  stampSetter: '/mutate-inventory-drawbridge-dev-v1alpha1-clusterinventory',
+  fence: '/fence-inventory-drawbridge-dev-v1alpha1-clusterinventory',
+  size: '/limit-inventory-drawbridge-dev-v1alpha1-clusterinventory',
+  registration: '/validate-inventory-drawbridge-dev-v1alpha1-componentreconciler',
 } as const;
 
 export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] };
@@ -86,7 +93,30 @@ export class World {
     log: noLog,
   };
 
-  readonly app: RequestListener = createAdmissionApp(this.ports);
+  /** Of the components of the inventory. */
+  run: ReconcileRun | undefined;
+  writes: readonly JsonPointer[] | undefined = ['/status/outputs/network'];
+  registrations: readonly RegistrationPaths[] = [];
+  anyRun: string | undefined;
+  readonly fenced: string[] = [];
+
+  readonly app: RequestListener = createAdmissionApp(
+    {
+      access: this.ports,
+      inventory: {
+        ...this.ports,
+        latestRun: (namespace, entryUid, component) => {
+          this.asked.push(`run ${namespace} ${entryUid} ${component}`);
+          return Promise.resolve(this.run);
+        },
+        writesOf: () => Promise.resolve(this.writes),
+        registrations: () => Promise.resolve(this.registrations),
+        anyRunOf: () => Promise.resolve(this.anyRun),
+        fenced: (code) => this.fenced.push(code),
+      },
+    },
+    this.ports,
+  );
 
   /** Posts a review and gives back `response` of the answer. */
   async review(path: string, request: Record<string, unknown>): Promise<ReviewResponse> {
@@ -146,7 +176,7 @@ export function reviewOf(
   operation: string,
   fields: Record<string, unknown> = {},
 ): Record<string, unknown> {
-  const gvr = { group: 'crds.wizardofoz.co', version: 'v1alpha1', resource: plural };
+  const gvr = { group: groups[plural] ?? 'crds.wizardofoz.co', version: 'v1alpha1', resource: plural };
   const kind = { group: gvr.group, version: gvr.version, kind: kinds[plural] ?? plural };
   return {
     uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11',
@@ -171,6 +201,13 @@ const kinds: Record<string, string> = {
   execaccessrequests: 'ExecAccessRequest',
   podaccesstemplates: 'PodAccessTemplate',
   execaccesstemplates: 'ExecAccessTemplate',
+  clusterinventories: 'ClusterInventory',
+  componentreconcilers: 'ComponentReconciler',
+};
+
+const groups: Record<string, string> = {
+  clusterinventories: 'inventory.drawbridge.dev',
+  componentreconcilers: 'inventory.drawbridge.dev',
 };
 
 const optionKinds = {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { evaluate } from '@marcbachmann/cel-js';
 import { parse, parseAllDocuments } from 'yaml';
 import { routes } from '../../../src/admission/routes.ts';
-import { webhookFiles } from '../../../webhooks/webhook-files.ts';
+import { folders, webhookFiles } from '../../../webhooks/webhook-files.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 
@@ -25,9 +25,10 @@ interface Configuration {
   webhooks: Webhook[];
 }
 
-const configurations: Configuration[] = [...webhookFiles().values()].flatMap((text) =>
-  parseAllDocuments(text).map((document) => document.toJS()),
-);
+const features = ['access', 'inventory'] as const;
+const configurations: Configuration[] = features
+  .flatMap((feature) => [...webhookFiles(feature).values()])
+  .flatMap((text) => parseAllDocuments(text).map((document) => document.toJS()));
 const webhooks = configurations.flatMap((configuration) => configuration.webhooks);
 
 const connects = ({ rules }: Webhook): boolean => rules.some((rule) => rule.operations.includes('CONNECT'));
@@ -35,10 +36,14 @@ const selectsOnConnect = (webhook: Webhook): boolean => connects(webhook) && web
 
 describe('webhook manifests', () => {
   it('are what the generator makes of the routes; `node --import tsx webhooks/generate.ts` brings them up to date', () => {
-    const stored = readdirSync(join(root, 'webhooks')).filter((name) => name.endsWith('.yaml'));
-    assert.deepEqual(stored.sort(), [...webhookFiles().keys()].sort());
-    for (const [name, content] of webhookFiles()) {
-      assert.equal(readFileSync(join(root, 'webhooks', name), 'utf8'), content);
+    for (const feature of features) {
+      const files = webhookFiles(feature);
+      const { here, chart } = folders[feature];
+      for (const folder of [join(root, 'webhooks', here), join(root, 'charts/drawbridge/files', chart)]) {
+        const stored = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
+        assert.deepEqual(stored.sort(), [...files.keys()].sort());
+        for (const [name, content] of files) assert.equal(readFileSync(join(folder, name), 'utf8'), content);
+      }
     }
   });
 
@@ -53,10 +58,11 @@ describe('webhook manifests', () => {
     assert.equal(new Set(webhooks.map(({ name }) => name)).size, webhooks.length);
   });
 
-  it('fail closed, except where they only watch or access is given back', () => {
+  it('fail closed, except where they only watch, access is given back or people would be kept out', () => {
     for (const { name, failurePolicy, matchPolicy, timeoutSeconds, rules, clientConfig } of webhooks) {
       const opensNothing =
         clientConfig.service.path === '/watch-v1-pod' ||
+        clientConfig.service.path.startsWith('/limit-') ||
         rules.every(({ operations }) => operations.every((each) => each === 'DELETE'));
       assert.equal(failurePolicy, opensNothing ? 'Ignore' : 'Fail', name);
       assert.equal(matchPolicy, 'Equivalent');
@@ -98,6 +104,46 @@ describe('webhook manifests', () => {
         told.map(({ clientConfig }) => clientConfig.service.path),
         [`/${expected}-v1-pod`],
       );
+    });
+  }
+
+  const isTold = (path: string, activation: object): boolean => {
+    const found = webhooks.find(({ clientConfig }) => clientConfig.service.path.startsWith(path));
+    assert.ok(found?.matchConditions);
+    return found.matchConditions.every(({ expression }) => evaluate(expression, { ...activation }) === true);
+  };
+
+  for (const [username, told] of [
+    ['system:serviceaccount:fleet:inventory-0b0e3c1e.network', true],
+    ['system:serviceaccount:fleet:inventory-odd', true],
+    ['system:serviceaccount:fleet:my-inventory-x', false],
+    ['system:serviceaccount:drawbridge-system:drawbridge', false],
+    ['alice', false],
+    ['system:admin', false],
+  ] as const) {
+    it(`tell the fence ${told ? '' : 'nothing '}of ${username}`, () => {
+      assert.equal(isTold('/fence-', { request: { userInfo: { username } } }), told);
+    });
+  }
+
+  const naming = { mode: 'byoc', kubeconfigSecretRef: { name: 'a', key: 'config' } };
+  const setBy = { kubeconfigSetBy: { username: 'alice' } };
+  const changes: [string, string, object, object | undefined, boolean][] = [
+    ['a new entry that names a Secret', 'CREATE', naming, undefined, true],
+    ['a new entry that says who did', 'CREATE', setBy, undefined, true],
+    ['a new entry that names none', 'CREATE', { mode: 'byoc' }, undefined, false],
+    ['another Secret', 'UPDATE', { ...naming, kubeconfigSecretRef: { name: 'b', key: 'config' } }, naming, true],
+    ['another key', 'UPDATE', { ...naming, kubeconfigSecretRef: { name: 'a', key: 'x' } }, naming, true],
+    ['a Secret that is named now', 'UPDATE', naming, {}, true],
+    ['a Secret that is not named any more', 'UPDATE', {}, naming, true],
+    ['a stamp', 'UPDATE', { ...naming, ...setBy }, naming, true],
+    ['a stamp that is left out', 'UPDATE', naming, { ...naming, ...setBy }, true],
+    ['another change', 'UPDATE', { ...naming, ...setBy, suspend: true }, { ...naming, ...setBy }, false],
+  ];
+  for (const [what, operation, spec, before, told] of changes) {
+    it(`${told ? 'stamp' : 'do not ask for a stamp on'} ${what}`, () => {
+      const oldObject = before === undefined ? null : { spec: before };
+      assert.equal(isTold('/mutate-inventory-', { request: { operation }, object: { spec }, oldObject }), told);
     });
   }
 

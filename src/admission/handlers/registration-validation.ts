@@ -1,0 +1,33 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type ComponentReconciler, componentReconcilerKind } from '../../api/inventory/component-reconciler.ts';
+import { readBySchema } from '../../api/schema/read.ts';
+import { hasRuns, registrationViolation } from '../../inventory/policy/registration-rules.ts';
+import { own } from '../../kit/json-value.ts';
+import { compileSelector } from '../../kit/label-selector.ts';
+import { allow, type Handler, refuse } from '../decision.ts';
+import { invalidSpec } from '../invalid-spec.ts';
+import type { InventoryPorts } from '../inventory-ports.ts';
+
+type Ports = Pick<InventoryPorts, 'registrations' | 'anyRunOf'>;
+
+/** Validating webhook of the registrations: one owner a path, no component that wakes itself, none gone while it is needed. */
+export function judgeRegistration({ registrations, anyRunOf }: Ports): Handler {
+  return {
+    async decide({ operation, name, object, oldObject }, signal) {
+      if (operation === 'DELETE') {
+        const run = await anyRunOf(name, signal);
+        return run === undefined ? allow : refuse(hasRuns(name, run));
+      }
+      const raw = own(object, 'spec');
+      // One that was stored before a rule existed can still be labelled and let go of.
+      if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return allow;
+      const read = readBySchema<ComponentReconciler['spec']>(componentReconcilerKind.structural.spec, raw, 'spec');
+      if (!read.ok) return invalidSpec(read.errors);
+      const selector = compileSelector(read.value.selector ?? {});
+      if ('error' in selector) return invalidSpec([{ field: 'spec.selector', message: selector.error }]);
+      const settled = name === '' ? String(own(own(object, 'metadata'), 'name') ?? '') : name;
+      const violation = registrationViolation({ name: settled, spec: read.value }, await registrations(signal));
+      return violation ? refuse(violation) : allow;
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import { readComponentReconciler } from '../api/inventory/component-reconciler.ts';
+import { componentLabel, componentReconcilers, reconcileRuns, runName } from '../api/inventory/names.ts';
+import { type ReconcileRun, readReconcileRun } from '../api/inventory/reconcile-run.ts';
+import { type KubeObject, keyOf } from '../api/object.ts';
+import type { JsonPointer } from '../kit/json-pointer.ts';
+import { isRecord, own } from '../kit/json-value.ts';
+import type { Client } from '../kube/client.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import { isNotFound } from '../kube/errors.ts';
+import type { Projected, Store } from '../kube/store.ts';
+import { writesOf } from './policy/registration-paths.ts';
+import type { RegistrationPaths } from './policy/registration-rules.ts';
+
+interface RegistrationView extends Projected, RegistrationPaths {}
+
+/** What the webhooks of the inventory ask of the cluster, and the stores that have to be filled for it. */
+export function openAdmissionReads(cluster: Cluster) {
+  const registered: Store<RegistrationView> = cluster.watch({ resource: componentReconcilers, project }).store;
+  const { client } = cluster;
+  const reads = {
+    latestRun: (namespace: string, entryUid: string, component: string, signal: AbortSignal) =>
+      latestRun(client, { namespace, name: runName(entryUid, component) }, signal),
+    /** From the store; one live read when it is not there, because the store may lag behind. */
+    async writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined> {
+      const known = registered.get(component) ?? (await liveRegistration(client, component, signal));
+      return known && writesOf(component, known.spec);
+    },
+    async registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]> {
+      const { items } = await client.list(componentReconcilers, { signal });
+      return items.flatMap((item) => project(item) ?? []);
+    },
+    anyRunOf: (component: string, signal: AbortSignal) => anyRunOf(client, component, signal),
+  };
+  return { reads, stores: [registered] };
+}
+
+/** Absent resourceVersion: of the quorum, never of a cache. */
+async function latestRun(
+  client: Client,
+  name: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<ReconcileRun | undefined> {
+  const found = await orAbsent(client.get(reconcileRuns, name, { signal }));
+  const read = found && readReconcileRun(found);
+  return read?.ok ? read.value : undefined;
+}
+
+async function liveRegistration(
+  client: Client,
+  name: string,
+  signal: AbortSignal,
+): Promise<RegistrationPaths | undefined> {
+  const found = await orAbsent(client.get(componentReconcilers, { name }, { signal }));
+  return found && project(found);
+}
+
+/** One is enough, however many there are. */
+async function anyRunOf(client: Client, component: string, signal: AbortSignal): Promise<string | undefined> {
+  const { group, version, plural } = reconcileRuns;
+  const query = new URLSearchParams({ labelSelector: `${componentLabel}=${component}`, limit: '1' });
+  const page = await client.raw(`/apis/${group}/${version}/${plural}?${query}`, { signal });
+  const items = own(page, 'items');
+  const metadata = own(Array.isArray(items) ? items[0] : undefined, 'metadata');
+  return isRecord(metadata)
+    ? keyOf({ namespace: String(metadata['namespace']), name: String(metadata['name']) })
+    : undefined;
+}
+
+function project(object: KubeObject): RegistrationView | undefined {
+  const read = readComponentReconciler(object);
+  if (!read.ok) return undefined;
+  const { metadata, spec } = read.value;
+  const { reads, writes, kubeconfig, modes } = spec;
+  return {
+    key: keyOf(metadata),
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    name: metadata.name,
+    spec: { reads, kubeconfig, modes, ...(writes === undefined ? {} : { writes }) },
+  };
+}
+
+async function orAbsent<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
