@@ -1,4 +1,5 @@
-import type { JsonPointer } from '../../kit/json-pointer.ts';
+import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import { type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
 import type { EntryContent } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 
@@ -16,3 +17,32 @@ export type DigestInputs = (
   registration: Pick<Registration, 'reads' | 'generation'>,
   force: string | undefined,
 ) => InputDigest;
+
+/** Deeper than anything that people write; canonical JSON is made by recursion. */
+const maxDepth = 64;
+
+/** Values that are nested more than 64 levels deep are not told apart from one another. */
+export const digestInputs: DigestInputs = (content, { reads, generation }, force) => {
+  const parts = new Map<JsonPointer, string>();
+  for (const path of [...reads].sort()) parts.set(path, digestOf(valueAt(content, path)));
+  return { digest: sha256Hex(canonicalJson([generation, force === undefined ? [] : [force], ...parts])), parts };
+};
+
+/** The paths whose values differ; all of `now` that `before` does not have. */
+export function changedPaths(before: InputDigest['parts'], now: InputDigest['parts']): JsonPointer[] {
+  return [...now].flatMap(([path, part]) => (before.get(path) === part ? [] : [path]));
+}
+
+// No JSON text, so no value's digest.
+const absent = sha256Hex('absent');
+const tooDeep = sha256Hex('too deep');
+
+function digestOf(value: unknown): string {
+  if (value === undefined) return absent;
+  return isWithinDepth(value, maxDepth) ? sha256Hex(canonicalJson(value)) : tooDeep;
+}
+
+function isWithinDepth(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return levels > 0 && Object.values(value).every((item) => isWithinDepth(item, levels - 1));
+}

@@ -41,3 +41,30 @@ export interface Trigger {
   /** Epoch milliseconds; undefined: at once. */
   readonly atMs: number | undefined;
 }
+
+/** The lane of each reason, where nobody says otherwise. */
+const laneOf: Readonly<Record<TriggerReason, Lane>> = {
+  Created: lanes.manual,
+  ConfigChanged: lanes.manual,
+  Forced: lanes.manual,
+  Deleting: lanes.manual,
+  InputChanged: lanes.input,
+  InputArrived: lanes.input,
+  Remote: lanes.input,
+  RegistrationChanged: lanes.time,
+  Interval: lanes.time,
+  Requeue: lanes.time,
+  Retry: lanes.time,
+  LeaseOver: lanes.time,
+};
+
+/** A trigger at once, in the lane of its reason, about nothing, unless said otherwise. */
+export function trigger(reason: TriggerReason, rest: Partial<Omit<Trigger, 'reason'>> = {}): Trigger {
+  return { reason, about: undefined, lane: laneOf[reason], atMs: undefined, ...rest };
+}
+
+/** As records, requests and logs have it. */
+export const reasonText = ({ reason, about }: Trigger): string =>
+  (about === undefined ? reason : `${reason}:${about}`).slice(0, maxReasonLength);
+
+const maxReasonLength = 316;

@@ -1,9 +1,10 @@
 import type { ComponentState } from '../../api/inventory/cluster-inventory.ts';
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { EntryRef } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import type { InputDigest } from './digest.ts';
-import type { Lane, Trigger } from './lanes.ts';
+import type { Lane, Trigger, TriggerReason } from './lanes.ts';
 import type { RunRecord, StoredRecord } from './run-record.ts';
 
 /** What is known of a key. Everything but `stored` is in memory and may be lost at any time. */
@@ -16,17 +17,45 @@ export interface KeyState {
   readonly stored: StoredRecord | undefined;
   /** While queued: what for. From `starting` on: what has come since (dirty). */
   readonly pending: Pending | undefined;
+  /** Of the run that is starting or on: what it is for, and what the record said before it. */
+  readonly doing: Doing | undefined;
+  /** When it runs again by itself, and what it is called then. Undefined while a run is on. */
+  readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
+  /** Monotonic milliseconds when the run that is on counts as lost: `leaseOver` before that changes nothing. */
+  readonly leaseAt: number | undefined;
+  /** The outcome whose outputs are being written. */
+  readonly outcome: Published | undefined;
   /** Monotonic milliseconds of the last start: the next one comes 200 ms later at the earliest. */
   readonly lastStart: number | undefined;
-  /** The digests of the last starts, for the livelock guard. */
-  readonly recent: readonly { readonly digest: string; readonly at: number }[];
+  /** The digests of the last starts, for the livelock guard; one entry for starts in a row with the same. */
+  readonly recent: readonly RecentStart[];
+  /** What was last told. */
+  readonly row: Row | undefined;
+}
+
+/** An outcome that comes with outputs. */
+export type Published = Extract<Outcome, { readonly outcome: 'Done' | 'Progressing' }>;
+
+export interface RecentStart {
+  readonly digest: string;
+  /** Monotonic milliseconds. */
+  readonly at: number;
 }
 
 export interface Pending {
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
-  /** Epoch milliseconds; the earliest of all. */
+  /** Epoch milliseconds; the earliest of all. For people: clocks jump. */
   readonly atMs: number;
+  /** The same in monotonic milliseconds: what counts. */
+  readonly dueAt: number;
+}
+
+export interface Doing {
+  readonly triggers: readonly Trigger[];
+  readonly lane: Lane;
+  /** A run that never happens leaves the record as if it had not been started. */
+  readonly before: Pick<RunRecord, 'inputsDigest' | 'operation'>;
 }
 
 /** What the newest version of the entry says of this key, at the moment of the event. */
@@ -88,12 +117,26 @@ interface Looked {
 /** What is to be done, in this order. */
 export type Effect =
   /** Put into the queue; repeated calls merge. */
-  | { readonly kind: 'enqueue'; readonly atMs: number; readonly lane: Lane; readonly reasons: readonly string[] }
-  /** Get a token, complete `next` with its id, compare and swap, then tell `started` or `conflict`. Nothing is sent before it is stored. */
+  | {
+      readonly kind: 'enqueue';
+      /** Epoch milliseconds. */
+      readonly atMs: number;
+      /** The same as a distance, milliseconds: for timers that a jump of the clock does not touch. */
+      readonly delayMs: number;
+      readonly lane: Lane;
+      readonly reasons: readonly string[];
+    }
+  /**
+   * Get a token, complete `next` with its id, compare and swap, then tell `started` or `conflict`. Nothing is sent before it is stored.
+   * Where it could not be tried, `conflict` with what is stored, or the next `slot`, tries again.
+   */
   | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
   /** Call the component with what `started` stored. */
   | { readonly kind: 'call' }
-  /** Compare and swap; `conflict` when it is not what it was. Retried by the executor while the API is away. */
+  /**
+   * Compare and swap; `conflict` when it is not what it was. Retried by the executor while the API is away. The state has `next` as its
+   * record already; the executor puts what was stored, with its version, in `stored`.
+   */
   | { readonly kind: 'store'; readonly next: RunRecord; readonly base: StoredRecord }
   /** Write outputs into the entry, one component of an entry at a time, then tell `applied`. */
   | { readonly kind: 'apply'; readonly outputs: Readonly<Record<string, unknown>> }
@@ -111,6 +154,8 @@ export interface Row {
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
   readonly observedInputs: string | undefined;
+  /** The message of the entry's condition Livelock, while this component's inputs go round in circles. */
+  readonly livelock: string | undefined;
 }
 
 /** What time and chance are at the moment of an event, and what the registration says. */
@@ -121,6 +166,8 @@ export interface StepContext {
   readonly monotonicMs: number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** Of the entry, for the first record. */
+  readonly entry: EntryRef;
   readonly registration: Registration;
 }
 
@@ -135,6 +182,11 @@ export const freshKey: KeyState = {
   phase: 'idle',
   stored: undefined,
   pending: undefined,
+  doing: undefined,
+  wake: undefined,
+  leaseAt: undefined,
+  outcome: undefined,
   lastStart: undefined,
   recent: [],
+  row: undefined,
 };

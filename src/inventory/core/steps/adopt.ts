@@ -1,0 +1,85 @@
+import { type Lane, lanes } from '../lanes.ts';
+import type { RunRecord, StoredRecord } from '../run-record.ts';
+import type { Inputs, KeyEvent } from '../step.ts';
+import { graceMs, longestDelayMs, wakeReason } from '../timing.ts';
+import { goneFor, onDeleting } from './drain.ts';
+import { loseRun } from './finish.ts';
+import type { Turn } from './turn.ts';
+import { newsOf } from './wanted.ts';
+
+type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
+
+/** The record as somebody else has left it: at start, or by another process meanwhile. */
+export function onFound(turn: Turn, { stored, inputs }: Of<'found'>): void {
+  const { phase, stored: known } = turn.state;
+  // The answer to our own write says more.
+  if (phase === 'starting') return;
+  if (phase === 'gone' && !stored) return;
+  if (stored && known && !isLater(stored, known)) return;
+  adopt(turn, stored, inputs, known === undefined);
+}
+
+/** A write of ours came second. */
+export function onConflict(turn: Turn, { stored, inputs }: Of<'conflict'>): void {
+  const { phase, stored: known, doing } = turn.state;
+  if (phase === 'starting') {
+    turn.become({ doing: undefined });
+    turn.want(...(doing?.triggers ?? []).map((one) => ({ ...one, atMs: undefined })));
+    adopt(turn, stored, inputs, false);
+  } else if (!stored || stored.record.seq !== known?.record.seq) {
+    adopt(turn, stored, inputs, false);
+  } else if (progress(stored.record) <= progress(known.record) && stored.record.phase !== 'Idle') {
+    // Of our own run nobody else has anything to say: what is to be stored still is.
+    turn.store(known.record, stored);
+  } else {
+    turn.become({ stored });
+  }
+}
+
+const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
+
+/** Whether it says something that is not known: of a later run, or more of the same. */
+function isLater(stored: StoredRecord, known: StoredRecord): boolean {
+  if (stored.resourceVersion === known.resourceVersion) return false;
+  const { seq } = known.record;
+  return stored.record.seq > seq || (stored.record.seq === seq && progress(stored.record) >= progress(known.record));
+}
+
+function adopt(turn: Turn, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
+  turn.become({ phase: 'idle', stored, doing: undefined, leaseAt: undefined, outcome: undefined, wake: undefined });
+  if (stored && stored.record.phase !== 'Idle') adoptRun(turn, stored.record, inputs, isFirst);
+  else adoptRest(turn, stored?.record, inputs);
+}
+
+function adoptRest(turn: Turn, record: RunRecord | undefined, inputs: Inputs): void {
+  if (goneFor(turn, inputs)) return;
+  if (record) {
+    const { nowMs, monotonicMs, registration } = turn.context;
+    // A hint: it may have been written by another clock.
+    const delayMs = Math.min(Math.max(0, (record.nextAtMs ?? nowMs) - nowMs), longestDelayMs(registration));
+    turn.become({ wake: { at: monotonicMs + delayMs, reason: wakeReason(record.lastOutcome?.outcome) } });
+  }
+  turn.want(...newsOf(inputs, record).map((one) => ({ ...one, lane: calm(one.lane) })));
+  turn.settle(inputs);
+  turn.tell(inputs);
+}
+
+/** Nobody waits for what a restart finds: that is not urgent, what somebody does now is. */
+const calm = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
+
+/** Somebody has started it. What reports by itself may do so to us; for what has to be answered to its caller nobody waits any more. */
+function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolean): void {
+  const { nowMs, monotonicMs, registration } = turn.context;
+  const elapsedMs = Math.min(Math.max(0, nowMs - (record.startedAtMs ?? nowMs)), registration.maxRunMs);
+  turn.become({ phase: 'running', lastStart: monotonicMs - elapsedMs });
+  if (isFirst && !(record.asynchronous && record.phase === 'Running')) {
+    loseRun(turn, inputs);
+    return;
+  }
+  const leftMs = (record.leaseUntilMs ?? nowMs) - nowMs;
+  const longestMs = Math.max(graceMs, registration.leaseMs, registration.timeoutMs);
+  turn.become({ leaseAt: monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs) });
+  if (inputs.mayRun.may === 'delete') onDeleting(turn, inputs);
+  turn.awaitLease();
+  turn.tell(inputs);
+}

@@ -1,0 +1,64 @@
+import { trigger, triggerReasons } from '../lanes.ts';
+import type { Inputs } from '../step.ts';
+import type { Turn } from './turn.ts';
+
+export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
+
+/** What was never run has nothing to tear down, and for what was abandoned nobody waits. True when that settles it. */
+export function goneFor(turn: Turn, inputs: Inputs): boolean {
+  const { stored } = turn.state;
+  if (isAbandoned(inputs)) retire(turn);
+  else if (inputs.mayRun.may === 'delete' && !stored)
+    turn.become({ phase: 'gone', pending: undefined, wake: undefined });
+  else return false;
+  turn.tell(inputs);
+  return true;
+}
+
+/** The outputs go, then the record: nothing of the component is left, no credential of it is good. */
+export function retire(turn: Turn): void {
+  const { stored } = turn.state;
+  if (stored) turn.do({ kind: 'retire', base: stored });
+  turn.become({
+    phase: 'gone',
+    stored: undefined,
+    pending: undefined,
+    doing: undefined,
+    wake: undefined,
+    leaseAt: undefined,
+    outcome: undefined,
+  });
+}
+
+/** The entry goes. Whatever is on loses its credential, and its end is waited for before the component is asked to delete. */
+export function onDeleting(turn: Turn, inputs: Inputs): void {
+  const { phase, stored } = turn.state;
+  const asked = trigger(triggerReasons.deleting);
+  switch (phase) {
+    case 'gone':
+      return;
+    case 'idle':
+    case 'queued':
+      if (goneFor(turn, inputs)) return;
+      // Not to be deleted by anybody here: it was never run, or may not be now.
+      if (!stored) turn.become({ phase: 'gone', pending: undefined, wake: undefined });
+      else if (stored.record.operation !== 'delete') turn.want(asked);
+      if (stored) turn.settle(inputs);
+      break;
+    case 'starting':
+    case 'applying':
+    case 'draining':
+      turn.want(asked);
+      break;
+    case 'running':
+      if (isAbandoned(inputs)) {
+        retire(turn);
+      } else if (stored?.record.operation === 'reconcile') {
+        turn.want(asked);
+        turn.become({ phase: 'draining' });
+        turn.store({ ...stored.record, credentialId: undefined, previousCredential: undefined }, stored);
+      }
+      break;
+  }
+  turn.tell(inputs);
+}

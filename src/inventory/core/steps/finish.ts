@@ -1,0 +1,189 @@
+import { maxMessage, type Outcome } from '../../../api/inventory/contract/outcome.ts';
+import type { MissingInput } from '../../../api/inventory/missing.ts';
+import type { OutcomeName } from '../../../api/inventory/reconcile-run.ts';
+import type { ViolationCode } from '../../policy/violation.ts';
+import { type Trigger, triggerReasons } from '../lanes.ts';
+import { mergeTriggers } from '../pending.ts';
+import type { LastOutcome, RunRecord } from '../run-record.ts';
+import type { Inputs, KeyEvent, Published } from '../step.ts';
+import { nextDelayMs, notAcceptedDelayMs, wakeReason } from '../timing.ts';
+import { isAbandoned, retire } from './drain.ts';
+import { released } from './start.ts';
+import type { Turn } from './turn.ts';
+import { alreadySatisfied, isWanted, newsOf } from './wanted.ts';
+
+type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
+type Missing = Of<'outcome'>['missing'];
+
+/** How a run ended. */
+interface Ending {
+  readonly outcome: OutcomeName;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+  readonly missing?: readonly MissingInput[];
+  readonly requeueAfterSeconds?: number;
+}
+
+export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: Of<'outcome'>): void {
+  const { phase, stored } = turn.state;
+  if (!stored || stored.record.seq !== seq || (phase !== 'running' && phase !== 'draining')) return;
+  const answered = stored.record.asynchronous ? [] : [answeredEffect];
+  const { operation } = stored.record;
+  if (outcome.outcome === (operation === 'delete' ? 'Done' : 'Deleted')) {
+    const message = `${outcome.outcome} is no outcome of ${operation}`;
+    finish(turn, { outcome: 'Retry', reason: 'InvalidOutcome', message }, inputs, undefined);
+  } else if (outcome.outcome === 'Deleted') {
+    retire(turn);
+    turn.tell(inputs, true);
+  } else if (phase === 'running' && hasOutputs(outcome)) {
+    turn.become({ phase: 'applying', outcome, leaseAt: undefined });
+    turn.store({ ...withoutCredential(stored.record), phase: 'Applying' }, stored);
+    turn.do({ kind: 'apply', outputs: outcome.outputs });
+  } else {
+    finish(turn, outcome, inputs, missing);
+  }
+  turn.effects.push(...answered);
+}
+
+const answeredEffect = { kind: 'endpoint', verdict: 'answered', retryAfterMs: undefined } as const;
+
+const hasOutputs = (outcome: Outcome): outcome is Published & Required<Pick<Published, 'outputs'>> =>
+  'outputs' in outcome && outcome.outputs !== undefined;
+
+export function onApplied(turn: Turn, { refusal, inputs }: Of<'applied'>): void {
+  const { phase, outcome } = turn.state;
+  if (phase !== 'applying' || !outcome) return;
+  finish(turn, refusal ? refused(refusal) : outcome, inputs, undefined);
+}
+
+const refused = ({ code, message }: { readonly code: string; readonly message: string }): Ending => ({
+  outcome: ruleCodes.has(code) ? 'Failed' : 'Retry',
+  reason: code,
+  message,
+});
+
+/** Repeating these changes nothing: the component wrote what it may not. */
+const ruleCodes: ReadonlySet<string> = new Set<ViolationCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
+
+export function onBroken(turn: Turn, { code, message, inputs }: Of<'broken'>): void {
+  if (!isOn(turn)) return;
+  finish(turn, { outcome: 'Retry', reason: code, message }, inputs, undefined);
+  turn.do(answeredEffect);
+}
+
+export function onLeaseOver(turn: Turn, { inputs }: Of<'leaseOver'>): void {
+  const { leaseAt } = turn.state;
+  if (!isOn(turn)) return;
+  if (leaseAt !== undefined && leaseAt > turn.context.monotonicMs) turn.awaitLease();
+  else loseRun(turn, inputs);
+}
+
+/** Nobody will hear of it any more. */
+export function loseRun(turn: Turn, inputs: Inputs): void {
+  finish(turn, { outcome: 'Retry', reason: 'LeaseOver', message: 'nothing was heard of the run' }, inputs, undefined);
+}
+
+const isOn = ({ state: { phase, stored } }: Turn): boolean =>
+  stored !== undefined && (phase === 'running' || phase === 'draining');
+
+/** The component has not had it. Its number and token are used up; everything else is as before it, and it is queued again. */
+export function onNotAccepted(turn: Turn, { retryAfterMs, inputs }: Of<'notAccepted'>): void {
+  const { stored, doing, pending } = turn.state;
+  const { nowMs, monotonicMs, random } = turn.context;
+  if (!stored || !isOn(turn)) return;
+  if (isAbandoned(inputs)) {
+    retire(turn);
+    turn.tell(inputs);
+  } else {
+    const delayMs = notAcceptedDelayMs(retryAfterMs, random);
+    const atMs = nowMs + delayMs;
+    turn.store(released(stored.record, doing?.before, atMs), stored);
+    const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
+    turn.become({ phase: 'idle', doing: undefined, leaseAt: undefined, pending: undefined, wake });
+    // When the endpoint may be asked again, whoever came meanwhile: it would be refused as well.
+    turn.want(...mergeTriggers(doing?.triggers ?? [], pending?.triggers ?? []).map((one) => ({ ...one, atMs })));
+    turn.settle(inputs);
+    turn.tell(inputs);
+  }
+  turn.do({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
+}
+
+function finish(turn: Turn, ending: Ending, inputs: Inputs, missing: Missing): void {
+  const { stored } = turn.state;
+  if (!stored) return;
+  if (isAbandoned(inputs)) {
+    retire(turn);
+    turn.tell(inputs, true);
+    return;
+  }
+  const { nowMs, monotonicMs, random, registration } = turn.context;
+  const isInVain = ending.outcome === 'NotReady' && missing?.heldAtStart === true && missing.holdsNow;
+  const ended = endedRecord(turn, stored.record, isInVain ? { ...ending, reason: alreadySatisfied } : ending);
+  // Of this outcome, not of the one before it.
+  const look: Inputs = { ...inputs, arrived: missing?.holdsNow === true };
+  const again = againFor(turn, look, ended);
+  const delayMs = nextDelayMs(ending, stored.record.attempt, registration, random);
+  turn.store({ ...ended, nextAtMs: nowMs + (again.length > 0 ? 0 : delayMs) }, stored);
+  turn.become({
+    phase: 'idle',
+    pending: undefined,
+    doing: undefined,
+    leaseAt: undefined,
+    outcome: undefined,
+    wake: { at: monotonicMs + delayMs, reason: wakeReason(ending.outcome) },
+  });
+  turn.tell(look, true);
+  if (isInVain) turn.do({ kind: 'warn', code: alreadySatisfied, message: inVain(ending) });
+  turn.want(...again);
+  turn.settle(inputs);
+}
+
+const inVain = ({ missing = [] }: Ending): string =>
+  `it waits for what was there when it was called: ${missing.map(({ path }) => path).join(', ')}`;
+
+/** What came during the run and still is worth another one, and what the entry asks for as it is now. */
+function againFor({ state }: Turn, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
+  const came = (state.pending?.triggers ?? []).filter((one) => !byTime.has(one.reason) && isWanted(one, inputs, ended));
+  const news = newsOf(inputs, ended);
+  // Told by name already.
+  const isTold = came.some(({ reason }) => reason !== triggerReasons.remote && reason !== triggerReasons.forced);
+  return isTold && news[0]?.reason !== triggerReasons.deleting ? came : mergeTriggers(news, came);
+}
+
+/** The run that has just ended was as good. */
+const byTime: ReadonlySet<string> = new Set([
+  triggerReasons.interval,
+  triggerReasons.requeue,
+  triggerReasons.retry,
+  triggerReasons.leaseOver,
+]);
+
+/** The record once the run is over, but for when the next one is. */
+function endedRecord({ state, context }: Turn, record: RunRecord, ending: Ending): RunRecord {
+  const { outcome, reason, message, missing = [] } = ending;
+  const { nowMs, monotonicMs } = context;
+  const tookMs = state.lastStart === undefined ? nowMs - (record.startedAtMs ?? nowMs) : monotonicMs - state.lastStart;
+  const lastOutcome: LastOutcome = {
+    seq: record.seq,
+    outcome,
+    reason: reason?.slice(0, 64),
+    message: message?.slice(0, maxMessage),
+    missing,
+    endedAtMs: nowMs,
+    durationMs: Math.max(0, Math.round(tookMs)),
+  };
+  return {
+    ...withoutCredential(record),
+    phase: 'Idle',
+    asynchronous: false,
+    leaseUntilMs: undefined,
+    attempt: outcome === 'Done' ? 0 : record.attempt + (outcome === 'Retry' ? 1 : 0),
+    lastOutcome,
+  };
+}
+
+const withoutCredential = (record: RunRecord): RunRecord => ({
+  ...record,
+  credentialId: undefined,
+  previousCredential: undefined,
+});

@@ -1,0 +1,149 @@
+import { maxHistory, maxReasons } from '../../../api/inventory/reconcile-run.ts';
+import { reasonText, type Trigger, trigger, triggerReasons } from '../lanes.ts';
+import { isLivelock, withStart } from '../livelock.ts';
+import { mergeTriggers } from '../pending.ts';
+import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
+import type { Inputs } from '../step.ts';
+import { callSlackMs } from '../timing.ts';
+import { goneFor } from './drain.ts';
+import type { Turn } from './turn.ts';
+import { isWanted } from './wanted.ts';
+
+/** The queue hands the key out: it starts, if there still is something to start for. */
+export function onTurn(turn: Turn, inputs: Inputs): void {
+  const { monotonicMs } = turn.context;
+  const { stored, pending, wake } = turn.state;
+  if (goneFor(turn, inputs)) return;
+  const isDue = wake !== undefined && wake.at <= monotonicMs;
+  const own = isDue ? [trigger(wake.reason)] : [];
+  if (inputs.mayRun.may === 'no') {
+    // Kept until it may run again.
+    turn.want(...own);
+    if (isDue) turn.become({ wake: undefined });
+    turn.settle(inputs);
+    turn.tell(inputs);
+    return;
+  }
+  const isPendingDue = pending !== undefined && pending.dueAt <= monotonicMs;
+  if (!isPendingDue && !isDue) {
+    turn.settle(inputs);
+    return;
+  }
+  const triggers = mergeTriggers(pending?.triggers ?? [], own);
+  if (!triggers.some((one) => isWanted(one, inputs, stored?.record))) {
+    // The inputs are back to what the last run had.
+    turn.become({ pending: undefined });
+    turn.settle(inputs);
+    turn.tell(inputs);
+    return;
+  }
+  if (monotonicMs < turn.earliestStart()) {
+    turn.want(...own);
+    turn.settle(inputs);
+  } else {
+    start(turn, inputs, inputs.mayRun.may, triggers);
+  }
+}
+
+function start(turn: Turn, inputs: Inputs, operation: RunRecord['operation'], triggers: readonly Trigger[]): void {
+  const { stored, pending } = turn.state;
+  const { nowMs, entry, registration } = turn.context;
+  const before = stored?.record;
+  const isSame = before?.inputsDigest === inputs.digest && before.operation === operation;
+  const lane = pending?.lane ?? triggers[0]?.lane ?? 2;
+  const next: RunRecord = {
+    entry: before?.entry ?? entry,
+    component: registration.name,
+    seq: (before?.seq ?? 0) + 1,
+    phase: 'Running',
+    operation,
+    reasons: triggers.map(reasonText).slice(0, maxReasons),
+    inputsDigest: inputs.digest,
+    credentialId: undefined,
+    previousCredential: undefined,
+    startedAtMs: nowMs,
+    asynchronous: false,
+    leaseUntilMs: nowMs + registration.timeoutMs + callSlackMs,
+    attempt: isSame ? before.attempt : 0,
+    nextAtMs: undefined,
+    lastOutcome: before?.lastOutcome,
+    history: before ? historyOf(before) : [],
+  };
+  turn.become({
+    phase: 'starting',
+    pending: undefined,
+    wake: undefined,
+    doing: {
+      triggers,
+      lane,
+      before: { inputsDigest: before?.inputsDigest, operation: before?.operation ?? 'reconcile' },
+    },
+  });
+  turn.do({ kind: 'start', next, base: stored });
+  turn.tell(inputs);
+}
+
+/** With the run that the record is about, if that has ended with an outcome. */
+function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history }: RunRecord): readonly PastRun[] {
+  if (lastOutcome?.seq !== seq || startedAtMs === undefined) return history;
+  const { outcome, durationMs } = lastOutcome;
+  return [{ seq, operation, reasons, outcome, startedAtMs, durationMs }, ...history].slice(0, maxHistory);
+}
+
+/** The start is stored: from here on it is the only run, and the component is called. */
+export function onStarted(turn: Turn, stored: StoredRecord): void {
+  const { monotonicMs, registration } = turn.context;
+  const { record } = stored;
+  const recent = withStart(turn.state.recent, record.inputsDigest ?? '', monotonicMs);
+  turn.become({
+    phase: 'running',
+    stored,
+    lastStart: monotonicMs,
+    leaseAt: monotonicMs + registration.timeoutMs + callSlackMs,
+    recent,
+  });
+  warnOfCircles(turn);
+  const goes = turn.state.pending?.triggers.some(({ reason }) => reason === triggerReasons.deleting) ?? false;
+  if (goes && record.operation === 'reconcile') unstart(turn, stored);
+  else turn.do({ kind: 'call' });
+}
+
+/** The entry began to go while this was being stored: nobody is called, and its delete comes next. */
+function unstart(turn: Turn, stored: StoredRecord): void {
+  const { doing, pending } = turn.state;
+  turn.store(released(stored.record, doing?.before, turn.context.nowMs), stored);
+  turn.become({ phase: 'queued', doing: undefined, leaseAt: undefined });
+  if (pending) turn.enqueueAt(pending.dueAt, pending.lane, pending.triggers.map(reasonText));
+}
+
+/** As if it had not been started, its number apart. */
+export function released(
+  record: RunRecord,
+  before: Pick<RunRecord, 'inputsDigest' | 'operation'> | undefined,
+  nextAtMs: number,
+): RunRecord {
+  return {
+    ...record,
+    phase: 'Idle',
+    inputsDigest: before?.inputsDigest,
+    operation: before?.operation ?? record.operation,
+    credentialId: undefined,
+    previousCredential: undefined,
+    asynchronous: false,
+    leaseUntilMs: undefined,
+    nextAtMs,
+  };
+}
+
+function warnOfCircles(turn: Turn): void {
+  const { recent, doing, row } = turn.state;
+  const isCircle = isLivelock(recent, turn.context.monotonicMs);
+  if (isCircle === (row?.livelock !== undefined)) return;
+  const paths = doing?.triggers.flatMap(({ about }) => (about === undefined ? [] : [about])) ?? [];
+  const livelock = isCircle
+    ? `the same inputs have come back more than 5 times in 10 minutes${paths.length > 0 ? `, by ${paths.join(', ')}` : ''}`
+    : undefined;
+  if (row) turn.become({ row: { ...row, livelock } });
+  if (row) turn.do({ kind: 'tell', row: { ...row, livelock } });
+  if (livelock) turn.do({ kind: 'warn', code: 'Livelock', message: livelock });
+}

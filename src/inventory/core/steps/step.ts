@@ -1,0 +1,110 @@
+import type { KeyEvent, KeyState, Step } from '../step.ts';
+import { freshKey } from '../step.ts';
+import { onConflict, onFound } from './adopt.ts';
+import { goneFor, isAbandoned, onDeleting } from './drain.ts';
+import { loseRun, onApplied, onBroken, onLeaseOver, onNotAccepted, onOutcome } from './finish.ts';
+import { onAccepted, onHeartbeat } from './lease.ts';
+import { onStarted, onTurn } from './start.ts';
+import { Turn } from './turn.ts';
+import { isWanted } from './wanted.ts';
+
+type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
+
+export const step: Step = (state, event, context) => {
+  const turn = new Turn(state, context);
+  take(turn, event);
+  return { state: turn.state, effects: turn.effects };
+};
+
+function take(turn: Turn, event: KeyEvent): void {
+  switch (event.kind) {
+    case 'trigger':
+      onTrigger(turn, event);
+      break;
+    case 'slot':
+      onSlot(turn, event);
+      break;
+    case 'started':
+      if (turn.state.phase === 'starting') onStarted(turn, event.stored);
+      break;
+    case 'conflict':
+      onConflict(turn, event);
+      break;
+    case 'found':
+      onFound(turn, event);
+      break;
+    case 'accepted':
+      onAccepted(turn, event);
+      break;
+    case 'heartbeat':
+      onHeartbeat(turn, event);
+      break;
+    case 'outcome':
+      onOutcome(turn, event);
+      break;
+    case 'applied':
+      onApplied(turn, event);
+      break;
+    case 'broken':
+      onBroken(turn, event);
+      break;
+    case 'notAccepted':
+      onNotAccepted(turn, event);
+      break;
+    case 'leaseOver':
+      onLeaseOver(turn, event);
+      break;
+    case 'deleting':
+      onDeleting(turn, event.inputs);
+      break;
+    case 'gone':
+      turn.become({ ...freshKey, phase: 'gone' });
+      break;
+  }
+}
+
+function onTrigger(turn: Turn, { trigger, inputs }: Of<'trigger'>): void {
+  const { phase, stored } = turn.state;
+  if (phase === 'gone') return;
+  if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(turn, inputs);
+  if (isAtRest(turn.state)) {
+    if (!goneFor(turn, inputs)) {
+      const isNew = isWanted(trigger, inputs, stored?.record);
+      if (isNew) turn.want(trigger);
+      if (isNew || (phase === 'idle' && turn.state.pending)) turn.settle(inputs);
+    }
+  } else if (turn.state.phase !== 'gone') {
+    turn.want(trigger);
+  }
+  turn.tell(inputs);
+}
+
+/** The queue hands the key out. While a run is on, all that it can mean is that its lease may be over. */
+function onSlot(turn: Turn, { inputs }: Of<'slot'>): void {
+  const { phase, doing, outcome, leaseAt } = turn.state;
+  switch (phase) {
+    case 'idle':
+    case 'queued':
+      onTurn(turn, inputs);
+      break;
+    case 'starting':
+      // The start before could not be tried.
+      turn.become({ phase: 'queued', doing: undefined });
+      turn.want(...(doing?.triggers ?? []).map((one) => ({ ...one, atMs: undefined })));
+      onTurn(turn, inputs);
+      break;
+    case 'running':
+    case 'draining':
+      if (leaseAt !== undefined && leaseAt > turn.context.monotonicMs) turn.awaitLease();
+      else loseRun(turn, inputs);
+      break;
+    case 'applying':
+      // The writing before could not be tried.
+      if (outcome?.outputs) turn.do({ kind: 'apply', outputs: outcome.outputs });
+      break;
+    case 'gone':
+      break;
+  }
+}
+
+const isAtRest = ({ phase }: KeyState): boolean => phase === 'idle' || phase === 'queued';

@@ -1,0 +1,61 @@
+import type { OutcomeName } from '../../api/inventory/reconcile-run.ts';
+import { backoffMs } from '../../kit/backoff.ts';
+import type { Registration } from '../registration.ts';
+import type { TriggerReason } from './lanes.ts';
+
+/** Milliseconds between two starts of a key. */
+export const spacingMs = 200;
+/** How much longer than its timeout a call may take, for the token, the wire and the answer. */
+export const callSlackMs = 5000;
+/**
+ * How long after a restart a run that went on may at least still report. Meanwhile there was nobody to report to, and the clock of
+ * whoever stored its lease may not have been ours.
+ */
+export const graceMs = 10_000;
+/** No token of a run lives longer. */
+export const tokenLifetimeMs = 600_000;
+
+const hourMs = 3_600_000;
+/** A component that waits for an input is asked again by then, whatever its interval is. */
+const notReadyMs = 600_000;
+const longestRetryAfterMs = 300_000;
+
+type Random = () => number;
+
+/** Milliseconds until a key runs again by itself. */
+export function nextDelayMs(
+  outcome: { readonly outcome: OutcomeName; readonly requeueAfterSeconds?: number },
+  attempt: number,
+  { intervalMs, retry }: Pick<Registration, 'intervalMs' | 'retry'>,
+  random: Random,
+): number {
+  switch (outcome.outcome) {
+    case 'Done':
+    case 'Deleted':
+      return jittered(intervalMs, 0.1, random);
+    case 'NotReady':
+      return jittered(Math.min(intervalMs, notReadyMs), 0.2, random);
+    case 'Progressing':
+      return Math.min(hourMs, Math.max(1000, (outcome.requeueAfterSeconds ?? 0) * 1000));
+    case 'Retry':
+      return backoffMs({ ...retry, attempt, random });
+    case 'Failed':
+      return jittered(hourMs, 0.2, random);
+  }
+}
+
+/** The longest that `nextDelayMs` can say: a stored time beyond it was written by another clock. */
+export const longestDelayMs = ({ intervalMs, retry }: Pick<Registration, 'intervalMs' | 'retry'>): number =>
+  Math.max(intervalMs * 1.1, hourMs * 1.2, retry.capMs);
+
+/** Milliseconds until a run that was not accepted is tried again, the breaker apart. */
+export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>
+  Math.max(Math.min(retryAfterMs ?? 0, longestRetryAfterMs), random() * 1000);
+
+/** What a key is called that runs again by itself after this. */
+export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
+  if (outcome === 'Retry') return 'Retry';
+  return outcome === 'Progressing' ? 'Requeue' : 'Interval';
+}
+
+const jittered = (ms: number, share: number, random: Random): number => ms * (1 - share + 2 * share * random());
