@@ -31,7 +31,7 @@ export function mergeTriggers(before: readonly Trigger[], more: readonly Trigger
     if (!merged.some((known) => sameReason(known, trigger))) merged.push(trigger);
   }
   if (merged.length <= maxReasons) return merged;
-  const kept = new Set([...merged.filter(isOnlyTold), ...merged].slice(0, maxReasons));
+  const kept = new Set([...new Set([...merged.filter(isOnlyTold), ...merged])].slice(0, maxReasons));
   return merged.filter((trigger) => kept.has(trigger));
 }
 

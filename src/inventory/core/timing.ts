@@ -22,8 +22,10 @@ const longestRetryAfterMs = 300_000;
 
 type Random = () => number;
 
-/** Milliseconds until a key runs again by itself. */
-export function nextDelayMs(
+/** Milliseconds, whole ones, until a key runs again by itself. */
+export const nextDelayMs = (...of: Parameters<typeof exactDelayMs>): number => Math.round(exactDelayMs(...of));
+
+function exactDelayMs(
   outcome: { readonly outcome: OutcomeName; readonly requeueAfterSeconds?: number },
   attempt: number,
   { intervalMs, retry }: Pick<Registration, 'intervalMs' | 'retry'>,
@@ -50,7 +52,7 @@ export const longestDelayMs = ({ intervalMs, retry }: Pick<Registration, 'interv
 
 /** Milliseconds until a run that was not accepted is tried again, the breaker apart. */
 export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>
-  Math.max(Math.min(retryAfterMs ?? 0, longestRetryAfterMs), random() * 1000);
+  Math.round(Math.max(Math.min(retryAfterMs ?? 0, longestRetryAfterMs), random() * 1000));
 
 /** What a key is called that runs again by itself after this. */
 export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {

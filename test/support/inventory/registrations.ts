@@ -1,0 +1,34 @@
+import type { Registration } from '../../../src/inventory/registration.ts';
+import { type JsonPointer, pointerOf } from '../../../src/kit/json-pointer.ts';
+
+/** A registered component with the defaults of the API. */
+export function registrationOf(name: string, rest: Partial<Registration> = {}): Registration {
+  return {
+    name,
+    generation: 1,
+    endpoint: { inProcess: name },
+    caBundle: undefined,
+    modes: ['managed', 'byoc'],
+    selects: () => true,
+    reads: readsOf(name),
+    writes: [pointerOf('status', 'outputs', name)],
+    kubeconfig: 'none',
+    remoteWatches: [],
+    intervalMs: 3_600_000,
+    timeoutMs: 5000,
+    leaseMs: 60_000,
+    maxRunMs: 3_600_000,
+    maxConcurrent: 32,
+    retry: { baseMs: 1000, capMs: 300_000 },
+    notReadyAlertAfterMs: 900_000,
+    ...rest,
+  };
+}
+
+/** What it reads: what every component does, and `more`. */
+export const readsOf = (name: string, ...more: readonly JsonPointer[]): readonly JsonPointer[] => [
+  pointerOf('spec', 'components', name, 'config'),
+  pointerOf('spec', 'components', name, 'enabled'),
+  '/spec/mode',
+  ...more,
+];

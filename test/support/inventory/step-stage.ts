@@ -1,0 +1,113 @@
+import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
+import { type Trigger, trigger } from '../../../src/inventory/core/lanes.ts';
+import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
+import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState } from '../../../src/inventory/core/step.ts';
+import { step } from '../../../src/inventory/core/steps/step.ts';
+import type { Registration } from '../../../src/inventory/registration.ts';
+import { registrationOf } from './registrations.ts';
+
+const entry = { namespace: 'inv', name: 'c1', uid: 'u1' };
+const startMs = Date.UTC(2026, 10, 21, 9);
+
+/** What the entry says; digest `a`, everything allowed and nothing arrived unless said otherwise. */
+export const inputsOf = (rest: Partial<Inputs> = {}): Inputs => ({
+  digest: 'a',
+  parts: new Map(),
+  resourceVersion: '1',
+  arrived: false,
+  mayRun: { may: 'reconcile' },
+  ...rest,
+});
+
+/** One key, walked from event to event with a store that always agrees. `effects` are those of the last event. */
+export class StepStage {
+  state: KeyState = freshKey;
+  effects: readonly Effect[] = [];
+  nowMs = startMs;
+  monotonicMs = 1000;
+  inputs = inputsOf();
+  random = 0.5;
+  readonly registration: Registration;
+  #version = 0;
+
+  constructor(registration: Partial<Registration> = {}) {
+    this.registration = registrationOf('network', registration);
+  }
+
+  get record(): RunRecord {
+    if (!this.state.stored) throw new Error('no record');
+    return this.state.stored.record;
+  }
+
+  get kinds(): readonly string[] {
+    return this.effects.map(({ kind }) => kind);
+  }
+
+  effect<Kind extends Effect['kind']>(kind: Kind): Extract<Effect, { kind: Kind }> {
+    const found = this.effects.find((one): one is Extract<Effect, { kind: Kind }> => one.kind === kind);
+    if (!found) throw new Error(`no ${kind} among ${this.kinds.join(', ')}`);
+    return found;
+  }
+
+  take(event: KeyEvent): this {
+    const { nowMs, monotonicMs, registration } = this;
+    const context = { nowMs, monotonicMs, random: () => this.random, entry, registration };
+    const { state, effects } = step(this.state, event, context);
+    this.state = state;
+    this.effects = effects;
+    if (effects.some(({ kind }) => kind === 'store') && state.stored) {
+      this.state = { ...state, stored: { ...state.stored, resourceVersion: this.#nextVersion() } };
+    }
+    return this;
+  }
+
+  later(ms: number): this {
+    this.nowMs += ms;
+    this.monotonicMs += ms;
+    return this;
+  }
+
+  see(inputs: Partial<Inputs>): this {
+    this.inputs = { ...this.inputs, ...inputs };
+    return this;
+  }
+
+  trigger(reason: Trigger['reason'], rest: Partial<Trigger> = {}): this {
+    return this.take({ kind: 'trigger', trigger: trigger(reason, rest), inputs: this.inputs });
+  }
+
+  slot(): this {
+    return this.take({ kind: 'slot', inputs: this.inputs });
+  }
+
+  /** The start that was asked for is stored. */
+  started(): this {
+    const { next } = this.effect('start');
+    const record = { ...next, credentialId: `JTI=${next.seq}` };
+    return this.take({ kind: 'started', stored: { record, resourceVersion: this.#nextVersion() } });
+  }
+
+  /** Queued, started, called. */
+  running(): this {
+    return this.trigger('Created').slot().started();
+  }
+
+  outcome(outcome: Outcome, missing?: { heldAtStart: boolean; holdsNow: boolean }, seq = this.record.seq): this {
+    return this.take({ kind: 'outcome', seq, outcome, inputs: this.inputs, ...(missing ? { missing } : {}) });
+  }
+
+  /** Has run once and is idle. */
+  done(): this {
+    return this.running().outcome({ outcome: 'Done' }).later(1000);
+  }
+
+  #nextVersion(): string {
+    this.#version += 1;
+    return `v${this.#version}`;
+  }
+}
+
+export const notReady: Outcome = {
+  outcome: 'NotReady',
+  missing: [{ path: '/status/outputs/cluster/endpoint', want: 'present' }],
+};

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { componentRows, livelockOf, type Rows, readyOf } from '../../../../src/inventory/core/entry-status.ts';
+import type { Row } from '../../../../src/inventory/core/step.ts';
+
+const row = (state: Row['state'], rest: Partial<Row> = {}): Row => ({
+  state,
+  reason: undefined,
+  message: undefined,
+  missing: [],
+  observedInputs: undefined,
+  livelock: undefined,
+  ...rest,
+});
+const rows = (of: Readonly<Record<string, Row>>): Rows => new Map(Object.entries(of));
+const waiting = row('NotReady', { missing: [{ path: '/status/outputs/network/vnetName', want: 'present' }] });
+const entry = { bytes: 1000, deleting: false };
+
+describe('the condition Ready', () => {
+  for (const [what, given, status, reason, message] of [
+    ['every component is Done', { a: row('Done'), b: row('Done') }, 'True', 'Done', ''],
+    ['others do not apply', { a: row('Done'), b: row('NotApplicable') }, 'True', 'Done', ''],
+    ['none applies', { b: row('NotApplicable') }, 'False', 'NoComponents', 'no registered component is for this entry'],
+    ['one waits', { a: row('Done'), c: waiting }, 'False', 'NotReady', 'c: waits for /status/outputs/network/vnetName'],
+    [
+      'several are open: the worst first',
+      { a: row('Progressing', { reason: 'Pending' }), b: waiting, c: row('Failed', { message: 'no such region' }) },
+      'False',
+      'Failed',
+      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending)',
+    ],
+    [
+      'it is suspended',
+      { a: row('Progressing', { reason: 'Suspended' }) },
+      'False',
+      'Suspended',
+      'a: Progressing (Suspended)',
+    ],
+  ] as const) {
+    it(`is ${status} when ${what}`, () => {
+      assert.deepEqual(readyOf(rows(given), entry), { type: 'Ready', status, reason, message });
+    });
+  }
+
+  it('names the size of an entry that is too large', () => {
+    const { reason, message } = readyOf(rows({ a: row('Done') }), { bytes: 65_537, deleting: false });
+    assert.equal(reason, 'TooLarge');
+    assert.match(message, /65537 bytes; at most 65536/);
+  });
+
+  it('says what is left of an entry that goes', () => {
+    const { reason, message } = readyOf(rows({ a: row('Deleting') }), { bytes: 1, deleting: true });
+    assert.deepEqual([reason, message], ['Deleting', 'a: Deleting']);
+  });
+});
+
+describe('the rows of the components', () => {
+  it('are by name, say since when, and leave out what there is not to say', () => {
+    const before = componentRows(rows({ b: row('Done'), a: row('Retrying', { message: 'x'.repeat(2000) }) }), [], 0);
+    assert.deepEqual(
+      before.map(({ name }) => name),
+      ['a', 'b'],
+    );
+    assert.deepEqual(before[1], { name: 'b', state: 'Done', since: '1970-01-01T00:00:00Z' });
+    assert.equal(before[0]?.message?.length, 1024);
+    const after = componentRows(rows({ b: row('Done', { observedInputs: 'd' }), a: row('Done') }), before, 60_000);
+    assert.deepEqual([after[0]?.since, after[1]?.since], ['1970-01-01T00:01:00Z', '1970-01-01T00:00:00Z']);
+  });
+});
+
+describe('the condition Livelock', () => {
+  it('names who goes round in circles', () => {
+    assert.equal(livelockOf(rows({ a: row('Done') })).status, 'False');
+    const { status, message } = livelockOf(rows({ a: row('Done', { livelock: 'by /spec/x' }), b: row('Done') }));
+    assert.deepEqual([status, message], ['True', 'a: by /spec/x']);
+  });
+});

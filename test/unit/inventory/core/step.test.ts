@@ -1,0 +1,640 @@
+import assert from 'node:assert/strict';
+import { lanes } from '../../../../src/inventory/core/lanes.ts';
+import { inputsOf, notReady, StepStage } from '../../../support/inventory/step-stage.ts';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+/** Phase, then the kinds of effects. */
+const seen = (stage: StepStage): string => [stage.state.phase, ...stage.kinds].join(' ');
+const nextInMs = (stage: StepStage): number => (stage.record.nextAtMs ?? Number.NaN) - stage.nowMs;
+const reasons = (stage: StepStage): readonly string[] => stage.effect('enqueue').reasons;
+
+describe('a key at rest', () => {
+  it('is queued by the first trigger, with its reason and lane', () => {
+    const stage = new StepStage().trigger('Created');
+    assert.equal(seen(stage), 'queued enqueue tell');
+    assert.deepEqual([reasons(stage), stage.effect('enqueue').lane], [['Created'], lanes.manual]);
+  });
+
+  for (const [reason, digest, phase] of [
+    ['InputChanged', 'b', 'queued'],
+    ['ConfigChanged', 'b', 'queued'],
+    ['RegistrationChanged', 'b', 'queued'],
+    ['InputChanged', 'a', 'idle'],
+    ['ConfigChanged', 'a', 'idle'],
+    ['RegistrationChanged', 'a', 'idle'],
+    ['Created', 'a', 'idle'],
+    ['Remote', 'a', 'queued'],
+    ['Forced', 'a', 'queued'],
+    ['Interval', 'a', 'queued'],
+  ] as const) {
+    it(`is ${phase} after ${reason} with ${digest === 'a' ? 'the digest of the last run' : 'another digest'}`, () => {
+      const stage = new StepStage().done().see({ digest }).trigger(reason);
+      assert.equal(stage.state.phase, phase);
+      assert.equal(stage.kinds.includes('enqueue'), phase === 'queued');
+    });
+  }
+
+  it('is queued in the lane of time when its interval is over, and not before', () => {
+    const stage = new StepStage().done();
+    stage.later(stage.record.nextAtMs === undefined ? 0 : nextInMs(stage) - 1).slot();
+    assert.equal(seen(stage), 'idle enqueue');
+    stage.later(1).slot();
+    assert.equal(stage.state.phase, 'starting');
+    assert.deepEqual(stage.effect('start').next.reasons, ['Interval']);
+  });
+
+  for (const [why, state] of [
+    ['NotApplicable', 'NotApplicable'],
+    ['Disabled', 'NotApplicable'],
+    ['TooLarge', 'Failed'],
+    ['RegistrationRefused', 'Failed'],
+    ['Suspended', 'Progressing'],
+  ] as const) {
+    it(`starts nothing while it may not, says ${why}, and has lost no trigger when it may again`, () => {
+      const stage = new StepStage().see({ mayRun: { may: 'no', why } }).trigger('Created');
+      assert.equal(seen(stage), 'idle tell');
+      assert.deepEqual([stage.effect('tell').row.state, stage.effect('tell').row.reason], [state, why]);
+      stage.slot();
+      assert.equal(stage.kinds.includes('start'), false);
+      stage.see({ mayRun: { may: 'reconcile' } }).trigger('ConfigChanged');
+      assert.equal(stage.state.phase, 'queued');
+    });
+  }
+
+  it('keeps a remote event that comes while it may not run', () => {
+    const stage = new StepStage().done();
+    stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).trigger('Remote', { about: 'managed/services' });
+    assert.equal(stage.state.phase, 'idle');
+    stage.see({ mayRun: { may: 'reconcile' } }).trigger('ConfigChanged');
+    assert.deepEqual([stage.state.phase, reasons(stage)], ['queued', ['Remote:managed/services']]);
+  });
+});
+
+describe('a queued key', () => {
+  it('merges reasons, keeps the earliest time and takes the most urgent lane', () => {
+    const stage = new StepStage();
+    stage.trigger('RegistrationChanged', { atMs: stage.nowMs + minute });
+    assert.equal(stage.effect('enqueue').delayMs, minute);
+    stage.trigger('InputChanged', { about: '/spec/cluster' }).trigger('InputChanged', { about: '/spec/cluster' });
+    const { lane, delayMs, reasons: why } = stage.effect('enqueue');
+    assert.deepEqual([lane, delayMs, why], [lanes.input, 0, ['RegistrationChanged', 'InputChanged:/spec/cluster']]);
+  });
+
+  it('starts in its turn: record before request, seq + 1, with digest, reasons, operation and lease', () => {
+    const stage = new StepStage().trigger('Created').slot();
+    assert.equal(seen(stage), 'starting start');
+    const { next, base } = stage.effect('start');
+    assert.equal(base, undefined);
+    assert.deepEqual(
+      [next.seq, next.phase, next.inputsDigest, next.reasons, next.operation, next.attempt],
+      [1, 'Running', 'a', ['Created'], 'reconcile', 0],
+    );
+    assert.equal(next.leaseUntilMs, stage.nowMs + 10_000);
+  });
+
+  it('does not start before it is due', () => {
+    const stage = new StepStage();
+    stage
+      .trigger('RegistrationChanged', { atMs: stage.nowMs + minute })
+      .later(minute - 1)
+      .slot();
+    assert.equal(seen(stage), 'queued enqueue');
+    assert.equal(stage.effect('enqueue').delayMs, 1);
+  });
+
+  it('starts 200 ms after its last start at the earliest', () => {
+    const stage = new StepStage().running().later(50).outcome({ outcome: 'Done' }).see({ digest: 'b' });
+    stage.trigger('InputChanged');
+    assert.equal(stage.effect('enqueue').delayMs, 150);
+    stage.later(149).slot();
+    assert.equal(seen(stage), 'queued enqueue');
+    stage.later(1).slot();
+    assert.equal(stage.state.phase, 'starting');
+  });
+
+  it('rests again when its inputs are back to what the last run had', () => {
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).slot();
+    assert.equal(stage.state.phase, 'idle');
+    assert.deepEqual(reasons(stage), ['Interval']);
+    assert.equal(stage.effect('tell').row.state, 'Done');
+  });
+});
+
+describe('a key that is starting', () => {
+  it('is running once the start is stored, and then the component is called', () => {
+    assert.equal(seen(new StepStage().running()), 'running call');
+  });
+
+  it('is queued after a conflict, with the record as it is and the reasons that it had', () => {
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').slot();
+    const stored = { record: { ...stage.record, seq: 7 }, resourceVersion: 'other' };
+    stage.take({ kind: 'conflict', stored, inputs: stage.inputs });
+    assert.deepEqual([stage.state.phase, stage.record.seq, reasons(stage)], ['queued', 7, ['InputChanged']]);
+    assert.equal(stage.slot().effect('start').next.seq, 8);
+  });
+
+  it('waits for the run of somebody else that is on', () => {
+    const stage = new StepStage().trigger('Created').slot();
+    const record = { ...stage.effect('start').next, credentialId: 'JTI=other', inputsDigest: 'z' };
+    stage.take({ kind: 'conflict', stored: { record, resourceVersion: 'other' }, inputs: stage.inputs });
+    assert.deepEqual([stage.state.phase, stage.state.pending?.triggers[0]?.reason], ['running', 'Created']);
+    assert.equal(stage.kinds.includes('start') || stage.kinds.includes('call'), false);
+  });
+
+  it('is tried again in its next turn when it could not be tried', () => {
+    const stage = new StepStage().trigger('Created').slot().slot();
+    assert.deepEqual([seen(stage), stage.effect('start').next.seq], ['starting start', 1]);
+  });
+
+  it('calls nobody when the entry began to go meanwhile', () => {
+    const stage = new StepStage()
+      .trigger('Created')
+      .slot()
+      .see({ mayRun: { may: 'delete' } });
+    stage.take({ kind: 'deleting', inputs: stage.inputs });
+    assert.equal(stage.state.phase, 'starting');
+    stage.take({
+      kind: 'started',
+      stored: { record: { ...stageStart, credentialId: 'JTI=1' }, resourceVersion: 'v' },
+    });
+    assert.equal(seen(stage), 'queued store enqueue');
+    assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Idle', undefined]);
+    assert.equal(stage.later(200).slot().effect('start').next.operation, 'delete');
+  });
+  const stageStart = new StepStage().trigger('Created').slot().effect('start').next;
+});
+
+describe('a key whose run is on', () => {
+  it('remembers a trigger', () => {
+    const stage = new StepStage().running().trigger('Remote');
+    assert.deepEqual([stage.state.phase, stage.state.pending?.triggers.length, stage.kinds], ['running', 1, []]);
+  });
+
+  it('stores, writes outputs, then finishes', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } });
+    assert.equal(seen(stage), 'applying store apply endpoint');
+    assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Applying', undefined]);
+    stage.take({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
+    assert.equal(seen(stage), 'idle store tell enqueue');
+    assert.equal(stage.record.lastOutcome?.outcome, 'Done');
+  });
+
+  for (const [code, outcome] of [
+    ['ForeignPath', 'Failed'],
+    ['ForeignSecret', 'Failed'],
+    ['EntryTooLarge', 'Failed'],
+    ['NoSuchRun', 'Retry'],
+    ['Unavailable', 'Retry'],
+  ] as const) {
+    it(`is ${outcome} when its outputs are refused with ${code}`, () => {
+      const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } });
+      stage.take({ kind: 'applied', refusal: { code, message: 'no' }, inputs: stage.inputs });
+      assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.lastOutcome?.reason], [outcome, code]);
+    });
+  }
+
+  for (const [random, expected] of [
+    [0, 0.9],
+    [0.5, 1],
+    [1, 1.1],
+  ] as const) {
+    it(`is idle after Done, and runs again after ${expected} of its interval`, () => {
+      const stage = new StepStage().running();
+      stage.random = random;
+      stage.outcome({ outcome: 'Done' });
+      assert.equal(seen(stage), 'idle store tell enqueue endpoint');
+      assert.deepEqual([stage.record.credentialId, stage.record.phase, stage.record.attempt], [undefined, 'Idle', 0]);
+      assert.ok(Math.abs(nextInMs(stage) - expected * hour) < 1);
+      assert.equal(stage.effect('tell').row.state, 'Done');
+    });
+  }
+
+  for (const [what, act, expected] of [
+    ['another digest', (stage: StepStage) => stage.see({ digest: 'b' }).trigger('InputChanged'), 'queued'],
+    ['another digest that nobody told of', (stage: StepStage) => stage.see({ digest: 'b' }), 'queued'],
+    ['a remote event', (stage: StepStage) => stage.trigger('Remote'), 'queued'],
+    ['force', (stage: StepStage) => stage.trigger('Forced'), 'queued'],
+    ['a trigger with the digest of the run', (stage: StepStage) => stage.trigger('InputChanged'), 'idle'],
+    ['its interval', (stage: StepStage) => stage.trigger('Interval'), 'idle'],
+  ] as const) {
+    it(`is ${expected} after Done when ${what} came meanwhile`, () => {
+      const stage = new StepStage().running();
+      act(stage);
+      stage.later(500).outcome({ outcome: 'Done' });
+      assert.equal(stage.state.phase, expected);
+      if (expected === 'queued') assert.deepEqual([stage.effect('enqueue').delayMs, nextInMs(stage)], [0, 0]);
+    });
+  }
+
+  it('makes one run of many triggers', () => {
+    const stage = new StepStage().running().see({ digest: 'b' });
+    for (let i = 0; i < 20; i += 1) stage.trigger('InputChanged', { about: `/spec/cluster/${i}` }).trigger('Remote');
+    stage.later(500).outcome({ outcome: 'Done' }).slot().started();
+    assert.equal(stage.record.reasons.length, 8);
+    assert.ok(stage.record.reasons.includes('Remote'));
+    stage.later(500).outcome({ outcome: 'Done' });
+    assert.deepEqual([stage.state.phase, stage.record.seq], ['idle', 2]);
+  });
+
+  for (const [interval, random, expected] of [
+    [hour, 0, 8 * minute],
+    [hour, 1, 12 * minute],
+    [5 * minute, 0.5, 5 * minute],
+  ] as const) {
+    it(`is asked again ${expected / minute} minutes after NotReady, attempts untouched`, () => {
+      const stage = new StepStage({ intervalMs: interval }).running();
+      stage.random = random;
+      stage.outcome(notReady, { heldAtStart: false, holdsNow: false });
+      assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 0]);
+      assert.ok(Math.abs(nextInMs(stage) - expected) < 1);
+      assert.deepEqual(stage.effect('tell').row.missing, notReady.outcome === 'NotReady' ? notReady.missing : []);
+    });
+  }
+
+  it('runs again at once after NotReady when what it missed came while the answer was on its way', () => {
+    const stage = new StepStage().running().later(500).outcome(notReady, { heldAtStart: false, holdsNow: true });
+    assert.deepEqual(
+      [stage.state.phase, reasons(stage)],
+      ['queued', ['InputArrived:/status/outputs/cluster/endpoint']],
+    );
+  });
+
+  it('waits for its time when it misses what it had been given, and says so', () => {
+    const stage = new StepStage().running().later(500).outcome(notReady, { heldAtStart: true, holdsNow: true });
+    assert.deepEqual([stage.state.phase, stage.effect('warn').code], ['idle', 'MissingAlreadySatisfied']);
+    stage.see({ arrived: true }).trigger('InputChanged');
+    assert.equal(stage.state.phase, 'idle');
+  });
+
+  it('runs as soon as what it misses arrives', () => {
+    const stage = new StepStage().running().outcome(notReady, { heldAtStart: false, holdsNow: false }).later(500);
+    stage.trigger('InputChanged');
+    assert.equal(stage.state.phase, 'idle');
+    stage.see({ arrived: true }).trigger('InputArrived');
+    assert.equal(stage.state.phase, 'queued');
+  });
+
+  for (const [asked, expected] of [
+    [0, 1],
+    [30, 30],
+    [86_400, 3600],
+  ] as const) {
+    it(`comes back after ${expected} s when it is Progressing and asked for ${asked}`, () => {
+      const stage = new StepStage().running().outcome({ outcome: 'Progressing', requeueAfterSeconds: asked });
+      assert.deepEqual([stage.state.phase, nextInMs(stage), stage.record.attempt], ['idle', expected * 1000, 0]);
+      assert.equal(
+        stage
+          .later(expected * 1000)
+          .slot()
+          .effect('start').next.reasons[0],
+        'Requeue',
+      );
+    });
+  }
+
+  it('is repeated with full jitter after Retry: up to 1, 2, 4 … 300 s', () => {
+    const stage = new StepStage().running();
+    stage.random = 0.999_999;
+    const delays: number[] = [];
+    for (let i = 0; i < 12; i += 1) {
+      stage.outcome({ outcome: 'Retry' });
+      assert.equal(stage.record.attempt, i + 1);
+      delays.push(Math.round(nextInMs(stage) / 1000));
+      stage.later(nextInMs(stage)).slot();
+      assert.deepEqual(stage.effect('start').next.reasons, ['Retry']);
+      stage.started();
+    }
+    assert.deepEqual(delays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+    stage.outcome({ outcome: 'Done' });
+    assert.equal(stage.record.attempt, 0);
+  });
+
+  it('does not wait for its backoff when there are other inputs, and begins to count anew', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300).see({ digest: 'b' });
+    stage.trigger('InputChanged').slot();
+    assert.deepEqual([stage.state.phase, stage.effect('start').next.attempt], ['starting', 0]);
+  });
+
+  for (const [what, event] of [
+    ['the lease is over', { kind: 'leaseOver' }],
+    ['the answer is garbage', { kind: 'broken', code: 'NotJson', message: 'x' }],
+    ['the call timed out', { kind: 'broken', code: 'Timeout', message: 'x' }],
+  ] as const) {
+    it(`counts an attempt when ${what}`, () => {
+      const stage = new StepStage().running().later(10_001);
+      stage.take({ ...event, inputs: stage.inputs });
+      assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 1]);
+      assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.credentialId], ['Retry', undefined]);
+      assert.equal(stage.effect('tell').row.state, 'Retrying');
+    });
+  }
+
+  it('does not end before its lease is over', () => {
+    const stage = new StepStage().running().later(9999);
+    stage.take({ kind: 'leaseOver', inputs: stage.inputs });
+    assert.equal(stage.state.phase, 'running');
+  });
+
+  it('is queued again when it was not accepted: seq is used up, attempts and digest are not', () => {
+    const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { about: '/spec/mode' });
+    stage.slot().started();
+    stage.take({ kind: 'notAccepted', retryAfterMs: 7000, inputs: stage.inputs });
+    assert.equal(seen(stage), 'queued store enqueue endpoint');
+    assert.deepEqual([stage.effect('endpoint').verdict, stage.effect('enqueue').delayMs], ['failed', 7000]);
+    const { seq, attempt, inputsDigest, credentialId, phase } = stage.record;
+    assert.deepEqual([seq, attempt, inputsDigest, credentialId, phase], [2, 0, 'a', undefined, 'Idle']);
+    const { next } = stage.later(7000).slot().effect('start');
+    assert.deepEqual([next.seq, next.reasons[0]], [3, 'InputChanged:/spec/mode']);
+  });
+
+  it('keeps its attempts when it was not accepted in between', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Retry' });
+    stage.later(nextInMs(stage)).slot().started();
+    stage.take({ kind: 'notAccepted', retryAfterMs: undefined, inputs: stage.inputs });
+    assert.equal(stage.record.attempt, 1);
+  });
+
+  it('waits an hour after Failed, and remote events do not change that', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Failed', message: 'no such region' }).later(500);
+    assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 0]);
+    assert.equal(Math.round((nextInMs(stage) + 500) / minute), 60);
+    assert.equal(stage.trigger('Remote').state.phase, 'idle');
+    assert.equal(stage.trigger('Forced').state.phase, 'queued');
+  });
+
+  it('runs at once after Failed when the inputs change', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Failed' }).later(500).see({ digest: 'b' });
+    assert.equal(stage.trigger('ConfigChanged').state.phase, 'queued');
+  });
+
+  for (const [operation, may, outcome] of [
+    ['reconcile', 'reconcile', 'Deleted'],
+    ['delete', 'delete', 'Done'],
+  ] as const) {
+    it(`takes ${outcome} for no outcome of ${operation}`, () => {
+      const stage = new StepStage().done().see({ mayRun: { may } });
+      stage.trigger('Forced').slot().started().outcome({ outcome });
+      const { lastOutcome } = stage.record;
+      assert.deepEqual([lastOutcome?.outcome, lastOutcome?.reason], ['Retry', 'InvalidOutcome']);
+    });
+  }
+
+  it('ignores an outcome of another run, and a second one', () => {
+    const stage = new StepStage().running();
+    stage.outcome({ outcome: 'Done' }, undefined, 7);
+    assert.deepEqual([stage.state.phase, stage.kinds], ['running', []]);
+    stage.outcome({ outcome: 'Done' });
+    const before = stage.state;
+    stage.outcome({ outcome: 'Failed' });
+    assert.deepEqual([stage.state, stage.kinds], [before, []]);
+  });
+
+  it('remembers the runs before the last one, the latest first, ten at most', () => {
+    const stage = new StepStage().done();
+    for (let i = 0; i < 12; i += 1) stage.trigger('Forced').slot().started().outcome({ outcome: 'Done' }).later(500);
+    const { history, lastOutcome } = stage.record;
+    assert.deepEqual([lastOutcome?.seq, history.length, history[0]?.seq, history[9]?.seq], [13, 10, 12, 3]);
+  });
+});
+
+describe('a run that goes on after its call', () => {
+  const accepted = (): StepStage => {
+    const stage = new StepStage({ maxRunMs: 90_000 }).running();
+    return stage.take({ kind: 'accepted', leaseMs: 60_000 });
+  };
+
+  it('has its lease stored', () => {
+    const stage = accepted();
+    assert.equal(seen(stage), 'running store enqueue endpoint');
+    assert.deepEqual([stage.record.asynchronous, stage.record.leaseUntilMs], [true, stage.nowMs + 60_000]);
+  });
+
+  it('lives longer with each heartbeat, but not beyond its maximum', () => {
+    const stage = accepted().later(50_000).take({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
+    assert.equal(stage.record.leaseUntilMs, stage.nowMs + 40_000);
+    stage.later(39_999).slot();
+    assert.equal(stage.state.phase, 'running');
+    stage.later(1).slot();
+    assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.reason], ['idle', 'LeaseOver']);
+  });
+
+  it('keeps its credential beside the refreshed one, and both die with the run', () => {
+    const stage = accepted().take({
+      kind: 'heartbeat',
+      leaseMs: 60_000,
+      credential: { id: 'JTI=new', expiresAtMs: 0 },
+    });
+    assert.deepEqual([stage.record.credentialId, stage.record.previousCredential?.id], ['JTI=new', 'JTI=1']);
+    stage.outcome({ outcome: 'Done' });
+    assert.deepEqual([stage.record.credentialId, stage.record.previousCredential], [undefined, undefined]);
+    assert.equal(stage.kinds.includes('endpoint'), false);
+  });
+});
+
+describe('the end of an entry', () => {
+  const deleting = (stage: StepStage): StepStage =>
+    stage
+      .see({ mayRun: { may: 'delete' } })
+      .take({ kind: 'deleting', inputs: { ...stage.inputs, mayRun: { may: 'delete' } } });
+
+  it('is over at once for what never ran', () => {
+    assert.equal(deleting(new StepStage().trigger('Created')).state.phase, 'gone');
+  });
+
+  it('queues delete for what ran', () => {
+    const stage = deleting(new StepStage().done());
+    assert.deepEqual([stage.state.phase, reasons(stage), stage.effect('enqueue').lane], ['queued', ['Deleting'], 0]);
+    assert.equal(stage.effect('tell').row.state, 'Deleting');
+    const { next } = stage.slot().effect('start');
+    assert.deepEqual([next.operation, next.seq], ['delete', 2]);
+  });
+
+  it('takes the credential of a run that is on, waits for its end, then deletes', () => {
+    const stage = deleting(new StepStage().running());
+    assert.equal(seen(stage), 'draining store tell');
+    assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Running', undefined]);
+    stage.later(500).outcome({ outcome: 'Done', outputs: { network: { vnetName: 'late' } } });
+    assert.deepEqual([stage.state.phase, stage.kinds.includes('apply')], ['queued', false]);
+    assert.equal(stage.slot().effect('start').next.operation, 'delete');
+  });
+
+  it('deletes after the lease of a run that is not heard of', () => {
+    const stage = deleting(new StepStage().running()).later(10_000);
+    stage.take({ kind: 'leaseOver', inputs: stage.inputs });
+    assert.equal(stage.slot().effect('start').next.operation, 'delete');
+  });
+
+  it('lets outputs that are being written be written first', () => {
+    const stage = deleting(new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } }));
+    assert.equal(stage.state.phase, 'applying');
+    stage.later(500).take({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
+    assert.equal(stage.slot().effect('start').next.operation, 'delete');
+  });
+
+  it('takes outputs and record away once it is Deleted', () => {
+    const stage = deleting(new StepStage().done()).slot().started();
+    const base = stage.state.stored;
+    stage.outcome({ outcome: 'Deleted' });
+    assert.equal(seen(stage), 'gone retire tell endpoint');
+    assert.equal(stage.effect('retire').base, base);
+  });
+
+  it('asks a component that waits for another to go again when that is gone', () => {
+    const stage = deleting(new StepStage().done()).slot().started();
+    stage.outcome({ outcome: 'NotReady', missing: [{ path: '/status/outputs/cluster', want: 'absent' }] });
+    assert.equal(stage.state.phase, 'idle');
+    stage.later(500).see({ arrived: true }).trigger('InputChanged').slot();
+    assert.equal(stage.effect('start').next.operation, 'delete');
+  });
+
+  for (const [what, stage] of [
+    ['rests', () => new StepStage().done()],
+    ['is running', () => new StepStage().running()],
+  ] as const) {
+    it(`does not wait for a component that ${what} and was abandoned`, () => {
+      const abandoned = stage().see({ mayRun: { may: 'no', why: 'Abandoned' } });
+      abandoned.take({ kind: 'deleting', inputs: abandoned.inputs });
+      assert.deepEqual([abandoned.state.phase, abandoned.kinds.includes('retire')], ['gone', true]);
+    });
+  }
+
+  it('forgets everything when the entry is gone', () => {
+    const stage = new StepStage().done().take({ kind: 'gone' });
+    assert.deepEqual([stage.state.phase, stage.state.stored, stage.kinds], ['gone', undefined, []]);
+  });
+});
+
+describe('a record that is found', () => {
+  const record = new StepStage().running().record;
+  const found = (stage: StepStage, rest: Partial<typeof record>): StepStage =>
+    stage.take({
+      kind: 'found',
+      stored: { record: { ...record, ...rest }, resourceVersion: 'f' },
+      inputs: stage.inputs,
+    });
+  const at = (ms: number): number => new StepStage().nowMs + ms;
+
+  it('of a synchronous run: nobody waits for its answer, as if its lease were over', () => {
+    const stage = found(new StepStage(), { phase: 'Running' });
+    assert.deepEqual([seen(stage), stage.record.attempt], ['idle store tell enqueue', 1]);
+    assert.equal(stage.record.credentialId, undefined);
+  });
+
+  it('of outputs that were being written: they may not have been', () => {
+    const stage = found(new StepStage(), { phase: 'Applying', credentialId: undefined, asynchronous: true });
+    assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.outcome], ['idle', 'Retry']);
+  });
+
+  it('of an asynchronous run: it is kept until its lease is over, and its outcome taken', () => {
+    const stage = found(new StepStage(), { asynchronous: true, leaseUntilMs: at(30_000) });
+    assert.deepEqual([stage.state.phase, stage.effect('enqueue').delayMs], ['running', 30_000]);
+    stage.outcome({ outcome: 'Done' });
+    assert.equal(stage.record.lastOutcome?.outcome, 'Done');
+  });
+
+  for (const [leaseMs, expected] of [
+    [-300_000, 10_000],
+    [300_000, 60_000],
+  ] as const) {
+    it(`of an asynchronous run with a lease of ${leaseMs} ms by another clock: ${expected} ms by ours`, () => {
+      const stage = found(new StepStage(), { asynchronous: true, leaseUntilMs: at(leaseMs) });
+      assert.equal(stage.effect('enqueue').delayMs, expected);
+    });
+  }
+
+  it('of a key at rest: it runs when it is due, however far clocks are apart', () => {
+    const idle = { phase: 'Idle', credentialId: undefined } as const;
+    assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(5000) }).effect('enqueue').delayMs, 5000);
+    assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(-5000) }).effect('enqueue').delayMs, 0);
+    assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(1e12) }).effect('enqueue').delayMs, 1.2 * hour);
+  });
+
+  it('with another digest: it is queued, behind what people wait for', () => {
+    const stage = found(new StepStage(), { phase: 'Idle', credentialId: undefined, inputsDigest: 'old' });
+    assert.deepEqual([stage.state.phase, stage.effect('enqueue').lane], ['queued', lanes.input]);
+  });
+
+  it('older than what is known: nothing', () => {
+    const stage = new StepStage().done();
+    const before = stage.state;
+    found(stage, { phase: 'Running' });
+    assert.deepEqual([stage.state, stage.kinds], [before, []]);
+  });
+
+  it('of a later run than ours: ours is over', () => {
+    const stage = found(new StepStage().running(), { seq: 2, asynchronous: true, leaseUntilMs: at(30_000) });
+    assert.equal(stage.record.seq, 2);
+    stage.outcome({ outcome: 'Done' }, undefined, 1);
+    assert.deepEqual([stage.state.phase, stage.kinds], ['running', []]);
+  });
+
+  it('gone, while the entry is not: it is as if it had never run', () => {
+    const stage = new StepStage().done().take({ kind: 'found', stored: undefined, inputs: inputsOf() });
+    assert.deepEqual([stage.state.phase, reasons(stage)], ['queued', ['Created']]);
+  });
+
+  it('while it is starting: the answer to that says more', () => {
+    const stage = new StepStage().done().trigger('Forced').slot();
+    const before = stage.state;
+    assert.equal(found(stage, { seq: 9 }).state, before);
+  });
+});
+
+describe('a write that comes second', () => {
+  it('of a run that is over: it is written again, on what is there', () => {
+    const stage = new StepStage().running();
+    const running = stage.state.stored;
+    stage.outcome({ outcome: 'Done' });
+    stage.take({ kind: 'conflict', stored: running && { ...running, resourceVersion: 'x' }, inputs: stage.inputs });
+    const { next, base } = stage.effect('store');
+    assert.deepEqual([next.lastOutcome?.outcome, base.resourceVersion, stage.state.phase], ['Done', 'x', 'idle']);
+  });
+
+  it('of a run that was replaced: the later one counts', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Done' });
+    const record = { ...stage.record, seq: 5, inputsDigest: 'a' };
+    stage.take({ kind: 'conflict', stored: { record, resourceVersion: 'x' }, inputs: stage.inputs });
+    assert.deepEqual([stage.record.seq, stage.kinds.includes('store')], [5, false]);
+  });
+
+  it('and was ours, when the answer to the first try got lost: nothing is repeated', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Done' });
+    stage.take({ kind: 'conflict', stored: { record: stage.record, resourceVersion: 'x' }, inputs: stage.inputs });
+    assert.deepEqual([stage.kinds, stage.state.stored?.resourceVersion, stage.state.phase], [[], 'x', 'idle']);
+  });
+});
+
+describe('inputs that go round in circles', () => {
+  it('are told once, named, slowed down, and the end of it is told too', () => {
+    const stage = new StepStage().running();
+    const turn = (digest: string): void => {
+      stage.outcome({ outcome: 'Done' }).see({ digest });
+      stage.trigger('InputChanged', { about: '/status/outputs/cluster/cidr' });
+      stage.later(stage.effect('enqueue').delayMs).slot().started();
+    };
+    let warned = 0;
+    const begin = stage.monotonicMs;
+    for (let i = 0; i < 60; i += 1) {
+      turn(i % 2 ? 'a' : 'b');
+      if (stage.kinds.includes('warn')) {
+        warned += 1;
+        assert.match(stage.effect('warn').message, /\/status\/outputs\/cluster\/cidr/);
+        assert.ok(stage.effect('tell').row.livelock);
+      }
+    }
+    assert.equal(warned, 1);
+    assert.ok(stage.monotonicMs - begin > 20 * minute, 'slowed down');
+    stage.outcome({ outcome: 'Done' }).later(hour).trigger('Forced').slot().started();
+    assert.equal(stage.effect('tell').row.livelock, undefined);
+  });
+
+  it('are not what retries and intervals repeat', () => {
+    const stage = new StepStage().running();
+    for (let i = 0; i < 30; i += 1) {
+      stage.outcome({ outcome: 'Retry' }).later(200).trigger('Forced').slot().started();
+      assert.equal(stage.kinds.includes('warn'), false);
+    }
+  });
+});
