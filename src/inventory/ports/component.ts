@@ -19,6 +19,10 @@ export interface EntryAccessor {
   patch(patch: Readonly<Record<string, unknown>>): Promise<KubeObject>;
   /** The Secret of the kubeconfig, where the component may read it. */
   kubeconfig(): Promise<KubeObject>;
+  /** Puts a kubeconfig into that Secret, under `kubeconfigKey`, where the component is its producer. */
+  writeKubeconfig(text: string): Promise<KubeObject>;
+  /** Another Secret beside the entry: a supplied kubeconfig, where the component may read it. */
+  secret(name: string): Promise<KubeObject>;
 }
 
 /** A component reconciler in TypeScript. Stateless: it may be called anywhere, at any time, again. What it throws counts as Retry. */

@@ -1,0 +1,52 @@
+import { callAudience, mothershipAccount } from '../../api/inventory/names.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { own } from '../../kit/json-value.ts';
+import type { Credentials } from '../../kube/credentials.ts';
+import { toApiError } from '../../kube/status-error.ts';
+import { jsonCaller } from './json-calls.ts';
+
+/** Who may ask a component for a run. */
+export interface Callers {
+  /** Whether the token is that of the server, meant for this component. Rejects when that cannot be found out now. */
+  isServer(token: string, signal: AbortSignal): Promise<boolean>;
+  close(): void;
+}
+
+export interface CallerOptions {
+  /** Of the component itself; they need the right to create TokenReviews. */
+  readonly credentials: Credentials;
+  readonly component: string;
+  /** Where the server runs: the namespace of its Lease. */
+  readonly serverNamespace: string;
+  readonly clock: Clock;
+}
+
+/** Asks the API server, by TokenReview. */
+export async function tokenReviews(options: CallerOptions): Promise<Callers> {
+  const { credentials, component, serverNamespace, clock } = options;
+  const audience = callAudience(component);
+  const account = `system:serviceaccount:${serverNamespace}:${mothershipAccount}`;
+  const caller = jsonCaller((await credentials.material()).tls, clock);
+  const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' };
+  return {
+    async isServer(token, signal) {
+      const { status, retryAfter, text } = await caller.call({
+        method: 'POST',
+        url: `${credentials.server}/apis/authentication.k8s.io/v1/tokenreviews`,
+        headers: (await credentials.material()).headers,
+        body: { ...review, spec: { token, audiences: [audience] } },
+        signal,
+      });
+      if (status < 200 || status > 299) throw toApiError(status, retryAfter, text);
+      const found = own(JSON.parse(text), 'status');
+      const audiences = own(found, 'audiences');
+      return (
+        own(found, 'authenticated') === true &&
+        own(own(found, 'user'), 'username') === account &&
+        Array.isArray(audiences) &&
+        audiences.includes(audience)
+      );
+    },
+    close: () => caller.close(),
+  };
+}

@@ -1,0 +1,151 @@
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { type ReconcileRequest, readReconcileRequest, reconcilePath } from '../../api/inventory/contract/request.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import { listen } from '../../kit/listen.ts';
+import { parseJson } from '../../kit/safe-json.ts';
+import type { Log } from '../../observe/log.ts';
+import type { Component } from '../ports/component.ts';
+import { type Addresses, foreignAddress } from './addresses.ts';
+import type { Callers } from './callers.ts';
+import { type FirstAnswer, Run, type RunDoors } from './run.ts';
+
+export interface ComponentServerOptions {
+  readonly component: Component;
+  readonly callers: Callers;
+  readonly addresses: Addresses;
+  readonly doors: RunDoors;
+  /** PEM. Undefined: plain http, which the server calls on loopback addresses alone. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Runs at a time; whoever asks for one more is told to come back. Default 64. */
+  readonly maxRuns?: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface ComponentServer {
+  readonly port: number;
+  /** Gives up what still runs and resolves when nothing is left. */
+  close(): Promise<void>;
+}
+
+const MAX_REQUEST_BYTES = 131_072;
+
+/** Serves one component as the contract says. Rejects with `PortUnavailable`. */
+export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
+  const runs = new Map<Run, Promise<void>>();
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    handle(request, response, options, runs).catch((error: unknown) => {
+      const refusal = error instanceof Refusal ? error : new Refusal(503, 'Unavailable', describe(error));
+      options.log.warn('a call was refused', { component: options.component.name, code: refusal.code });
+      refuse(request, response, refusal);
+    });
+  };
+  const { tls, host, port } = options;
+  const server = tls ? createHttpsServer(tls, onRequest) : createHttpServer(onRequest);
+  await listen(server, host, port);
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      for (const run of runs.keys()) run.abandon('the component stops');
+      const closed = new Promise((resolve) => server.close(resolve));
+      await Promise.all(runs.values());
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** In the order of the contract: the path, the caller, and only then the body. */
+async function handle(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { component, callers, addresses, doors, maxRuns = 64, clock }: ComponentServerOptions,
+  runs: Map<Run, Promise<void>>,
+): Promise<void> {
+  if (request.url !== reconcilePath) throw new Refusal(404, 'NotFound', `there is nothing but ${reconcilePath}`);
+  if (request.method !== 'POST') throw new Refusal(405, 'MethodNotAllowed', 'runs are asked for by POST');
+  const gone = new AbortController();
+  response.once('close', () => gone.abort(new CodedError('CallerGone', 'the caller is gone')));
+  await authenticate(request, callers, gone.signal);
+  if (runs.size >= maxRuns) throw new Refusal(429, 'Busy', `${maxRuns} runs are going on already`);
+  const asked = await readRequest(request);
+  if (asked.component !== component.name) {
+    throw new Refusal(400, 'OtherComponent', `this is ${component.name}, and the request is for another component`);
+  }
+  const foreign = foreignAddress(asked, addresses);
+  if (foreign) throw new Refusal(400, 'ForeignAddress', foreign);
+  const run = new Run(component, asked, doors, clock);
+  const ended = run.execute().finally(() => runs.delete(run));
+  runs.set(run, ended);
+  response.once('close', () => {
+    if (!response.writableFinished && !run.accepted) run.abandon('the caller is gone');
+  });
+  answer(response, asked, await run.answer);
+}
+
+async function authenticate(request: IncomingMessage, callers: Callers, signal: AbortSignal): Promise<void> {
+  const [, token] = /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(request.headers.authorization ?? '') ?? [];
+  if (token && (await callers.isServer(token, signal))) return;
+  throw new Refusal(401, 'Unauthorized', 'a token of the server, for this component, is needed');
+}
+
+async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> {
+  if (!/^application\/json[\t ]*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+    throw new Refusal(415, 'UnsupportedMediaType', 'the body must be application/json');
+  }
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > MAX_REQUEST_BYTES) {
+      throw new Refusal(413, 'BodyTooLarge', `the body may have ${MAX_REQUEST_BYTES} bytes at most`);
+    }
+    chunks.push(chunk);
+  }
+  let body: unknown;
+  try {
+    body = parseJson(Buffer.concat(chunks, length));
+  } catch (error) {
+    throw new Refusal(400, 'InvalidRequest', describe(error));
+  }
+  const read = readReconcileRequest(body);
+  if (read.ok) return read.value;
+  const errors = read.errors.map(({ field, message }) => `${field || 'the body'} ${message}`).join('; ');
+  throw new Refusal(400, 'InvalidRequest', errors);
+}
+
+function answer(response: ServerResponse, { run }: ReconcileRequest, first: FirstAnswer): void {
+  const accepted = first.kind === 'accepted';
+  const { leaseSeconds } = accepted ? first : { leaseSeconds: undefined };
+  const body = accepted ? { run: run.id, leaseSeconds } : { run: run.id, ...first.outcome };
+  response.writeHead(accepted ? 202 : 200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
+
+/** An answer without a run; `status` is that of HTTP. */
+class Refusal extends CodedError {
+  override readonly name = 'Refusal';
+  constructor(
+    readonly status: number,
+    code: string,
+    message: string,
+  ) {
+    super(code, message);
+  }
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse, { status, code, message }: Refusal): void {
+  if (response.headersSent || response.destroyed) return;
+  const body = JSON.stringify({ code, message });
+  const later = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
+  // What was not read of the body would be taken for the next request.
+  const close = request.complete ? {} : { connection: 'close' };
+  response.writeHead(status, { 'content-type': 'application/json', ...later, ...close });
+  response.end(body);
+}
