@@ -1,0 +1,148 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
+import { serviceAccounts } from '../../api/resources.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import type { Client } from '../../kube/client.ts';
+import type { Credentials } from '../../kube/credentials.ts';
+import { isForbidden } from '../../kube/errors.ts';
+import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
+import type { Component, RunContext } from '../ports/component.ts';
+import type { ComponentsDeps } from './deps.ts';
+import { missingOf, textAt } from './inputs.ts';
+import { lifetimeOf, whenUnused } from './kubeconfig.ts';
+import { type IssuedKubeconfig, keepKubeconfig, textIn, versionOf } from './kubeconfig-output.ts';
+import { withCluster } from './managed-cluster.ts';
+import { ensure, remove, type Wanted } from './management.ts';
+
+const name = 'byoc';
+const secretName = '/spec/kubeconfigSecretRef/name';
+const secretKey = '/spec/kubeconfigSecretRef/key';
+
+const clusterRoleBindings: Resource = {
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  plural: 'clusterrolebindings',
+  kind: 'ClusterRoleBinding',
+  namespaced: false,
+};
+
+/**
+ * Takes the place of `kubeconfig` for a cluster that is there already: checks the supplied kubeconfig and publishes, in the same place,
+ * one of its own that ends by itself. The supplied one is shown to nobody else, and the cluster is never deleted.
+ */
+export function byocComponent(deps: ComponentsDeps): Component {
+  return {
+    name,
+    reconcile: async (run) => {
+      const entry = await run.entry.get();
+      const deleting = run.request.operation === 'delete';
+      const waiting = deleting ? whenUnused(entry) : missingOf(entry, secretName);
+      if (waiting && waiting.outcome !== 'Deleted') return waiting;
+      const supplied = await suppliedTo(run, entry);
+      if ('outcome' in supplied) return supplied;
+      return deleting ? withdraw(deps, run, supplied.text) : publish(deps, run, entry, supplied);
+    },
+  };
+}
+
+interface Supplied {
+  readonly text: string;
+  readonly credentials: InlineCredentials;
+}
+
+async function suppliedTo(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
+  const [from, key] = [textAt(entry, secretName) ?? '', textAt(entry, secretKey) ?? 'config'];
+  const text = textIn(await run.entry.secret(from), key);
+  if (text === undefined) return { outcome: 'Failed', message: `secret ${from} has nothing under ${key}` };
+  try {
+    return { text, credentials: await inlineCredentials(text) };
+  } catch (error) {
+    return { outcome: 'Failed', message: `secret ${from}: ${describe(error)}` };
+  }
+}
+
+async function publish(
+  deps: ComponentsDeps,
+  run: RunContext,
+  entry: KubeObject,
+  { text, credentials }: Supplied,
+): Promise<Outcome> {
+  const issue = () => derive(deps, run, { text, credentials }, lifetimeOf(entry, name));
+  try {
+    return await keepKubeconfig(run, entry, { component: name, origin: versionOf(text), issue }, deps.clock);
+  } catch (error) {
+    if (!(error instanceof CodedError && error.code === 'NotAdministrator')) throw error;
+    return { outcome: 'Failed', message: error.message };
+  }
+}
+
+/** A kubeconfig of an account of this entry alone, which ends with the entry or after `lifetime` seconds. */
+function derive(
+  deps: ComponentsDeps,
+  { request, signal }: RunContext,
+  { text, credentials }: Supplied,
+  lifetime: number,
+): Promise<IssuedKubeconfig> {
+  return withCluster(deps, text, async ({ client }) => {
+    const [account, binding] = accessOf(request.entry.id);
+    await asAdministrator(() => ensure(client, account, signal));
+    await asAdministrator(() => ensure(client, binding, signal));
+    const { namespace = '', name } = account.name;
+    const { token, expiresAt } = await client.createToken(
+      { namespace, name },
+      { expirationSeconds: lifetime },
+      { signal },
+    );
+    const expiresAtMs = parseTime(expiresAt) ?? deps.clock.now() + lifetime * 1000;
+    return { text: await kubeconfigOf(credentials, token), expiresAtMs };
+  });
+}
+
+async function withdraw(deps: ComponentsDeps, { request, signal }: RunContext, text: string): Promise<Outcome> {
+  const [account, binding] = accessOf(request.entry.id);
+  await withCluster(deps, text, async ({ client }: { readonly client: Client }) => {
+    await remove(client, binding, signal);
+    await remove(client, account, signal);
+  });
+  return { outcome: 'Deleted' };
+}
+
+function accessOf(entryUid: string): readonly [account: Wanted, binding: Wanted] {
+  const account = { namespace: 'kube-system', name: `drawbridge-${entryUid}` };
+  const content = {
+    roleRef: { apiGroup: clusterRoleBindings.group, kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ kind: 'ServiceAccount', ...account }],
+  };
+  return [
+    { resource: serviceAccounts, name: account, entryUid, content: {} },
+    { resource: clusterRoleBindings, name: { name: account.name }, entryUid, content },
+  ];
+}
+
+/** Nobody else may give away all rights. */
+async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    const message = `the supplied kubeconfig is not that of an administrator of the cluster: ${describe(error)}`;
+    throw new CodedError('NotAdministrator', message);
+  }
+}
+
+/** JSON is YAML. */
+async function kubeconfigOf({ server, material }: Credentials, token: string): Promise<string> {
+  const { tls } = await material();
+  const authority =
+    tls.ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(tls.ca).toString('base64') };
+  const servername = tls.servername === undefined ? {} : { 'tls-server-name': tls.servername };
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'cluster', cluster: { server, ...authority, ...servername } }],
+    users: [{ name: 'drawbridge', user: { token } }],
+    contexts: [{ name: 'cluster', context: { cluster: 'cluster', user: 'drawbridge' } }],
+    'current-context': 'cluster',
+  });
+}

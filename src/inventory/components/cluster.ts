@@ -1,0 +1,119 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
+import { configMaps } from '../../api/resources.ts';
+import { own } from '../../kit/json-value.ts';
+import type { Component, RunContext } from '../ports/component.ts';
+import type { ComponentsDeps } from './deps.ts';
+import { configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
+import { ensure, find, remove, type Wanted } from './management.ts';
+
+/** Gardener's clusters. */
+export const shoots: Resource = {
+  group: 'core.gardener.cloud',
+  version: 'v1beta1',
+  plural: 'shoots',
+  kind: 'Shoot',
+  namespaced: true,
+};
+
+const name = 'cluster';
+const region = '/spec/cluster/region';
+const vnetName = '/status/outputs/network/vnetName';
+const confirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
+/** Making a cluster takes minutes; a watch of the custom resource tells of the end. */
+const lookAgainSeconds = 30;
+
+/** A cluster made by Gardener, in the network; publishes `shootName`, `endpoint`, `ca` and `kubernetesVersion`. */
+export function clusterComponent(deps: ComponentsDeps): Component {
+  return {
+    name,
+    reconcile: async (run) => {
+      const entry = await run.entry.get();
+      return run.request.operation === 'delete' ? tearDown(deps, run, entry) : build(deps, run, entry);
+    },
+  };
+}
+
+/** Gardener allows few characters. */
+export const shootName = (entryUid: string): string => `c-${entryUid.replaceAll('-', '').slice(0, 12)}`;
+
+async function build(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
+  const missing = missingOf(entry, region, vnetName);
+  if (missing) return missing;
+  const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec: specOf(entry) } };
+  const shoot = await ensure(deps.management, wanted, signal);
+  const unfinished = progressOf(shoot);
+  return unfinished ?? publish(deps, wanted, shoot, signal);
+}
+
+function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
+  const workers = wholeNumberAt(entry, configOf(name, 'workers')) ?? 1;
+  const machine = { type: textAt(entry, configOf(name, 'machineType')) ?? 'Standard_D4s_v5' };
+  return {
+    region: textAt(entry, region),
+    cloudProfile: { kind: 'CloudProfile', name: textAt(entry, configOf(name, 'cloudProfile')) ?? 'az' },
+    kubernetes: { version: textAt(entry, configOf(name, 'kubernetesVersion')) ?? '1.36.0' },
+    provider: {
+      type: 'azure',
+      infrastructureConfig: { networks: { vnet: { name: textAt(entry, vnetName) } } },
+      workers: [{ name: 'worker', machine, minimum: workers, maximum: workers }],
+    },
+  };
+}
+
+/** Undefined once Gardener has made all of this very version. */
+function progressOf({ metadata, status }: KubeObject): Outcome | undefined {
+  const operation = own(status, 'lastOperation');
+  const [type, state, said] = [own(operation, 'type'), own(operation, 'state'), own(operation, 'description')];
+  const current = own(status, 'observedGeneration') === metadata.generation;
+  if (metadata.deletionTimestamp === undefined && current && type !== 'Delete' && state === 'Succeeded')
+    return undefined;
+  const description = typeof said === 'string' && said !== '' ? said : 'the cluster is being made';
+  // What Gardener calls Failed it does not try again by itself; Error it does.
+  if (current && state === 'Failed') return { outcome: 'Failed', message: description };
+  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message: description };
+}
+
+async function publish(
+  { management }: ComponentsDeps,
+  { name: at }: Pick<Wanted, 'name'>,
+  { spec, status }: KubeObject,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const authority = await find(management, configMaps, { ...at, name: `${at.name}.ca-cluster` }, signal);
+  const [endpoint, ca] = [endpointOf(status), own(own(authority, 'data'), 'ca.crt')];
+  if (endpoint === undefined || typeof ca !== 'string') {
+    const message = 'the cluster has no address or authority yet';
+    return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message };
+  }
+  const kubernetesVersion = own(own(spec, 'kubernetes'), 'version');
+  return { outcome: 'Done', outputs: { [name]: { shootName: at.name, endpoint, ca, kubernetesVersion } } };
+}
+
+/** The address for those outside of its network. */
+function endpointOf(status: unknown): string | undefined {
+  const addresses = own(status, 'advertisedAddresses');
+  const external = (Array.isArray(addresses) ? addresses : []).find((one) => own(one, 'name') === 'external');
+  const url = own(external, 'url');
+  return typeof url === 'string' && url !== '' ? url : undefined;
+}
+
+async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
+  // Whoever has a kubeconfig may still have something in the cluster.
+  const inUse = waitForAbsence(entry, '/status/outputs/kubeconfig');
+  if (inUse) return inUse;
+  const identity = identityOf(deps, request.entry.id, entry);
+  const shoot = await find(deps.management, shoots, identity.name, signal);
+  if (!shoot) return { outcome: 'Deleted' };
+  if (shoot.metadata.deletionTimestamp === undefined) {
+    await ensure(deps.management, { ...identity, annotations: confirmation, content: {} }, signal);
+    if ((await remove(deps.management, identity, signal)) === 'absent') return { outcome: 'Deleted' };
+  }
+  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message: 'the cluster is being deleted' };
+}
+
+const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: KubeObject) => ({
+  resource: shoots,
+  name: { namespace: namespace ?? entry.metadata.namespace ?? '', name: shootName(entryUid) },
+  entryUid,
+});

@@ -1,0 +1,101 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import { kubeconfigOutput } from '../../api/inventory/names.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
+import { deployments, namespaces } from '../../api/resources.ts';
+import { valueAt } from '../../kit/json-pointer.ts';
+import { own } from '../../kit/json-value.ts';
+import type { Client } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { Component, RunContext } from '../ports/component.ts';
+import type { ComponentsDeps } from './deps.ts';
+import { configOf, missingOf, textAt } from './inputs.ts';
+import { textIn } from './kubeconfig-output.ts';
+import { withCluster } from './managed-cluster.ts';
+import { ensure, find, remove, type Wanted } from './management.ts';
+
+/** What users of a managed cluster ask for services with. */
+export const serviceInstances: Resource = {
+  group: 'services.cloud.sap.com',
+  version: 'v1',
+  plural: 'serviceinstances',
+  kind: 'ServiceInstance',
+  namespaced: true,
+};
+
+const name = 'connectivity-proxy';
+const version = `${kubeconfigOutput}/version` as const;
+const usualImage = 'registry.k8s.io/pause:3.10';
+const offering = 'connectivity';
+
+/** A proxy in the managed cluster, for as long as somebody there has asked for the connectivity service. */
+export function connectivityProxyComponent(deps: ComponentsDeps): Component {
+  return {
+    name,
+    reconcile: async (run) => {
+      const entry = await run.entry.get();
+      const deleting = run.request.operation === 'delete';
+      // Without a kubeconfig nothing was ever installed, or nobody can reach it any more.
+      if (deleting && valueAt(entry, version) === undefined) return { outcome: 'Deleted' };
+      const missing = missingOf(entry, version);
+      if (missing) return missing;
+      const kubeconfig = textIn(await run.entry.kubeconfig());
+      if (kubeconfig === undefined) return { outcome: 'Retry', message: 'the Secret of the kubeconfig is empty' };
+      return withCluster(deps, kubeconfig, ({ client }) =>
+        deleting ? uninstall(client, run) : follow(client, run, entry),
+      );
+    },
+  };
+}
+
+async function follow(client: Client, run: RunContext, entry: KubeObject): Promise<Outcome> {
+  const wanted = await instancesIn(client, run.signal);
+  if (wanted.length === 0) await remove(client, deploymentOf(run, entry, wanted), run.signal);
+  else await install(client, deploymentOf(run, entry, wanted), run.signal);
+  return { outcome: 'Done', outputs: { [name]: { instances: wanted.length } } };
+}
+
+async function uninstall(client: Client, run: RunContext): Promise<Outcome> {
+  await remove(client, deploymentOf(run, undefined, []), run.signal);
+  return { outcome: 'Deleted' };
+}
+
+/** `namespace/name` of those that want the proxy. */
+async function instancesIn(client: Client, signal: AbortSignal): Promise<readonly string[]> {
+  try {
+    const { items } = await client.list(serviceInstances, { signal });
+    return items
+      .filter(({ spec }) => own(spec, 'serviceOfferingName') === offering)
+      .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+      .sort();
+  } catch (error) {
+    // The cluster does not offer services at all.
+    if (isNotFound(error)) return [];
+    throw error;
+  }
+}
+
+async function install(client: Client, deployment: Wanted, signal: AbortSignal): Promise<void> {
+  const namespace = { name: deployment.name.namespace ?? '' };
+  if (!(await find(client, namespaces, namespace, signal))) {
+    await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: namespace }, { signal });
+  }
+  await ensure(client, deployment, signal);
+}
+
+function deploymentOf({ request }: RunContext, entry: KubeObject | undefined, instances: readonly string[]): Wanted {
+  const labels = { 'app.kubernetes.io/name': name };
+  const env = [{ name: 'INSTANCES', value: instances.join(',') }];
+  const image = textAt(entry, configOf(name, 'image')) ?? usualImage;
+  return {
+    resource: deployments,
+    name: { namespace: name, name },
+    entryUid: request.entry.id,
+    content: {
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [{ name: 'proxy', image, env }] } },
+      },
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import { isDeepStrictEqual } from 'node:util';
+import { entryUidLabel } from '../../api/inventory/names.ts';
+import { apiVersionOf, type KubeObject, keyOf, type ObjectName, type Resource } from '../../api/object.ts';
+import { CodedError } from '../../kit/errors.ts';
+import { isRecord } from '../../kit/json-value.ts';
+import type { Client, Deletion } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+
+/** What a component wants there to be, for one entry. */
+export interface Wanted {
+  readonly resource: Resource;
+  readonly name: ObjectName;
+  readonly entryUid: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Fields besides apiVersion, kind and metadata. What others set beside them stays. */
+  readonly content: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Makes it, or puts right what somebody has changed; writes nothing when all is as wanted. One that is being deleted is handed back as
+ * it is. Rejects as the client does, and with CodedError `NotOurs` when the object belongs to something else.
+ */
+export async function ensure(client: Client, wanted: Wanted, signal: AbortSignal): Promise<KubeObject> {
+  const { resource, name, entryUid, annotations, content } = wanted;
+  const labels = { [entryUidLabel]: entryUid };
+  const found = await findOurs(client, wanted, signal);
+  if (!found) {
+    const metadata = { ...name, labels, ...(annotations ? { annotations: { ...annotations } } : {}) };
+    const object = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, ...content };
+    return client.create(resource, object, { signal });
+  }
+  if (found.metadata.deletionTimestamp !== undefined) return found;
+  const asWanted = covers(found, content) && covers(found.metadata.annotations ?? {}, annotations ?? {});
+  if (asWanted) return found;
+  const metadata = { uid: found.metadata.uid, ...(annotations ? { annotations } : {}) };
+  return client.mergePatch(resource, name, { metadata, ...content }, { signal });
+}
+
+/** Deletes it if it belongs to the entry; `absent` when there is none. */
+export async function remove(
+  client: Client,
+  wanted: Pick<Wanted, 'resource' | 'name' | 'entryUid'>,
+  signal: AbortSignal,
+): Promise<Deletion> {
+  const found = await findOurs(client, wanted, signal);
+  if (!found) return 'absent';
+  const { uid } = found.metadata;
+  return client.delete(wanted.resource, wanted.name, { ...(uid ? { uid } : {}), signal });
+}
+
+export async function find(
+  client: Client,
+  resource: Resource,
+  name: ObjectName,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
+  try {
+    return await client.get(resource, name, { signal });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+async function findOurs(
+  client: Client,
+  { resource, name, entryUid }: Pick<Wanted, 'resource' | 'name' | 'entryUid'>,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
+  const found = await find(client, resource, name, signal);
+  if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
+  throw new CodedError('NotOurs', `${resource.plural} ${keyOf(name)} is there already, and not for this entry`);
+}
+
+/** Whether all of `wanted` is in `found`; lists have to be as long, and each item covered. */
+export function covers(found: unknown, wanted: unknown): boolean {
+  if (Array.isArray(wanted)) {
+    if (!Array.isArray(found) || found.length !== wanted.length) return false;
+    return wanted.every((item, index) => covers(found[index], item));
+  }
+  if (!isRecord(wanted)) return isDeepStrictEqual(found, wanted);
+  if (!isRecord(found)) return false;
+  return Object.entries(wanted).every(([field, value]) => Object.hasOwn(found, field) && covers(found[field], value));
+}

@@ -1,0 +1,95 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
+import type { Component, RunContext } from '../ports/component.ts';
+import type { ComponentsDeps } from './deps.ts';
+import { configOf, missingOf, textAt, waitForAbsence } from './inputs.ts';
+import { ensure, remove } from './management.ts';
+
+/** As the operator of Azure's services has it. */
+export const virtualNetworks: Resource = {
+  group: 'network.azure.com',
+  version: 'v1api20201101',
+  plural: 'virtualnetworks',
+  kind: 'VirtualNetwork',
+  namespaced: true,
+};
+
+const name = 'network';
+const region = '/spec/cluster/region';
+const cidr = configOf(name, 'cidr');
+const resourceGroup = configOf(name, 'resourceGroup');
+/** Only for when nobody tells of changes: a watch of the custom resource usually does. */
+const lookAgainSeconds = 15;
+
+/** A virtual network, as a custom resource whose operator makes it; publishes `vnetName` and `vnetId`. */
+export function networkComponent(deps: ComponentsDeps): Component {
+  return {
+    name,
+    reconcile: async (run) => {
+      const entry = await run.entry.get();
+      return run.request.operation === 'delete' ? tearDown(deps, run, entry) : build(deps, run, entry);
+    },
+  };
+}
+
+async function build(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
+  const missing = missingOf(entry, region, cidr);
+  if (missing) return missing;
+  const range = textAt(entry, cidr) ?? '';
+  if (!isIpv4Range(range)) {
+    return {
+      outcome: 'Failed',
+      message: `${cidr} must be a range such as 10.4.0.0/16, of at least 8 and at most 29 bits`,
+    };
+  }
+  const spec = {
+    location: textAt(entry, region),
+    addressSpace: { addressPrefixes: [range] },
+    owner: { name: textAt(entry, resourceGroup) ?? 'clusters' },
+  };
+  const wanted = { ...identityOf(deps, request.entry.id, entry), content: { spec } };
+  return outcomeOf(await ensure(deps.management, wanted, signal));
+}
+
+async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
+  // The cluster's machines are in it.
+  const inUse = waitForAbsence(entry, '/status/outputs/cluster');
+  if (inUse) return inUse;
+  const left = await remove(deps.management, identityOf(deps, request.entry.id, entry), signal);
+  if (left === 'absent') return { outcome: 'Deleted' };
+  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message: 'the network is being deleted' };
+}
+
+const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: KubeObject) => ({
+  resource: virtualNetworks,
+  name: { namespace: namespace ?? entry.metadata.namespace ?? '', name: `vnet-${entryUid}` },
+  entryUid,
+});
+
+/** Its operator says Ready, or why not with a severity: Error does not pass by itself. */
+function outcomeOf({ metadata, status }: KubeObject): Outcome {
+  const conditions = own(status, 'conditions');
+  const ready = (Array.isArray(conditions) ? conditions : []).find((one) => own(one, 'type') === 'Ready');
+  const current = own(ready, 'observedGeneration') === metadata.generation;
+  if (current && own(ready, 'status') === 'True') {
+    const id = own(status, 'id');
+    const vnetId = typeof id === 'string' ? { vnetId: id } : {};
+    return { outcome: 'Done', outputs: { [name]: { vnetName: metadata.name, ...vnetId } } };
+  }
+  const message = messageOf(ready) ?? 'the network is being made';
+  if (current && own(ready, 'severity') === 'Error') return { outcome: 'Failed', message };
+  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message };
+}
+
+function messageOf(condition: unknown): string | undefined {
+  const message = isRecord(condition) ? own(condition, 'message') : undefined;
+  return typeof message === 'string' && message !== '' ? message : undefined;
+}
+
+function isIpv4Range(text: string): boolean {
+  const [, address = '', bits = ''] = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{1,2})$/.exec(text) ?? [];
+  return (
+    address !== '' && address.split('.').every((part) => Number(part) <= 255) && Number(bits) >= 8 && Number(bits) <= 29
+  );
+}

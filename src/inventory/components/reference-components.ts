@@ -1,0 +1,19 @@
+import type { Component } from '../ports/component.ts';
+import { byocComponent } from './byoc.ts';
+import { clusterComponent } from './cluster.ts';
+import { connectivityProxyComponent } from './connectivity-proxy.ts';
+import type { ComponentsDeps } from './deps.ts';
+import { kubeconfigComponent } from './kubeconfig.ts';
+import { networkComponent } from './network.ts';
+
+/** The components that are built in, by the name that `endpoint.inProcess` has for them. */
+export function referenceComponents(deps: ComponentsDeps): ReadonlyMap<string, Component> {
+  const components = [
+    networkComponent(deps),
+    clusterComponent(deps),
+    kubeconfigComponent(deps),
+    byocComponent(deps),
+    connectivityProxyComponent(deps),
+  ];
+  return new Map(components.map((component) => [component.name, component]));
+}
