@@ -1,0 +1,105 @@
+import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
+import { backoffMs } from '../../kit/backoff.ts';
+import type { Cancel, Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import { ManagedWatch } from './managed-watch.ts';
+import { watchText } from './watch-spec.ts';
+
+export interface ManagedClusterOptions {
+  /** Opens the cluster with the kubeconfig of now. Rejects with why it cannot. */
+  readonly open: () => Promise<Cluster>;
+  readonly changed: (watch: RemoteWatch) => void;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
+/** A list that takes longer has failed, as far as anybody can tell. */
+const LISTED_MS = 45_000;
+/** A healthy watch hears of its server at least every 30 s. */
+const SILENT_MS = 60_000;
+const AGAIN = { baseMs: 1_000, capMs: 30_000 };
+
+/** The watches of one managed cluster, on one set of connections. */
+export class ManagedClusterWatches {
+  readonly #options: ManagedClusterOptions;
+  readonly #watches = new Map<string, ManagedWatch>();
+  #cluster: Cluster | undefined;
+  #failure: string | undefined;
+  #sinceMs: number;
+  #failures = 0;
+  #opening = 0;
+  #again: Cancel = () => {};
+
+  constructor(options: ManagedClusterOptions) {
+    this.#options = options;
+    this.#sinceMs = options.clock.monotonic();
+  }
+
+  /** From now on exactly these. */
+  want(watches: readonly RemoteWatch[]): void {
+    const wanted = new Map(watches.map((watch) => [watchText(watch), watch]));
+    for (const [text, watch] of [...this.#watches]) {
+      if (wanted.has(text)) continue;
+      watch.detach();
+      this.#watches.delete(text);
+    }
+    for (const [text, watch] of wanted) {
+      if (this.#watches.has(text)) continue;
+      const managed = new ManagedWatch(watch, () => this.#options.changed(watch));
+      this.#watches.set(text, managed);
+      if (this.#cluster) managed.attach(this.#cluster);
+    }
+  }
+
+  /** Opens the cluster, anew if it is open: there is another kubeconfig. Never rejects; what it cannot do it tries again. */
+  async open(): Promise<void> {
+    this.#again();
+    const turn = ++this.#opening;
+    let cluster: Cluster;
+    try {
+      cluster = await this.#options.open();
+    } catch (error) {
+      if (turn === this.#opening) this.#failed(describe(error));
+      return;
+    }
+    if (turn !== this.#opening) return cluster.close();
+    const before = this.#cluster;
+    this.#cluster = cluster;
+    this.#failure = undefined;
+    this.#failures = 0;
+    this.#sinceMs = this.#options.clock.monotonic();
+    for (const watch of this.#watches.values()) watch.attach(cluster);
+    await before?.close();
+  }
+
+  /** Why it is not to be relied on. */
+  get problem(): string | undefined {
+    if (this.#failure !== undefined) return this.#failure;
+    const openMs = this.#options.clock.monotonic() - this.#sinceMs;
+    for (const { watch, synced, silentMs } of this.#watches.values()) {
+      if (!synced && openMs > LISTED_MS) return `${watch.resource} could not be listed for ${seconds(openMs)}`;
+      if (synced && silentMs > SILENT_MS) return `nothing was heard of ${watch.resource} for ${seconds(silentMs)}`;
+    }
+    return undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#opening++;
+    this.#again();
+    for (const watch of this.#watches.values()) watch.detach();
+    this.#watches.clear();
+    const cluster = this.#cluster;
+    this.#cluster = undefined;
+    await cluster?.close();
+  }
+
+  #failed(why: string): void {
+    this.#failure = why;
+    const { clock, random } = this.#options;
+    const delayMs = AGAIN.baseMs + backoffMs({ ...AGAIN, attempt: this.#failures++, random });
+    this.#again = clock.schedule(delayMs, () => void this.open());
+  }
+}
+
+const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;

@@ -1,0 +1,31 @@
+import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
+import { entryUidLabel } from '../../api/inventory/names.ts';
+import { type KubeObject, keyOf } from '../../api/object.ts';
+import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import type { Projected } from '../../kube/store.ts';
+
+/** What is kept of a watched object: whose it is, and a digest of the fields that matter. */
+export interface Watched extends Projected {
+  /** By its label; empty for objects of managed clusters, as a rule. */
+  readonly entryUid: string;
+  readonly digest: string;
+}
+
+/** One function for each kind of field, so that watches of the same share their connection. */
+export const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => Watched>> = {
+  metadata: (object) => watched(object, ({ metadata: { labels, annotations } }) => [labels, annotations]),
+  // Kinds without a generation count by all that is neither metadata nor status.
+  spec: (object) => watched(object, ({ metadata, status: _, ...rest }) => metadata.generation ?? { ...rest }),
+  status: (object) => watched(object, ({ status }) => status ?? null),
+};
+
+function watched(object: KubeObject, fields: (object: KubeObject) => unknown): Watched {
+  const { metadata } = object;
+  return {
+    key: keyOf(metadata),
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    entryUid: metadata.labels?.[entryUidLabel] ?? '',
+    digest: `${metadata.uid} ${metadata.deletionTimestamp ?? ''} ${sha256Hex(canonicalJson(fields(object))).slice(0, 16)}`,
+  };
+}
