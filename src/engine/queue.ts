@@ -140,10 +140,10 @@ export class KeyedQueue {
     if (pending) this.#place(pending);
   }
 
-  /** What `admit` answers may have changed: refused keys are asked about again. */
-  poke(): void {
-    for (const key of [...this.#refused]) {
-      const pending = this.#pending.get(key);
+  /** What `admit` answers may have changed: refused keys are asked about again, all or those of `keys`. */
+  poke(keys: Iterable<string> = this.#refused): void {
+    for (const key of [...keys]) {
+      const pending = this.#refused.has(key) ? this.#pending.get(key) : undefined;
       if (pending) this.#place(pending);
     }
   }
