@@ -1,0 +1,61 @@
+import { type ComponentReconciler, readComponentReconciler } from '../../api/inventory/component-reconciler.ts';
+import { componentReconcilers } from '../../api/inventory/names.ts';
+import { apiVersionOf, type Condition, type KubeObject } from '../../api/object.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { compileSelector } from '../../kit/label-selector.ts';
+import type { Projected } from '../../kube/store.ts';
+import { kubeconfigRole, readsOf, writesOf } from '../policy/registration-paths.ts';
+import type { Registration } from '../registration.ts';
+
+/** A registration as a store holds it. */
+export interface RegistrationView extends Projected {
+  readonly registration: Registration;
+  readonly spec: ComponentReconciler['spec'];
+  /** Why it cannot be used, whatever else is registered; undefined when it can. */
+  readonly problem: string | undefined;
+  readonly conditions: readonly Condition[];
+  /** Epoch milliseconds. */
+  readonly createdMs: number;
+}
+
+/** What is kept of a ComponentReconciler; undefined for one that does not read as one. */
+export function registrationView(object: KubeObject): RegistrationView | undefined {
+  const read = readComponentReconciler({
+    ...object,
+    apiVersion: apiVersionOf(componentReconcilers),
+    kind: componentReconcilers.kind,
+  });
+  if (!read.ok) return undefined;
+  const { metadata, spec, status } = read.value;
+  const { name, uid, resourceVersion, generation = 0 } = metadata;
+  if (!uid || !resourceVersion) return undefined;
+  const selector = compileSelector(spec.selector ?? {});
+  return {
+    key: name,
+    uid,
+    resourceVersion,
+    registration: {
+      name,
+      generation,
+      endpoint: spec.endpoint,
+      caBundle: spec.caBundle,
+      modes: spec.modes,
+      selects: 'error' in selector ? () => false : selector.matches,
+      reads: readsOf(name, spec),
+      writes: writesOf(name, spec),
+      kubeconfig: kubeconfigRole(name, spec),
+      remoteWatches: spec.remoteWatches,
+      intervalMs: spec.intervalSeconds * 1000,
+      timeoutMs: spec.timeoutSeconds * 1000,
+      leaseMs: spec.leaseSeconds * 1000,
+      maxRunMs: spec.maxRunSeconds * 1000,
+      maxConcurrent: spec.maxConcurrent,
+      retry: { baseMs: spec.retry.baseSeconds * 1000, capMs: spec.retry.capSeconds * 1000 },
+      notReadyAlertAfterMs: spec.notReadyAlertAfterSeconds * 1000,
+    },
+    spec,
+    problem: 'error' in selector ? `selector: ${selector.error}` : undefined,
+    conditions: status?.conditions ?? [],
+    createdMs: parseTime(metadata.creationTimestamp ?? '') ?? 0,
+  };
+}

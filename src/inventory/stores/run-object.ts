@@ -1,0 +1,154 @@
+import {
+  clusterInventories,
+  componentLabel,
+  entryUidLabel,
+  reconcileRuns,
+  runName,
+} from '../../api/inventory/names.ts';
+import { type ReconcileRun, readReconcileRun } from '../../api/inventory/reconcile-run.ts';
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import { formatMicroTime, parseTime } from '../../kit/clock.ts';
+import type { Projected } from '../../kube/store.ts';
+import type { LastOutcome, PastRun, RunRecord, StoredRecord } from '../core/run-record.ts';
+
+/** A record as a store holds it. */
+export interface RunView extends StoredRecord, Projected {}
+
+/** The record in a ReconcileRun; undefined when there is none in it. */
+export function recordIn(object: KubeObject): StoredRecord | undefined {
+  const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
+  if (!read.ok) return undefined;
+  const { metadata, spec } = read.value;
+  const { namespace, name, resourceVersion } = metadata;
+  // Under another name it is not what the fence looks at.
+  if (!namespace || !resourceVersion || name !== runName(spec.entry.uid, spec.component)) return undefined;
+  return { record: recordOf(spec, namespace), resourceVersion };
+}
+
+function recordOf(spec: ReconcileRun['spec'], namespace: string): RunRecord {
+  const previousEnd = instant(spec.previousCredentialExpiresAt);
+  return {
+    entry: { namespace, name: spec.entry.name, uid: spec.entry.uid },
+    component: spec.component,
+    seq: spec.seq,
+    phase: spec.phase,
+    operation: spec.operation,
+    reasons: spec.reasons,
+    inputsDigest: spec.inputsDigest,
+    credentialId: spec.credentialID,
+    previousCredential:
+      spec.previousCredentialID === undefined || previousEnd === undefined
+        ? undefined
+        : { id: spec.previousCredentialID, expiresAtMs: previousEnd },
+    startedAtMs: instant(spec.startedAt),
+    asynchronous: spec.asynchronous,
+    leaseUntilMs: instant(spec.leaseUntil),
+    attempt: spec.attempt,
+    nextAtMs: instant(spec.nextAt),
+    lastOutcome: spec.lastOutcome && lastOutcomeOf(spec.lastOutcome),
+    history: spec.history.map(pastRunOf),
+  };
+}
+
+function lastOutcomeOf(last: NonNullable<ReconcileRun['spec']['lastOutcome']>): LastOutcome {
+  return {
+    seq: last.seq,
+    outcome: last.outcome,
+    reason: last.reason,
+    message: last.message,
+    missing: last.missing ?? [],
+    endedAtMs: instant(last.endedAt) ?? 0,
+    durationMs: last.durationMillis,
+  };
+}
+
+function pastRunOf(past: ReconcileRun['spec']['history'][number]): PastRun {
+  return {
+    seq: past.seq,
+    operation: past.operation,
+    reasons: past.reasons,
+    outcome: past.outcome,
+    startedAtMs: instant(past.startedAt) ?? 0,
+    durationMs: past.durationMillis,
+  };
+}
+
+const instant = (text: string | undefined): number | undefined => (text === undefined ? undefined : parseTime(text));
+
+/** A new ReconcileRun, owned by its entry: it goes with it. */
+export function runObject(record: RunRecord): KubeObject {
+  const { entry, component } = record;
+  return {
+    apiVersion: apiVersionOf(reconcileRuns),
+    kind: reconcileRuns.kind,
+    metadata: {
+      name: runName(entry.uid, component),
+      namespace: entry.namespace,
+      labels: { [entryUidLabel]: entry.uid, [componentLabel]: component },
+      ownerReferences: [
+        {
+          apiVersion: apiVersionOf(clusterInventories),
+          kind: clusterInventories.kind,
+          name: entry.name,
+          uid: entry.uid,
+        },
+      ],
+    },
+    spec: withoutNulls(specPatch(record)),
+  };
+}
+
+/** The spec as a merge patch: what is not there any more is null. */
+export function specPatch(record: RunRecord): Record<string, unknown> {
+  const { entry, lastOutcome, previousCredential, history } = record;
+  return {
+    entry: { name: entry.name, uid: entry.uid },
+    component: record.component,
+    seq: record.seq,
+    phase: record.phase,
+    operation: record.operation,
+    reasons: record.reasons,
+    inputsDigest: record.inputsDigest ?? null,
+    credentialID: record.credentialId ?? null,
+    previousCredentialID: previousCredential?.id ?? null,
+    previousCredentialExpiresAt: time(previousCredential?.expiresAtMs),
+    startedAt: time(record.startedAtMs),
+    asynchronous: record.asynchronous,
+    leaseUntil: time(record.leaseUntilMs),
+    attempt: record.attempt,
+    nextAt: time(record.nextAtMs),
+    lastOutcome: lastOutcome
+      ? {
+          seq: lastOutcome.seq,
+          outcome: lastOutcome.outcome,
+          reason: lastOutcome.reason ?? null,
+          message: lastOutcome.message ?? null,
+          missing: lastOutcome.missing.length > 0 ? lastOutcome.missing : null,
+          endedAt: time(lastOutcome.endedAtMs),
+          durationMillis: millis(lastOutcome.durationMs),
+        }
+      : null,
+    history: history.map(pastRun),
+  };
+}
+
+const pastRun = (past: PastRun) => ({
+  seq: past.seq,
+  operation: past.operation,
+  reasons: past.reasons,
+  outcome: past.outcome,
+  startedAt: time(past.startedAtMs),
+  durationMillis: millis(past.durationMs),
+});
+
+const time = (instantMs: number | undefined): string | null =>
+  instantMs === undefined ? null : formatMicroTime(instantMs);
+const millis = (durationMs: number): number => Math.max(0, Math.round(durationMs));
+
+/** For creating: there a null would be a value. Values inside of `missing` are data, and stay. */
+function withoutNulls(patch: Record<string, unknown>): Record<string, unknown> {
+  const strip = (object: object): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
+  const { lastOutcome, ...rest } = strip(patch);
+  return typeof lastOutcome === 'object' && lastOutcome !== null ? { ...rest, lastOutcome: strip(lastOutcome) } : rest;
+}
