@@ -1,0 +1,78 @@
+import { isDeepStrictEqual } from 'node:util';
+import { forceAnnotation } from '../../api/inventory/names.ts';
+import { isPointer, isWithin, type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
+import { lanes, type Trigger, triggerReasons } from '../core/lanes.ts';
+import type { RunRecord } from '../core/run-record.ts';
+import type { Entry } from '../entry.ts';
+import type { Registration } from '../registration.ts';
+import { isFor, mayRun } from './applicability.ts';
+
+const now = (reason: Trigger['reason'], about: string | undefined, lane: Trigger['lane']): Trigger => ({
+  reason,
+  about,
+  lane,
+  atMs: undefined,
+});
+
+/** Whether anything that components can read differs. */
+export const hasOtherContent = (before: Entry, after: Entry): boolean =>
+  !isDeepStrictEqual(before.content, after.content);
+
+/**
+ * What a change of an entry is to one component: why it may want to run. Whether it does is for the digest to say; a change of nothing
+ * that it reads is no trigger.
+ */
+export function triggersOf(
+  before: Entry,
+  after: Entry,
+  registration: Registration,
+  record: RunRecord | undefined,
+  otherContent: boolean,
+): Trigger[] {
+  const triggers: Trigger[] = [];
+  const force = forceAnnotation(registration.name);
+  if (before.annotations[force] !== after.annotations[force]) {
+    triggers.push(now(triggerReasons.forced, undefined, lanes.manual));
+  }
+  if (otherContent) {
+    const differs = (path: JsonPointer): boolean =>
+      !isDeepStrictEqual(valueAt(before.content, path), valueAt(after.content, path));
+    triggers.push(...registration.reads.filter(differs).map(readChanged));
+    const arrived = record?.lastOutcome?.missing.find(
+      ({ path, want }) => want === 'noReaders' || (isPointer(path) && differs(path)),
+    );
+    if (arrived) triggers.push(now(triggerReasons.inputArrived, arrived.path, lanes.input));
+  }
+  if (mayChanged(before, after, registration, record)) {
+    triggers.push(now(triggerReasons.configChanged, whatChanged(before, after), lanes.manual));
+  }
+  return triggers;
+}
+
+function readChanged(path: JsonPointer): Trigger {
+  return isWithin(path, '/spec')
+    ? now(triggerReasons.configChanged, path, lanes.manual)
+    : now(triggerReasons.inputChanged, path, lanes.input);
+}
+
+function mayChanged(before: Entry, after: Entry, registration: Registration, record: RunRecord | undefined): boolean {
+  const circumstances = { refused: false, recorded: record !== undefined };
+  return !isDeepStrictEqual(mayRun(before, registration, circumstances), mayRun(after, registration, circumstances));
+}
+
+function whatChanged(before: Entry, after: Entry): string | undefined {
+  if (before.suspended !== after.suspended) return '/spec/suspend';
+  return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
+}
+
+/** Why a component runs for an entry that nobody has seen before. */
+export function firstTrigger(
+  entry: Entry,
+  registration: Registration,
+  recorded: boolean,
+  isStart: boolean,
+): Trigger | undefined {
+  if (!recorded && (entry.deleting || !isFor(entry, registration))) return undefined;
+  const lane = isStart ? lanes.time : lanes.manual;
+  return now(recorded ? triggerReasons.inputChanged : triggerReasons.created, undefined, lane);
+}

@@ -1,0 +1,154 @@
+import { teardownFinalizer } from '../../api/inventory/names.ts';
+import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { isOlder } from '../../kube/resource-version.ts';
+import type { Entry } from '../entry.ts';
+import type { EntryAccess } from '../ports/entry-access.ts';
+import type { InventoryStore } from '../ports/inventory-store.ts';
+import type { RemoteEvents } from '../ports/remote-events.ts';
+import type { RunStore } from '../ports/run-store.ts';
+import { isFor } from './applicability.ts';
+import type { EntryStatus } from './entry-status.ts';
+import type { Loops } from './loops.ts';
+import type { Registry } from './registry.ts';
+
+export interface EntryReconcilerDeps {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+  readonly registry: Registry;
+  readonly access: EntryAccess;
+  readonly remote: RemoteEvents;
+  readonly status: EntryStatus;
+  readonly loops: () => Loops | undefined;
+  readonly clock: Clock;
+  /** Its components may run from now on. */
+  readonly onPrepared: (entryUid: string) => void;
+}
+
+/** Between two writes of one status, milliseconds. */
+const paceMs = 250;
+
+/** Looks after an entry as a whole: what it needs before its first run, its status, and its end. */
+export class EntryReconciler implements Reconciler {
+  readonly #deps: EntryReconcilerDeps;
+  /** By uid, the producers of kubeconfigs that it was prepared for. */
+  readonly #prepared = new Map<string, string>();
+  readonly #watching = new Set<string>();
+  /** What we wrote last, until the watch has it. */
+  readonly #written = new Map<string, Entry>();
+  /** When its status was last written, monotonic milliseconds. */
+  readonly #toldAt = new Map<string, number>();
+
+  constructor(deps: EntryReconcilerDeps) {
+    this.#deps = deps;
+  }
+
+  isPrepared(entryUid: string): boolean {
+    return this.#prepared.has(entryUid) || this.#deps.entries.find(entryUid)?.deleting === true;
+  }
+
+  /** Whether something in other clusters is watched for it. */
+  isWatching(entryUid: string): boolean {
+    return this.#watching.has(entryUid);
+  }
+
+  async reconcile(uid: string, signal: AbortSignal): Promise<Result> {
+    const watched = this.#deps.entries.find(uid);
+    if (!watched) {
+      this.#forget(uid);
+      return done;
+    }
+    try {
+      const entry = this.#newest(watched);
+      if (entry.deleting) {
+        if (await this.#ended(entry, signal)) return done;
+      } else {
+        await this.#prepare(entry, signal);
+      }
+      this.#watchRemotely(entry);
+      return await this.#tell(this.#newest(entry), signal);
+    } catch (error) {
+      // Gone meanwhile: the watch will tell.
+      if (isNotFound(error)) return done;
+      throw error;
+    }
+  }
+
+  #newest(watched: Entry): Entry {
+    const written = this.#written.get(watched.ref.uid);
+    if (written && isOlder(watched.resourceVersion, written.resourceVersion)) return written;
+    this.#written.delete(watched.ref.uid);
+    return watched;
+  }
+
+  async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
+    const { entries, access, registry, runs, onPrepared } = this.#deps;
+    const { ref, resourceVersion, finalizers } = entry;
+    if (!finalizers.includes(teardownFinalizer)) {
+      const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
+      this.#written.set(ref.uid, await entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
+    }
+    const registrations = [...registry.all()].filter((registration) => isFor(entry, registration));
+    const producers = registrations.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
+    if (this.#prepared.get(ref.uid) === producers.join()) return;
+    // What has run was prepared then.
+    const isNew = producers.some((component) => !runs.find({ entryUid: ref.uid, component }));
+    if (isNew) await access.prepare(entry, registrations, signal);
+    this.#prepared.set(ref.uid, producers.join());
+    onPrepared(ref.uid);
+  }
+
+  /** True once nothing is left of it. */
+  async #ended(entry: Entry, signal: AbortSignal): Promise<boolean> {
+    const { entries, access, loops } = this.#deps;
+    const { ref, finalizers, resourceVersion } = entry;
+    if (!loops() || this.#isRecorded(entry)) return false;
+    if (!finalizers.includes(teardownFinalizer)) return true;
+    await access.withdraw(ref, signal);
+    const patch = { metadata: { finalizers: finalizers.filter((name) => name !== teardownFinalizer) } };
+    await entries.patch(ref, 'metadata', patch, { resourceVersion, signal });
+    return true;
+  }
+
+  #isRecorded({ ref }: Entry): boolean {
+    const { loops, runs } = this.#deps;
+    for (const { key } of loops()?.ofEntry(ref.uid) ?? []) if (runs.find(key)) return true;
+    return false;
+  }
+
+  #watchRemotely(entry: Entry): void {
+    const { registry, remote } = this.#deps;
+    const { uid } = entry.ref;
+    const wanted = [...registry.all()]
+      .filter((registration) => registration.remoteWatches.length > 0 && isFor(entry, registration))
+      .filter(({ name }) => !entry.disabled.has(name))
+      .map(({ name, remoteWatches }) => ({ component: name, watches: remoteWatches }));
+    if (wanted.length > 0) {
+      this.#watching.add(uid);
+      remote.want(entry, wanted);
+    } else if (this.#watching.delete(uid)) {
+      remote.forget(uid);
+    }
+  }
+
+  /** The first change at once, those after it together. */
+  async #tell(entry: Entry, signal: AbortSignal): Promise<Result> {
+    const { entries, status, clock, loops } = this.#deps;
+    const patch = loops() ? status.patch(entry) : undefined;
+    if (!patch) return done;
+    const { uid } = entry.ref;
+    const waitMs = (this.#toldAt.get(uid) ?? Number.NEGATIVE_INFINITY) + paceMs - clock.monotonic();
+    if (waitMs > 0) return after(waitMs);
+    this.#written.set(uid, await entries.patch(entry.ref, 'status', patch, { signal }));
+    this.#toldAt.set(uid, clock.monotonic());
+    return done;
+  }
+
+  #forget(uid: string): void {
+    this.#prepared.delete(uid);
+    this.#written.delete(uid);
+    this.#toldAt.delete(uid);
+    if (this.#watching.delete(uid)) this.#deps.remote.forget(uid);
+  }
+}

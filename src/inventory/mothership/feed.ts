@@ -1,0 +1,143 @@
+import type { Source } from '../../engine/source.ts';
+import type { Trigger } from '../core/lanes.ts';
+import { lanes, triggerReasons } from '../core/lanes.ts';
+import type { Entry } from '../entry.ts';
+import { type ComponentKey, keyText } from '../key.ts';
+import type { EntryChange, InventoryStore } from '../ports/inventory-store.ts';
+import type { RemoteEvent, RemoteEvents } from '../ports/remote-events.ts';
+import type { RecordChange, RunStore } from '../ports/run-store.ts';
+import type { Registration } from '../registration.ts';
+import { isFor } from './applicability.ts';
+import { firstTrigger, hasOtherContent, triggersOf } from './entry-changes.ts';
+import type { Loops } from './loops.ts';
+import type { MothershipMetrics } from './metrics.ts';
+import type { Registry } from './registry.ts';
+
+export interface FeedDeps {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+  readonly registry: Registry;
+  readonly registriesSynced: (signal: AbortSignal) => Promise<void>;
+  readonly loops: Loops;
+  readonly metrics: MothershipMetrics;
+  readonly remote: Pick<RemoteEvents, 'subscribe'>;
+  readonly onRecordGone: (entryUid: string) => void;
+}
+
+/** Turns what is watched into events of keys. */
+export class Feed implements Source {
+  readonly name = 'inventory';
+  readonly #deps: FeedDeps;
+  #isStart = true;
+
+  constructor(deps: FeedDeps) {
+    this.#deps = deps;
+  }
+
+  async start(_emit: unknown, signal: AbortSignal): Promise<void> {
+    const { entries, runs, registriesSynced, remote, metrics } = this.#deps;
+    await Promise.all([entries.whenSynced(signal), runs.whenSynced(signal), registriesSynced(signal)]);
+    signal.throwIfAborted();
+    metrics.relisted('start');
+    const stops = [
+      runs.subscribe((change) => this.#recordChanged(change)),
+      entries.subscribe((change) => this.#entryChanged(change)),
+      remote.subscribe((event) => this.#remote(event)),
+    ];
+    this.#isStart = false;
+    signal.addEventListener('abort', () => stops.forEach((stop) => void stop()), { once: true });
+  }
+
+  trigger(key: ComponentKey, trigger: Trigger): void {
+    this.#deps.metrics.triggered(key.component, trigger.reason);
+    this.#deps.loops.of(key).trigger(trigger);
+  }
+
+  #remote({ entryUid, component, about }: RemoteEvent): void {
+    this.trigger({ entryUid, component }, { reason: triggerReasons.remote, about, lane: lanes.input, atMs: undefined });
+  }
+
+  /** A registration is new or has changed: its keys are looked at, each at a time of its own until `withinMs` from now. */
+  registrationChanged(
+    registration: Registration,
+    nowMs: number,
+    withinMs: (keys: number) => number,
+    random: () => number,
+  ): void {
+    const { entries, runs, loops } = this.#deps;
+    const { name: component } = registration;
+    const keys = [...entries.list()].flatMap((entry) => {
+      const key = { entryUid: entry.ref.uid, component };
+      return isFor(entry, registration) || runs.find(key) ? [key] : [];
+    });
+    const spreadMs = withinMs(keys.length);
+    for (const key of keys) {
+      // Nothing could be said of it while the component was not known.
+      loops.of(key).found(runs.find(key));
+      const atMs = nowMs + random() * spreadMs;
+      this.trigger(key, { reason: triggerReasons.registrationChanged, about: undefined, lane: lanes.time, atMs });
+    }
+  }
+
+  #entryChanged(change: EntryChange): void {
+    if (change.kind === 'gone') {
+      this.#deps.loops.dropEntry(change.entry.ref.uid);
+      return;
+    }
+    const { entry, before } = change;
+    if (before) this.#changed(before, entry);
+    else this.#appeared(entry);
+    if (entry.deleting && !before?.deleting) for (const loop of this.#recorded(entry)) loop.deleting();
+  }
+
+  #changed(before: Entry, entry: Entry): void {
+    const { registry, runs } = this.#deps;
+    const otherContent = hasOtherContent(before, entry);
+    for (const registration of registry.all()) {
+      const key = { entryUid: entry.ref.uid, component: registration.name };
+      const record = runs.find(key)?.record;
+      if (!record && !isFor(entry, registration)) continue;
+      for (const trigger of triggersOf(before, entry, registration, record, otherContent)) this.trigger(key, trigger);
+    }
+  }
+
+  #appeared(entry: Entry): void {
+    const { registry, runs } = this.#deps;
+    for (const registration of registry.all()) {
+      const key = { entryUid: entry.ref.uid, component: registration.name };
+      const trigger = firstTrigger(entry, registration, runs.find(key) !== undefined, this.#isStart);
+      if (trigger) this.trigger(key, trigger);
+    }
+  }
+
+  *#recorded(entry: Entry) {
+    const { loops, runs } = this.#deps;
+    for (const loop of loops.ofEntry(entry.ref.uid)) if (runs.find(loop.key)) yield loop;
+  }
+
+  #recordChanged(change: RecordChange): void {
+    const { loops } = this.#deps;
+    if (change.kind === 'changed') {
+      const { entry, component } = change.stored.record;
+      loops.of({ entryUid: entry.uid, component }).found(change.stored);
+      return;
+    }
+    loops.get(keyText(change.key))?.found(undefined);
+    this.#readerGone(change.key.entryUid);
+    this.#deps.onRecordGone(change.key.entryUid);
+  }
+
+  /** Whoever waits until nobody reads its outputs any more may go on. */
+  #readerGone(entryUid: string): void {
+    for (const { key, state } of this.#deps.loops.ofEntry(entryUid)) {
+      const waits = state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
+      if (!waits) continue;
+      this.trigger(key, {
+        reason: triggerReasons.inputArrived,
+        about: waits.path,
+        lane: lanes.input,
+        atMs: undefined,
+      });
+    }
+  }
+}

@@ -1,0 +1,437 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import type { MissingInput } from '../../api/inventory/missing.ts';
+import { describe } from '../../kit/errors.ts';
+import { type Deferred, deferred } from '../../kit/promises.ts';
+import { lanes, type Trigger, triggerReasons } from '../core/lanes.ts';
+import type { StoredRecord } from '../core/run-record.ts';
+import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState } from '../core/step.ts';
+import { type ComponentKey, keyText } from '../key.ts';
+import type { Reply } from '../ports/component-client.ts';
+import type { RunToken } from '../ports/token-issuer.ts';
+import type { Registration } from '../registration.ts';
+import type { Sight } from './look.ts';
+import type { Work } from './work.ts';
+
+/** What was looked up for an event. */
+interface Found extends Sight {
+  readonly registration: Registration;
+  readonly inputs: Inputs;
+}
+
+/** What an effect came to, where `step` has to know. */
+type Answer = { readonly event: (found: Found) => KeyEvent; readonly endsBatch?: true } | undefined;
+
+/** The run that is on. */
+interface Current {
+  readonly seq: number;
+  readonly registration: Registration;
+  /** What it was started with; undefined when another process started it. */
+  readonly sight: Sight | undefined;
+  /** The token that it has now; undefined when another process started it. */
+  token: RunToken | undefined;
+  /** Every credential that it has had. */
+  readonly credentials: string[];
+}
+
+/**
+ * The life of one key: events come in, `step` says what follows, and that is carried out in order before the next event is looked at.
+ * Only calls to components are not waited for; their answers are events.
+ */
+export class KeyLoop {
+  readonly key: ComponentKey;
+  readonly text: string;
+  readonly #work: Work;
+  #state: KeyState = freshKey;
+  #current: Current | undefined;
+  #registration: Registration | undefined;
+  readonly #tasks: (() => Promise<unknown> | undefined)[] = [];
+  #draining = false;
+  #inTurn = false;
+  #call: Deferred<void> | undefined;
+  #startFailures = 0;
+  #written: { readonly from: string; readonly stored: StoredRecord } | undefined;
+  /** Monotonic milliseconds of the first trigger that is still to be answered. */
+  #wantedSince: number | undefined;
+  #wantedLane: number = lanes.time;
+  #dropped = false;
+
+  constructor(key: ComponentKey, work: Work) {
+    this.key = key;
+    this.text = keyText(key);
+    this.#work = work;
+  }
+
+  get state(): KeyState {
+    return this.#state;
+  }
+
+  get current(): Current | undefined {
+    return this.#current;
+  }
+
+  /** The lane that it waits in. */
+  get lane(): number {
+    return this.#state.pending?.lane ?? lanes.time;
+  }
+
+  trigger(trigger: Trigger): void {
+    this.#do(() => {
+      if (trigger.atMs === undefined && this.#wantedSince === undefined) {
+        this.#wantedSince = this.#work.clock.monotonic();
+        this.#wantedLane = trigger.lane;
+      }
+      return this.#take(({ inputs }) => ({ kind: 'trigger', trigger, inputs }));
+    });
+  }
+
+  /** The record as it lies in the store, for what is not known of it yet. */
+  found(stored: StoredRecord | undefined): void {
+    this.#do(() => {
+      if (!this.#isNews(stored)) return undefined;
+      return this.#found(stored);
+    });
+  }
+
+  deleting(): void {
+    this.#do(() => this.#take(({ inputs }) => ({ kind: 'deleting', inputs })));
+  }
+
+  /** The entry is gone, or nobody has to do with the component any more. */
+  drop(): void {
+    this.#dropped = true;
+    this.#work.limits.release(this.text);
+  }
+
+  /** Its turn in the queue: ends when everything has come to rest, a call included. */
+  async turn(): Promise<void> {
+    this.#inTurn = true;
+    try {
+      await this.#settled(() => this.#onTurn());
+      await this.#call?.promise;
+      // What the answer brought about.
+      await this.#settled(() => undefined);
+    } finally {
+      this.#inTurn = false;
+      this.#releaseIfFree();
+    }
+  }
+
+  /** A report of the run that is on; see `Reports`. Runs between events. */
+  report<T>(task: (take: (event: (found: Found) => KeyEvent) => Promise<void>) => Promise<T>): Promise<T> {
+    const answer = deferred<T>();
+    this.#do(() =>
+      task(async (event) => {
+        await this.#take(event);
+      }).then(answer.resolve, answer.reject),
+    );
+    return answer.promise;
+  }
+
+  /** As an event: of the run that is on, with what it misses looked up. */
+  outcomeEvent(outcome: Outcome): (found: Found) => KeyEvent {
+    const seq = this.#current?.seq ?? 0;
+    return (found) => ({
+      kind: 'outcome',
+      seq,
+      outcome: this.#work.outputs.withoutIdle(found.entry, outcome),
+      ...this.#looked(found, outcome.outcome === 'NotReady' ? outcome.missing : undefined),
+    });
+  }
+
+  /** The run has a new token besides the one before. */
+  refreshed(token: RunToken): void {
+    if (!this.#current) return;
+    this.#current.token = token;
+    this.#current.credentials.push(token.id);
+  }
+
+  #do(task: () => Promise<unknown> | undefined): void {
+    this.#tasks.push(task);
+    if (!this.#draining) void this.#drain();
+  }
+
+  #settled(task: () => Promise<unknown> | undefined): Promise<void> {
+    const settled = deferred();
+    const failed = (error: unknown): never => {
+      settled.reject(error);
+      throw error;
+    };
+    this.#do(() => {
+      try {
+        const going = task();
+        if (going !== undefined) return going.then(() => settled.resolve(), failed);
+        settled.resolve();
+        return undefined;
+      } catch (error) {
+        return failed(error);
+      }
+    });
+    return settled.promise;
+  }
+
+  async #drain(): Promise<void> {
+    this.#draining = true;
+    for (let task = this.#tasks.shift(); task; task = this.#tasks.shift()) {
+      try {
+        const going = task();
+        if (going) await going;
+      } catch (error) {
+        if (!this.#work.signal.aborted) this.#broke(error);
+      }
+    }
+    this.#draining = false;
+    if (!this.#inTurn) this.#releaseIfFree();
+  }
+
+  /** A bug, or a key that cannot be handled: it shows in the entry, and nothing else is stopped by it. */
+  #broke(error: unknown): void {
+    const row = this.#work.teller.broke(this.key, error);
+    this.#state = { ...this.#state, row };
+    this.#work.teller.row(this.key);
+  }
+
+  /** One event: `step`, then its effects, then what they answered. */
+  #take(eventOf: (found: Found) => KeyEvent): Promise<void> | undefined {
+    const found = this.#dropped ? undefined : this.#look();
+    if (!found) return undefined;
+    const { clock, random, step, limits } = this.#work;
+    const { state, effects } = step(this.#state, eventOf(found), {
+      nowMs: clock.now(),
+      monotonicMs: clock.monotonic(),
+      random,
+      entry: found.entry.ref,
+      registration: found.registration,
+    });
+    this.#state = state;
+    if (isAtWork(state)) {
+      limits.hold(this.key);
+    } else {
+      // It holds a version of the entry.
+      this.#current = undefined;
+      if (state.phase === 'idle') this.#wantedSince = undefined;
+    }
+    if (!effects.some(isSlow)) {
+      for (const effect of effects) this.#quick(effect, found);
+      return undefined;
+    }
+    return this.#carryOut(effects, found);
+  }
+
+  async #carryOut(effects: readonly Effect[], found: Found): Promise<void> {
+    const answers: ((found: Found) => KeyEvent)[] = [];
+    for (const effect of effects) {
+      if (!isSlow(effect)) {
+        this.#quick(effect, found);
+        continue;
+      }
+      const answer = await this.#slow(effect, found);
+      if (answer) answers.push(answer.event);
+      if (answer?.endsBatch) break;
+    }
+    for (const event of answers) await this.#take(event);
+  }
+
+  #look(): Found | undefined {
+    const { look, registry } = this.#work;
+    this.#registration = registry.get(this.key.component) ?? this.#registration;
+    const sight = look.sight(this.key.entryUid);
+    if (!sight || !this.#registration) return undefined;
+    const inputs = look.inputs(sight, this.#registration, this.#state.stored);
+    return { ...sight, registration: this.#registration, inputs };
+  }
+
+  #looked({ entry, present, inputs }: Found, missing: readonly MissingInput[] | undefined) {
+    if (!missing) return { inputs };
+    const { look } = this.#work;
+    const sight = this.#current?.sight;
+    return {
+      inputs,
+      missing: {
+        heldAtStart: sight !== undefined && look.holds(sight, missing),
+        holdsNow: look.holds({ entry, present }, missing),
+      },
+    };
+  }
+
+  #onTurn(): Promise<unknown> | undefined {
+    if (this.#call) return undefined;
+    return this.#take(({ inputs }) => ({ kind: 'slot', inputs }));
+  }
+
+  async #found(stored: StoredRecord | undefined): Promise<void> {
+    await this.#take(({ inputs }) => ({ kind: 'found', stored, inputs }));
+    const record = this.#state.stored?.record;
+    const registration = this.#registration;
+    if (!record || !registration || !isAtWork(this.#state) || this.#current?.seq === record.seq) return;
+    const credentials = [record.credentialId, record.previousCredential?.id].filter((id) => id !== undefined);
+    this.#current = { seq: record.seq, registration, sight: undefined, token: undefined, credentials };
+  }
+
+  #quick(effect: Effect, found: Found): void {
+    const work = this.#work;
+    const { key } = this;
+    switch (effect.kind) {
+      case 'enqueue': {
+        const backoffMs = this.#startFailures > 0 ? work.startDelayMs(this.#startFailures - 1) : 0;
+        const atMs = work.clock.now() + Math.max(effect.delayMs, backoffMs);
+        work.enqueue(this.text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, atMs);
+        return;
+      }
+      case 'call':
+        this.#startCall(found);
+        return;
+      case 'endpoint':
+        work.endpoint(key.component, effect.verdict, effect.retryAfterMs);
+        return;
+      case 'tell':
+        work.teller.row(key);
+        return;
+      case 'warn':
+        work.teller.warn(found.entry, key, effect.code, effect.message);
+        return;
+      default:
+        return;
+    }
+  }
+
+  async #slow(effect: Slow, found: Found): Promise<Answer> {
+    const work = this.#work;
+    switch (effect.kind) {
+      case 'start':
+        return this.#start(effect, found);
+      case 'store': {
+        const swap = await work.records.store(effect.next, this.#latest(effect.base), work.signal);
+        if (swap.kind === 'conflict') return this.#conflict(swap.stored);
+        this.#written = { from: effect.base.resourceVersion, stored: swap.stored };
+        // `step` may have gone on from there.
+        if (this.#state.stored?.record === effect.next) this.#state = { ...this.#state, stored: swap.stored };
+        work.teller.stored(this.key, effect.base.record, swap.stored.record);
+        return undefined;
+      }
+      case 'apply': {
+        const { registration } = this.#current ?? found;
+        const refusal = await work.outputs.apply(found.entry.ref, registration, effect.outputs, work.signal);
+        return { event: (latest) => ({ kind: 'applied', refusal, ...this.#looked(latest, undefined) }) };
+      }
+      case 'retire':
+        await work.outputs.retire(found.entry.ref, found.registration, this.#latest(effect.base), work.signal);
+        work.retired(this.key, found.entry, found.inputs.mayRun);
+        return undefined;
+    }
+  }
+
+  async #start({ next, base }: Extract<Effect, { kind: 'start' }>, found: Found): Promise<Answer> {
+    const work = this.#work;
+    try {
+      const token = await work.tokens.forRun(found.entry, found.registration, work.signal);
+      const swap = await work.runs.swap({ ...next, credentialId: token.id }, base, work.signal);
+      this.#startFailures = 0;
+      if (swap.kind === 'conflict') return this.#conflict(swap.stored);
+      const { stored } = swap;
+      this.#current = {
+        seq: stored.record.seq,
+        registration: found.registration,
+        sight: { entry: found.entry, present: found.present },
+        token,
+        credentials: [token.id],
+      };
+      return { event: () => ({ kind: 'started', stored }), endsBatch: true };
+    } catch (error) {
+      work.signal.throwIfAborted();
+      this.#startFailures += 1;
+      work.teller.notStarted(this.key, describe(error));
+      return this.#conflict(base);
+    }
+  }
+
+  /** What lies in the store since this very key wrote it. */
+  #latest(base: StoredRecord): StoredRecord {
+    return this.#written?.from === base.resourceVersion ? this.#written.stored : base;
+  }
+
+  #conflict(stored: StoredRecord | undefined): Answer {
+    this.#work.teller.conflict();
+    return { event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }), endsBatch: true };
+  }
+
+  #startCall({ entry }: Found): void {
+    const work = this.#work;
+    const { stored } = this.#state;
+    const current = this.#current;
+    if (!stored || !current?.token || !current.sight) return;
+    const { clock } = work;
+    if (this.#wantedSince !== undefined) {
+      work.teller.dispatched(stored.record, this.#wantedLane, clock.monotonic() - this.#wantedSince);
+      this.#wantedSince = undefined;
+    }
+    const call = deferred();
+    this.#call = call;
+    const ended = (reply: Reply | undefined): void => {
+      this.#do(() => {
+        if (this.#call === call) this.#call = undefined;
+        call.resolve();
+        return reply && this.#onReply(current, reply);
+      });
+    };
+    work.calls.call(entry, stored.record, current.token, current.registration, work.signal).then(ended, (error) => {
+      if (!work.signal.aborted) ended({ kind: 'broken', code: 'Crashed', message: describe(error) });
+      call.resolve();
+    });
+  }
+
+  #onReply(current: Current, reply: Reply): Promise<unknown> | undefined {
+    // A report or the end of the lease may have been first.
+    if (this.#current !== current || this.#state.stored?.record.seq !== current.seq || !isAtWork(this.#state)) {
+      return undefined;
+    }
+    switch (reply.kind) {
+      case 'outcome':
+        return this.#take(this.outcomeEvent(reply.outcome));
+      case 'accepted': {
+        const leaseMs = Math.max(1000, Math.min(reply.leaseMs ?? current.registration.leaseMs, this.longestLeaseMs()));
+        return this.#take(() => ({ kind: 'accepted', leaseMs }));
+      }
+      case 'notAccepted':
+        return this.#take((found) => ({
+          kind: 'notAccepted',
+          retryAfterMs: reply.retryAfterMs,
+          ...this.#looked(found, undefined),
+        }));
+      case 'broken':
+        return this.#take((found) => ({
+          kind: 'broken',
+          code: reply.code,
+          message: reply.message,
+          ...this.#looked(found, undefined),
+        }));
+    }
+  }
+
+  /** Milliseconds that the run that is on may still take. */
+  longestLeaseMs(): number {
+    const startedAtMs = this.#state.stored?.record.startedAtMs;
+    if (startedAtMs === undefined || !this.#current) return 0;
+    return startedAtMs + this.#current.registration.maxRunMs - this.#work.clock.now();
+  }
+
+  #isNews(stored: StoredRecord | undefined): boolean {
+    const known = this.#state.stored;
+    if (!stored || !known) return stored !== known;
+    return stored.resourceVersion !== known.resourceVersion && !this.#work.isOlder(stored, known);
+  }
+
+  #releaseIfFree(): void {
+    if (!isAtWork(this.#state)) this.#work.limits.release(this.text);
+  }
+}
+
+/** Whether a run of it is on, as far as the fence is concerned or not. */
+function isAtWork({ phase, stored }: KeyState): boolean {
+  if (phase === 'starting' || phase === 'running' || phase === 'applying') return true;
+  return phase === 'draining' && stored !== undefined && stored.record.phase !== 'Idle';
+}
+
+type Slow = Extract<Effect, { kind: 'start' | 'store' | 'apply' | 'retire' }>;
+
+const slow: ReadonlySet<Effect['kind']> = new Set(['start', 'store', 'apply', 'retire']);
+const isSlow = (effect: Effect): effect is Slow => slow.has(effect.kind);

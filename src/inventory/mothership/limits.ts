@@ -1,0 +1,134 @@
+import { lanes } from '../core/lanes.ts';
+import { type ComponentKey, keyText, readKey } from '../key.ts';
+import type { Registry } from './registry.ts';
+
+const laneCount = Object.keys(lanes).length;
+/** Runs of one entry at a time. */
+const mostOfEntry = 6;
+
+export interface LimitsDeps {
+  readonly registry: Registry;
+  /** Whether anything may be dispatched at all. */
+  readonly open: () => boolean;
+  /** Whether what an entry needs before its first run is there. */
+  readonly prepared: (entryUid: string) => boolean;
+  /** Whether the endpoint of a component may be called; a call that it lets through counts as its probe. */
+  readonly reachable: (component: string) => boolean;
+  /** The lane that a key waits in. */
+  readonly laneOf: (key: string) => number;
+  /** Tells the queue that these may have their turn now; all, when none are named. */
+  readonly poke: (keys?: Iterable<string>) => void;
+}
+
+/**
+ * How many runs there may be at a time: of a component, over all entries, and of an entry. Runs that go on after their call count.
+ * A slot that gets free goes to whoever waits for it in the most urgent lane.
+ */
+export class Limits {
+  readonly #deps: LimitsDeps;
+  readonly #held = new Map<string, ComponentKey>();
+  readonly #ofComponent = new Map<string, number>();
+  readonly #ofEntry = new Map<string, number>();
+  /** Refused keys, by the component or the entry whose limit it was, and by lane. */
+  readonly #waiting = new Map<string, Set<string>[]>();
+
+  constructor(deps: LimitsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes a slot for `text` if it may run now; it has to be released. */
+  admit(text: string): boolean {
+    if (this.#held.has(text)) return true;
+    const key = readKey(text);
+    if (!key) return true;
+    if (!this.#deps.open()) return false;
+    const { entryUid, component } = key;
+    if ((this.#ofComponent.get(component) ?? 0) >= this.#most(component)) return this.#refuse(component, text);
+    if (!this.#deps.prepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= mostOfEntry) {
+      this.#refuse(entryUid, text);
+      // The slot of the component is somebody else's then.
+      this.#next(component);
+      return false;
+    }
+    if (!this.#deps.reachable(component)) return this.#refuse(component, text);
+    for (const by of [component, entryUid]) for (const lane of this.#waiting.get(by) ?? []) lane.delete(text);
+    this.#hold(text, key);
+    return true;
+  }
+
+  /** For a run that was found at work. */
+  hold(key: ComponentKey): void {
+    if (!this.#held.has(keyText(key))) this.#hold(keyText(key), key);
+  }
+
+  release(text: string): void {
+    const key = this.#held.get(text);
+    if (!key) return;
+    this.#held.delete(text);
+    add(this.#ofComponent, key.component, -1);
+    add(this.#ofEntry, key.entryUid, -1);
+    this.#next(key.component);
+    this.entryChanged(key.entryUid);
+  }
+
+  /** What keeps the keys of an entry may be over. */
+  entryChanged(entryUid: string): void {
+    this.#wakeAll(entryUid);
+  }
+
+  /** The breaker of its endpoint lets calls through again: one, or all. */
+  componentChanged(component: string, how: 'probe' | 'closed'): void {
+    if (how === 'probe') this.#next(component);
+    else this.#wakeAll(component);
+  }
+
+  /** Runs that are on, of a component. */
+  running(component: string): number {
+    return this.#ofComponent.get(component) ?? 0;
+  }
+
+  clear(): void {
+    for (const map of [this.#held, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
+  }
+
+  #most(component: string): number {
+    return this.#deps.registry.get(component)?.maxConcurrent ?? 0;
+  }
+
+  #hold(text: string, key: ComponentKey): void {
+    this.#held.set(text, key);
+    add(this.#ofComponent, key.component, 1);
+    add(this.#ofEntry, key.entryUid, 1);
+  }
+
+  #refuse(by: string, text: string): false {
+    const waiting = this.#waiting.get(by) ?? Array.from({ length: laneCount }, () => new Set<string>());
+    this.#waiting.set(by, waiting);
+    for (const lane of waiting) lane.delete(text);
+    waiting[Math.min(this.#deps.laneOf(text), laneCount - 1)]?.add(text);
+    return false;
+  }
+
+  /** Of those that wait for a component, the first in the most urgent lane. */
+  #next(component: string): void {
+    for (const lane of this.#waiting.get(component) ?? []) {
+      for (const text of lane) {
+        lane.delete(text);
+        this.#deps.poke([text]);
+        return;
+      }
+    }
+  }
+
+  #wakeAll(by: string): void {
+    const waiting = this.#waiting.get(by);
+    this.#waiting.delete(by);
+    for (const lane of waiting ?? []) if (lane.size > 0) this.#deps.poke(lane);
+  }
+}
+
+function add(counts: Map<string, number>, name: string, by: number): void {
+  const count = (counts.get(name) ?? 0) + by;
+  if (count > 0) counts.set(name, count);
+  else counts.delete(name);
+}

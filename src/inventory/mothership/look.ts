@@ -1,0 +1,72 @@
+import type { MissingInput } from '../../api/inventory/missing.ts';
+import { forceAnnotation } from '../../api/inventory/names.ts';
+import type { DigestInputs } from '../core/digest.ts';
+import type { AllHold, PresentReads } from '../core/predicates.ts';
+import type { StoredRecord } from '../core/run-record.ts';
+import type { Inputs } from '../core/step.ts';
+import type { Entry } from '../entry.ts';
+import type { InventoryStore } from '../ports/inventory-store.ts';
+import type { RunStore } from '../ports/run-store.ts';
+import type { Registration } from '../registration.ts';
+import { isFor, mayRun } from './applicability.ts';
+import type { Registry } from './registry.ts';
+
+export interface LookDeps {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+  readonly registry: Registry;
+  readonly digestInputs: DigestInputs;
+  readonly allHold: AllHold;
+}
+
+/** One version of an entry, with whoever reads it then: what missing inputs are looked up in. */
+export interface Sight {
+  readonly entry: Entry;
+  readonly present: PresentReads;
+}
+
+/** Looks at the newest version of an entry on behalf of one component. */
+export class Look {
+  readonly #deps: LookDeps;
+
+  constructor(deps: LookDeps) {
+    this.#deps = deps;
+  }
+
+  sight(entryUid: string): Sight | undefined {
+    const entry = this.#deps.entries.find(entryUid);
+    return entry && { entry, present: this.#present(entry) };
+  }
+
+  inputs({ entry, present }: Sight, registration: Registration, stored: StoredRecord | undefined): Inputs {
+    const { registry, digestInputs, allHold } = this.#deps;
+    const { name } = registration;
+    const force = entry.annotations[forceAnnotation(name)];
+    return {
+      ...digestInputs(entry.content, registration, force),
+      resourceVersion: entry.resourceVersion,
+      arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, present),
+      mayRun: mayRun(entry, registration, {
+        refused: registry.refusal(name) !== undefined,
+        recorded: stored !== undefined,
+      }),
+    };
+  }
+
+  holds({ entry, present }: Sight, missing: readonly MissingInput[]): boolean {
+    return this.#deps.allHold(missing, entry.content, present);
+  }
+
+  #present(entry: Entry): PresentReads {
+    const { registry, runs } = this.#deps;
+    const there = [];
+    for (const registration of registry.all()) {
+      const { name, reads } = registration;
+      const isThere = entry.deleting
+        ? runs.find({ entryUid: entry.ref.uid, component: name }) !== undefined
+        : isFor(entry, registration);
+      if (isThere) there.push({ component: name, reads });
+    }
+    return there;
+  }
+}

@@ -1,0 +1,336 @@
+import { clusterInventories } from '../../api/inventory/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import type { Journal } from '../../audit/journal.ts';
+import { Controller } from '../../engine/controller.ts';
+import type { Runnable } from '../../engine/member.ts';
+import { done } from '../../engine/result.ts';
+import { fromSubscription, type Subscribable } from '../../engine/sources/from-subscription.ts';
+import { hintSource } from '../../engine/sources/hint.ts';
+import { backoffMs } from '../../kit/backoff.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import { aborted } from '../../kit/promises.ts';
+import type { Client } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import { isOlder } from '../../kube/resource-version.ts';
+import type { Log } from '../../observe/log.ts';
+import type { Metrics } from '../../observe/metrics.ts';
+import { digestInputs } from '../core/digest.ts';
+import { lanes } from '../core/lanes.ts';
+import { allHold } from '../core/predicates.ts';
+import type { Inputs } from '../core/step.ts';
+import { step } from '../core/steps/step.ts';
+import type { Entry } from '../entry.ts';
+import type { ComponentKey } from '../key.ts';
+import type { ComponentClient } from '../ports/component-client.ts';
+import type { EntryAccess, FenceProof } from '../ports/entry-access.ts';
+import type { EntryChange, InventoryStore } from '../ports/inventory-store.ts';
+import type { RemoteEvents } from '../ports/remote-events.ts';
+import type { ReportSink } from '../ports/report-sink.ts';
+import type { RunStore } from '../ports/run-store.ts';
+import type { TokenIssuer } from '../ports/token-issuer.ts';
+import { Breakers } from './breakers.ts';
+import { Calls } from './calls.ts';
+import { EntryReconciler } from './entry-reconciler.ts';
+import { EntryStatus } from './entry-status.ts';
+import { Feed } from './feed.ts';
+import { mothershipGauges } from './gauges.ts';
+import { Limits } from './limits.ts';
+import { Look } from './look.ts';
+import { Loops } from './loops.ts';
+import { mothershipMetrics } from './metrics.ts';
+import { Outputs } from './outputs.ts';
+import { Records } from './records.ts';
+import { RegistrationReconciler } from './registration-reconciler.ts';
+import type { RegistrationChange, Registrations } from './registrations.ts';
+import { Reports } from './reports.ts';
+import { Teller } from './teller.ts';
+import type { Work } from './work.ts';
+
+export interface MothershipDeps {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+  readonly registrations: Registrations;
+  readonly components: ComponentClient;
+  readonly tokens: TokenIssuer;
+  readonly access: EntryAccess;
+  readonly fence: FenceProof;
+  readonly remote: RemoteEvents;
+  readonly client: Client;
+  readonly journal: Journal;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly api: { readonly url: string; readonly ca: string | undefined };
+  /** Without a slash at the end. */
+  readonly callbackUrl: string;
+  /** Who abandonment is audited as. */
+  readonly account: string;
+  /** Milliseconds since the entries were last heard of. */
+  readonly watchAgeMs: () => number;
+}
+
+/** What there is while this process leads. */
+interface Lead {
+  readonly loops: Loops;
+  readonly feed: Feed;
+  readonly reports: Reports;
+}
+
+const workers = 256;
+/** Kept free for what somebody waits for. */
+const reserved = 64;
+const entryWorkers = 32;
+/** A changed registration reaches its keys within five minutes, or sooner when they are few. */
+const spread = { mostMs: 300_000, eachMs: 30 };
+/** After the API server, or the issuing of tokens, failed. */
+const startBackoff = { baseMs: 200, capMs: 30_000 };
+
+/** Runs components when what they read changes, one run of each at a time, and says what has come of it. */
+export class Mothership {
+  readonly #deps: MothershipDeps;
+  readonly #queue = hintSource('run');
+  readonly #told = hintSource('told');
+  readonly #reached = hintSource('reached');
+  readonly #limits: Limits;
+  readonly #breakers: Breakers;
+  readonly #entryReconciler: EntryReconciler;
+  readonly #metrics: ReturnType<typeof mothershipMetrics>;
+  #lead: Lead | undefined;
+  #runs: Controller | undefined;
+
+  constructor(deps: MothershipDeps) {
+    this.#deps = deps;
+    const { entries, runs, registrations, clock, access, remote, fence } = deps;
+    this.#metrics = mothershipMetrics(deps.metrics);
+    this.#breakers = new Breakers({
+      clock,
+      onChange: (component, how) => this.#limits.componentChanged(component, how),
+      onState: (component) => this.#reached.hint(component),
+    });
+    this.#limits = new Limits({
+      registry: registrations,
+      open: () => fence.proved,
+      prepared: (uid) => this.#entryReconciler.isPrepared(uid),
+      reachable: (component) => this.#breakers.admit(component),
+      laneOf: (text) => this.#lead?.loops.get(text)?.lane ?? lanes.time,
+      poke: (keys) => this.#runs?.poke(keys),
+    });
+    const loops = (): Loops | undefined => this.#lead?.loops;
+    const status = new EntryStatus({
+      registry: registrations,
+      runs,
+      loops,
+      clock,
+      remoteProblem: (uid) => (this.#entryReconciler.isWatching(uid) ? remote.problem(uid) : null),
+    });
+    this.#entryReconciler = new EntryReconciler({
+      entries,
+      runs,
+      registry: registrations,
+      access,
+      remote,
+      status,
+      loops,
+      clock,
+      onPrepared: (uid) => this.#limits.entryChanged(uid),
+    });
+    this.#metrics.observe(
+      mothershipGauges({ entries, loops, registrations, breakers: this.#breakers, clock, watchAgeMs: deps.watchAgeMs }),
+    );
+  }
+
+  /** In the order in which they start; all behind one lease. */
+  controllers(): Runnable[] {
+    return [
+      { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
+      { name: 'inventory-runs', run: (signal, onSynced) => this.#run(signal, onSynced) },
+      this.#entries(),
+      this.#registrations(),
+    ];
+  }
+
+  /** Answers that this replica does not lead, while it does not. */
+  readonly reports: ReportSink = {
+    report: async (run, credentialId, body) =>
+      (await this.#lead?.reports.report(run, credentialId, body)) ?? {
+        status: 503,
+        code: 'NotLeading',
+        message: 'another replica leads, or none does yet; report again',
+      },
+  };
+
+  /** Does not keep anybody else waiting: until it is proved nothing is dispatched. */
+  async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
+    onSynced();
+    try {
+      await this.#deps.fence.prove(signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    this.#runs?.poke();
+    await aborted(signal);
+  }
+
+  async #run(signal: AbortSignal, onSynced: () => void): Promise<void> {
+    const { registrations, log, metrics, clock, random } = this.#deps;
+    this.#limits.clear();
+    this.#breakers.clear();
+    const lead = this.#newLead(signal);
+    const controller = new Controller({
+      name: 'inventory-runs',
+      sources: [this.#queue, lead.feed],
+      reconciler: { reconcile: (text) => this.#turn(lead, text) },
+      lanes: Object.keys(lanes).length,
+      admit: (text) => this.#limits.admit(text),
+      workers,
+      reservedForUpperLanes: reserved,
+      clock,
+      random,
+      log,
+      metrics: metrics.controller('inventory-runs'),
+    });
+    this.#lead = lead;
+    this.#runs = controller;
+    const stop = registrations.onChange((changes) => this.#registered(lead, changes));
+    try {
+      await controller.run(signal, onSynced);
+    } finally {
+      stop();
+      this.#lead = undefined;
+      this.#runs = undefined;
+    }
+  }
+
+  #newLead(signal: AbortSignal): Lead {
+    const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl } =
+      this.#deps;
+    const persist = { clock, random, log };
+    const work: Work = {
+      signal,
+      clock,
+      random,
+      step,
+      registry: registrations,
+      look: new Look({ entries, runs, registry: registrations, digestInputs, allHold }),
+      limits: this.#limits,
+      runs,
+      records: new Records(runs, persist),
+      tokens,
+      calls: new Calls({ components, clock, api, callbackUrl }),
+      outputs: new Outputs({ entries, runs, ...persist }),
+      teller: new Teller({ onRow: (uid) => this.#told.hint(uid), metrics: this.#metrics, events, log }),
+      enqueue: (text, reason, lane, atMs) => void this.#queue.hint(text, reason, { lane, atMs }),
+      endpoint: (component, verdict, retryAfterMs) => this.#breakers.tell(component, verdict, retryAfterMs),
+      startDelayMs: (failures) => backoffMs({ ...startBackoff, attempt: failures, random }),
+      retired: (key, entry, may) => this.#retired(key, entry, may),
+      isOlder: (a, b) => isOlder(a.resourceVersion, b.resourceVersion),
+    };
+    const loops = new Loops(work);
+    return {
+      loops,
+      feed: new Feed({
+        entries,
+        runs,
+        registry: registrations,
+        registriesSynced: (stop) => registrations.whenSynced(stop),
+        loops,
+        metrics: this.#metrics,
+        remote: this.#deps.remote,
+        onRecordGone: (uid) => this.#told.hint(uid),
+      }),
+      reports: new Reports(loops, { entries, tokens, clock, signal }),
+    };
+  }
+
+  async #turn({ loops }: Lead, text: string) {
+    const loop = loops.get(text);
+    if (loop) await loop.turn();
+    else this.#limits.release(text);
+    return done;
+  }
+
+  #registered({ feed }: Lead, changes: readonly RegistrationChange[]): void {
+    const { entries, clock, random } = this.#deps;
+    for (const { registration, endpoint } of changes) {
+      if (endpoint) this.#breakers.forget(registration.name);
+      const withinMs = (keys: number): number => Math.min(spread.mostMs, keys * spread.eachMs);
+      feed.registrationChanged(registration, clock.now(), withinMs, random);
+      this.#limits.componentChanged(registration.name, 'closed');
+      this.#reached.hint(registration.name);
+    }
+    // Their statuses name it.
+    for (const { ref } of entries.list()) this.#told.hint(ref.uid);
+  }
+
+  #retired({ entryUid, component }: ComponentKey, { ref }: Entry, may: Inputs['mayRun']): void {
+    this.#told.hint(entryUid);
+    const { journal, log, account } = this.#deps;
+    if (may.may !== 'no' || may.why !== 'Abandoned') return;
+    log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component });
+    journal
+      .append({
+        event: 'revocation',
+        verdict: 'revoked',
+        who: { user: account },
+        what: {
+          operation: 'ABANDON',
+          apiVersion: apiVersionOf(clusterInventories),
+          kind: clusterInventories.kind,
+          ...ref,
+        },
+        code: 'Abandoned',
+        message: `nobody waits for component ${component} to tear down what it made`,
+      })
+      .catch((error: unknown) => log.error('abandonment not audited', { error: describe(error) }));
+  }
+
+  #entries(): Runnable {
+    const { entries, remote, clock, log, metrics } = this.#deps;
+    const uidOf = (change: EntryChange): string[] => [change.entry.ref.uid];
+    return new Controller({
+      name: 'inventory-entries',
+      sources: [
+        fromSubscription('entry', entries, uidOf),
+        this.#told,
+        fromSubscription('remote-health', remoteHealth(remote), (uid) => [uid]),
+      ],
+      reconciler: this.#entryReconciler,
+      workers: entryWorkers,
+      clock,
+      log,
+      metrics: metrics.controller('inventory-entries'),
+    });
+  }
+
+  #registrations(): Runnable {
+    const { registrations, client, clock, log, metrics } = this.#deps;
+    const all: Subscribable<string> = {
+      subscribe: (listener) => {
+        for (const { name } of registrations.all()) listener(name);
+        // A change of one may concern what is said of any other.
+        return registrations.onChange(() => {
+          for (const { name } of registrations.all()) listener(name);
+        });
+      },
+      whenSynced: (signal = new AbortController().signal) => registrations.whenSynced(signal),
+    };
+    return new Controller({
+      name: 'inventory-registrations',
+      sources: [fromSubscription('registration', all, (name) => [name]), this.#reached],
+      reconciler: new RegistrationReconciler({ client, registrations, breakers: this.#breakers, clock }),
+      workers: 4,
+      clock,
+      log,
+      metrics: metrics.controller('inventory-registrations'),
+    });
+  }
+}
+
+const remoteHealth = (remote: RemoteEvents): Subscribable<string> => ({
+  subscribe: (listener) => remote.onHealth(listener),
+  whenSynced: () => Promise.resolve(),
+});

@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import { describe } from '../../kit/errors.ts';
+import { type JsonPointer, pointerSegments } from '../../kit/json-pointer.ts';
+import { isRecord } from '../../kit/json-value.ts';
+import { mergePatched } from '../../kit/merge-patch.ts';
+import { ApiError, isConflict } from '../../kube/errors.ts';
+import type { StoredRecord } from '../core/run-record.ts';
+import type { Entry, EntryRef } from '../entry.ts';
+import { outputsViolation } from '../policy/component-write.ts';
+import type { InventoryStore } from '../ports/inventory-store.ts';
+import type { RunStore } from '../ports/run-store.ts';
+import type { Registration } from '../registration.ts';
+import { type PersistDeps, persist } from './persist.ts';
+
+export interface OutputsDeps extends PersistDeps {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+}
+
+export interface Refusal {
+  /** A code of a Violation, or `NotWritten`. */
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Writes what components publish into entries, one component of an entry at a time. */
+export class Outputs {
+  readonly #deps: OutputsDeps;
+  readonly #busy = new Map<string, Promise<unknown>>();
+
+  constructor(deps: OutputsDeps) {
+    this.#deps = deps;
+  }
+
+  /** The outcome without outputs that would change nothing. */
+  withoutIdle(entry: Entry, outcome: Outcome): Outcome {
+    if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
+      return outcome;
+    }
+    const { outputs } = entry.content.status;
+    if (!isDeepStrictEqual(mergePatched(outputs, outcome.outputs), outputs)) return outcome;
+    const { outputs: _, ...rest } = outcome;
+    return rest;
+  }
+
+  /** Why they were refused; undefined when they are in the entry. */
+  apply(
+    ref: EntryRef,
+    registration: Registration,
+    outputs: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    return this.#alone(ref.uid, async () => {
+      const before = this.#deps.entries.find(ref.uid)?.content.status.outputs ?? {};
+      const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
+      const violation = outputsViolation(writer, before, outputs);
+      if (violation) {
+        const { code, message, field } = violation;
+        return { code, message: field === undefined ? message : `${field}: ${message}` };
+      }
+      return this.#write(ref, { outputs }, signal);
+    });
+  }
+
+  /** Takes what the component published out, then removes its record. */
+  async retire(ref: EntryRef, registration: Registration, base: StoredRecord, signal: AbortSignal): Promise<void> {
+    await this.#alone(ref.uid, async () => {
+      const outputs = this.#deps.entries.find(ref.uid)?.content.status.outputs ?? {};
+      const patch = removal(registration.writes, outputs);
+      if (patch) await this.#write(ref, { outputs: patch }, signal);
+    });
+    await persist(this.#deps, 'removing a record', signal, () => this.#remove(base, signal));
+  }
+
+  /** Whatever became of it meanwhile: the component has nothing to do with the entry any more. */
+  async #remove(stored: StoredRecord, signal: AbortSignal): Promise<void> {
+    const { runs } = this.#deps;
+    const key = { entryUid: stored.record.entry.uid, component: stored.record.component };
+    try {
+      await runs.remove(stored, signal);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      const latest = await runs.load(key, signal);
+      if (latest) await runs.remove(latest, signal);
+    }
+  }
+
+  async #write(
+    ref: EntryRef,
+    status: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    const { entries } = this.#deps;
+    try {
+      await persist(this.#deps, 'writing outputs', signal, () => entries.patch(ref, 'status', { status }, { signal }));
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return { code: 'NotWritten', message: `the API server refused the outputs: ${describe(error)}` };
+    }
+  }
+
+  async #alone<T>(uid: string, task: () => Promise<T>): Promise<T> {
+    const before = this.#busy.get(uid) ?? Promise.resolve();
+    const own = before.then(task, task);
+    const settled = own.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#busy.set(uid, settled);
+    try {
+      return await own;
+    } finally {
+      if (this.#busy.get(uid) === settled) this.#busy.delete(uid);
+    }
+  }
+}
+
+/** A merge patch of `status.outputs` that takes out what lies at `writes`; undefined when nothing does. */
+function removal(writes: readonly JsonPointer[], outputs: unknown): Record<string, unknown> | undefined {
+  let patch: Record<string, unknown> | undefined;
+  for (const pointer of writes) {
+    const path = (pointerSegments(pointer) ?? []).slice(2);
+    if (path.length > 0 && isThere(outputs, path)) patch = withNull(patch ?? {}, path);
+  }
+  return patch;
+}
+
+function isThere(value: unknown, [first, ...rest]: readonly string[]): boolean {
+  if (first === undefined) return true;
+  return isRecord(value) && Object.hasOwn(value, first) && isThere(value[first], rest);
+}
+
+function withNull(patch: Record<string, unknown>, [first = '', ...rest]: readonly string[]): Record<string, unknown> {
+  const below = Object.hasOwn(patch, first) ? patch[first] : {};
+  if (below === null) return patch;
+  const value = rest.length === 0 ? null : withNull(isRecord(below) ? below : {}, rest);
+  return Object.fromEntries([...Object.entries(patch), [first, value]]);
+}

@@ -1,0 +1,43 @@
+import { backoffMs } from '../../kit/backoff.ts';
+import { type Clock, sleep } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import { ApiError } from '../../kube/errors.ts';
+import type { Log } from '../../observe/log.ts';
+
+export interface PersistDeps {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+/** What the API server will answer again, however often it is asked. */
+const refusals = new Set([400, 403, 404, 405, 409, 413, 422]);
+const backoff = { baseMs: 100, capMs: 10_000 };
+/** A webhook or a right may be missing for a moment only. */
+const mostRefusals = 5;
+
+/**
+ * Does what must not be lost, again and again while the API server is away. Rejects with the reason of `signal`, or with the answer
+ * when the API server keeps refusing it.
+ */
+export async function persist<T>(
+  { clock, random, log }: PersistDeps,
+  what: string,
+  signal: AbortSignal,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  let refused = 0;
+  for (let failures = 0; ; failures++) {
+    signal.throwIfAborted();
+    try {
+      return await attempt();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof ApiError && refusals.has(error.code) && ++refused >= mostRefusals) throw error;
+      const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+      const delayMs = Math.max(asked, backoffMs({ ...backoff, attempt: failures, random }));
+      log.warn(`${what} failed`, { error: describe(error), retryInMs: Math.round(delayMs) });
+      await sleep(clock, delayMs, signal);
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import { isDeepStrictEqual } from 'node:util';
+import { overlap } from '../../kit/json-pointer.ts';
+import type { Store } from '../../kube/store.ts';
+import { registrationViolation } from '../policy/registration-rules.ts';
+import type { Registration } from '../registration.ts';
+import type { RegistrationView } from '../stores/registration-view.ts';
+import type { Registry } from './registry.ts';
+
+/** A registration is new, has changed, or may be used again; `endpoint`: it is to be called elsewhere. */
+export interface RegistrationChange {
+  readonly registration: Registration;
+  readonly endpoint: boolean;
+}
+
+/** The registrations, and what is wrong with them besides one another. */
+export class Registrations implements Registry {
+  readonly #store: Store<RegistrationView>;
+  readonly #refusals = new Map<string, string>();
+  readonly #listeners = new Set<(changes: readonly RegistrationChange[]) => void>();
+
+  constructor(store: Store<RegistrationView>) {
+    this.#store = store;
+    store.subscribe((event) => {
+      const refusedBefore = new Map(this.#refusals);
+      this.#judge();
+      if (!store.synced || this.#listeners.size === 0) return;
+      const changes = this.#changes(refusedBefore, event.type === 'deleted' ? undefined : event.key);
+      const before = event.type === 'updated' ? event.before.registration : undefined;
+      const own = event.type === 'deleted' ? undefined : event.now.registration;
+      const isNews = own !== undefined && own.generation !== before?.generation;
+      const endpoint = before !== undefined && !sameEndpoint(before, own ?? before);
+      const all = isNews ? [{ registration: own, endpoint }, ...changes] : changes;
+      // Also of one that is gone: others may see it in their status.
+      if (all.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(all);
+    });
+  }
+
+  get(component: string): Registration | undefined {
+    return this.#store.get(component)?.registration;
+  }
+
+  *all(): Iterable<Registration> {
+    for (const { registration } of this.#store.list()) yield registration;
+  }
+
+  refusal(component: string): string | undefined {
+    return this.#refusals.get(component);
+  }
+
+  view(component: string): RegistrationView | undefined {
+    return this.#store.get(component);
+  }
+
+  /** Of changes from now on. */
+  onChange(listener: (changes: readonly RegistrationChange[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  whenSynced(signal: AbortSignal): Promise<void> {
+    return this.#store.whenSynced(signal);
+  }
+
+  /** The components that wait for one another in a circle with this one, in order; undefined when it is in none. */
+  circle(component: string): readonly string[] | undefined {
+    const start = this.get(component);
+    return start && circleFrom(start, [...this.all()]);
+  }
+
+  /** Of two that break a rule together, the younger one does. */
+  #judge(): void {
+    this.#refusals.clear();
+    const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
+    const older: { name: string; spec: RegistrationView['spec'] }[] = [];
+    for (const { registration, spec, problem } of views) {
+      const paths = { name: registration.name, spec };
+      const message = problem ?? registrationViolation(paths, older)?.message;
+      if (message === undefined) older.push(paths);
+      else this.#refusals.set(registration.name, message);
+    }
+  }
+
+  #changes(refusedBefore: ReadonlyMap<string, string>, except: string | undefined): RegistrationChange[] {
+    return [...this.all()]
+      .filter(({ name }) => name !== except && refusedBefore.has(name) !== this.#refusals.has(name))
+      .map((registration) => ({ registration, endpoint: false }));
+  }
+}
+
+const sameEndpoint = (a: Registration, b: Registration): boolean =>
+  isDeepStrictEqual(a.endpoint, b.endpoint) && a.caBundle === b.caBundle;
+
+function circleFrom(start: Registration, all: readonly Registration[]): readonly string[] | undefined {
+  const readersOf = ({ writes }: Registration): Registration[] =>
+    all.filter(({ reads }) => reads.some((read) => writes.some((write) => overlap(read, write))));
+  const from = new Map<string, string | undefined>([[start.name, undefined]]);
+  const open = [start];
+  for (let node = open.shift(); node; node = open.shift()) {
+    for (const reader of readersOf(node)) {
+      if (reader.name === start.name) return pathTo(node.name, from);
+      if (from.has(reader.name)) continue;
+      from.set(reader.name, node.name);
+      open.push(reader);
+    }
+  }
+  return undefined;
+}
+
+function pathTo(last: string, from: ReadonlyMap<string, string | undefined>): string[] {
+  const path: string[] = [];
+  for (let name: string | undefined = last; name !== undefined; name = from.get(name)) path.unshift(name);
+  return path;
+}

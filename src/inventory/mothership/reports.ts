@@ -1,0 +1,164 @@
+import { type Lease, readReport } from '../../api/inventory/contract/report.ts';
+import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import { type Clock, formatTime } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import type { StoredRecord } from '../core/run-record.ts';
+import { type ComponentKey, keyText, runId } from '../key.ts';
+import type { InventoryStore } from '../ports/inventory-store.ts';
+import type { ReportAnswer, ReportSink } from '../ports/report-sink.ts';
+import type { RunToken, TokenIssuer } from '../ports/token-issuer.ts';
+import type { KeyLoop } from './key-loop.ts';
+import type { Loops } from './loops.ts';
+
+export interface ReportsDeps {
+  readonly entries: InventoryStore;
+  readonly tokens: TokenIssuer;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+type Run = ComponentKey & { readonly seq: number };
+
+/** What is kept of a run that has ended by a report, for reports that come twice. */
+interface Ended {
+  readonly seq: number;
+  readonly credentials: readonly string[];
+  readonly outcome: string;
+}
+
+/** A token is replaced when less than this is left of it, milliseconds. */
+const refreshMs = 300_000;
+/** Runs whose end is remembered. */
+const mostEnded = 10_000;
+
+/** Takes the reports of runs that go on, while this process leads. */
+export class Reports implements ReportSink {
+  readonly #loops: Loops;
+  readonly #deps: ReportsDeps;
+  readonly #ended = new Map<string, Ended>();
+
+  constructor(loops: Loops, deps: ReportsDeps) {
+    this.#loops = loops;
+    this.#deps = deps;
+  }
+
+  async report(run: Run, credentialId: string, body: unknown): Promise<ReportAnswer> {
+    const loop = this.#loops.get(keyText(run));
+    if (!loop) return this.#after(run, credentialId, body);
+    try {
+      return await loop.report((take) => this.#taken(loop, run, credentialId, body, take));
+    } catch (error) {
+      return { status: 503, code: 'Unavailable', message: `not stored, report again: ${describe(error)}` };
+    }
+  }
+
+  async #taken(
+    loop: KeyLoop,
+    run: Run,
+    credentialId: string,
+    body: unknown,
+    take: (event: ReturnType<KeyLoop['outcomeEvent']>) => Promise<void>,
+  ): Promise<ReportAnswer> {
+    const stored = onRun(loop, run);
+    if (!stored) return this.#after(run, credentialId, body);
+    if (!this.#isItsCredential(stored, credentialId)) return foreign;
+    const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
+    if (!read.ok) {
+      const [first] = read.errors;
+      return {
+        status: 400,
+        code: 'InvalidReport',
+        message: first ? `${first.field}: ${first.message}` : 'not readable',
+      };
+    }
+    if (read.value.kind === 'heartbeat') return this.#heartbeat(loop, run, read.value.leaseSeconds, take);
+    const credentials = loop.current?.credentials ?? [credentialId];
+    await take(loop.outcomeEvent(read.value.outcome));
+    // Unless somebody else had ended it first; what was Deleted has no record any more.
+    const after = loop.state.stored?.record;
+    if (after && after.lastOutcome?.seq !== run.seq) return over(run);
+    this.#remember(run, { seq: run.seq, credentials, outcome: fingerprint(body) });
+    return { status: 200, lease: undefined };
+  }
+
+  async #heartbeat(
+    loop: KeyLoop,
+    run: Run,
+    leaseSeconds: number | undefined,
+    take: (event: ReturnType<KeyLoop['outcomeEvent']>) => Promise<void>,
+  ): Promise<ReportAnswer> {
+    const { current } = loop;
+    const left = loop.longestLeaseMs();
+    if (!current || left <= 0) return over(run);
+    const leaseMs = Math.min((leaseSeconds ?? current.registration.leaseMs / 1000) * 1000, left);
+    const token = await this.#refreshed(loop);
+    const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
+    await take(() => ({ kind: 'heartbeat', leaseMs, credential }));
+    if (!onRun(loop, run)) return over(run);
+    if (token) loop.refreshed(token);
+    return { status: 200, lease: leaseOf(leaseMs, token) };
+  }
+
+  /** A new token, when the one that the component has does not last much longer; never for longer than the run may take. */
+  async #refreshed(loop: KeyLoop): Promise<RunToken | undefined> {
+    const { entries, tokens, clock, signal } = this.#deps;
+    const { current } = loop;
+    const entry = entries.find(loop.key.entryUid);
+    if (!current || !entry) return undefined;
+    if (current.token && current.token.expiresAtMs - clock.now() > refreshMs) return undefined;
+    return tokens.forRun(entry, current.registration, signal);
+  }
+
+  #isItsCredential({ record }: StoredRecord, id: string): boolean {
+    const previous = record.previousCredential;
+    return record.credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
+  }
+
+  /** The run is not on: the same outcome again is fine, everything else is too late. */
+  #after(run: Run, credentialId: string, body: unknown): ReportAnswer {
+    const ended = this.#ended.get(keyText(run));
+    if (ended?.seq !== run.seq) return over(run);
+    if (!ended.credentials.includes(credentialId)) return foreign;
+    if (ended.outcome === fingerprint(body)) return { status: 200, lease: undefined };
+    return {
+      status: 409,
+      code: 'OutcomeDiffers',
+      message: 'the run has ended with another outcome; the first one counts',
+    };
+  }
+
+  #remember(run: Run, ended: Ended): void {
+    this.#ended.delete(keyText(run));
+    this.#ended.set(keyText(run), ended);
+    for (const oldest of this.#ended.keys()) {
+      if (this.#ended.size <= mostEnded) return;
+      this.#ended.delete(oldest);
+    }
+  }
+}
+
+/** The record of the run, if that is the one that is on. */
+function onRun({ state }: KeyLoop, { seq }: Run): StoredRecord | undefined {
+  const { stored } = state;
+  return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
+}
+
+function leaseOf(leaseMs: number, token: RunToken | undefined): Lease {
+  const leaseSeconds = Math.max(1, Math.floor(leaseMs / 1000));
+  if (!token) return { leaseSeconds };
+  return { leaseSeconds, auth: { token: token.token, expires: formatTime(token.expiresAtMs) } };
+}
+
+const fingerprint = (body: unknown): string => sha256Hex(canonicalJson(body));
+
+const foreign: ReportAnswer = {
+  status: 403,
+  code: 'ForeignCredential',
+  message: 'only the token of the run itself may report for it',
+};
+
+const over = (run: Run): ReportAnswer => ({
+  status: 409,
+  code: 'RunOver',
+  message: `run ${runId(run, run.seq)} is over, was replaced or never was`,
+});

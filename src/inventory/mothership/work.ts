@@ -1,0 +1,41 @@
+import type { Clock } from '../../kit/clock.ts';
+import type { StoredRecord } from '../core/run-record.ts';
+import type { Inputs, Step } from '../core/step.ts';
+import type { Entry } from '../entry.ts';
+import type { ComponentKey } from '../key.ts';
+import type { RunStore } from '../ports/run-store.ts';
+import type { TokenIssuer } from '../ports/token-issuer.ts';
+import type { Calls } from './calls.ts';
+import type { Limits } from './limits.ts';
+import type { Look } from './look.ts';
+import type { Outputs } from './outputs.ts';
+import type { Records } from './records.ts';
+import type { Registry } from './registry.ts';
+import type { Teller } from './teller.ts';
+
+/** What carries out effects, for as long as this process leads. */
+export interface Work {
+  /** Aborts when it does not lead any more: nothing is written from then on. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly step: Step;
+  readonly registry: Registry;
+  readonly look: Look;
+  readonly limits: Limits;
+  readonly runs: RunStore;
+  readonly records: Records;
+  readonly tokens: TokenIssuer;
+  readonly calls: Calls;
+  readonly outputs: Outputs;
+  readonly teller: Teller;
+  /** Puts a key into the queue. `atMs` is epoch milliseconds. */
+  enqueue(text: string, reason: string, lane: number, atMs: number): void;
+  /** What the breaker of its endpoint is told. */
+  endpoint(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void;
+  /** Delay before the next start, after so many failed ones before the last; milliseconds. */
+  startDelayMs(failures: number): number;
+  /** A component is done with an entry for good. */
+  retired(key: ComponentKey, entry: Entry, mayRun: Inputs['mayRun']): void;
+  isOlder(a: StoredRecord, b: StoredRecord): boolean;
+}
