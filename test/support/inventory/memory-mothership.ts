@@ -1,0 +1,144 @@
+import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import { Manager } from '../../../src/engine/manager.ts';
+import { Mothership } from '../../../src/inventory/mothership/mothership.ts';
+import type { Reply } from '../../../src/inventory/ports/component-client.ts';
+import type { RunToken } from '../../../src/inventory/ports/token-issuer.ts';
+import type { Registration } from '../../../src/inventory/registration.ts';
+import type { Clock } from '../../../src/kit/clock.ts';
+import type { Client } from '../../../src/kube/client.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import type { MemoryRegistrations } from './memory-registrations.ts';
+import type { MemoryInventory, MemoryStores } from './memory-stores.ts';
+
+/** What a component does when it is called. */
+export type Behaviour = (
+  request: ReconcileRequest,
+  signal: AbortSignal,
+  registration: Registration,
+) => Reply | Promise<Reply>;
+
+export const answer = (outcome: Outcome): Reply => ({ kind: 'outcome', outcome });
+export const done = (outputs?: Record<string, unknown>): Reply =>
+  answer(outputs === undefined ? { outcome: 'Done' } : { outcome: 'Done', outputs });
+export const notReady = (...paths: string[]): Reply => {
+  const [first = '', ...rest] = paths.map((path) => path);
+  const missing = (path: string) => ({ path, want: 'present' as const });
+  return answer({ outcome: 'NotReady', missing: [missing(first), ...rest.map(missing)] });
+};
+
+export interface MemoryMothershipOptions {
+  readonly clock: Clock;
+  readonly inventory: MemoryInventory;
+  readonly registrations: MemoryRegistrations;
+  readonly random: () => number;
+  readonly components: Readonly<Record<string, Behaviour>>;
+  /** Before the names of tokens, to tell motherships apart. */
+  readonly name?: string;
+}
+
+/** A mothership over memory: everything real but what touches the world. */
+export class MemoryMothership {
+  readonly mothership: Mothership;
+  readonly stores: MemoryStores;
+  readonly calls: ReconcileRequest[] = [];
+  readonly audited: string[] = [];
+  readonly withdrawn: string[] = [];
+  readonly statusPatches: { readonly component: string; readonly patch: unknown }[] = [];
+  proved = true;
+  #tokens = 0;
+  #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  readonly #options: MemoryMothershipOptions;
+
+  constructor(options: MemoryMothershipOptions) {
+    this.#options = options;
+    const { clock, inventory, registrations, random, components } = options;
+    this.stores = inventory.open();
+    const issue = (): RunToken => {
+      this.#tokens += 1;
+      const id = `${options.name ?? 'm'}-${this.#tokens}`;
+      return { id, token: `token ${id}`, expiresAtMs: clock.now() + 600_000 };
+    };
+    const client: Pick<Client, 'mergePatch'> = {
+      mergePatch: (_resource, { name }, patch) => {
+        this.statusPatches.push({ component: name, patch });
+        return Promise.resolve({ apiVersion: '', kind: '', metadata: { name } });
+      },
+    };
+    const fence = (): boolean => this.proved;
+    this.mothership = new Mothership({
+      entries: this.stores.entries,
+      runs: this.stores.runs,
+      registrations: registrations.registrations,
+      components: {
+        invoke: async (registration, request, signal) => {
+          this.calls.push(request);
+          const behave = components[registration.name];
+          return behave ? behave(request, signal, registration) : done();
+        },
+      },
+      tokens: {
+        forRun: async (_entry, _registration, signal) => {
+          signal.throwIfAborted();
+          return issue();
+        },
+        forCall: async () => 'call',
+      },
+      access: {
+        prepare: async () => {},
+        withdraw: async ({ uid }) => void this.withdrawn.push(uid),
+        withdrawFrom: async () => {},
+      },
+      fence: {
+        get proved() {
+          return fence();
+        },
+        prove: async () => {},
+      },
+      remote: {
+        want() {},
+        forget() {},
+        subscribe: () => () => {},
+        problem: () => undefined,
+        onHealth: () => () => {},
+        close: async () => {},
+      },
+      client: client as Client,
+      journal: {
+        append: async ({ code = '' }) => void this.audited.push(code),
+        available: true,
+      },
+      events: { record() {}, close: async () => {} },
+      clock,
+      random,
+      log: noLog,
+      metrics: createMetrics(),
+      api: { url: 'https://api.test', ca: undefined },
+      callbackUrl: 'https://callbacks.test',
+      account: 'system:serviceaccount:drawbridge:drawbridge',
+      watchAgeMs: () => 0,
+    });
+  }
+
+  start(): this {
+    const { clock, random } = this.#options;
+    const manager = new Manager({ clock, log: noLog, random });
+    for (const controller of this.mothership.controllers()) manager.add(controller);
+    this.#stop = new AbortController();
+    this.#running = manager.run(this.#stop.signal);
+    return this;
+  }
+
+  /** As a crash would: whatever is going on is never heard of again. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    this.stores.close();
+    await this.#running;
+  }
+
+  callsOf(component: string): ReconcileRequest[] {
+    return this.calls.filter((request) => request.component === component);
+  }
+}

@@ -1,0 +1,55 @@
+import { componentReconcilers } from '../../../src/api/inventory/names.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { Registrations } from '../../../src/inventory/mothership/registrations.ts';
+import { type RegistrationView, registrationView } from '../../../src/inventory/stores/registration-view.ts';
+import type { Clock } from '../../../src/kit/clock.ts';
+import { InformerStore } from '../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../src/kube/log.ts';
+
+/** What a test says of a registration; the rest has its defaults. */
+export interface RegistrationSeed {
+  readonly name: string;
+  readonly [field: string]: unknown;
+}
+
+/** Registrations that a test makes, with the store that the mothership watches. */
+export class MemoryRegistrations {
+  readonly registrations: Registrations;
+  readonly #store: InformerStore<RegistrationView>;
+  readonly #objects = new Map<string, KubeObject>();
+  #version = 0;
+
+  constructor(clock: Clock, seeds: readonly RegistrationSeed[] = []) {
+    this.#store = new InformerStore({ resource: componentReconcilers, project: registrationView }, clock, silentLog);
+    const list = this.#store.beginList();
+    list.add(seeds.map((seed) => this.#object(seed)));
+    list.commit();
+    this.registrations = new Registrations(this.#store);
+  }
+
+  put(seed: RegistrationSeed): void {
+    const isNew = !this.#objects.has(seed.name);
+    const object = this.#object(seed);
+    this.#store.apply(isNew ? 'ADDED' : 'MODIFIED', object, String(this.#version));
+  }
+
+  remove(name: string): void {
+    const object = this.#objects.get(name);
+    this.#objects.delete(name);
+    this.#version += 1;
+    if (object) this.#store.apply('DELETED', object, String(this.#version));
+  }
+
+  #object({ name, ...spec }: RegistrationSeed): KubeObject {
+    this.#version += 1;
+    const generation = (this.#objects.get(name)?.metadata.generation ?? 0) + 1;
+    const object: KubeObject = {
+      apiVersion: 'inventory.drawbridge.dev/v1alpha1',
+      kind: 'ComponentReconciler',
+      metadata: { name, uid: `registration-${name}`, resourceVersion: String(this.#version), generation },
+      spec: { endpoint: { inProcess: name }, ...spec },
+    };
+    this.#objects.set(name, object);
+    return object;
+  }
+}
