@@ -60,6 +60,7 @@ function decorate(client: Client, intentions: Intentions): Client {
     get: (resource, name, options) => client.get(resource, name, options),
     list: (resource, options) => client.list(resource, options),
     isAllowed: (question, options) => client.isAllowed(question, options),
+    reviewToken: (token, options) => client.reviewToken(token, options),
     raw: (path, options) => client.raw(path, options),
     create: (resource, object, options) =>
       tried(

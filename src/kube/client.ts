@@ -53,6 +53,14 @@ export interface AccessQuestion {
   readonly name?: string;
 }
 
+/** Whom a token belongs to, as the API server says. */
+export interface TokenUser {
+  readonly username: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
 export interface ListPage {
   readonly items: KubeObject[];
   readonly resourceVersion: string;
@@ -92,6 +100,8 @@ export interface Client {
   ): Promise<{ token: string; expiresAt: string }>;
   /** SubjectAccessReview: may this user do that? */
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
+  /** TokenReview: whose token is that? Undefined for one that is not good, or not for any of the audiences; default: the API server's own. */
+  reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
   /** The same client, whose writes call `check` before every try, retries included, and reject with what it throws. Reads and reviews pass. */
   fenced(check: () => void): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */

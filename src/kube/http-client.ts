@@ -4,11 +4,13 @@ import { groupPath, resourcePath } from './api-paths.ts';
 import type { AccessQuestion, CallOptions, Client, DeleteOptions, ListPage, WriteOptions } from './client.ts';
 import { isNotFound, TransportError } from './errors.ts';
 import { isKubeObject, listPages } from './list-pages.ts';
+import { tokenUserOf } from './token-user.ts';
 import type { CallSpec, Transport } from './transport.ts';
 
 /** What is below this gives rights away, which the apiserver takes its time to check. */
 const rbac = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
+const authentication = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
 /** The Client of one transport. It holds nothing itself and ends with the transport. `beforeWrite` is called before every try of a write. */
 export function createClient(transport: Transport, beforeWrite?: () => void): Client {
@@ -112,6 +114,17 @@ export function createClient(transport: Transport, beforeWrite?: () => void): Cl
         signal: options.signal,
       });
       return status(answer)['allowed'] === true;
+    },
+
+    async reviewToken(token, { audiences, signal } = {}) {
+      const answer = await transport.request({
+        method: 'POST',
+        path: `${authentication}/tokenreviews`,
+        body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token, audiences } },
+        retry: 'idempotent',
+        signal,
+      });
+      return tokenUserOf(status(answer), audiences);
     },
 
     fenced: (check) => createClient(transport, check),

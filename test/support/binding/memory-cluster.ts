@@ -183,6 +183,7 @@ export class MemoryCluster implements Cluster {
     jsonPatch: unused,
     apply: unused,
     createToken: unused,
+    reviewToken: unused,
     raw: unused,
   };
 

@@ -132,6 +132,7 @@ export class MemoryCluster implements Cluster {
       return finalizers.length > 0 ? { held } : 'deleted';
     },
     isAllowed: () => Promise.resolve(false),
+    reviewToken: () => Promise.resolve(undefined),
     list: async (resource, { namespace } = {}) => {
       await this.#note('list', resource, { name: namespace ?? '' });
       const all = [...this.#of(resource).values()];

@@ -1,0 +1,24 @@
+import { isRecord, own } from '../kit/json-value.ts';
+import type { TokenUser } from './client.ts';
+
+/** Reads the status of a TokenReview; undefined unless it says yes, for one of the audiences that were asked for. */
+export function tokenUserOf(status: unknown, audiences: readonly string[] | undefined): TokenUser | undefined {
+  const username = own(own(status, 'user'), 'username');
+  if (own(status, 'authenticated') !== true || typeof username !== 'string' || username === '') return undefined;
+  // An authenticator that knows nothing of audiences names none, and its yes is for the API server alone.
+  if (audiences && !texts(own(status, 'audiences')).some((audience) => audiences.includes(audience))) return undefined;
+  const user = own(status, 'user');
+  const uid = own(user, 'uid');
+  const extra = own(user, 'extra');
+  return {
+    username,
+    uid: typeof uid === 'string' ? uid : '',
+    groups: texts(own(user, 'groups')),
+    extra: Object.fromEntries(
+      Object.entries(isRecord(extra) ? extra : {}).map(([key, values]) => [key, texts(values)]),
+    ),
+  };
+}
+
+const texts = (list: unknown): string[] =>
+  Array.isArray(list) ? list.filter((item): item is string => typeof item === 'string') : [];
