@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict';
+import { accountName } from '../../../../src/api/inventory/names.ts';
+import { roleBindings, roles, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import { EntryAccounts, type Grantee } from '../../../../src/inventory/accounts/entry-accounts.ts';
+import type { Entry } from '../../../../src/inventory/entry.ts';
+import type { Registration } from '../../../../src/inventory/registration.ts';
+import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
+
+const uid = '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001';
+const user = (component: string, of = uid): string => `system:serviceaccount:fleet:${accountName(of, component)}`;
+const network: Grantee = { name: 'network', kubeconfig: 'none' };
+const eventing: Grantee = { name: 'eventing', kubeconfig: 'read' };
+const kubeconfig: Grantee = { name: 'kubeconfig', kubeconfig: 'produce' };
+const { signal } = new AbortController();
+
+describe('the access of components to an entry', () => {
+  let world: MemoryAccess;
+  let accounts: EntryAccounts;
+  let entry: Entry;
+  beforeEach(() => {
+    world = new MemoryAccess();
+    accounts = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    entry = world.entry();
+  });
+  const inNamespace = { namespace: 'fleet' };
+  const names = () =>
+    [serviceAccounts, roles, roleBindings, secrets].flatMap((resource) =>
+      world.cluster.list(resource).map(({ metadata }) => `${resource.plural} ${metadata.name.replaceAll(uid, 'UID')}`),
+    );
+
+  it('is one account a component, and one Role and RoleBinding for all of them', async () => {
+    for (const component of [network, eventing, kubeconfig]) await accounts.ensure(entry, component, signal);
+    assert.deepEqual(names(), [
+      'serviceaccounts inventory-UID.network',
+      'serviceaccounts inventory-UID.eventing',
+      'serviceaccounts inventory-UID.kubeconfig',
+      'roles inventory-UID-entry',
+      'roles inventory-UID-kubeconfig',
+      'roles inventory-UID-kubeconfig-producer',
+      'rolebindings inventory-UID-entry',
+      'rolebindings inventory-UID-kubeconfig',
+      'rolebindings inventory-UID-kubeconfig-producer',
+      'secrets kc-UID',
+    ]);
+    for (const resource of [serviceAccounts, roles, roleBindings, secrets]) {
+      for (const { metadata } of world.cluster.list(resource)) {
+        assert.deepEqual(
+          metadata.ownerReferences?.map((owner) => [owner.kind, owner.uid]),
+          [['ClusterInventory', uid]],
+        );
+      }
+    }
+  });
+
+  const rights: [Grantee, string, string, string, boolean][] = [
+    [network, 'get', 'clusterinventories', 'rt-1', true],
+    [network, 'get', 'clusterinventories/status', 'rt-1', true],
+    [network, 'patch', 'clusterinventories/status', 'rt-1', true],
+    [network, 'patch', 'clusterinventories', 'rt-1', false],
+    [network, 'update', 'clusterinventories/status', 'rt-1', false],
+    [network, 'get', 'clusterinventories', 'rt-2', false],
+    [network, 'list', 'clusterinventories', '', false],
+    [network, 'get', 'secrets', `kc-${uid}`, false],
+    [eventing, 'get', 'secrets', `kc-${uid}`, true],
+    [eventing, 'patch', 'secrets', `kc-${uid}`, false],
+    [eventing, 'get', 'secrets', 'other', false],
+    [eventing, 'list', 'secrets', '', false],
+    [kubeconfig, 'get', 'secrets', `kc-${uid}`, true],
+    [kubeconfig, 'patch', 'secrets', `kc-${uid}`, true],
+    [kubeconfig, 'delete', 'secrets', `kc-${uid}`, false],
+  ];
+  for (const [component, verb, resource, name, allowed] of rights) {
+    it(`${allowed ? 'lets' : 'does not let'} ${component.name} ${verb} ${resource} ${name.replace(uid, 'UID')}`, async () => {
+      for (const one of [network, eventing, kubeconfig]) await accounts.ensure(entry, one, signal);
+      assert.equal(world.may(user(component.name), verb, resource, name), allowed);
+    });
+  }
+
+  it('is made once, and waits until the API server has heard of it', async () => {
+    world.lag = 3;
+    const ensuring = accounts.ensure(entry, network, signal);
+    for (let step = 0; step < 5; step++) await world.clock.advance(15);
+    await ensuring;
+    assert.equal(world.questions.length, 4);
+    const writes = world.cluster.writes.length;
+    await accounts.ensure(entry, network, signal);
+    assert.deepEqual([world.cluster.writes.length, world.questions.length], [writes, 4]);
+  });
+
+  it('is not believed in for ever when the API server says no', async () => {
+    world.lag = Number.POSITIVE_INFINITY;
+    const ensuring = assert.rejects(accounts.ensure(entry, network, signal), { code: 'GrantNotInForce' });
+    for (let waited = 0; waited < 5_100; waited += 15) await world.clock.advance(15);
+    await ensuring;
+  });
+
+  it('is prepared for all at once, with nothing left to write for each', async () => {
+    await accounts.prepare(entry, [network, eventing] as Registration[], signal);
+    const { writes } = world.cluster;
+    await Promise.all([accounts.ensure(entry, network, signal), accounts.ensure(entry, eventing, signal)]);
+    assert.deepEqual(world.cluster.writes, writes);
+  });
+
+  it('survives a restart, and components that come at the same time', async () => {
+    await accounts.ensure(entry, network, signal);
+    const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    await Promise.all([network, eventing, kubeconfig].map((component) => next.ensure(entry, component, signal)));
+    for (const { name } of [network, eventing, kubeconfig]) {
+      assert.equal(world.may(user(name), 'patch', 'clusterinventories/status', 'rt-1'), true, name);
+    }
+    assert.equal(world.cluster.list(roleBindings).length, 3);
+  });
+
+  it('is repaired when somebody has taken it away', async () => {
+    await accounts.ensure(entry, network, signal);
+    world.cluster.drop(roleBindings, { ...inNamespace, name: `inventory-${uid}-entry` });
+    await accounts.ensure(entry, network, signal);
+    assert.equal(world.cluster.list(roleBindings).length, 0, 'it is not asked about each time');
+    await world.clock.advance(10 * 60_000);
+    await accounts.ensure(entry, network, signal);
+    assert.equal(world.may(user('network'), 'patch', 'clusterinventories/status', 'rt-1'), true);
+  });
+
+  it('lets nobody else in who was put into its RoleBinding or Role', async () => {
+    await accounts.ensure(entry, network, signal);
+    const name = { ...inNamespace, name: `inventory-${uid}-entry` };
+    const stranger = { kind: 'ServiceAccount', name: 'default', namespace: 'fleet' };
+    await world.client.mergePatch(roleBindings, name, { subjects: [stranger, { kind: 'User', name: 'eve' }] });
+    await world.client.mergePatch(roles, name, { rules: [] });
+    accounts.forget(uid);
+    await accounts.ensure(entry, network, signal);
+    const found = world.cluster.find(roleBindings, name);
+    assert.deepEqual(found?.['subjects'], [
+      { kind: 'ServiceAccount', name: accountName(uid, 'network'), namespace: 'fleet' },
+    ]);
+    assert.equal(world.may(user('network'), 'get', 'clusterinventories', 'rt-1'), true);
+  });
+
+  it('takes over nothing that somebody else has made', async () => {
+    const metadata = { ...inNamespace, name: `inventory-${uid}-entry` };
+    world.cluster.put(roles, { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules: [] });
+    await assert.rejects(accounts.ensure(entry, network, signal), { code: 'NameTaken' });
+  });
+
+  it('ends with the entry, RoleBindings first, and leaves that of others alone', async () => {
+    const other = world.entry({ ref: { namespace: 'fleet', name: 'rt-2', uid: 'other' } });
+    for (const component of [network, kubeconfig]) await accounts.ensure(entry, component, signal);
+    await accounts.ensure(other, network, signal);
+    const before = world.cluster.writes.length;
+    await accounts.withdraw(entry.ref, signal);
+    const deleted = world.cluster.writes.slice(before).map((write) => write.split(' ')[1]);
+    assert.deepEqual([...new Set(deleted)], ['rolebindings', 'roles', 'serviceaccounts', 'secrets']);
+    assert.deepEqual(names(), [
+      'serviceaccounts inventory-other.network',
+      'roles inventory-other-entry',
+      'rolebindings inventory-other-entry',
+    ]);
+    await accounts.withdraw(entry.ref, signal);
+  });
+
+  it('ends for one component alone', async () => {
+    for (const component of [network, eventing]) await accounts.ensure(entry, component, signal);
+    await accounts.withdrawFrom(entry.ref, 'eventing', signal);
+    assert.equal(world.may(user('eventing'), 'get', 'secrets', `kc-${uid}`), false);
+    assert.equal(world.may(user('eventing'), 'get', 'clusterinventories', 'rt-1'), false);
+    assert.equal(world.may(user('network'), 'get', 'clusterinventories', 'rt-1'), true);
+    assert.equal(world.cluster.list(serviceAccounts).length, 1);
+    await accounts.ensure(entry, eventing, signal);
+    assert.equal(world.may(user('eventing'), 'get', 'secrets', `kc-${uid}`), true);
+  });
+});
+
+describe('a kubeconfig that was supplied', () => {
+  const byoc: Grantee = { name: 'byoc', kubeconfig: 'produce' };
+  const alice = { username: 'alice', uid: 'u-1', groups: ['devs'], extra: { tenant: ['a'] } };
+  let world: MemoryAccess;
+  let accounts: EntryAccounts;
+  beforeEach(() => {
+    world = new MemoryAccess();
+    accounts = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+  });
+  const named = (name: string, kubeconfigSetBy: Entry['kubeconfigSetBy'] = alice) =>
+    world.entry({ mode: 'byoc', kubeconfigSecretRef: { name, key: 'config' }, kubeconfigSetBy });
+  const mayRead = (component: string, secret: string) => world.may(user(component), 'get', 'secrets', secret);
+
+  it('is read by its component alone, when whoever named it may', async () => {
+    world.readers.add('alice mine');
+    await accounts.ensure(named('mine'), eventing, signal);
+    await accounts.ensure(named('mine'), byoc, signal);
+    assert.deepEqual([mayRead('byoc', 'mine'), mayRead('eventing', 'mine')], [true, false]);
+    const asked = world.questions.find((question) => question.user === 'alice');
+    assert.deepEqual(asked, {
+      user: 'alice',
+      uid: 'u-1',
+      groups: ['devs'],
+      extra: { tenant: ['a'] },
+      namespace: 'fleet',
+      verb: 'get',
+      group: '',
+      resource: 'secrets',
+      name: 'mine',
+    });
+    assert.deepEqual(world.events, []);
+  });
+
+  it('is read by nobody when whoever named it may not, or nobody says who that was', async () => {
+    await accounts.ensure(named('theirs'), byoc, signal);
+    assert.equal(mayRead('byoc', 'theirs'), false);
+    await accounts.ensure(named('theirs'), byoc, signal);
+    assert.deepEqual(
+      world.events.map(({ reason, note }) => [reason, /^alice named Secret theirs/.test(note)]),
+      [['SecretNotReadable', true]],
+    );
+    const unstamped = world.entry({ mode: 'byoc', kubeconfigSecretRef: { name: 'theirs', key: 'config' } }, 'x');
+    world.readers.add('alice theirs');
+    await accounts.ensure(unstamped, byoc, signal);
+    assert.match(world.events[1]?.note ?? '', /nobody vouches/);
+  });
+
+  it('is not read any more when they may not, or another one is named', async () => {
+    world.readers.add('alice mine').add('alice other');
+    await accounts.ensure(named('mine'), byoc, signal);
+    await accounts.ensure(named('other'), byoc, signal);
+    assert.deepEqual([mayRead('byoc', 'mine'), mayRead('byoc', 'other')], [false, true]);
+    world.readers.clear();
+    await accounts.ensure(named('other'), byoc, signal);
+    assert.equal(mayRead('byoc', 'other'), false);
+  });
+
+  it('is of no interest in managed entries', async () => {
+    world.readers.add('alice mine');
+    await accounts.ensure({ ...named('mine'), mode: 'managed' }, byoc, signal);
+    assert.equal(mayRead('byoc', 'mine'), false);
+  });
+});
