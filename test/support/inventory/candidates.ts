@@ -1,0 +1,85 @@
+import type { ReportSink } from '../../../src/inventory/ports/report-sink.ts';
+import type { Registration } from '../../../src/inventory/registration.ts';
+import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
+import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
+import { httpDoors } from '../../../src/inventory/sdk/http-doors.ts';
+import { inProcessClient } from '../../../src/inventory/sdk/in-process-client.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { staticCredentials } from '../../../src/kube/credentials.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { player } from './components/player.ts';
+import { type ComponentSettings, type RunningComponent, startPython, startShell } from './components/processes.ts';
+import type { Candidate } from './conformance.ts';
+import { type ConformanceWorld, callers, component, reviewToken, serverAccount } from './conformance-world.ts';
+import { reply } from './plain-client.ts';
+
+const clock = systemClock;
+
+const settingsOf = ({ apiUrl, callbackUrl }: ConformanceWorld): ComponentSettings => ({
+  component,
+  apiUrl,
+  callbackUrl,
+  serverAccount,
+  reviewToken,
+});
+
+const overHttp = ({ url, close }: RunningComponent): Candidate => ({
+  url,
+  invoke: (request) => reply(url, request, callers.server),
+  close,
+});
+
+export const pythonCandidate = async (world: ConformanceWorld): Promise<Candidate> =>
+  overHttp(await startPython(settingsOf(world)));
+
+export const shellCandidate = async (world: ConformanceWorld): Promise<Candidate> =>
+  overHttp(await startShell(settingsOf(world)));
+
+export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWorld): Promise<Candidate> {
+  const addresses = { apiUrl, apiCa: undefined, callbackUrl };
+  const doors = httpDoors({ ...addresses, callbackCa: undefined }, clock);
+  const credentials = staticCredentials({ server: apiUrl, token: reviewToken });
+  const reviews = await tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
+  const server = await serveComponent({
+    component: player(component),
+    callers: reviews,
+    addresses,
+    doors,
+    tls: undefined,
+    host: '127.0.0.1',
+    port: 0,
+    clock,
+    log: noLog,
+  });
+  const close = async (): Promise<void> => {
+    await server.close();
+    reviews.close();
+    doors.close();
+  };
+  return overHttp({ url: `http://127.0.0.1:${server.port}`, close });
+}
+
+export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> {
+  const { apiUrl, callbackUrl } = world;
+  const doors = httpDoors({ apiUrl, apiCa: undefined, callbackUrl, callbackCa: undefined }, clock);
+  const reports: ReportSink = {
+    report: (_, credentialId, body) => {
+      const { status, body: said } = world.report(tokenWith(credentialId), body);
+      const code = { 403: 'ForeignCredential', 503: 'Unavailable' }[status];
+      if (code === undefined) return Promise.resolve({ status: 200, lease: said as never });
+      return Promise.resolve({ status, code, message: 'no' } as never);
+    },
+  };
+  const tokenWith = (credentialId: string): string =>
+    [...world.live].find((token) => `JTI=${jtiOf(token)}` === credentialId) ?? '';
+  const components = new Map([[component, player(component)]]);
+  const client = inProcessClient({ components, entry: doors.entry, reports, clock });
+  const registration = { endpoint: { inProcess: component }, timeoutMs: 5_000 } as unknown as Registration;
+  return Promise.resolve({
+    invoke: (request) => client.invoke(registration, request, new AbortController().signal),
+    close: () => Promise.resolve(doors.close()),
+  });
+}
+
+const jtiOf = (token: string): unknown =>
+  (JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { jti?: unknown }).jti;

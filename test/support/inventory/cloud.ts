@@ -1,0 +1,181 @@
+import {
+  apiVersionOf,
+  type KubeObject,
+  keyOf,
+  nameOf,
+  type ObjectName,
+  type Resource,
+} from '../../../src/api/object.ts';
+import { configMaps } from '../../../src/api/resources.ts';
+import { shoots } from '../../../src/inventory/components/cluster.ts';
+import { virtualNetworks } from '../../../src/inventory/components/network.ts';
+import { type Cancel, type Clock, formatTime } from '../../../src/kit/clock.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import type { Client } from '../../../src/kube/client.ts';
+import type { Cluster } from '../../../src/kube/cluster.ts';
+import { ApiError, isConflict, isNotFound } from '../../../src/kube/errors.ts';
+import type { Projected } from '../../../src/kube/store.ts';
+
+export interface CloudOptions {
+  /** The management cluster, where the custom resources are. */
+  readonly cluster: Cluster;
+  readonly clock: Clock;
+  /** How long everything takes. Default 50 ms. */
+  readonly delayMs?: number;
+  /** A kubeconfig of the managed cluster, as an administrator. */
+  readonly kubeconfig: () => Promise<string> | string;
+}
+
+const finalizer = 'simulated.example.org/cloud';
+export const simulatedAuthority = '-----BEGIN CERTIFICATE-----\nsimulated\n-----END CERTIFICATE-----\n';
+
+/** Plays the operators behind the custom resources, the one of the networks and Gardener: slow, failing when told to, never doing more. */
+export class SimulatedCloud {
+  /** While it is set, what is asked for does not come about; keyed by the plural. */
+  readonly faults = new Map<string, { readonly lasting: boolean; readonly message: string }>();
+  /** Kubeconfigs given out so far. */
+  kubeconfigs = 0;
+  readonly #options: CloudOptions;
+  readonly #endings: (() => void)[] = [];
+  readonly #pending = new Map<string, Cancel>();
+
+  constructor(options: CloudOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    for (const resource of [virtualNetworks, shoots]) {
+      const handle = this.#options.cluster.watch({ resource, project: bare });
+      const unsubscribe = handle.store.subscribe(({ type, key }) => {
+        if (type !== 'deleted') this.#later(resource, key);
+      });
+      this.#endings.push(unsubscribe, () => handle.release());
+      await handle.store.whenSynced();
+    }
+  }
+
+  stop(): void {
+    for (const end of this.#endings.splice(0)) end();
+    for (const cancel of this.#pending.values()) cancel();
+    this.#pending.clear();
+  }
+
+  /** The client of the management cluster, with the subresource of Gardener that no custom resource can have. */
+  get client(): Client {
+    const { client } = this.#options.cluster;
+    return {
+      ...client,
+      create: (resource, object, options) =>
+        options?.subresource === 'adminkubeconfig'
+          ? this.#adminKubeconfig(object)
+          : client.create(resource, object, options),
+    };
+  }
+
+  /** Somebody looks again at all that failed. */
+  async heal(resource: Resource): Promise<void> {
+    this.faults.delete(resource.plural);
+    const { items } = await this.#options.cluster.client.list(resource);
+    for (const { metadata } of items) this.#later(resource, keyOf(metadata));
+  }
+
+  #later(resource: Resource, key: string): void {
+    const { clock, delayMs = 50 } = this.#options;
+    const id = `${resource.plural} ${key}`;
+    if (this.#pending.has(id)) return;
+    const work = (): void => {
+      this.#pending.delete(id);
+      this.#look(resource, nameOf(key)).catch((error: unknown) => {
+        if (!isNotFound(error) && !isConflict(error)) throw error;
+      });
+    };
+    this.#pending.set(id, clock.schedule(delayMs, work));
+  }
+
+  async #look(resource: Resource, name: ObjectName): Promise<void> {
+    const { client } = this.#options.cluster;
+    const object = await client.get(resource, name);
+    if (object.metadata.deletionTimestamp !== undefined) return this.#release(resource, object);
+    if (!object.metadata.finalizers?.includes(finalizer)) {
+      await client.mergePatch(resource, name, { metadata: { finalizers: [finalizer] } });
+      return this.#later(resource, keyOf(name));
+    }
+    const fault = this.faults.get(resource.plural);
+    if (resource === shoots) await this.#shoot(object, fault);
+    else await this.#network(object, fault);
+  }
+
+  async #release(resource: Resource, object: KubeObject): Promise<void> {
+    const { client } = this.#options.cluster;
+    const confirmed = object.metadata.annotations?.['confirmation.gardener.cloud/deletion'] === 'true';
+    if (resource === shoots && !confirmed) return;
+    await client.mergePatch(resource, object.metadata, { metadata: { finalizers: null } });
+    if (resource === shoots) await client.delete(configMaps, authorityOf(object));
+  }
+
+  async #network({ metadata }: KubeObject, fault: { readonly lasting: boolean; readonly message: string } | undefined) {
+    const condition = fault
+      ? { status: 'False', severity: fault.lasting ? 'Error' : 'Warning', reason: 'Failed', message: fault.message }
+      : { status: 'True', reason: 'Succeeded', message: '' };
+    await this.#say(virtualNetworks, metadata, {
+      id: `/subscriptions/simulated/virtualNetworks/${metadata.name}`,
+      conditions: [{ type: 'Ready', observedGeneration: metadata.generation, ...condition }],
+    });
+  }
+
+  async #shoot(shoot: KubeObject, fault: { readonly lasting: boolean; readonly message: string } | undefined) {
+    const { metadata } = shoot;
+    const seen = own(shoot.status, 'observedGeneration');
+    const type = seen === undefined ? 'Create' : 'Reconcile';
+    if (!fault && own(own(shoot.status, 'lastOperation'), 'state') !== 'Processing' && seen !== metadata.generation) {
+      const lastOperation = { type, state: 'Processing', progress: 42, description: 'machines are being made' };
+      await this.#say(shoots, metadata, { lastOperation });
+      return this.#later(shoots, keyOf(metadata));
+    }
+    if (!fault) await this.#authority(shoot);
+    const state = fault ? (fault.lasting ? 'Failed' : 'Error') : 'Succeeded';
+    await this.#say(shoots, metadata, {
+      observedGeneration: metadata.generation,
+      lastOperation: { type, state, progress: 100, description: fault?.message ?? 'all is there' },
+      advertisedAddresses: [{ name: 'external', url: `https://api.${metadata.name}.example.org` }],
+    });
+  }
+
+  async #authority(shoot: KubeObject): Promise<void> {
+    const object = {
+      apiVersion: apiVersionOf(configMaps),
+      kind: configMaps.kind,
+      metadata: authorityOf(shoot),
+      data: { 'ca.crt': simulatedAuthority },
+    };
+    await this.#options.cluster.client.create(configMaps, object).catch((error: unknown) => {
+      if (!(error instanceof ApiError && error.code === 409)) throw error;
+    });
+  }
+
+  async #say(resource: Resource, name: ObjectName, status: unknown): Promise<void> {
+    await this.#options.cluster.client.mergePatch(resource, name, { status }, { subresource: 'status' });
+  }
+
+  async #adminKubeconfig(request: KubeObject): Promise<KubeObject> {
+    const { cluster, clock, kubeconfig } = this.#options;
+    await cluster.client.get(shoots, request.metadata);
+    const seconds = Number(own(request.spec, 'expirationSeconds'));
+    this.kubeconfigs += 1;
+    // No two are the same, as their certificates are not.
+    const text = `# ${this.kubeconfigs}\n${await kubeconfig()}`;
+    return {
+      ...request,
+      status: {
+        kubeconfig: Buffer.from(text, 'utf8').toString('base64'),
+        expirationTimestamp: formatTime(clock.now() + seconds * 1000),
+      },
+    };
+  }
+}
+
+const authorityOf = ({ metadata: { namespace = '', name } }: KubeObject) => ({ namespace, name: `${name}.ca-cluster` });
+
+function bare({ metadata }: KubeObject): Projected {
+  return { key: keyOf(metadata), uid: metadata.uid ?? '', resourceVersion: metadata.resourceVersion ?? '' };
+}

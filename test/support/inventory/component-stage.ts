@@ -1,0 +1,155 @@
+import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../../src/api/inventory/names.ts';
+import type { Operation } from '../../../src/api/inventory/reconcile-run.ts';
+import { apiVersionOf, type KubeObject } from '../../../src/api/object.ts';
+import { secrets } from '../../../src/api/resources.ts';
+import type { ComponentsDeps } from '../../../src/inventory/components/deps.ts';
+import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
+import type { Component, EntryAccessor } from '../../../src/inventory/ports/component.ts';
+import { Run } from '../../../src/inventory/sdk/run.ts';
+import type { Client } from '../../../src/kube/client.ts';
+import { MemoryCluster } from '../binding/memory-cluster.ts';
+import { SimulatedClock } from '../simulated-clock.ts';
+import { SimulatedCloud } from './cloud.ts';
+import { simulatedKubeconfig } from './kubeconfigs.ts';
+
+const at = { namespace: 'fleet', name: 'rt-1' };
+export const entryUid = '11111111-2222-3333-4444-555555555555';
+
+/** The reference components over a management cluster and a managed one in memory, and a cloud whose time is simulated. */
+export class ComponentStage {
+  readonly clock = new SimulatedClock();
+  readonly management = new MemoryCluster(this.clock);
+  readonly managed = new MemoryCluster(this.clock);
+  readonly cloud = new SimulatedCloud({
+    cluster: this.management,
+    clock: this.clock,
+    delayMs: 1_000,
+    kubeconfig: () => simulatedKubeconfig('cloud'),
+  });
+  /** Servers that kubeconfigs named when the managed cluster was opened with them. */
+  readonly opened: string[] = [];
+  readonly #components: ReadonlyMap<string, Component>;
+  #seq = 0;
+  #tokens = 0;
+
+  constructor() {
+    const deps: ComponentsDeps = {
+      management: this.cloud.client,
+      connect: (credentials) => {
+        this.opened.push(credentials.server);
+        const { client } = this.managed;
+        return {
+          ...this.managed,
+          client: withTokens(client, this.clock, () => ++this.#tokens),
+          close: () => Promise.resolve(),
+        } as MemoryCluster;
+      },
+      clock: this.clock,
+    };
+    this.#components = referenceComponents(deps);
+    this.managed.withoutStatus.add('serviceaccounts');
+  }
+
+  async start(spec: Readonly<Record<string, unknown>>): Promise<void> {
+    await this.cloud.start();
+    this.management.put(clusterInventories, {
+      apiVersion: apiVersionOf(clusterInventories),
+      kind: clusterInventories.kind,
+      metadata: { ...at, uid: entryUid },
+      spec,
+    });
+    this.secret(kubeconfigSecretName(entryUid), undefined);
+  }
+
+  /** Puts a Secret beside the entry. */
+  secret(name: string, kubeconfig: string | undefined): void {
+    const data = kubeconfig === undefined ? {} : { [kubeconfigKey]: Buffer.from(kubeconfig).toString('base64') };
+    const metadata = { namespace: at.namespace, name };
+    this.management.put(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data });
+  }
+
+  get entry(): KubeObject {
+    return this.management.find(clusterInventories, at) as KubeObject;
+  }
+
+  get outputs(): Readonly<Record<string, unknown>> {
+    return ((this.entry.status ?? {}) as { outputs?: Record<string, unknown> }).outputs ?? {};
+  }
+
+  async annotate(annotations: Readonly<Record<string, string>>): Promise<void> {
+    await this.management.client.mergePatch(clusterInventories, at, { metadata: { annotations } });
+  }
+
+  /** Runs the component once and does with its outputs what the server does. */
+  async run(component: string, operation: Operation = 'reconcile'): Promise<Outcome> {
+    const found = this.#components.get(component);
+    if (!found) throw new Error(`there is no component ${component}`);
+    const run = new Run(found, this.#request(component, operation), this.#doors(), this.clock);
+    void run.execute();
+    const answer = await run.answer;
+    if (answer.kind !== 'outcome') throw new Error('the component did not answer with its outcome');
+    const { outcome } = answer;
+    if ('outputs' in outcome && outcome.outputs) await this.#patch({ outputs: outcome.outputs });
+    if (outcome.outcome === 'Deleted') {
+      const owner = component === 'byoc' ? 'kubeconfig' : component;
+      await this.#patch({ outputs: { [owner]: null } });
+    }
+    return outcome;
+  }
+
+  /** Runs it again and again, with time for the cloud in between, until it is Done or Deleted. */
+  async finish(component: string, operation: Operation = 'reconcile'): Promise<Outcome> {
+    for (let round = 0; round < 20; round++) {
+      const outcome = await this.run(component, operation);
+      if (outcome.outcome === 'Done' || outcome.outcome === 'Deleted') return outcome;
+      if (outcome.outcome !== 'Progressing') throw new Error(`${component}: ${JSON.stringify(outcome)}`);
+      await this.clock.advance(1_000);
+    }
+    throw new Error(`${component} never finished`);
+  }
+
+  async #patch(status: unknown): Promise<KubeObject> {
+    return this.management.client.mergePatch(clusterInventories, at, { status }, { subresource: 'status' });
+  }
+
+  #doors() {
+    const { client } = this.management;
+    const kubeconfig = { namespace: at.namespace, name: kubeconfigSecretName(entryUid) };
+    const entry: EntryAccessor = {
+      get: () => client.get(clusterInventories, at),
+      patch: (patch) => client.mergePatch(clusterInventories, at, patch, { subresource: 'status' }),
+      kubeconfig: () => client.get(secrets, kubeconfig),
+      writeKubeconfig: (text) =>
+        client.mergePatch(secrets, kubeconfig, { data: { [kubeconfigKey]: Buffer.from(text).toString('base64') } }),
+      secret: (name) => client.get(secrets, { namespace: at.namespace, name }),
+    };
+    return { entry: () => entry, report: () => Promise.reject(new Error('nobody reports here')) };
+  }
+
+  #request(component: string, operation: Operation): ReconcileRequest {
+    this.#seq += 1;
+    const id = `${entryUid}.${component}.${this.#seq}`;
+    return {
+      protocol: 'v1',
+      run: { id, seq: this.#seq, attempt: 0, deadline: '2026-11-21T09:30:00Z', reasons: [] },
+      operation,
+      component,
+      entry: { url: 'https://api.example.org/entry', id: entryUid, resourceVersion: '1' },
+      auth: { token: 'a.b.c', expires: '2026-11-21T09:30:00Z' },
+      callback: `https://callback.example.org/v1/runs/${id}`,
+    };
+  }
+}
+
+/** Tokens of ServiceAccounts, which the memory has none of. */
+function withTokens(client: Client, clock: SimulatedClock, next: () => number): Client {
+  return {
+    ...client,
+    createToken: (account, { expirationSeconds }) => {
+      const expiresAt = new Date(clock.now() + expirationSeconds * 1000).toISOString();
+      return Promise.resolve({ token: `token-${next()}-of-${account.name}`, expiresAt });
+    },
+  };
+}

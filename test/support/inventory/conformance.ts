@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import type { Reply } from '../../../src/inventory/ports/component-client.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { ConformanceWorld, callers, component } from './conformance-world.ts';
+import { ask } from './plain-client.ts';
+
+/** A component that plays what the entry says, wherever it runs and whatever it is written in. */
+export interface Candidate {
+  invoke(request: ReconcileRequest): Promise<Reply>;
+  /** Of one that is called over HTTP. */
+  readonly url?: string;
+  close(): Promise<void>;
+}
+
+const waiting = { timeoutMs: 30_000, everyMs: 20 };
+
+/** What every component has to do, and what one has to do besides that strangers can call. */
+export function describeConformance(
+  title: string,
+  reached: 'over HTTP' | 'within the process',
+  start: (world: ConformanceWorld) => Promise<Candidate>,
+): void {
+  const world = new ConformanceWorld();
+  describe(`the contract, kept by ${title}`, function () {
+    this.timeout(60_000);
+    let candidate: Candidate;
+    before(async () => {
+      await world.start();
+      candidate = await start(world);
+    });
+    after(async () => {
+      await candidate?.close();
+      await world.close();
+    });
+
+    for (const [play, outcome] of [
+      ['done', { outcome: 'Done', outputs: { [component]: { seen: 'something' } } }],
+      ['notReady', { outcome: 'NotReady', missing: [{ path: '/spec/cluster/region', want: 'present' }] }],
+      ['progressing', { outcome: 'Progressing', requeueAfterSeconds: 7 }],
+      ['retry', { outcome: 'Retry', message: 'try again' }],
+      ['failed', { outcome: 'Failed', message: 'never' }],
+    ] as const) {
+      it(`answers ${outcome.outcome} at once, having read the entry by its URL`, async () => {
+        world.begin(play);
+        const request = world.request();
+        assert.deepEqual(await candidate.invoke(request), { kind: 'outcome', outcome });
+        assert.deepEqual(world.calls, [`GET ${new URL(request.entry.url).pathname}`]);
+        assert.deepEqual(world.reports, []);
+      });
+    }
+
+    it('answers the same when it is asked twice', async () => {
+      world.begin('done');
+      const request = world.request();
+      assert.deepEqual(await candidate.invoke(request), await candidate.invoke(request));
+    });
+
+    it('answers many at a time, each for itself', async () => {
+      world.begin('done');
+      const requests = Array.from({ length: 8 }, () => world.request());
+      const replies = await Promise.all(requests.map((request) => candidate.invoke(request)));
+      assert.ok(replies.every((reply) => reply.kind === 'outcome' && reply.outcome.outcome === 'Done'));
+    });
+
+    it('writes what it owns by a merge patch of the status', async () => {
+      world.begin('patch', 'written');
+      assert.deepEqual(await candidate.invoke(world.request()), { kind: 'outcome', outcome: { outcome: 'Done' } });
+      assert.deepEqual(world.status, { outputs: { [component]: { seen: 'written' } } });
+    });
+
+    it('tears down without an entry to read', async () => {
+      world.begin('done');
+      const reply = await candidate.invoke(world.request('delete'));
+      assert.deepEqual(reply, { kind: 'outcome', outcome: { outcome: 'Deleted' } });
+    });
+
+    for (const play of ['done', 'patch']) {
+      it(`answers Retry to ${play} when its run is over, or the API server is away: never Failed`, async () => {
+        world.begin(play);
+        const over = world.request();
+        world.live.clear();
+        const retried = await candidate.invoke(over);
+        assert.equal(retried.kind === 'outcome' && retried.outcome.outcome, 'Retry');
+        world.outage = 503;
+        const away = await candidate.invoke(world.request());
+        assert.equal(away.kind === 'outcome' && away.outcome.outcome, 'Retry');
+      });
+    }
+
+    it('goes on after 202, is heard of, and reports its outcome with the token of the run', async () => {
+      world.begin('goOn');
+      const { run, auth } = await goOn();
+      assert.deepEqual(
+        world.reports.map(({ body }) => own(body, 'heartbeat') ?? own(body, 'outcome')),
+        [{ leaseSeconds: 5 }, 'Done'],
+      );
+      assert.ok(world.reports.every(({ token, body }) => token === auth.token && own(body, 'run') === run.id));
+    });
+
+    it('reports again while nobody takes the report', async () => {
+      world.begin('goOn');
+      world.refusals.push(503, 503);
+      await goOn();
+      assert.equal(world.reports.length, 2);
+    });
+
+    it('uses the token that a heartbeat brought', async () => {
+      world.begin('goOn');
+      const request = world.request();
+      const renewed = world.renew();
+      await goOn(request);
+      assert.deepEqual(
+        world.reports.map(({ token }) => token),
+        [request.auth.token, renewed],
+      );
+    });
+
+    async function goOn(request = world.request()): Promise<ReconcileRequest> {
+      assert.deepEqual(await candidate.invoke(request), { kind: 'accepted', leaseMs: 5_000 });
+      const ended = (): boolean => world.reports.some(({ body }) => own(body, 'outcome') !== undefined);
+      await until('the outcome', ended, waiting);
+      return request;
+    }
+
+    // Within a process nobody else can call it.
+    if (reached === 'within the process') return;
+
+    describe('over HTTP', () => {
+      let url: string;
+      before(() => {
+        url = candidate.url ?? '';
+      });
+
+      for (const [who, token] of [
+        ['nobody', undefined],
+        ['somebody else', callers.somebodyElse],
+        ['whoever is meant for another component', callers.otherAudience],
+        ['a forger', callers.forged],
+      ] as const) {
+        it(`does nothing for ${who}, neither reconcile nor delete`, async () => {
+          world.begin('patch');
+          for (const operation of ['reconcile', 'delete'] as const) {
+            assert.equal((await ask(url, world.request(operation), token)).status, 401);
+          }
+          assert.equal((await ask(url, 'no JSON', token)).status, 401, 'told before the body is read');
+          assert.deepEqual([world.calls, world.reports], [[], []]);
+        });
+      }
+
+      for (const [what, changes] of [
+        ['of another API server', { entry: { url: 'http://127.0.0.1:1/x', id: 'x', resourceVersion: '1' } }],
+        ['with another callback', { callback: 'http://127.0.0.1:1/v1/runs/x' }],
+        ['for another component', { component: 'other' }],
+      ] as const) {
+        it(`refuses a request ${what}, and sends its token nowhere`, async () => {
+          world.begin('patch');
+          assert.equal((await ask(url, world.request('reconcile', changes), callers.server)).status, 400);
+          assert.deepEqual([world.calls, world.reports], [[], []]);
+        });
+      }
+
+      for (const [what, body, status] of [
+        ['no JSON', 'no JSON', 400],
+        ['a list', [], 400],
+        ['nothing', {}, 400],
+        ['too much', JSON.stringify({ x: 'x'.repeat(140_000) }), 413],
+      ] as const) {
+        it(`refuses a body that is ${what}`, async () => {
+          world.begin('patch');
+          assert.equal((await ask(url, body, callers.server)).status, status);
+        });
+      }
+    });
+  });
+}

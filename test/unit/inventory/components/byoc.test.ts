@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import { valueAt } from '../../../../src/kit/json-pointer.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';
+import { simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
+
+describe('byoc', () => {
+  const stage = async (kubeconfig: string | undefined): Promise<ComponentStage> => {
+    const made = new ComponentStage();
+    await made.start({
+      mode: 'byoc',
+      kubeconfigSecretRef: { name: 'mine', key: 'config' },
+      components: { byoc: { config: { lifetimeSeconds: 3600 } } },
+    });
+    made.secret('mine', kubeconfig);
+    return made;
+  };
+  const stored = (made: ComponentStage): string => {
+    const data = made.management.find(secrets, { namespace: 'fleet', name: `kc-${entryUid}` })?.['data'];
+    return Buffer.from(String(valueAt(data, '/config')), 'base64').toString();
+  };
+
+  it('publishes a kubeconfig of its own in the same place, and not the supplied one', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    assert.equal((await made.run('byoc')).outcome, 'Done');
+    assert.deepEqual(valueAt(made.outputs, '/kubeconfig/secretRef'), { name: `kc-${entryUid}`, key: 'config' });
+    assert.match(stored(made), /token-1-of-drawbridge-/);
+    assert.doesNotMatch(stored(made), /administrator/);
+  });
+
+  it('serves consumers as a managed cluster does', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    await made.run('byoc');
+    assert.equal((await made.run('connectivity-proxy')).outcome, 'Done');
+    assert.deepEqual(made.opened.slice(-1), ['https://managed.example.org']);
+  });
+
+  it('replaces its own by time, and when another one is supplied', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    const versions = new Set<unknown>();
+    const look = async (): Promise<void> => {
+      await made.run('byoc');
+      versions.add(valueAt(made.outputs, '/kubeconfig/version'));
+    };
+    await look();
+    await look();
+    assert.equal(versions.size, 1);
+    await made.clock.advance(3_600_000 * 0.7);
+    await look();
+    assert.equal(versions.size, 2);
+    made.secret('mine', simulatedKubeconfig('successor'));
+    await look();
+    assert.equal(versions.size, 3);
+  });
+
+  for (const [what, kubeconfig, message] of [
+    ['nothing', undefined, /nothing under config/],
+    ['no kubeconfig', 'hello', /not a YAML mapping/],
+    ['a program to run', simulatedKubeconfig('x', { exec: { command: 'sh' } }), /exec of the user is not allowed/],
+    ['a file to read', simulatedKubeconfig('x', { tokenFile: '/etc/shadow' }), /tokenFile of the user is not allowed/],
+  ] as const) {
+    it(`fails for good on a Secret that holds ${what}, and opens nothing`, async () => {
+      const made = await stage(kubeconfig);
+      const outcome = await made.run('byoc');
+      assert.equal(outcome.outcome, 'Failed');
+      assert.match(outcome.message ?? '', message);
+      assert.deepEqual(made.opened, []);
+    });
+  }
+
+  it('fails on a kubeconfig of somebody who is no administrator', async () => {
+    const made = await stage(simulatedKubeconfig('somebody'));
+    made.managed.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'clusterrolebindings') throw new ApiError(403, 'Forbidden', 'no');
+    };
+    const outcome = await made.run('byoc');
+    assert.equal(outcome.outcome, 'Failed');
+    assert.match(outcome.message ?? '', /not that of an administrator/);
+  });
+
+  it('is to be retried while the cluster or the Secret is away', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    made.managed.fault = () => {
+      throw new ApiError(503, 'ServiceUnavailable', 'away');
+    };
+    assert.equal((await made.run('byoc')).outcome, 'Retry');
+    made.management.drop(secrets, { namespace: 'fleet', name: 'mine' });
+    assert.equal((await made.run('byoc')).outcome, 'Retry');
+  });
+
+  it('takes its account out of the cluster at the end, and nothing else', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    await made.run('byoc');
+    assert.equal(made.managed.list(serviceAccounts).length, 1);
+    assert.deepEqual(await made.run('byoc', 'delete'), { outcome: 'Deleted' });
+    assert.deepEqual(made.managed.list(serviceAccounts), []);
+    assert.deepEqual(
+      made.managed.writes.filter((write) => write.startsWith('delete')),
+      [
+        `delete clusterrolebindings drawbridge-${entryUid}`,
+        `delete serviceaccounts kube-system/drawbridge-${entryUid}`,
+      ],
+    );
+  });
+});

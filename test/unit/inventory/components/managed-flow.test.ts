@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { forceAnnotation } from '../../../../src/api/inventory/names.ts';
+import { deployments, secrets } from '../../../../src/api/resources.ts';
+import { shootName, shoots } from '../../../../src/inventory/components/cluster.ts';
+import { serviceInstances } from '../../../../src/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../../../src/inventory/components/network.ts';
+import { valueAt } from '../../../../src/kit/json-pointer.ts';
+import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';
+
+const managed = {
+  mode: 'managed',
+  cluster: { region: 'westeurope' },
+  components: { network: { config: { cidr: '10.4.0.0/16' } }, kubeconfig: { config: { lifetimeSeconds: 3600 } } },
+};
+const network = { namespace: 'fleet', name: `vnet-${entryUid}` };
+const shoot = { namespace: 'fleet', name: shootName(entryUid) };
+const proxy = { namespace: 'connectivity-proxy', name: 'connectivity-proxy' };
+const kubeconfigSecret = { namespace: 'fleet', name: `kc-${entryUid}` };
+
+describe('components of a managed cluster', () => {
+  const stage = async (spec: Readonly<Record<string, unknown>> = managed): Promise<ComponentStage> => {
+    const stage = new ComponentStage();
+    await stage.start(spec);
+    return stage;
+  };
+  const whole = async (): Promise<ComponentStage> => {
+    const made = await stage();
+    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await made.finish(component);
+    return made;
+  };
+  const instance = (made: ComponentStage, name: string) =>
+    made.managed.put(serviceInstances, {
+      apiVersion: 'services.cloud.sap.com/v1',
+      kind: 'ServiceInstance',
+      metadata: { namespace: 'shop', name },
+      spec: { serviceOfferingName: 'connectivity' },
+    });
+
+  it('name what they miss, each in its first run', async () => {
+    const made = await stage({ ...managed, cluster: {}, components: {} });
+    const missing = async (component: string): Promise<unknown> => {
+      const outcome = await made.run(component);
+      return outcome.outcome === 'NotReady' ? outcome.missing.map(({ path }) => path) : outcome;
+    };
+    assert.deepEqual(await missing('network'), ['/spec/cluster/region', '/spec/components/network/config/cidr']);
+    assert.deepEqual(await missing('cluster'), ['/spec/cluster/region', '/status/outputs/network/vnetName']);
+    assert.deepEqual(await missing('kubeconfig'), [
+      '/status/outputs/cluster/shootName',
+      '/status/outputs/cluster/endpoint',
+    ]);
+    assert.deepEqual(await missing('connectivity-proxy'), ['/status/outputs/kubeconfig/version']);
+    assert.deepEqual(await missing('byoc'), ['/spec/kubeconfigSecretRef/name']);
+  });
+
+  it('make a network, a cluster in it, and a kubeconfig of that', async () => {
+    const made = await whole();
+    assert.equal(valueAt(made.outputs, '/network/vnetName'), network.name);
+    const spec = made.management.find(shoots, shoot)?.spec;
+    assert.equal(valueAt(spec, '/provider/infrastructureConfig/networks/vnet/name'), network.name);
+    assert.equal(valueAt(made.outputs, '/cluster/endpoint'), `https://api.${shoot.name}.example.org`);
+    assert.deepEqual(valueAt(made.outputs, '/kubeconfig/secretRef'), { name: kubeconfigSecret.name, key: 'config' });
+    assert.match(String(valueAt(made.outputs, '/kubeconfig/version')), /^[0-9a-f]{12}$/);
+    assert.ok(made.management.find(secrets, kubeconfigSecret)?.['data']);
+    assert.doesNotMatch(JSON.stringify(made.entry), /of-cloud/, 'no credential is in the entry');
+  });
+
+  it('say Progressing while the cloud works', async () => {
+    const made = await stage();
+    const outcome = await made.run('network');
+    assert.deepEqual([outcome.outcome, 'outputs' in outcome], ['Progressing', false]);
+  });
+
+  it('write nothing when all is as wanted', async () => {
+    const made = await whole();
+    const before = made.management.writes.length + made.managed.writes.length;
+    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await made.run(component);
+    const own = [...made.management.writes, ...made.managed.writes].filter((w) => !w.includes('clusterinventories'));
+    const known = own.length;
+    for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await made.run(component);
+    const again = [...made.management.writes, ...made.managed.writes].filter((w) => !w.includes('clusterinventories'));
+    assert.ok(before > 0);
+    assert.equal(again.length, known);
+  });
+
+  for (const [what, resource, name, path, changed] of [
+    [
+      'network',
+      virtualNetworks,
+      network,
+      '/spec/addressSpace/addressPrefixes',
+      { addressSpace: { addressPrefixes: ['10.9.0.0/16'] } },
+    ],
+    ['cluster', shoots, shoot, '/spec/kubernetes/version', { kubernetes: { version: '1.20.0' } }],
+  ] as const) {
+    it(`put right what somebody changed of the ${what}, and leave what they do not care for`, async () => {
+      const made = await whole();
+      const wanted = valueAt(made.management.find(resource, name), path);
+      await made.management.client.mergePatch(resource, name, { spec: { ...changed, purpose: 'production' } });
+      await made.finish(what);
+      const found = made.management.find(resource, name);
+      assert.deepEqual(valueAt(found, path), wanted);
+      assert.equal(valueAt(found, '/spec/purpose'), 'production');
+    });
+
+    it(`make the ${what} anew after somebody deleted it`, async () => {
+      const made = await whole();
+      made.management.drop(resource, name);
+      await made.finish(what);
+      assert.ok(made.management.find(resource, name));
+    });
+  }
+
+  it('tell faults that pass from those that last', async () => {
+    const made = await stage();
+    made.cloud.faults.set('virtualnetworks', { lasting: false, message: 'the region is full' });
+    await made.run('network');
+    await made.clock.advance(5_000);
+    const passing = await made.run('network');
+    assert.deepEqual([passing.outcome, passing.message], ['Progressing', 'the region is full']);
+    made.cloud.faults.set('virtualnetworks', { lasting: true, message: 'the range is taken' });
+    await made.management.client.mergePatch(virtualNetworks, network, { metadata: { labels: { touched: 'yes' } } });
+    await made.clock.advance(5_000);
+    assert.deepEqual(await made.run('network'), { outcome: 'Failed', message: 'the range is taken' });
+    await made.cloud.heal(virtualNetworks);
+    await made.clock.advance(5_000);
+    assert.equal((await made.run('network')).outcome, 'Done');
+  });
+
+  for (const cidr of ['10.4.0.0', '10.4.0.0/7', '10.4.0.256/16', 'fd00::/16']) {
+    it(`refuse the range ${cidr} for good`, async () => {
+      const made = await stage({ ...managed, components: { network: { config: { cidr } } } });
+      assert.equal((await made.run('network')).outcome, 'Failed');
+      assert.deepEqual(made.management.list(virtualNetworks), []);
+    });
+  }
+
+  it('take nothing that is for another entry', async () => {
+    const made = await stage();
+    made.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
+    const outcome = await made.run('network');
+    assert.equal(outcome.outcome, 'Retry');
+    assert.match(outcome.message ?? '', /not for this entry/);
+  });
+
+  it('keep a kubeconfig until its time has come, and replace it well before its end', async () => {
+    const made = await whole();
+    const version = valueAt(made.outputs, '/kubeconfig/version');
+    await made.clock.advance(3_600_000 * 0.5);
+    await made.run('kubeconfig');
+    assert.equal(valueAt(made.outputs, '/kubeconfig/version'), version);
+    await made.clock.advance(3_600_000 * 0.2);
+    await made.run('kubeconfig');
+    assert.notEqual(valueAt(made.outputs, '/kubeconfig/version'), version);
+    assert.equal(made.cloud.kubeconfigs, 2);
+  });
+
+  it('replace a kubeconfig once for each value of the force annotation', async () => {
+    const made = await whole();
+    const versions = new Set([valueAt(made.outputs, '/kubeconfig/version')]);
+    for (const value of ['now', 'now', 'again']) {
+      await made.annotate({ [forceAnnotation('kubeconfig')]: value });
+      await made.run('kubeconfig');
+      versions.add(valueAt(made.outputs, '/kubeconfig/version'));
+    }
+    assert.equal(versions.size, 3);
+  });
+
+  it('replace a kubeconfig that is not the published one, as after a crash in between', async () => {
+    const made = await whole();
+    made.secret(kubeconfigSecret.name, 'something else');
+    await made.run('kubeconfig');
+    assert.equal(made.cloud.kubeconfigs, 2);
+  });
+
+  it('install the proxy when the first service instance comes, and take it away with the last', async () => {
+    const made = await whole();
+    assert.equal(made.managed.find(deployments, proxy), undefined);
+    instance(made, 'orders');
+    await made.run('connectivity-proxy');
+    assert.ok(made.managed.find(deployments, proxy));
+    assert.equal(valueAt(made.outputs, '/connectivity-proxy/instances'), 1);
+    made.managed.drop(serviceInstances, { namespace: 'shop', name: 'orders' });
+    await made.run('connectivity-proxy');
+    assert.equal(made.managed.find(deployments, proxy), undefined);
+  });
+
+  it('restore a proxy that somebody removed', async () => {
+    const made = await whole();
+    instance(made, 'orders');
+    await made.run('connectivity-proxy');
+    made.managed.drop(deployments, proxy);
+    await made.run('connectivity-proxy');
+    assert.ok(made.managed.find(deployments, proxy));
+  });
+
+  it('leave in the order that their outputs give, whoever is asked first', async () => {
+    const made = await whole();
+    instance(made, 'orders');
+    await made.run('connectivity-proxy');
+    const order: string[] = [];
+    const left = ['network', 'cluster', 'kubeconfig', 'connectivity-proxy'];
+    for (let round = 0; left.length > 0 && round < 40; round++) {
+      for (const component of [...left]) {
+        const { outcome } = await made.run(component, 'delete');
+        if (outcome === 'Deleted') order.push(left.splice(left.indexOf(component), 1).join());
+      }
+      await made.clock.advance(1_000);
+    }
+    assert.deepEqual(order, ['connectivity-proxy', 'kubeconfig', 'cluster', 'network']);
+    assert.deepEqual([made.management.list(shoots), made.management.list(virtualNetworks)], [[], []]);
+    assert.equal(made.managed.find(deployments, proxy), undefined);
+    assert.deepEqual(made.outputs, {});
+  });
+});

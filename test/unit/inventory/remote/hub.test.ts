@@ -1,0 +1,319 @@
+import assert from 'node:assert/strict';
+import type { RemoteWatch } from '../../../../src/api/inventory/component-reconciler.ts';
+import { entryUidLabel, kubeconfigSecretName } from '../../../../src/api/inventory/names.ts';
+import type { Resource } from '../../../../src/api/object.ts';
+import { secrets } from '../../../../src/api/resources.ts';
+import type { Entry } from '../../../../src/inventory/entry.ts';
+import { RemoteHub } from '../../../../src/inventory/remote/hub.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import type { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { inlineCredentials } from '../../../../src/kube/inline-kubeconfig.ts';
+import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
+import { createMetrics } from '../../../../src/observe/metrics.ts';
+import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
+import { simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const services: Resource = {
+  group: 'example.org',
+  version: 'v1',
+  plural: 'services',
+  kind: 'Service',
+  namespaced: true,
+};
+const inManaged = (fields: RemoteWatch['fields'] = 'spec'): RemoteWatch => ({
+  cluster: 'managed',
+  group: 'example.org',
+  version: 'v1',
+  resource: 'services',
+  fields,
+});
+const inManagement: RemoteWatch = { ...inManaged('status'), cluster: 'management' };
+
+/** Hears of its server whenever the test says so. */
+class HeardCluster extends MemoryCluster {
+  readonly stores = new Set<InformerStore<Projected>>();
+  closed = 0;
+
+  override watch<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> {
+    const handle = super.watch(spec);
+    const store = handle.store as unknown as InformerStore<Projected>;
+    this.stores.add(store);
+    store.alive();
+    return { ...handle, release: () => [this.stores.delete(store), handle.release()] };
+  }
+
+  hear(): void {
+    for (const store of this.stores) store.alive();
+  }
+
+  override close(): Promise<void> {
+    this.closed += 1;
+    return Promise.resolve();
+  }
+}
+
+class Stage {
+  readonly clock = new SimulatedClock();
+  readonly management = new HeardCluster(this.clock);
+  readonly managed = new Map<string, HeardCluster>();
+  readonly metrics = createMetrics();
+  readonly events: string[] = [];
+  readonly health: string[] = [];
+  opened = 0;
+  readonly hub: RemoteHub;
+
+  constructor(budget = 500) {
+    this.hub = new RemoteHub({
+      cluster: this.management,
+      client: this.management.client,
+      connect: ({ server }) => {
+        this.opened += 1;
+        return this.cluster(server);
+      },
+      clock: this.clock,
+      random: () => 0.5,
+      metrics: this.metrics,
+      budget,
+    });
+    this.hub.subscribe(({ entryUid, component, about }) => this.events.push(`${entryUid} ${component} ${about}`));
+    this.hub.onHealth((uid) => this.health.push(`${uid} ${this.hub.problem(uid) ?? 'good'}`));
+  }
+
+  cluster(server = 'https://managed.example.org'): HeardCluster {
+    const found = this.managed.get(server) ?? new HeardCluster(this.clock);
+    this.managed.set(server, found);
+    return found;
+  }
+
+  kubeconfig(uid: string, text = simulatedKubeconfig(uid)): void {
+    const data = { config: Buffer.from(text).toString('base64') };
+    const metadata = { namespace: 'fleet', name: kubeconfigSecretName(uid) };
+    this.management.put(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data });
+  }
+
+  async want(uid: string, watches: RemoteWatch[], version: string | null = 'v1', component = 'proxy'): Promise<void> {
+    const outputs = version === null ? {} : { kubeconfig: { version } };
+    const entry = {
+      ref: { namespace: 'fleet', name: uid, uid },
+      content: { spec: {}, status: { outputs } },
+    } as unknown as Entry;
+    this.hub.want(entry, [{ component, watches }]);
+    await this.settle();
+  }
+
+  /** Whatever reads a kubeconfig meanwhile is done when we are: reading one loads a module, which is no promise that a clock can settle. */
+  async settle(): Promise<void> {
+    for (let i = 0; i < 3; i++) {
+      await this.clock.settle();
+      await inlineCredentials(simulatedKubeconfig('pace'));
+    }
+    await this.clock.settle();
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.clock.advance(ms);
+    await this.settle();
+  }
+
+  service(cluster: MemoryCluster, name: string, rest: Readonly<Record<string, unknown>> = {}, labels = {}): void {
+    cluster.put(services, {
+      apiVersion: 'example.org/v1',
+      kind: 'Service',
+      metadata: { namespace: 'shop', name, labels },
+      ...rest,
+    });
+  }
+
+  /** What was told since the last time. */
+  told(): string[] {
+    return this.events.splice(0);
+  }
+}
+
+const changed = 'one proxy managed/services.example.org';
+
+describe('the remote hub', () => {
+  // Loads the YAML parser, which is done once and takes its time.
+  before(() => inlineCredentials(simulatedKubeconfig('first')));
+
+  it('tells once when it has seen a cluster for the first time, then of each change', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    stage.service(stage.cluster(), 'a');
+    await stage.want('one', [inManaged()]);
+    assert.deepEqual(stage.told(), [changed]);
+    stage.service(stage.cluster(), 'b');
+    assert.deepEqual(stage.told(), [changed]);
+    stage.cluster().drop(services, { namespace: 'shop', name: 'b' });
+    assert.deepEqual(stage.told(), [changed]);
+  });
+
+  for (const [fields, touching, quiet] of [
+    ['spec', { spec: { size: 2 } }, { spec: { size: 1 }, status: { phase: 'up' } }],
+    ['status', { spec: { size: 1 }, status: { phase: 'up' } }, { spec: { size: 2 } }],
+    ['metadata', { metadata: { namespace: 'shop', name: 'a', labels: { x: 'y' } } }, { spec: { size: 2 } }],
+  ] as const) {
+    it(`tells of changes of ${fields} alone when that is what was asked for`, async () => {
+      const stage = new Stage();
+      stage.kubeconfig('one');
+      stage.service(stage.cluster(), 'a', { spec: { size: 1 } });
+      await stage.want('one', [inManaged(fields)]);
+      stage.told();
+      stage.service(stage.cluster(), 'a', quiet);
+      assert.deepEqual(stage.told(), []);
+      stage.service(stage.cluster(), 'a', touching);
+      assert.deepEqual(stage.told(), [changed]);
+    });
+  }
+
+  it('tells only the entry whose cluster it is, and only components that watch it', async () => {
+    const stage = new Stage();
+    for (const uid of ['one', 'two']) {
+      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
+      await stage.want(uid, [inManaged()]);
+    }
+    stage.told();
+    stage.service(stage.cluster('https://two.example.org'), 'a');
+    assert.deepEqual(stage.told(), ['two proxy managed/services.example.org']);
+  });
+
+  it('opens nothing before there is a kubeconfig, and nothing anew while all stays the same', async () => {
+    const stage = new Stage();
+    await stage.want('one', [inManaged()], null);
+    assert.deepEqual([stage.opened, stage.hub.problem('one')], [0, undefined]);
+    stage.kubeconfig('one');
+    for (let i = 0; i < 3; i++) await stage.want('one', [inManaged()]);
+    assert.equal(stage.opened, 1);
+  });
+
+  it('goes over to a new kubeconfig without telling of what has not changed', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    stage.service(stage.cluster(), 'a');
+    await stage.want('one', [inManaged()]);
+    stage.told();
+    await stage.want('one', [inManaged()], 'v2');
+    assert.deepEqual([stage.opened, stage.cluster().closed, stage.told()], [2, 1, []]);
+    stage.service(stage.cluster(), 'b');
+    assert.deepEqual(stage.told(), [changed]);
+  });
+
+  it('tells of what went between two kubeconfigs', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    for (const name of ['a', 'b']) stage.service(stage.cluster(), name);
+    await stage.want('one', [inManaged()]);
+    stage.told();
+    stage.kubeconfig('one', simulatedKubeconfig('one').replace('managed.example.org', 'moved.example.org'));
+    await stage.want('one', [inManaged()], 'v2');
+    assert.deepEqual(stage.told(), [changed]);
+  });
+
+  it('tries again when a cluster cannot be opened, and says why meanwhile', async () => {
+    const stage = new Stage();
+    await stage.want('one', [inManaged()]);
+    await stage.advance(6_000);
+    assert.match(stage.hub.problem('one') ?? '', /not found/);
+    stage.kubeconfig('one');
+    await stage.advance(60_000);
+    stage.cluster().hear();
+    await stage.advance(6_000);
+    assert.equal(stage.hub.problem('one'), undefined);
+    assert.deepEqual(stage.health.length, 2);
+  });
+
+  it('refuses kubeconfigs that would run programs', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one', simulatedKubeconfig('one', { exec: { command: 'sh' } }));
+    await stage.want('one', [inManaged()]);
+    await stage.advance(6_000);
+    assert.match(stage.hub.problem('one') ?? '', /exec of the user is not allowed/);
+    assert.equal(stage.opened, 0);
+  });
+
+  it('notices within 90 s that a cluster is silent, and when it is back', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    await stage.want('one', [inManaged()]);
+    for (let i = 0; i < 6; i++) {
+      await stage.advance(30_000);
+      stage.cluster().hear();
+    }
+    assert.deepEqual(stage.health, []);
+    await stage.advance(90_000);
+    assert.match(stage.health.join(), /^one nothing was heard of services for \d+ s$/);
+    assert.match(await stage.metrics.expose(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
+    stage.cluster().hear();
+    await stage.advance(6_000);
+    assert.equal(stage.health.at(-1), 'one good');
+  });
+
+  it('closes the least recently useful cluster when the budget is used up, and opens it when there is room', async () => {
+    const stage = new Stage(2);
+    for (const uid of ['one', 'two']) {
+      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
+      await stage.want(uid, [inManaged()]);
+      await stage.advance(1_000);
+    }
+    stage.service(stage.cluster('https://one.example.org'), 'a');
+    stage.kubeconfig('three');
+    await stage.want('three', [inManaged()]);
+    assert.match(stage.hub.problem('two') ?? '', /2 other clusters are watched/);
+    assert.equal(stage.hub.problem('one'), undefined);
+    stage.hub.forget('three');
+    await stage.settle();
+    assert.equal(stage.hub.problem('two'), undefined);
+    assert.equal(stage.opened, 4);
+  });
+
+  it('shares one watch of the management cluster, told apart by label', async () => {
+    const stage = new Stage();
+    for (const uid of ['one', 'two']) await stage.want(uid, [inManagement], null, 'network');
+    assert.equal(stage.management.watches, 1);
+    stage.service(stage.management, 'a', {}, { [entryUidLabel]: 'two' });
+    assert.deepEqual(stage.told(), ['two network management/services.example.org']);
+    stage.service(stage.management, 'a', { status: { phase: 'up' } }, { [entryUidLabel]: 'two' });
+    assert.deepEqual(stage.told(), ['two network management/services.example.org']);
+    stage.service(stage.management, 'nobody');
+    stage.hub.forget('one');
+    assert.equal(stage.management.watches, 1);
+    stage.hub.forget('two');
+    assert.equal(stage.management.watches, 0);
+    assert.deepEqual(stage.told(), []);
+  });
+
+  it('keeps nothing of an entry that is gone', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    await stage.want('one', [inManaged()]);
+    stage.told();
+    stage.hub.forget('one');
+    await stage.settle();
+    stage.service(stage.cluster(), 'late');
+    assert.deepEqual([stage.cluster().closed, stage.cluster().watches, stage.told()], [1, 0, []]);
+  });
+
+  it('leaves nothing behind when it is closed', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    await stage.want('one', [inManaged(), inManagement]);
+    await stage.hub.close();
+    assert.deepEqual([stage.management.watches, stage.cluster().watches, stage.clock.pendingTimers], [0, 0, 0]);
+  });
+
+  it('disturbs no other entry when a cluster answers errors', async () => {
+    const stage = new Stage();
+    stage.management.fault = ({ verb, name }) => {
+      if (verb === 'get' && name.endsWith('kc-one')) throw new ApiError(500, 'InternalError', 'broken');
+    };
+    for (const uid of ['one', 'two']) {
+      stage.kubeconfig(uid);
+      await stage.want(uid, [inManaged()]);
+    }
+    await stage.advance(6_000);
+    assert.match(stage.hub.problem('one') ?? '', /broken/);
+    assert.equal(stage.hub.problem('two'), undefined);
+    assert.deepEqual(stage.told(), ['two proxy managed/services.example.org']);
+  });
+});

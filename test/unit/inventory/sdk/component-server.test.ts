@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../../sandbox/wait.ts';
+import type { Component } from '../../../../src/inventory/ports/component.ts';
+import { type ComponentServer, serveComponent } from '../../../../src/inventory/sdk/component-server.ts';
+import { httpDoors } from '../../../../src/inventory/sdk/http-doors.ts';
+import { systemClock } from '../../../../src/kit/clock.ts';
+import { aborted } from '../../../../src/kit/promises.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { ConformanceWorld, component } from '../../../support/inventory/conformance-world.ts';
+import { ask } from '../../../support/inventory/plain-client.ts';
+
+const clock = systemClock;
+const waiting = { timeoutMs: 30_000, everyMs: 5 };
+
+describe('the server of a component', () => {
+  const world = new ConformanceWorld();
+  let server: ComponentServer;
+  let url: string;
+  let reconcile: Component['reconcile'];
+  let knows: (token: string) => Promise<boolean>;
+
+  beforeEach(async () => {
+    await world.start();
+    world.begin('done');
+    reconcile = () => Promise.resolve({ outcome: 'Done' });
+    knows = () => Promise.resolve(true);
+    const addresses = { apiUrl: world.apiUrl, apiCa: undefined, callbackUrl: world.callbackUrl };
+    server = await serveComponent({
+      component: { name: component, reconcile: (run) => reconcile(run) },
+      callers: { isServer: (token) => knows(token), close: () => undefined },
+      addresses,
+      doors: httpDoors({ ...addresses, callbackCa: undefined }, clock),
+      tls: undefined,
+      host: '127.0.0.1',
+      port: 0,
+      maxRuns: 2,
+      clock,
+      log: noLog,
+    });
+    url = `http://127.0.0.1:${server.port}`;
+  });
+  afterEach(async () => {
+    await server.close();
+    await world.close();
+  });
+
+  it('has nothing else to offer', async () => {
+    assert.equal((await fetch(url)).status, 404);
+    assert.equal((await fetch(`${url}/v1/reconcile`)).status, 405);
+    const headers = { authorization: 'Bearer x', 'content-type': 'text/plain' };
+    assert.equal((await fetch(`${url}/v1/reconcile`, { method: 'POST', headers, body: '{}' })).status, 415);
+  });
+
+  it('tells the caller to come back while it cannot find out who that is', async () => {
+    knows = () => Promise.reject(new Error('the API server is away'));
+    const answer = await fetch(`${url}/v1/reconcile`, { method: 'POST', headers: { authorization: 'Bearer x' } });
+    assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1']);
+  });
+
+  it('tells whoever asks for more runs than it can take to come back', async () => {
+    let running = 0;
+    reconcile = async ({ signal }) => {
+      running += 1;
+      await aborted(signal);
+      return { outcome: 'Done' };
+    };
+    const held = [world.request(), world.request()].map((request) => ask(url, request, 'x').catch(() => undefined));
+    await until('two runs', () => running === 2, waiting);
+    assert.equal((await ask(url, world.request(), 'x')).status, 429);
+    await server.close();
+    await Promise.all(held);
+  });
+
+  it('aborts a run whose caller has gone, unless it has said that it goes on', async () => {
+    const reasons: string[] = [];
+    reconcile = async ({ signal }) => {
+      await aborted(signal);
+      reasons.push(String(signal.reason));
+      return { outcome: 'Done' };
+    };
+    const call = fetch(`${url}/v1/reconcile`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer x', 'content-type': 'application/json' },
+      body: JSON.stringify(world.request()),
+      signal: AbortSignal.timeout(100),
+    });
+    await assert.rejects(call);
+    await until('the abort', () => reasons.length === 1, waiting);
+    assert.match(reasons.join(), /the caller is gone/);
+  });
+
+  it('answers Retry for whatever a component throws, without its stack', async () => {
+    reconcile = () => Promise.reject(new Error('the cloud is away', { cause: new Error('no route') }));
+    const request = world.request();
+    assert.deepEqual((await ask(url, request, 'x')).body, {
+      run: request.run.id,
+      outcome: 'Retry',
+      message: 'the cloud is away: no route',
+    });
+  });
+
+  for (const [status, why] of [
+    [409, 'is over'],
+    [403, 'is not ours any more'],
+  ] as const) {
+    it(`gives up a run when its report is refused, as it ${why}`, async () => {
+      let ended: unknown;
+      reconcile = async (run) => {
+        await run.heartbeat();
+        world.refusals.push(status);
+        await run.heartbeat().catch((error: unknown) => {
+          ended = error;
+        });
+        return { outcome: 'Done' };
+      };
+      assert.equal((await ask(url, world.request(), 'x')).status, 202);
+      await until('the end', () => ended !== undefined, waiting);
+      assert.match(String(ended), /the report was refused/);
+      assert.deepEqual(world.reports, []);
+    });
+  }
+
+  it('stops delivering when nobody took the report for as long as the lease', async () => {
+    let reason = '';
+    reconcile = async (run) => {
+      run.signal.addEventListener('abort', () => {
+        reason = String(run.signal.reason);
+      });
+      await run.heartbeat(2);
+      world.refusals.push(503, 503, 503, 503, 503);
+      return { outcome: 'Done' };
+    };
+    assert.equal((await ask(url, world.request(), 'x')).status, 202);
+    await until('the end', () => reason !== '', waiting);
+    assert.match(reason, /nobody took the report in time/);
+    assert.deepEqual(world.reports, []);
+  });
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
+import type { Component, EntryAccessor } from '../../../../src/inventory/ports/component.ts';
+import type { Registration } from '../../../../src/inventory/registration.ts';
+import { inProcessClient } from '../../../../src/inventory/sdk/in-process-client.ts';
+import { aborted } from '../../../../src/kit/promises.ts';
+import { ConformanceWorld, component } from '../../../support/inventory/conformance-world.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const registration = { endpoint: { inProcess: component }, timeoutMs: 5_000 } as unknown as Registration;
+
+describe('components in this process', () => {
+  const clock = new SimulatedClock();
+  const request = new ConformanceWorld().request();
+  const clientOf = (reconcile: Component['reconcile']) =>
+    inProcessClient({
+      components: new Map([[component, { name: component, reconcile }]]),
+      entry: () => ({}) as EntryAccessor,
+      reports: { report: () => Promise.resolve({ status: 200, lease: undefined }) },
+      clock,
+    });
+  const invoke = (reconcile: Component['reconcile'], signal = new AbortController().signal) =>
+    clientOf(reconcile).invoke(registration, request, signal);
+  const answering =
+    (outcome: unknown): Component['reconcile'] =>
+    () =>
+      Promise.resolve(outcome as Outcome);
+
+  for (const [what, outcome, code] of [
+    ['nothing', undefined, 'NotJson'],
+    ['a text', 'Done', 'InvalidOutcome'],
+    ['no outcome', {}, 'InvalidOutcome'],
+    ['an outcome that delete alone has', { outcome: 'Deleted' }, 'InvalidOutcome'],
+    ['NotReady without saying for what', { outcome: 'NotReady', missing: [] }, 'InvalidOutcome'],
+    ['outputs with a prototype', { outcome: 'Done', outputs: JSON.parse('{"__proto__": {"x": 1}}') }, 'NotJson'],
+    ['too much', { outcome: 'Done', outputs: { player: { x: 'x'.repeat(140_000) } } }, 'TooLarge'],
+  ] as const) {
+    it(`are trusted no more than others: ${what}`, async () => {
+      const reply = await invoke(answering(outcome));
+      assert.deepEqual([reply.kind, 'code' in reply && reply.code], ['broken', code]);
+    });
+  }
+
+  it('count as Retry when they throw', async () => {
+    const reply = await invoke(() => Promise.reject(new Error('away')));
+    assert.deepEqual(reply, { kind: 'outcome', outcome: { outcome: 'Retry', message: 'away' } });
+  });
+
+  it('are given up after the timeout of their registration', async () => {
+    let reason = '';
+    const reply = invoke(async ({ signal }) => {
+      await aborted(signal);
+      reason = String(signal.reason);
+      return { outcome: 'Done' };
+    });
+    await clock.advance(5_000);
+    assert.deepEqual(await reply, { kind: 'broken', code: 'Timeout', message: 'no answer within 5000 ms' });
+    assert.match(reason, /no answer within/);
+  });
+
+  it('are given up with the call', async () => {
+    const call = new AbortController();
+    const reply = invoke(({ signal }) => aborted(signal).then(() => ({ outcome: 'Done' })), call.signal);
+    call.abort(new Error('leading no more'));
+    await assert.rejects(reply, /leading no more/);
+  });
+
+  it('are not reached under a name that nobody has', async () => {
+    const client = clientOf(answering({ outcome: 'Done' }));
+    const other = { ...registration, endpoint: { inProcess: 'other' } };
+    const reply = await client.invoke(other, request, new AbortController().signal);
+    assert.deepEqual([reply.kind, 'code' in reply && reply.code], ['notAccepted', 'Unreachable']);
+  });
+});
