@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { readClusterInventory } from '../../../src/api/inventory/cluster-inventory.ts';
+import { readComponentReconciler } from '../../../src/api/inventory/component-reconciler.ts';
+import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
+import { ownOutputRead } from '../../../src/inventory/policy/registration-paths.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
+import { inventoryExample } from '../../support/inventory/examples.ts';
+
+const uid = { uid: 'u', resourceVersion: '1', generation: 1 };
+
+describe('the examples of the inventory', () => {
+  for (const file of ['components.yaml', 'component-over-https.yaml']) {
+    const registrations = inventoryExample(file).filter(({ kind }) => kind === 'ComponentReconciler');
+    for (const object of registrations) {
+      it(`${file} registers ${object.metadata.name} as it may be`, () => {
+        const read = readComponentReconciler({ ...object, metadata: { ...object.metadata, ...uid } });
+        assert.ok(read.ok, JSON.stringify(read));
+        assert.equal(ownOutputRead(object.metadata.name, read.value.spec), undefined);
+      });
+    }
+  }
+
+  it('components.yaml names all that is built in, and nothing else', () => {
+    const management = new MemoryCluster(systemClock);
+    const built = referenceComponents({ management: management.client, connect: () => management, clock: systemClock });
+    const named = inventoryExample('components.yaml').map(({ metadata }) => metadata.name);
+    assert.deepEqual(named.sort(), [...built.keys()].sort());
+  });
+
+  for (const file of ['managed.yaml', 'byoc.yaml']) {
+    it(`${file} is an entry`, () => {
+      for (const object of inventoryExample(file)) {
+        const read = readClusterInventory({ ...object, metadata: { ...object.metadata, namespace: 'fleet', ...uid } });
+        assert.ok(read.ok, JSON.stringify(read));
+      }
+    });
+  }
+});
