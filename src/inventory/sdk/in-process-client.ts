@@ -2,14 +2,13 @@ import { readOutcome } from '../../api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import { aborted, withDeadline } from '../../kit/promises.ts';
 import { parseJson } from '../../kit/safe-json.ts';
+import { credentialIdOf } from '../accounts/credential-id.ts';
 import { readRunId } from '../key.ts';
 import type { Component } from '../ports/component.ts';
 import type { ComponentClient, Reply } from '../ports/component-client.ts';
 import type { ReportSink } from '../ports/report-sink.ts';
 import type { Registration } from '../registration.ts';
-import { credentialIdOf } from './credential-id.ts';
 import { type FirstAnswer, Run, type RunDoors } from './run.ts';
 
 /** Of an answer, bytes of its JSON. */
@@ -26,14 +25,13 @@ export interface InProcessOptions {
 
 /** Calls components of this process by the contract: what they answer is trusted no more than what comes over the network. */
 export function inProcessClient({ components, entry, reports, clock }: InProcessOptions): ComponentClient {
-  const report: RunDoors['report'] = (request, token, body) => {
+  const report: RunDoors['report'] = async (request, token, body) => {
     const run = readRunId(request.run.id);
-    const credentialId = credentialIdOf(token);
-    if (run && credentialId) return reports.report(run, credentialId, asJson(body));
-    return Promise.resolve({ status: 403, code: 'ForeignCredential', message: 'the token names no credential' });
+    if (run) return reports.report(run, credentialIdOf(token), asJson(body));
+    return { status: 400, code: 'InvalidReport', message: `${request.run.id} is no id of a run` };
   };
   return {
-    async invoke(registration, request, signal) {
+    invoke: async (registration, request, signal) => {
       const name = registration.endpoint.inProcess ?? '';
       const component = components.get(name);
       if (!component) {
@@ -47,22 +45,33 @@ export function inProcessClient({ components, entry, reports, clock }: InProcess
   };
 }
 
-async function settle(
+/** Rejects with the reason of the signal, which may stand over any number of calls: nothing is left on it. */
+function settle(
   run: Run,
   { timeoutMs }: Registration,
   request: ReconcileRequest,
   signal: AbortSignal,
   clock: Clock,
 ): Promise<Reply> {
-  try {
-    const first = await withDeadline(clock, timeoutMs, Promise.race([run.answer, aborted(signal)]));
-    if (first) return replyTo(first, request);
-  } catch {
-    run.abandon(`no answer within ${timeoutMs} ms`);
-    return { kind: 'broken', code: 'Timeout', message: `no answer within ${timeoutMs} ms` };
-  }
-  run.abandon('the call was given up');
-  throw signal.reason;
+  return new Promise((resolve, reject) => {
+    const end = (settled: () => void): void => {
+      cancel();
+      signal.removeEventListener('abort', onAbort);
+      settled();
+    };
+    const onAbort = (): void => {
+      run.abandon('the call was given up');
+      end(() => reject(signal.reason));
+    };
+    const cancel = clock.schedule(timeoutMs, () => {
+      const message = `no answer within ${timeoutMs} ms`;
+      run.abandon(message);
+      end(() => resolve({ kind: 'broken', code: 'Timeout', message }));
+    });
+    if (signal.aborted) return onAbort();
+    signal.addEventListener('abort', onAbort);
+    run.answer.then((first) => end(() => resolve(replyTo(first, request))), reject);
+  });
 }
 
 function replyTo(first: FirstAnswer, { run, operation }: ReconcileRequest): Reply {

@@ -1,0 +1,168 @@
+import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../../src/api/inventory/names.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { apiVersionOf } from '../../../src/api/object.ts';
+import { secrets } from '../../../src/api/resources.ts';
+import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
+import type { Entry } from '../../../src/inventory/entry.ts';
+import type { EntryAccessor } from '../../../src/inventory/ports/component.ts';
+import { inProcessClient } from '../../../src/inventory/sdk/in-process-client.ts';
+import { formatTime } from '../../../src/kit/clock.ts';
+import { MemoryCluster } from '../binding/memory-cluster.ts';
+import { seededRandom } from '../random.ts';
+import { SimulatedClock } from '../simulated-clock.ts';
+import { SimulatedCloud } from './cloud.ts';
+import { inventoryExample } from './examples.ts';
+import { simulatedKubeconfig } from './kubeconfigs.ts';
+import { MemoryMothership } from './memory-mothership.ts';
+import { MemoryRegistrations } from './memory-registrations.ts';
+import { type EntrySeed, MemoryInventory } from './memory-stores.ts';
+
+/** The server and its reference components as the examples register them, all over memory and a simulated clock. */
+export class Fleet {
+  readonly clock = new SimulatedClock();
+  readonly inventory = new MemoryInventory();
+  readonly management = new MemoryCluster(this.clock);
+  readonly managed = new MemoryCluster(this.clock);
+  readonly cloud = new SimulatedCloud({
+    cluster: this.management,
+    clock: this.clock,
+    delayMs: 20_000,
+    kubeconfig: () => simulatedKubeconfig('cloud'),
+  });
+  readonly mothership: MemoryMothership;
+  /** Components that were called, in order, with what came of it. */
+  readonly runs: string[] = [];
+  #tokens = 0;
+
+  constructor(seed: number) {
+    const registered = inventoryExample('components.yaml');
+    const components = referenceComponents({
+      management: this.cloud.client,
+      connect: () => ({
+        client: this.#managedClient(),
+        watch: (spec) => this.managed.watch(spec),
+        identity: () => this.managed.identity(),
+        close: () => Promise.resolve(),
+      }),
+      clock: this.clock,
+    });
+    const client = inProcessClient({
+      components,
+      entry: (request) => this.#accessor(request.entry.id),
+      reports: { report: () => Promise.reject(new Error('nobody reports here')) },
+      clock: this.clock,
+    });
+    const random = seededRandom(seed);
+    this.mothership = new MemoryMothership({
+      clock: this.clock,
+      inventory: this.inventory,
+      registrations: new MemoryRegistrations(
+        this.clock,
+        shuffled(registered, random).map(({ metadata, spec }) => ({ name: metadata.name, ...(spec as object) })),
+      ),
+      random,
+      components: Object.fromEntries(
+        [...components.keys()].map((name) => [
+          name,
+          async (request, signal, registration) => {
+            const reply = await client.invoke(registration, request, signal);
+            this.runs.push(`${name} ${reply.kind === 'outcome' ? reply.outcome.outcome : reply.kind}`);
+            return reply;
+          },
+        ]),
+      ),
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.cloud.start();
+    this.mothership.start();
+    await this.clock.settle();
+  }
+
+  create(seed: EntrySeed): Entry {
+    const entry = this.inventory.create(seed);
+    const metadata = { namespace: entry.ref.namespace, name: kubeconfigSecretName(entry.ref.uid) };
+    this.management.put(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data: {} });
+    return entry;
+  }
+
+  /** A supplied kubeconfig. */
+  secret(name: string, text: string): void {
+    const data = { [kubeconfigKey]: Buffer.from(text).toString('base64') };
+    this.management.put(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'inv', name }, data });
+  }
+
+  /** Lets time pass until `look` gives something, at most `limitMs`; what it gave and how long that took, in milliseconds. */
+  async until<T>(what: string, limitMs: number, look: () => T | undefined | false): Promise<T> {
+    for (let passed = 0; passed <= limitMs; passed += 1_000) {
+      const found = look();
+      if (found) return found;
+      await this.clock.advance(1_000);
+    }
+    throw new Error(`${what} did not come about within ${limitMs} ms; runs: ${this.runs.join(', ')}`);
+  }
+
+  states(entry: Entry): Record<string, string> {
+    const now = this.inventory.entry(entry.ref);
+    return Object.fromEntries((now?.components ?? []).map(({ name, state }) => [name, state]));
+  }
+
+  isReady(entry: Entry): boolean {
+    const ready = this.inventory.entry(entry.ref)?.conditions.find(({ type }) => type === 'Ready');
+    return ready?.status === 'True';
+  }
+
+  outputs(entry: Entry): Readonly<Record<string, unknown>> {
+    return this.inventory.entry(entry.ref)?.content.status.outputs ?? {};
+  }
+
+  #managedClient() {
+    return {
+      ...this.managed.client,
+      createToken: (
+        account: { readonly name: string },
+        { expirationSeconds }: { readonly expirationSeconds: number },
+      ) => {
+        this.#tokens += 1;
+        const expiresAt = formatTime(this.clock.now() + expirationSeconds * 1000);
+        return Promise.resolve({ token: `token-${this.#tokens}-of-${account.name}`, expiresAt });
+      },
+    };
+  }
+
+  #accessor(uid: string): EntryAccessor {
+    const { client } = this.management;
+    const find = (): Entry => {
+      const entry = [...this.mothership.stores.entries.list()].find(({ ref }) => ref.uid === uid);
+      if (!entry) throw new Error('the entry is gone');
+      return entry;
+    };
+    const kubeconfig = { namespace: 'inv', name: kubeconfigSecretName(uid) };
+    return {
+      get: () => Promise.resolve(objectOf(find())),
+      patch: () => Promise.reject(new Error('the reference components publish through their outcome')),
+      kubeconfig: () => client.get(secrets, kubeconfig),
+      writeKubeconfig: (text) =>
+        client.mergePatch(secrets, kubeconfig, { data: { [kubeconfigKey]: Buffer.from(text).toString('base64') } }),
+      secret: (name) => client.get(secrets, { namespace: 'inv', name }),
+    };
+  }
+}
+
+function objectOf({ ref: { namespace, name, uid }, annotations, content }: Entry): KubeObject {
+  return structuredClone({
+    apiVersion: apiVersionOf(clusterInventories),
+    kind: clusterInventories.kind,
+    metadata: { namespace, name, uid, annotations: { ...annotations } },
+    spec: content.spec,
+    status: { outputs: content.status.outputs },
+  });
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  return items
+    .map((item) => ({ item, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
+}
