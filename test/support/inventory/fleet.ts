@@ -12,7 +12,7 @@ import { seededRandom } from '../random.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 import { SimulatedCloud } from './cloud.ts';
 import { inventoryExample } from './examples.ts';
-import { simulatedKubeconfig } from './kubeconfigs.ts';
+import { kubeconfigsAreRead, simulatedKubeconfig } from './kubeconfigs.ts';
 import { MemoryMothership } from './memory-mothership.ts';
 import { MemoryRegistrations } from './memory-registrations.ts';
 import { type EntrySeed, MemoryInventory } from './memory-stores.ts';
@@ -32,6 +32,8 @@ export class Fleet {
   readonly mothership: MemoryMothership;
   /** Components that were called, in order, with what came of it. */
   readonly runs: string[] = [];
+  /** Calls that are going on. */
+  calling = 0;
   #tokens = 0;
 
   constructor(seed: number) {
@@ -65,7 +67,10 @@ export class Fleet {
         [...components.keys()].map((name) => [
           name,
           async (request, signal, registration) => {
-            const reply = await client.invoke(registration, request, signal);
+            this.calling += 1;
+            const reply = await client.invoke(registration, request, signal).finally(() => {
+              this.calling -= 1;
+            });
             this.runs.push(`${name} ${reply.kind === 'outcome' ? reply.outcome.outcome : reply.kind}`);
             return reply;
           },
@@ -99,6 +104,8 @@ export class Fleet {
       const found = look();
       if (found) return found;
       await this.clock.advance(1_000);
+      // Only while somebody is called: the rest of the time would be wasted on it.
+      if (this.calling > 0) await kubeconfigsAreRead();
     }
     throw new Error(`${what} did not come about within ${limitMs} ms; runs: ${this.runs.join(', ')}`);
   }

@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
 
 /** A kubeconfig with everything inline; it opens nothing. */
 export function simulatedKubeconfig(
@@ -13,4 +14,16 @@ export function simulatedKubeconfig(
     contexts: [{ name: 'managed', context: { cluster: 'managed', user } }],
     'current-context': 'managed',
   });
+}
+
+/**
+ * Resolves once whoever reads a kubeconfig at this moment has done so: reading one loads a module, which takes turns of the event loop
+ * that a simulated clock knows nothing of.
+ */
+export async function kubeconfigsAreRead(): Promise<void> {
+  for (let i = 0; i < 3; i++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    await inlineCredentials(simulatedKubeconfig('pace'));
+  }
+  await new Promise((resolve) => setImmediate(resolve));
 }

@@ -5,9 +5,8 @@ import { shoots } from '../../../../src/inventory/components/cluster.ts';
 import { serviceInstances } from '../../../../src/inventory/components/connectivity-proxy.ts';
 import { virtualNetworks } from '../../../../src/inventory/components/network.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
-import { inlineCredentials } from '../../../../src/kube/inline-kubeconfig.ts';
 import { Fleet } from '../../../support/inventory/fleet.ts';
-import { simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
+import { kubeconfigsAreRead, simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
 
 const spec = {
   mode: 'managed' as const,
@@ -29,8 +28,7 @@ const version = '/kubeconfig/version';
 describe('the reference components under the server', function () {
   this.timeout(30_000);
   let fleet: Fleet;
-  // Loads the YAML parser, which takes real time, and only once.
-  before(() => inlineCredentials(simulatedKubeconfig('first')));
+  before(kubeconfigsAreRead);
   const begin = async (seed = 1): Promise<Fleet> => {
     fleet = new Fleet(seed);
     await fleet.start();

@@ -7,11 +7,10 @@ import type { Entry } from '../../../../src/inventory/entry.ts';
 import { RemoteHub } from '../../../../src/inventory/remote/hub.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { InformerStore } from '../../../../src/kube/informer-store.ts';
-import { inlineCredentials } from '../../../../src/kube/inline-kubeconfig.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
-import { simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
+import { kubeconfigsAreRead, simulatedKubeconfig } from '../../../support/inventory/kubeconfigs.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const services: Resource = {
@@ -102,13 +101,8 @@ class Stage {
     await this.settle();
   }
 
-  /** Whatever reads a kubeconfig meanwhile is done when we are: reading one loads a module, which is no promise that a clock can settle. */
-  async settle(): Promise<void> {
-    for (let i = 0; i < 3; i++) {
-      await this.clock.settle();
-      await inlineCredentials(simulatedKubeconfig('pace'));
-    }
-    await this.clock.settle();
+  settle(): Promise<void> {
+    return kubeconfigsAreRead();
   }
 
   async advance(ms: number): Promise<void> {
@@ -134,8 +128,7 @@ class Stage {
 const changed = 'one proxy managed/services.example.org';
 
 describe('the remote hub', () => {
-  // Loads the YAML parser, which is done once and takes its time.
-  before(() => inlineCredentials(simulatedKubeconfig('first')));
+  before(kubeconfigsAreRead);
 
   it('tells once when it has seen a cluster for the first time, then of each change', async () => {
     const stage = new Stage();
