@@ -1,12 +1,20 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { startAdmissionServer } from '../admission/server.ts';
 import type { CertificateDeps } from '../certificates/controllers.ts';
-import type { InventoryDeps } from '../inventory/deps.ts';
-import type { Credentials } from '../kube/credentials.ts';
+import type { Config } from '../config.ts';
+import { isLoopbackHttp } from '../inventory/http/endpoint-url.ts';
+import type { Mothership } from '../inventory/mothership/mothership.ts';
+import { openMothership } from '../inventory/open-mothership.ts';
+import { listen } from '../kit/listen.ts';
+import { type Credentials, staticCredentials } from '../kube/credentials.ts';
 import { openCluster } from '../kube/open-cluster.ts';
-import { clock, type Half, type Host, leadership, recorder } from './host.ts';
+import type { Log } from '../observe/log.ts';
+import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
 import type { Serving } from './serving.ts';
 
 export interface InventoryHalf extends Half {
-  readonly loops: InventoryDeps;
+  readonly loops: { readonly mothership: Mothership };
   /** Absent when the certificate comes from files. */
   readonly certificates: CertificateDeps | undefined;
 }
@@ -19,36 +27,67 @@ const managedConnections = 4;
 /** Opens what the mothership needs. Rejects with a CodedError when the port of the callbacks cannot be had. */
 export async function openInventory(
   host: Host,
-  { own, journal }: Serving,
+  { own, journal, certificate }: Serving,
   credentials: Credentials,
 ): Promise<InventoryHalf> {
-  const { config, cluster, metrics, log } = host;
+  const { config, cluster, health, metrics, log } = host;
   const { callbackUrl, apiUrl, allowLoopbackHttp } = config.inventory;
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, ...lease });
   const client = guard(cluster.client);
   const events = recorder(host, 'inventory', client);
-  const { ca } = (await credentials.material()).tls;
+  const { ca, servername } = (await credentials.material()).tls;
+  const api = { ...(ca ? { ca } : {}), ...(servername ? { servername } : {}) };
+  const opened = openMothership({
+    cluster,
+    client,
+    events,
+    journal,
+    clock,
+    random: Math.random,
+    log,
+    metrics,
+    connect: (managed) => openCluster(managed, { clock, log, connections: managedConnections }),
+    clientWith: (token) =>
+      openCluster(staticCredentials({ server: credentials.server, tls: api, token }), { clock, log }),
+    api: { url: apiUrl ?? credentials.server, ca: ca?.toString() },
+    callbackUrl,
+    homeNamespace: config.leaseNamespace,
+    allowLoopbackHttp,
+  });
+  health.ready('inventory-stores', () => storesProblem(opened.stores));
+  const callbacks = await serveCallbacks(config, opened.callbacks, certificate, log);
   return {
     gate,
-    ports: {},
-    loops: {
-      cluster,
-      client,
-      events,
-      journal,
-      clock,
-      random: Math.random,
-      log,
-      metrics,
-      connect: (managed) => openCluster(managed, { clock, log, connections: managedConnections }),
-      api: { url: apiUrl ?? credentials.server, ca: ca?.toString() },
-      callbackUrl,
-      homeNamespace: config.leaseNamespace,
-      allowLoopbackHttp,
-    },
+    ports: { callbacks: callbacks.port },
+    loops: opened,
     certificates: own && { ...own, client, clock, log, metrics },
     close: {
+      callbacks: () => callbacks.close(),
+      inventory: () => opened.close(),
       inventoryEvents: () => events.close(),
     },
+  };
+}
+
+/** In every replica: those that do not lead say so. */
+async function serveCallbacks(
+  { inventory, bindAddress: host }: Config,
+  app: RequestListener,
+  certificate: Serving['certificate'],
+  log: Log,
+): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const { callbackUrl, callbackPort: port, allowLoopbackHttp } = inventory;
+  if (!allowLoopbackHttp || !isLoopbackHttp(callbackUrl)) {
+    return startAdmissionServer({ app, certificate: certificate(), host, port, clock, log });
+  }
+  const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, app);
+  await listen(server, host, port);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
   };
 }

@@ -22,6 +22,8 @@ export interface InventoryDeps {
   readonly metrics: Metrics;
   /** Opens the managed clusters that are watched, from their kubeconfigs. */
   readonly connect: (credentials: Credentials) => Cluster;
+  /** The same cluster with this token and nothing else. */
+  readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   /** The API server as components reach it: part of every request, and what they compare it with. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
   /** Without a slash at the end. */

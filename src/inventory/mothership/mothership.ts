@@ -153,6 +153,11 @@ export class Mothership {
     ];
   }
 
+  /** Whether this replica takes reports. */
+  get leads(): boolean {
+    return this.#lead !== undefined;
+  }
+
   /** Answers that this replica does not lead, while it does not. */
   readonly reports: ReportSink = {
     report: async (run, credentialId, body) =>

@@ -23,20 +23,35 @@ describe('the inventory half', () => {
   it('opens behind a lease of its own, without a cluster that answers', async () => {
     const credentials = staticCredentials({ server: 'https://127.0.0.1:1' });
     const cluster = openCluster(credentials, { clock, log: noLog });
-    const config = readConfig(['--features=inventory', '--component-api-url=https://api.example.org/'], {});
+    const config = readConfig(
+      [
+        '--features=inventory',
+        '--bind-address=127.0.0.1',
+        '--callback-port=0',
+        '--callback-url=http://127.0.0.1:9444',
+        '--allow-loopback-http=true',
+      ],
+      {},
+    );
     const host: Host = { config, cluster, health: new Health(), metrics: createMetrics(), log: noLog };
     const half = await openInventory(host, serving, credentials);
     try {
       assert.equal(half.gate.name, 'drawbridge-inventory');
-      assert.equal(half.loops.api.url, 'https://api.example.org');
-      assert.equal(half.loops.homeNamespace, 'drawbridge-system');
+      const report = await fetch(`http://127.0.0.1:${half.ports['callbacks']}/v1/runs/0-0-0.network.1`, {
+        method: 'POST',
+      });
+      assert.equal(report.status, 503, 'nobody leads');
       const loops = controllers({
         access: undefined,
         certificates: undefined,
         binding: undefined,
         inventory: half.loops,
       });
-      assert.deepEqual(loops.inventory, []);
+      const names = ['inventory-fence', 'inventory-runs', 'inventory-entries', 'inventory-registrations'];
+      assert.deepEqual(
+        loops.inventory.map(({ name }) => name),
+        names,
+      );
     } finally {
       for (const close of Object.values(half.close)) await close();
       await cluster.close();

@@ -1,0 +1,143 @@
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { readOutcome } from '../../api/inventory/contract/outcome.ts';
+import { readAccepted } from '../../api/inventory/contract/report.ts';
+import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
+import type { FieldError } from '../../api/schema/read.ts';
+import { type Clock, parseHttpDate } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import { parseJson } from '../../kit/safe-json.ts';
+import type { BrokenCode, ComponentClient, Reply } from '../ports/component-client.ts';
+import type { TokenIssuer } from '../ports/token-issuer.ts';
+import type { Registration } from '../registration.ts';
+import { endpointUrl } from './endpoint-url.ts';
+import { type Answer, exchange } from './exchange.ts';
+
+export interface HttpClientDeps {
+  readonly tokens: Pick<TokenIssuer, 'forCall'>;
+  readonly clock: Clock;
+  readonly allowLoopbackHttp: boolean;
+}
+
+/** The connections to one component, for as long as it is registered that way. */
+interface Line {
+  readonly registered: string;
+  readonly url: URL;
+  readonly agent: HttpAgent | HttpsAgent;
+}
+
+/** Idle connections are closed after this long, milliseconds. */
+const idleMs = 30_000;
+
+/** Calls components by HTTPS, each pinned to the authority of its registration. */
+export class HttpClient implements ComponentClient {
+  readonly #deps: HttpClientDeps;
+  readonly #lines = new Map<string, Line>();
+
+  constructor(deps: HttpClientDeps) {
+    this.#deps = deps;
+  }
+
+  async invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply> {
+    const { tokens, clock } = this.#deps;
+    const { name, timeoutMs } = registration;
+    const line = this.#lineTo(registration);
+    if ('error' in line) return { kind: 'notAccepted', code: 'Unreachable', message: line.error };
+    let token: string;
+    try {
+      token = await tokens.forCall(name, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const message = `no token for calling the component: ${describe(error)}`;
+      return { kind: 'notAccepted', code: 'Unreachable', message };
+    }
+    const { url, agent } = line;
+    const answer = await exchange({ url, agent, token, body: JSON.stringify(request), timeoutMs, clock, signal });
+    return answer.kind === 'answer' ? readAnswer(answer, request, clock) : answer;
+  }
+
+  close(): void {
+    for (const { agent } of this.#lines.values()) agent.destroy();
+    this.#lines.clear();
+  }
+
+  #lineTo(registration: Registration): Line | { readonly error: string } {
+    const { name, endpoint, caBundle, maxConcurrent } = registration;
+    const registered = JSON.stringify([endpoint, caBundle, maxConcurrent]);
+    const known = this.#lines.get(name);
+    if (known?.registered === registered) return known;
+    const where = endpointUrl(registration, this.#deps.allowLoopbackHttp);
+    if ('error' in where) return where;
+    // What still runs on the old ones ends by itself.
+    if (known) retire(known.agent);
+    const options = { keepAlive: true, maxSockets: maxConcurrent, scheduling: 'lifo', timeout: idleMs } as const;
+    const agent =
+      where.url.protocol === 'https:'
+        ? // An authority that is empty trusts nobody, where an absent one would trust everybody's.
+          new HttpsAgent({ ...options, ca: caBundle ?? [], minVersion: 'TLSv1.2' })
+        : new HttpAgent(options);
+    const line = { registered, url: where.url, agent };
+    this.#lines.set(name, line);
+    return line;
+  }
+}
+
+/** Closes what is idle, and the rest when its call is over. */
+function retire(agent: HttpAgent | HttpsAgent): void {
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}
+
+function readAnswer({ status, retryAfter, body }: Answer, request: ReconcileRequest, clock: Clock): Reply {
+  if (status === 429 || status === 503) {
+    const retryAfterMs = retryAfterOf(retryAfter, clock);
+    const message = `the component answered ${status}`;
+    return { kind: 'notAccepted', code: 'Busy', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  }
+  if (status === 202) return readLease(body);
+  if (status === 200) return readResult(body, request);
+  const code: BrokenCode = status === 400 || status === 401 || status === 403 ? 'Refused' : 'UnexpectedStatus';
+  return { kind: 'broken', code, message: `the component answered ${status}${said(body)}` };
+}
+
+function readResult(body: Buffer, { run, operation }: ReconcileRequest): Reply {
+  const json = parsed(body);
+  if ('error' in json) return { kind: 'broken', code: 'NotJson', message: json.error };
+  const read = readOutcome(json.value, { id: run.id, operation });
+  if (read.ok) return { kind: 'outcome', outcome: read.value };
+  const isOther = read.errors.some(({ field }) => field === 'run');
+  return { kind: 'broken', code: isOther ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
+}
+
+function readLease(body: Buffer): Reply {
+  const json = body.length === 0 ? { value: {} } : parsed(body);
+  if ('error' in json) return { kind: 'broken', code: 'NotJson', message: json.error };
+  const read = readAccepted(json.value);
+  if (!read.ok) return { kind: 'broken', code: 'InvalidOutcome', message: listed(read.errors) };
+  const { leaseSeconds } = read.value;
+  return { kind: 'accepted', leaseMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
+}
+
+function parsed(body: Buffer): { readonly value: unknown } | { readonly error: string } {
+  try {
+    return { value: parseJson(body) };
+  } catch (error) {
+    return { error: describe(error) };
+  }
+}
+
+const listed = (errors: readonly FieldError[]): string =>
+  errors.map(({ field, message }) => (field ? `${field} ${message}` : message)).join('; ');
+
+/** Of a text that anybody may have written: short, and on one line. */
+function said(body: Buffer): string {
+  const text = body.subarray(0, 256).toString('utf8').replace(/\s+/g, ' ').trim();
+  return text === '' ? '' : `: ${text}`;
+}
+
+function retryAfterOf(header: string | undefined, clock: Clock): number | undefined {
+  if (header === undefined) return undefined;
+  if (/^\d{1,6}$/.test(header)) return Number(header) * 1000;
+  const at = parseHttpDate(header);
+  return at === undefined ? undefined : Math.max(0, at - clock.now());
+}

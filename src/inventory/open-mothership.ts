@@ -1,0 +1,101 @@
+import type { RequestListener } from 'node:http';
+import { clusterInventories, componentReconcilers, mothershipAccount, reconcileRuns } from '../api/inventory/names.ts';
+import type { Projected, Store } from '../kube/store.ts';
+import { DryRunProof } from './accounts/dry-run-proof.ts';
+import { EntryAccounts } from './accounts/entry-accounts.ts';
+import { RunTokens } from './accounts/run-tokens.ts';
+import { tokenReader } from './accounts/token-reader.ts';
+import { referenceComponents } from './components/reference-components.ts';
+import { byEndpoint } from './components-by-endpoint.ts';
+import type { InventoryDeps } from './deps.ts';
+import { callbackListener } from './http/callbacks.ts';
+import { HttpClient } from './http/http-client.ts';
+import { Mothership } from './mothership/mothership.ts';
+import { Registrations } from './mothership/registrations.ts';
+import type { ComponentClient } from './ports/component-client.ts';
+import { RemoteHub } from './remote/hub.ts';
+import { httpDoors } from './sdk/http-doors.ts';
+import { inProcessClient } from './sdk/in-process-client.ts';
+import { entryView } from './stores/entry-view.ts';
+import { KubeInventoryStore } from './stores/kube-inventory-store.ts';
+import { KubeRunStore, runView } from './stores/kube-run-store.ts';
+import { registrationView } from './stores/registration-view.ts';
+
+export interface OpenMothership {
+  readonly mothership: Mothership;
+  /** Takes the reports of runs. */
+  readonly callbacks: RequestListener;
+  /** What has to be listed before anything can be done. */
+  readonly stores: readonly Store<Projected>[];
+  close(): Promise<void>;
+}
+
+/** The mothership over the API server, with everything that it needs. */
+export function openMothership(deps: InventoryDeps): OpenMothership {
+  const { cluster, client, clock, random, log, metrics, events, api, callbackUrl, homeNamespace } = deps;
+  const entryStore = cluster.watch({ resource: clusterInventories, project: entryView }).store;
+  const runStore = cluster.watch({ resource: reconcileRuns, project: runView }).store;
+  const registrationStore = cluster.watch({ resource: componentReconcilers, project: registrationView }).store;
+  const entries = new KubeInventoryStore(client, entryStore);
+  const runs = new KubeRunStore(client, runStore, (uid) => entries.find(uid)?.ref.namespace);
+  const registrations = new Registrations(registrationStore);
+  const access = new EntryAccounts({ client, events, clock });
+  const tokens = new RunTokens({ client, accounts: access, homeNamespace, clock });
+  const remote = new RemoteHub({ cluster, client, connect: deps.connect, clock, random, metrics });
+  const http = new HttpClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
+  const doors = httpDoors({ apiUrl: api.url, apiCa: api.ca, callbackUrl, callbackCa: undefined }, clock);
+  // Components in this process report to the mothership, which calls them: one of the two has to be there first.
+  let inProcess: ComponentClient | undefined;
+  const mothership = new Mothership({
+    entries,
+    runs,
+    registrations,
+    components: byEndpoint(
+      { invoke: (...call) => inProcess?.invoke(...call) ?? Promise.reject(new Error('not open yet')) },
+      http,
+    ),
+    tokens,
+    access,
+    fence: new DryRunProof({
+      entries: () => entries.list(),
+      accounts: access,
+      tokens,
+      clientWith: deps.clientWith,
+      clock,
+      log,
+    }),
+    remote,
+    client,
+    journal: deps.journal,
+    events,
+    clock,
+    random,
+    log,
+    metrics,
+    api,
+    callbackUrl,
+    account: `system:serviceaccount:${homeNamespace}:${mothershipAccount}`,
+    watchAgeMs: () => entryStore.ageMs,
+  });
+  inProcess = inProcessClient({
+    components: referenceComponents({ management: client, connect: deps.connect, clock }),
+    entry: doors.entry,
+    reports: mothership.reports,
+    clock,
+  });
+  return {
+    mothership,
+    callbacks: callbackListener({
+      reports: mothership.reports,
+      tokens: tokenReader(cluster.client),
+      leads: () => mothership.leads,
+      log,
+    }),
+    stores: [entryStore, runStore, registrationStore],
+    close: async () => {
+      http.close();
+      doors.close();
+      await remote.close();
+    },
+  };
+}

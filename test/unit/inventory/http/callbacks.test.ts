@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { callbackListener } from '../../../../src/inventory/http/callbacks.ts';
+import type { ReportAnswer } from '../../../../src/inventory/ports/report-sink.ts';
+import { listen } from '../../../../src/kit/listen.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+
+const account = 'system:serviceaccount:fleet:inventory-u-1.network';
+
+describe('the callback listener', () => {
+  let server: Server;
+  let url: string;
+  let leads = true;
+  let answer: ReportAnswer = { status: 200, lease: undefined };
+  const reports: unknown[] = [];
+
+  before(async () => {
+    server = createServer(
+      callbackListener({
+        reports: {
+          report: async (run, credentialId, body) => {
+            reports.push({ run, credentialId, body });
+            return answer;
+          },
+        },
+        tokens: {
+          read: async (token) => {
+            if (token === 'away') throw new Error('the API server is away');
+            if (token === 'good') return { account, credentialId: 'JTI=1' };
+            return token === 'foreign' ? { account: `${account}x`, credentialId: 'JTI=2' } : undefined;
+          },
+        },
+        leads: () => leads,
+        log: noLog,
+      }),
+    );
+    await listen(server, '127.0.0.1', 0);
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/runs/`;
+  });
+  beforeEach(() => {
+    leads = true;
+    answer = { status: 200, lease: undefined };
+    reports.length = 0;
+  });
+  after(() => server.close());
+
+  const post = async (run: string, token: string | undefined, body: string, method = 'POST') => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const response = await fetch(`${url}${run}`, { method, headers, ...(method === 'POST' ? { body } : {}) });
+    return { status: response.status, body: (await response.json()) as { code?: string; leaseSeconds?: number } };
+  };
+
+  it('hands on what the account of the run reports', async () => {
+    answer = { status: 200, lease: { leaseSeconds: 60 } };
+    assert.deepEqual(await post('u-1.network.3', 'good', '{"run":"u-1.network.3","heartbeat":{}}'), {
+      status: 200,
+      body: { leaseSeconds: 60 },
+    });
+    assert.deepEqual(reports, [
+      {
+        run: { entryUid: 'u-1', component: 'network', seq: 3 },
+        credentialId: 'JTI=1',
+        body: { run: 'u-1.network.3', heartbeat: {} },
+      },
+    ]);
+  });
+
+  const refused: [what: string, run: string, token: string | undefined, body: string, status: number, code: string][] =
+    [
+      ['no token', 'u-1.network.3', undefined, '{}', 401, 'Unauthorized'],
+      ['a forged token', 'u-1.network.3', 'forged', '{}', 401, 'Unauthorized'],
+      ['the token of another account', 'u-1.network.3', 'foreign', '{}', 403, 'ForeignCredential'],
+      ['the token of another component', 'u-1.cluster.3', 'good', '{}', 403, 'ForeignCredential'],
+      ['the token of another entry', 'u-2.network.3', 'good', '{}', 403, 'ForeignCredential'],
+      ['what is not JSON', 'u-1.network.3', 'good', '{', 400, 'InvalidReport'],
+      ['a body too large', 'u-1.network.3', 'good', `"${'x'.repeat(140_000)}"`, 413, 'TooLarge'],
+      ['no run', 'nothing', 'good', '{}', 404, 'NotFound'],
+      ['while tokens cannot be read', 'u-1.network.3', 'away', '{}', 503, 'Unavailable'],
+    ];
+  for (const [what, run, token, body, status, code] of refused) {
+    it(`answers ${status} to ${what}`, async () => {
+      const { status: found, body: said } = await post(run, token, body);
+      assert.deepEqual([found, said.code], [status, code]);
+      assert.deepEqual(reports, []);
+    });
+  }
+
+  it('answers 405 to anything but a POST', async () => {
+    assert.equal((await post('u-1.network.3', 'good', '', 'GET')).status, 405);
+  });
+
+  it('answers 503 while this replica does not lead', async () => {
+    leads = false;
+    assert.deepEqual(await post('u-1.network.3', 'good', '{}').then(({ body }) => body.code), 'NotLeading');
+  });
+
+  it('says what the mothership says', async () => {
+    answer = { status: 409, code: 'RunOver', message: 'too late' };
+    const { status, body } = await post('u-1.network.3', 'good', '{}');
+    assert.deepEqual([status, body.code], [409, 'RunOver']);
+  });
+});

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { createServer as createHttps } from 'node:https';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { newTrusted } from '../../../../src/certificates/material.ts';
+import { HttpClient } from '../../../../src/inventory/http/http-client.ts';
+import type { Reply } from '../../../../src/inventory/ports/component-client.ts';
+import type { Registration } from '../../../../src/inventory/registration.ts';
+import { systemClock } from '../../../../src/kit/clock.ts';
+import { listen } from '../../../../src/kit/listen.ts';
+import { registrationOf } from '../../../support/inventory/registrations.ts';
+
+const request = {
+  protocol: 'v1' as const,
+  run: { id: 'u.network.7', seq: 7, attempt: 0, deadline: '2026-11-21T09:00:00Z', reasons: [] },
+  operation: 'reconcile' as const,
+  component: 'network',
+  entry: { url: 'https://api.test/e', id: 'u', resourceVersion: '1' },
+  auth: { token: 'run-token', expires: '2026-11-21T09:10:00Z' },
+  callback: 'https://callbacks.test/v1/runs/u.network.7',
+};
+
+const body = (value: unknown): string => {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
+};
+const ok = (value: unknown): string => `HTTP/1.1 200 OK\r\n${body(value)}`;
+
+describe('the HTTP client of components', () => {
+  const servers: Server[] = [];
+  const sockets = new Set<Socket>();
+  const client = new HttpClient({
+    tokens: { forCall: async (component) => `call-${component}` },
+    clock: systemClock,
+    allowLoopbackHttp: true,
+  });
+  let asked: string[] = [];
+
+  async function serve(answerTo: (socket: Socket, nth: number) => void): Promise<string> {
+    asked = [];
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+      let text = '';
+      socket.on('data', (bytes) => {
+        text += bytes.toString('latin1');
+        const [head = '', rest] = text.split('\r\n\r\n');
+        const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
+        if (rest === undefined || rest.length < length) return;
+        asked.push(text);
+        text = '';
+        answerTo(socket, asked.length);
+      });
+    });
+    servers.push(server);
+    await listen(server, '127.0.0.1', 0);
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  const call = (url: string, rest: Partial<Registration> = {}, signal = new AbortController().signal): Promise<Reply> =>
+    client.invoke(registrationOf('network', { endpoint: { url }, timeoutMs: 400, ...rest }), request, signal);
+
+  afterEach(() => {
+    for (const socket of sockets) socket.destroy();
+    for (const server of servers.splice(0)) server.close();
+    sockets.clear();
+  });
+  after(() => client.close());
+
+  it('posts the request with the token of calls and reads the outcome', async () => {
+    const url = await serve((socket) => socket.write(ok({ outcome: 'Done', run: 'u.network.7' })));
+    assert.deepEqual(await call(`${url}/base/`), { kind: 'outcome', outcome: { outcome: 'Done' } });
+    assert.match(asked[0] ?? '', /^POST \/base\/v1\/reconcile HTTP\/1.1\r\n/);
+    assert.match(asked[0] ?? '', /authorization: Bearer call-network\r\n/i);
+    assert.deepEqual(JSON.parse(asked[0]?.split('\r\n\r\n')[1] ?? ''), request);
+  });
+
+  const cases: Record<string, [answer: (socket: Socket) => void, expected: Partial<Reply> & { code?: string }]> = {
+    'garbage in a 200': [(s) => s.write(ok('{"outcome"')), { kind: 'broken', code: 'NotJson' }],
+    'no HTTP at all': [(s) => s.write('hello\r\n\r\n'), { kind: 'broken', code: 'NotJson' }],
+    'another run': [(s) => s.write(ok({ outcome: 'Done', run: 'u.network.6' })), { kind: 'broken', code: 'WrongRun' }],
+    'an outcome that is none': [(s) => s.write(ok({ outcome: 'Perfect' })), { kind: 'broken', code: 'InvalidOutcome' }],
+    'an outcome of another operation': [
+      (s) => s.write(ok({ outcome: 'Deleted' })),
+      { kind: 'broken', code: 'InvalidOutcome' },
+    ],
+    'a body that is cut': [
+      (s) => s.end('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"outcome":'),
+      { kind: 'broken', code: 'Cut' },
+    ],
+    'a connection that is closed without an answer': [(s) => s.end(), { kind: 'broken', code: 'Cut' }],
+    'a body that is too large': [
+      (s) => s.write(ok(JSON.stringify({ outcome: 'Done', message: 'x'.repeat(200_000) }))),
+      { kind: 'broken', code: 'TooLarge' },
+    ],
+    'a body without an end': [
+      (s) => s.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(200_000)}`),
+      { kind: 'broken', code: 'TooLarge' },
+    ],
+    'headers without an end': [
+      (s) => s.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
+      { kind: 'broken', code: 'TooLarge' },
+    ],
+    'a hang': [() => undefined, { kind: 'broken', code: 'Timeout' }],
+    'a hang in the middle': [
+      (s) => s.write('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{'),
+      { kind: 'broken', code: 'Timeout' },
+    ],
+    'a refusal of the caller': [
+      (s) => s.write(`HTTP/1.1 401 Unauthorized\r\n${body('who?')}`),
+      { kind: 'broken', code: 'Refused' },
+    ],
+    'a redirect': [
+      (s) => s.write(`HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n${body('')}`),
+      { kind: 'broken', code: 'UnexpectedStatus' },
+    ],
+    'a 500': [(s) => s.write(`HTTP/1.1 500 Oh\r\n${body('')}`), { kind: 'broken', code: 'UnexpectedStatus' }],
+    'a 202': [
+      (s) => s.write(`HTTP/1.1 202 Accepted\r\n${body({ leaseSeconds: 30 })}`),
+      { kind: 'accepted', leaseMs: 30_000 },
+    ],
+    'a 202 without a body': [
+      (s) => s.write(`HTTP/1.1 202 Accepted\r\n${body('')}`),
+      { kind: 'accepted', leaseMs: undefined },
+    ],
+    'a 503 with Retry-After': [
+      (s) => s.write(`HTTP/1.1 503 Busy\r\nretry-after: 7\r\n${body('')}`),
+      { kind: 'notAccepted', code: 'Busy', retryAfterMs: 7000 },
+    ],
+    'a 429': [(s) => s.write(`HTTP/1.1 429 Slow\r\n${body('')}`), { kind: 'notAccepted', code: 'Busy' }],
+  };
+  for (const [what, [answer, expected]] of Object.entries(cases)) {
+    it(`takes ${what} for ${expected.code ?? expected.kind}`, async () => {
+      const reply = await call(await serve(answer));
+      assert.deepEqual({ ...reply, message: undefined }, { ...expected, message: undefined });
+    });
+  }
+
+  it('takes a refused connection for a run that has not happened', async () => {
+    const reply = await call('http://127.0.0.1:1');
+    assert.equal(reply.kind === 'notAccepted' && reply.code, 'Unreachable');
+  });
+
+  it('repeats a run whose kept connection was just closed', async () => {
+    const url = await serve((socket, nth) => {
+      if (nth === 2) socket.destroy();
+      else socket.write(ok({ outcome: 'Done' }));
+    });
+    assert.equal((await call(url)).kind, 'outcome');
+    assert.equal((await call(url)).kind, 'outcome');
+    assert.equal(asked.length, 3);
+    assert.equal(asked[1], asked[2]);
+  });
+
+  it('ends with the reason of the signal', async () => {
+    const abort = new AbortController();
+    const url = await serve(() => abort.abort(new Error('lost the lease')));
+    await assert.rejects(call(url, {}, abort.signal), /lost the lease/);
+  });
+
+  describe('over TLS', () => {
+    const trusted = newTrusted(['localhost', '127.0.0.1'], Date.now());
+    const other = newTrusted(['localhost', '127.0.0.1'], Date.now());
+
+    async function serveTls(): Promise<string> {
+      const { cert, key } = trusted.pair;
+      const server = createHttps({ cert, key }, (_request, response) => response.end('{"outcome":"Done"}'));
+      server.on('connection', (socket: Socket) => sockets.add(socket));
+      servers.push(server);
+      await listen(server, '127.0.0.1', 0);
+      return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    }
+
+    it('calls a component whose certificate the registered authority has signed', async () => {
+      const reply = await call(await serveTls(), { caBundle: trusted.authority });
+      assert.equal(reply.kind, 'outcome', JSON.stringify(reply));
+    });
+
+    for (const [what, caBundle] of [
+      ['another authority', other.authority],
+      ['no authority', undefined],
+    ] as const) {
+      it(`does not call one when ${what} is registered`, async () => {
+        const reply = await call(await serveTls(), { caBundle });
+        assert.equal(reply.kind === 'notAccepted' && reply.code, 'Unreachable', JSON.stringify(reply));
+      });
+    }
+  });
+
+  for (const url of ['http://example.org', 'http://127.0.0.1.example.org', 'ftp://127.0.0.1', 'https://u:p@h', 'x']) {
+    it(`never calls ${url}`, async () => {
+      const reply = await call(url);
+      assert.equal(reply.kind === 'notAccepted' && reply.code, 'Unreachable');
+    });
+  }
+
+  it('calls plain http only where that is allowed', async () => {
+    const url = await serve((socket) => socket.write(ok({ outcome: 'Done' })));
+    const strict = new HttpClient({
+      tokens: { forCall: async () => 't' },
+      clock: systemClock,
+      allowLoopbackHttp: false,
+    });
+    const registration = registrationOf('network', { endpoint: { url } });
+    const reply = await strict.invoke(registration, request, new AbortController().signal);
+    assert.equal(reply.kind, 'notAccepted');
+    assert.deepEqual(asked, []);
+  });
+});
