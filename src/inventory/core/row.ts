@@ -2,13 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { RunRecord } from './run-record.ts';
 import type { Inputs, KeyState, NoRun, Row } from './step.ts';
 
+const none: readonly never[] = [];
+
 type Known = Pick<KeyState, 'stored' | 'doing' | 'row'>;
 
 /** The row of a component as things are: what its last run came to, unless that was about other inputs or nothing is to be run. */
 export function rowOf({ stored, doing, row }: Known, { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>): Row {
   const record = stored?.record;
   const observedInputs = record && observed(record, doing);
-  const base = { reason: undefined, message: undefined, missing: [], observedInputs, livelock: row?.livelock };
+  const base = { reason: undefined, message: undefined, missing: none, observedInputs, livelock: row?.livelock };
   if (mayRun.may === 'no' && mayRun.why !== 'Suspended') return { ...base, ...notRun[mayRun.why] };
   const last = record?.lastOutcome;
   const said = last && { reason: last.reason, message: last.message, missing: last.missing };
@@ -31,7 +33,17 @@ export function rowOf({ stored, doing, row }: Known, { digest, mayRun }: Pick<In
   }
 }
 
-export const sameRow = (a: Row, b: Row | undefined): boolean => a === b || isDeepStrictEqual(a, b);
+export function sameRow(a: Row, b: Row | undefined): boolean {
+  return (
+    b !== undefined &&
+    a.state === b.state &&
+    a.reason === b.reason &&
+    a.message === b.message &&
+    a.observedInputs === b.observedInputs &&
+    a.livelock === b.livelock &&
+    (a.missing === b.missing || isDeepStrictEqual(a.missing, b.missing))
+  );
+}
 
 /** What the last run that ended was about; undefined when that is not known any more. */
 function observed(record: RunRecord, doing: KeyState['doing']): string | undefined {

@@ -77,8 +77,8 @@ export type KeyEvent =
   /** The queue hands the key out: there is a slot, and the breaker of the endpoint is closed. */
   | { readonly kind: 'slot'; readonly inputs: Inputs }
   /** The answer to `start`. */
-  | { readonly kind: 'started'; readonly stored: StoredRecord }
-  /** Somebody else has written the record; this is how it reads now. */
+  | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
+  /** Somebody else has written the record; this is how it reads now. What was to be done after that write is not done. */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** 202. */
   | { readonly kind: 'accepted'; readonly leaseMs: number }

@@ -12,6 +12,8 @@ export const callSlackMs = 5000;
  * whoever stored its lease may not have been ours.
  */
 export const graceMs = 10_000;
+/** How far the clock of whoever stored an instant may be from ours. */
+export const clockSlackMs = 300_000;
 /** No token of a run lives longer. */
 export const tokenLifetimeMs = 600_000;
 

@@ -84,7 +84,8 @@ export class StepStage {
   started(): this {
     const { next } = this.effect('start');
     const record = { ...next, credentialId: `JTI=${next.seq}` };
-    return this.take({ kind: 'started', stored: { record, resourceVersion: this.#nextVersion() } });
+    const stored = { record, resourceVersion: this.#nextVersion() };
+    return this.take({ kind: 'started', stored, inputs: this.inputs });
   }
 
   /** Queued, started, called. */

@@ -1,11 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Lane, lanes } from '../lanes.ts';
 import type { RunRecord, StoredRecord } from '../run-record.ts';
 import type { Inputs, KeyEvent } from '../step.ts';
-import { graceMs, longestDelayMs, wakeReason } from '../timing.ts';
+import { clockSlackMs, graceMs, longestDelayMs, wakeReason } from '../timing.ts';
 import { goneFor, onDeleting } from './drain.ts';
 import { loseRun } from './finish.ts';
 import type { Turn } from './turn.ts';
-import { newsOf } from './wanted.ts';
+import { atOnce, newsOf } from './wanted.ts';
 
 type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 
@@ -19,21 +20,35 @@ export function onFound(turn: Turn, { stored, inputs }: Of<'found'>): void {
   adopt(turn, stored, inputs, known === undefined);
 }
 
-/** A write of ours came second. */
+/** A write of ours came second. What was to follow from it was not done. */
 export function onConflict(turn: Turn, { stored, inputs }: Of<'conflict'>): void {
   const { phase, stored: known, doing } = turn.state;
   if (phase === 'starting') {
     turn.become({ doing: undefined });
-    turn.want(...(doing?.triggers ?? []).map((one) => ({ ...one, atMs: undefined })));
+    turn.want(...(doing?.triggers ?? []).map(atOnce));
     adopt(turn, stored, inputs, false);
-  } else if (!stored || stored.record.seq !== known?.record.seq) {
+  } else if (!stored || !known || stored.record.seq !== known.record.seq) {
     adopt(turn, stored, inputs, false);
-  } else if (progress(stored.record) <= progress(known.record) && stored.record.phase !== 'Idle') {
+  } else if (stored.record.phase !== 'Idle') {
     // Of our own run nobody else has anything to say: what is to be stored still is.
     turn.store(known.record, stored);
-  } else {
+    goOn(turn, inputs);
+  } else if (isDeepStrictEqual(stored.record.lastOutcome, known.record.lastOutcome)) {
+    // It was ours, and the answer to it got lost.
     turn.become({ stored });
+    goOn(turn, inputs);
+  } else {
+    // Somebody has ended it before us, and that cannot change any more.
+    adopt(turn, stored, inputs, false);
   }
+}
+
+function goOn(turn: Turn, inputs: Inputs): void {
+  const { phase, outcome } = turn.state;
+  if (phase === 'applying' && outcome?.outputs) turn.do({ kind: 'apply', outputs: outcome.outputs });
+  else if (phase === 'running' || phase === 'draining') turn.awaitLease();
+  else turn.settle(inputs);
+  turn.tell(inputs, true);
 }
 
 const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
@@ -70,7 +85,7 @@ const calm = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 /** Somebody has started it. What reports by itself may do so to us; for what has to be answered to its caller nobody waits any more. */
 function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolean): void {
   const { nowMs, monotonicMs, registration } = turn.context;
-  const elapsedMs = Math.min(Math.max(0, nowMs - (record.startedAtMs ?? nowMs)), registration.maxRunMs);
+  const elapsedMs = Math.max(0, nowMs - (record.startedAtMs ?? nowMs) - clockSlackMs);
   turn.become({ phase: 'running', lastStart: monotonicMs - elapsedMs });
   if (isFirst && !(record.asynchronous && record.phase === 'Running')) {
     loseRun(turn, inputs);

@@ -27,7 +27,7 @@ interface Ending {
 export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: Of<'outcome'>): void {
   const { phase, stored } = turn.state;
   if (!stored || stored.record.seq !== seq || (phase !== 'running' && phase !== 'draining')) return;
-  const answered = stored.record.asynchronous ? [] : [answeredEffect];
+  if (!stored.record.asynchronous) turn.do(answeredEffect);
   const { operation } = stored.record;
   if (outcome.outcome === (operation === 'delete' ? 'Done' : 'Deleted')) {
     const message = `${outcome.outcome} is no outcome of ${operation}`;
@@ -42,7 +42,6 @@ export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: Of<'out
   } else {
     finish(turn, outcome, inputs, missing);
   }
-  turn.effects.push(...answered);
 }
 
 const answeredEffect = { kind: 'endpoint', verdict: 'answered', retryAfterMs: undefined } as const;
@@ -67,8 +66,8 @@ const ruleCodes: ReadonlySet<string> = new Set<ViolationCode>(['ForeignPath', 'F
 
 export function onBroken(turn: Turn, { code, message, inputs }: Of<'broken'>): void {
   if (!isOn(turn)) return;
-  finish(turn, { outcome: 'Retry', reason: code, message }, inputs, undefined);
   turn.do(answeredEffect);
+  finish(turn, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
 export function onLeaseOver(turn: Turn, { inputs }: Of<'leaseOver'>): void {
@@ -91,6 +90,7 @@ export function onNotAccepted(turn: Turn, { retryAfterMs, inputs }: Of<'notAccep
   const { stored, doing, pending } = turn.state;
   const { nowMs, monotonicMs, random } = turn.context;
   if (!stored || !isOn(turn)) return;
+  turn.do({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
   if (isAbandoned(inputs)) {
     retire(turn);
     turn.tell(inputs);
@@ -105,7 +105,6 @@ export function onNotAccepted(turn: Turn, { retryAfterMs, inputs }: Of<'notAccep
     turn.settle(inputs);
     turn.tell(inputs);
   }
-  turn.do({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
 }
 
 function finish(turn: Turn, ending: Ending, inputs: Inputs, missing: Missing): void {

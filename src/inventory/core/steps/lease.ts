@@ -6,8 +6,8 @@ type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind
 
 /** The component goes on by itself and reports: how long it may be silent. */
 export function onAccepted(turn: Turn, { leaseMs }: Of<'accepted'>): void {
-  extend(turn, leaseMs, {});
   if (isOn(turn)) turn.do({ kind: 'endpoint', verdict: 'answered', retryAfterMs: undefined });
+  extend(turn, leaseMs, {});
 }
 
 /** It is alive. A new credential takes the place of the one before it, which stays good until it ends by itself. */

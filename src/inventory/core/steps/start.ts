@@ -1,13 +1,13 @@
 import { maxHistory, maxReasons } from '../../../api/inventory/reconcile-run.ts';
-import { reasonText, type Trigger, trigger, triggerReasons } from '../lanes.ts';
+import { reasonText, type Trigger, trigger } from '../lanes.ts';
 import { isLivelock, withStart } from '../livelock.ts';
 import { mergeTriggers } from '../pending.ts';
 import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
 import { callSlackMs } from '../timing.ts';
-import { goneFor } from './drain.ts';
+import { goneFor, isAbandoned, retire } from './drain.ts';
 import type { Turn } from './turn.ts';
-import { isWanted } from './wanted.ts';
+import { atOnce, isWanted, newsOf } from './wanted.ts';
 
 /** The queue hands the key out: it starts, if there still is something to start for. */
 export function onTurn(turn: Turn, inputs: Inputs): void {
@@ -91,29 +91,37 @@ function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history 
 }
 
 /** The start is stored: from here on it is the only run, and the component is called. */
-export function onStarted(turn: Turn, stored: StoredRecord): void {
+export function onStarted(turn: Turn, stored: StoredRecord, inputs: Inputs): void {
   const { monotonicMs, registration } = turn.context;
   const { record } = stored;
-  const recent = withStart(turn.state.recent, record.inputsDigest ?? '', monotonicMs);
+  turn.become({ stored });
+  if (inputs.mayRun.may !== record.operation) {
+    unstart(turn, stored, inputs);
+    return;
+  }
   turn.become({
     phase: 'running',
-    stored,
     lastStart: monotonicMs,
     leaseAt: monotonicMs + registration.timeoutMs + callSlackMs,
-    recent,
+    recent: withStart(turn.state.recent, record.inputsDigest ?? '', monotonicMs),
   });
   warnOfCircles(turn);
-  const goes = turn.state.pending?.triggers.some(({ reason }) => reason === triggerReasons.deleting) ?? false;
-  if (goes && record.operation === 'reconcile') unstart(turn, stored);
-  else turn.do({ kind: 'call' });
+  turn.do({ kind: 'call' });
 }
 
-/** The entry began to go while this was being stored: nobody is called, and its delete comes next. */
-function unstart(turn: Turn, stored: StoredRecord): void {
-  const { doing, pending } = turn.state;
-  turn.store(released(stored.record, doing?.before, turn.context.nowMs), stored);
-  turn.become({ phase: 'queued', doing: undefined, leaseAt: undefined });
-  if (pending) turn.enqueueAt(pending.dueAt, pending.lane, pending.triggers.map(reasonText));
+/** While this was being stored the entry began to go, or was suspended: nobody is called. */
+function unstart(turn: Turn, stored: StoredRecord, inputs: Inputs): void {
+  const { doing } = turn.state;
+  turn.become({ phase: 'idle', doing: undefined });
+  if (isAbandoned(inputs)) {
+    retire(turn);
+  } else {
+    const next = released(stored.record, doing?.before, turn.context.nowMs);
+    turn.store(next, stored);
+    turn.want(...(doing?.triggers ?? []).map(atOnce), ...newsOf(inputs, next));
+    turn.settle(inputs);
+  }
+  turn.tell(inputs);
 }
 
 /** As if it had not been started, its number apart. */

@@ -6,7 +6,7 @@ import { loseRun, onApplied, onBroken, onLeaseOver, onNotAccepted, onOutcome } f
 import { onAccepted, onHeartbeat } from './lease.ts';
 import { onStarted, onTurn } from './start.ts';
 import { Turn } from './turn.ts';
-import { isWanted } from './wanted.ts';
+import { atOnce, isWanted } from './wanted.ts';
 
 type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 
@@ -25,7 +25,7 @@ function take(turn: Turn, event: KeyEvent): void {
       onSlot(turn, event);
       break;
     case 'started':
-      if (turn.state.phase === 'starting') onStarted(turn, event.stored);
+      if (turn.state.phase === 'starting') onStarted(turn, event.stored, event.inputs);
       break;
     case 'conflict':
       onConflict(turn, event);
@@ -90,7 +90,7 @@ function onSlot(turn: Turn, { inputs }: Of<'slot'>): void {
     case 'starting':
       // The start before could not be tried.
       turn.become({ phase: 'queued', doing: undefined });
-      turn.want(...(doing?.triggers ?? []).map((one) => ({ ...one, atMs: undefined })));
+      turn.want(...(doing?.triggers ?? []).map(atOnce));
       onTurn(turn, inputs);
       break;
     case 'running':

@@ -46,3 +46,6 @@ export function newsOf(inputs: Inputs, record: RunRecord | undefined): Trigger[]
   const about = record.lastOutcome?.missing[0]?.path;
   return hasArrived(inputs, record) ? [trigger(inputArrived, { about })] : [];
 }
+
+/** Of a trigger whose time has come once already. */
+export const atOnce = (one: Trigger): Trigger => ({ ...one, atMs: undefined });
