@@ -335,7 +335,7 @@ export class KeyLoop {
         token,
         credentials: [token.id],
       };
-      return { event: () => ({ kind: 'started', stored }), endsBatch: true };
+      return { event: ({ inputs }) => ({ kind: 'started', stored, inputs }), endsBatch: true };
     } catch (error) {
       work.signal.throwIfAborted();
       this.#startFailures += 1;

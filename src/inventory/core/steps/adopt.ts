@@ -61,8 +61,11 @@ function isLater(stored: StoredRecord, known: StoredRecord): boolean {
 }
 
 function adopt(turn: Turn, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
+  const { stored: known, leaseAt } = turn.state;
+  // Whoever has heard of the run can only have made its lease longer.
+  const granted = known && stored?.record.seq === known.record.seq ? leaseAt : undefined;
   turn.become({ phase: 'idle', stored, doing: undefined, leaseAt: undefined, outcome: undefined, wake: undefined });
-  if (stored && stored.record.phase !== 'Idle') adoptRun(turn, stored.record, inputs, isFirst);
+  if (stored && stored.record.phase !== 'Idle') adoptRun(turn, stored.record, inputs, isFirst, granted ?? 0);
   else adoptRest(turn, stored?.record, inputs);
 }
 
@@ -83,7 +86,7 @@ function adoptRest(turn: Turn, record: RunRecord | undefined, inputs: Inputs): v
 const calm = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
 /** Somebody has started it. What reports by itself may do so to us; for what has to be answered to its caller nobody waits any more. */
-function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolean): void {
+function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolean, granted: number): void {
   const { nowMs, monotonicMs, registration } = turn.context;
   const elapsedMs = Math.max(0, nowMs - (record.startedAtMs ?? nowMs) - clockSlackMs);
   turn.become({ phase: 'running', lastStart: monotonicMs - elapsedMs });
@@ -93,7 +96,7 @@ function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolea
   }
   const leftMs = (record.leaseUntilMs ?? nowMs) - nowMs;
   const longestMs = Math.max(graceMs, registration.leaseMs, registration.timeoutMs);
-  turn.become({ leaseAt: monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs) });
+  turn.become({ leaseAt: Math.max(granted, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)) });
   if (inputs.mayRun.may === 'delete') onDeleting(turn, inputs);
   turn.awaitLease();
   turn.tell(inputs);
