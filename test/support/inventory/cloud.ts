@@ -13,7 +13,7 @@ import { type Cancel, type Clock, formatTime } from '../../../src/kit/clock.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import type { Cluster } from '../../../src/kube/cluster.ts';
-import { ApiError, isConflict, isNotFound } from '../../../src/kube/errors.ts';
+import { ApiError, isNotFound } from '../../../src/kube/errors.ts';
 import type { Projected } from '../../../src/kube/store.ts';
 
 export interface CloudOptions {
@@ -86,7 +86,8 @@ export class SimulatedCloud {
     const work = (): void => {
       this.#pending.delete(id);
       this.#look(resource, nameOf(key)).catch((error: unknown) => {
-        if (!isNotFound(error) && !isConflict(error)) throw error;
+        // Whatever it was: operators look again.
+        if (!isNotFound(error) && this.#endings.length > 0) this.#later(resource, key);
       });
     };
     this.#pending.set(id, clock.schedule(delayMs, work));

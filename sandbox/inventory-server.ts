@@ -1,0 +1,174 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, openSync } from 'node:fs';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseAllDocuments, stringify } from 'yaml';
+import { issue } from './pki.ts';
+import type { PlaneClient } from './plane-client.ts';
+import { freePorts } from './ports.ts';
+import { until } from './wait.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const program = join(root, 'dist/drawbridge.js');
+const namespace = 'drawbridge-system';
+const account = 'drawbridge';
+
+export interface InventoryServerOptions {
+  /** Further flags; a later one wins. */
+  readonly flags?: readonly string[];
+}
+
+/** `drawbridge serve --features=inventory` on a plane, with its CRDs and webhooks; components may be plain http on loopback addresses. */
+export class InventoryServer {
+  /** Where it runs, as components know it. */
+  readonly namespace = namespace;
+  readonly callbackUrl: string;
+  readonly logFile: string;
+  readonly #plane: PlaneClient;
+  readonly #healthPort: number;
+  readonly #metricsPort: number;
+  readonly #start: () => ChildProcess;
+  #child: ChildProcess | undefined;
+
+  private constructor(plane: PlaneClient, ports: readonly number[], start: (logFile: string) => ChildProcess) {
+    const [, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
+    this.#plane = plane;
+    this.callbackUrl = `http://127.0.0.1:${callbackPort}`;
+    this.#healthPort = healthPort;
+    this.#metricsPort = metricsPort;
+    this.logFile = join(plane.directory, `inventory-${randomUUID().slice(0, 8)}.log`);
+    this.#start = () => start(this.logFile);
+  }
+
+  /** Resolves once it is ready. */
+  static async start(plane: PlaneClient, { flags = [] }: InventoryServerOptions = {}): Promise<InventoryServer> {
+    if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
+    const ports = await freePorts(4);
+    const [port = 0, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
+    await installInventory(plane, port);
+    const { certFile, keyFile } = await servingCertificate(plane);
+    const user = `system:serviceaccount:${namespace}:${account}`;
+    const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:masters'];
+    const args = [
+      'serve',
+      '--features=inventory',
+      `--kubeconfig=${await plane.kubeconfigFor(user, groups)}`,
+      `--port=${port}`,
+      '--bind-address=127.0.0.1',
+      `--cert-file=${certFile}`,
+      `--key-file=${keyFile}`,
+      `--health-port=${healthPort}`,
+      `--metrics-port=${metricsPort}`,
+      `--audit-log=${join(plane.directory, `inventory-audit-${port}.jsonl`)}`,
+      `--lease-namespace=${namespace}`,
+      '--leader-elect=false',
+      '--log-format=text',
+      '--allow-loopback-http=true',
+      `--callback-url=http://127.0.0.1:${callbackPort}`,
+      `--callback-port=${callbackPort}`,
+      ...flags,
+    ];
+    const server = new InventoryServer(plane, ports, (logFile) =>
+      spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'inherit', openSync(logFile, 'a')] }),
+    );
+    await server.begin();
+    return server;
+  }
+
+  /** Starts the process, anew after a stop. */
+  async begin(): Promise<void> {
+    const child = this.#start();
+    const endWithThisProcess = (): void => void child.kill('SIGKILL');
+    process.once('exit', endWithThisProcess);
+    child.once('exit', () => process.off('exit', endWithThisProcess));
+    this.#child = child;
+    const look = async (): Promise<boolean> => {
+      if (!this.running) throw new Error(`the server ended before it was ready:\n${await this.log()}`);
+      return fetch(`http://127.0.0.1:${this.#healthPort}/readyz`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
+    };
+    try {
+      await until('the server to be ready', look, { timeoutMs: 30_000, everyMs: 50 });
+    } catch (error) {
+      throw new Error(`${(error as Error).message}\n${await this.log()}`);
+    }
+  }
+
+  get running(): boolean {
+    return this.#child?.exitCode === null && this.#child.signalCode === null;
+  }
+
+  log(): Promise<string> {
+    return readFile(this.logFile, 'utf8').catch(() => '');
+  }
+
+  metrics(): Promise<string> {
+    return fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`).then((answer) => answer.text());
+  }
+
+  /** Ends the process; what is installed stays. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    if (!this.#child || !this.running) return;
+    const exited = once(this.#child, 'exit');
+    this.#child.kill(signal);
+    await exited;
+  }
+
+  /** Takes the webhooks away, which nobody would answer any more. */
+  async uninstall(): Promise<void> {
+    for (const manifest of await webhookManifests(this.#plane, 1)) {
+      await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: stringify(manifest) });
+    }
+  }
+}
+
+async function installInventory(plane: PlaneClient, port: number): Promise<void> {
+  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/files/inventory-crds')]);
+  const objects = [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name: account } },
+    ...(await webhookManifests(plane, port)),
+  ];
+  await plane.kubectl(['apply', '-f', '-'], { input: objects.map((object) => stringify(object)).join('---\n') });
+  const crds = ['clusterinventories', 'componentreconcilers', 'reconcileruns'].map(
+    (plural) => `crd/${plural}.inventory.drawbridge.dev`,
+  );
+  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...crds]);
+}
+
+interface WebhookConfiguration {
+  readonly webhooks: { clientConfig: { caBundle?: string; url?: string; service?: { readonly path: string } } }[];
+}
+
+/** Those that ship; the API server calls this machine. */
+async function webhookManifests(plane: PlaneClient, port: number): Promise<unknown[]> {
+  const folder = join(root, 'webhooks/inventory');
+  const caBundle = Buffer.from(plane.authority.certificate).toString('base64');
+  const manifests: unknown[] = [];
+  for (const file of (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort()) {
+    for (const document of parseAllDocuments(await readFile(join(folder, file), 'utf8'))) {
+      const configuration = document.toJS() as WebhookConfiguration;
+      for (const webhook of configuration.webhooks) {
+        const { path = '' } = webhook.clientConfig.service ?? {};
+        webhook.clientConfig = { caBundle, url: `https://127.0.0.1:${port}${path}` };
+      }
+      manifests.push(configuration);
+    }
+  }
+  return manifests;
+}
+
+async function servingCertificate(plane: PlaneClient): Promise<{ certFile: string; keyFile: string }> {
+  const folder = join(plane.directory, 'inventory-serving');
+  await mkdir(folder, { recursive: true });
+  const { certificate, key } = issue(plane.authority, { commonName: 'drawbridge', serves: ['localhost', '127.0.0.1'] });
+  const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+  await writeFile(files.certFile, certificate);
+  await writeFile(files.keyFile, key, { mode: 0o600 });
+  return files;
+}

@@ -1,0 +1,170 @@
+import { stringify } from 'yaml';
+import { forceAnnotation } from '../src/api/inventory/names.ts';
+import { inventoryExample } from '../test/support/inventory/examples.ts';
+import { adminKubeconfig, ReferenceFleet } from '../test/support/inventory/reference-fleet.ts';
+import { InventoryServer } from './inventory-server.ts';
+import { Narrator } from './narrator.ts';
+import { type Plane, startPlane } from './plane.ts';
+import { until } from './wait.ts';
+
+/**
+ * `make run DEMO=inventory`: the third story, on two real control planes. An entry says what a cluster is to be; components make its
+ * network, the cluster and its kubeconfig, each when what it needs is there. Then something happens in the cluster, the kubeconfig is
+ * replaced, the cluster goes, and one that was there already takes its place. The cloud is played by what the tests have in its place.
+ * With ONCE=1 it ends there; otherwise everything keeps running until Ctrl-C. Exit code 1 when a step failed.
+ */
+const namespace = 'fleet';
+const proxy = 'deployment/connectivity-proxy -n connectivity-proxy';
+
+async function main(): Promise<void> {
+  const tell = new Narrator();
+  tell.title('drawbridge: one entry for each cluster, and components that make it so');
+  process.once('SIGINT', () => process.exit(130));
+  process.once('SIGTERM', () => process.exit(143));
+  const components = ['kube-controller-manager'] as const;
+  const onProgress = (line: string): void => console.log(`   ${line}`);
+  const management = await startPlane({ components, onProgress });
+  const managed = await startPlane({ components, onProgress });
+  const server = await InventoryServer.start(management);
+  const fleet = await ReferenceFleet.start({ management, managed, server, cloudDelayMs: 500 });
+  try {
+    await story(tell, management, managed, fleet);
+    if (process.env['ONCE']) return;
+    await stayUp(tell, management, managed, server);
+  } catch (error) {
+    console.error(`\nthe server's log:\n${await server.log()}`);
+    throw error;
+  } finally {
+    await fleet.close();
+    await server.stop();
+    await Promise.all([management.stop(), managed.stop()]);
+  }
+}
+
+async function story(tell: Narrator, management: Plane, managed: Plane, fleet: ReferenceFleet): Promise<void> {
+  const here = runner(management);
+  const there = runner(managed);
+  const entries = `clusterinventories -n ${namespace}`;
+  const runs = `reconcileruns -n ${namespace}`;
+  const versionOf = (entry: string): Promise<string> =>
+    here(`get clusterinventory/${entry} -n ${namespace} -o jsonpath={.status.outputs.kubeconfig.version}`);
+
+  tell.step('Two clusters: ours, with drawbridge and the entries, and one that the cloud will give us');
+  tell.evidence(`ours: ${management.server}`);
+  tell.evidence(`the other: ${managed.server}`);
+
+  tell.step('Five components, each a program of its own. Nothing says which comes first');
+  await fleet.register();
+  tell.command('kubectl get componentreconcilers');
+  tell.evidence(await here('get componentreconcilers'));
+
+  tell.step('An entry, made in haste: nobody said where the cluster is to be');
+  await here(`create namespace ${namespace}`);
+  const [orders, legacy] = ['managed.yaml', 'byoc.yaml'].map((file) => stringify(inventoryExample(file)[0]));
+  const hasty = (orders ?? '').replace('region: westeurope', 'name: orders');
+  tell.command(`kubectl apply -n ${namespace} -f orders.yaml`);
+  tell.evidence(hasty);
+  await here(`apply -n ${namespace} -f -`, { input: hasty });
+  const missing = `get clusterinventory/orders -n ${namespace} -o jsonpath={.status.components[*].missing[*].path}`;
+  await eventually('what is missing', async () => (await here(missing)).includes('/status/outputs/kubeconfig/version'));
+  tell.command(`kubectl get ${entries}`);
+  tell.evidence(await here(`get ${entries}`));
+  tell.evidence(`missing: ${(await here(missing)).split(' ').join(', ')}`);
+
+  tell.step('We say where. The network comes first after all, and each of the others when it can');
+  const region = JSON.stringify({ spec: { cluster: { region: 'westeurope' } } });
+  tell.command(`kubectl patch clusterinventory orders -n ${namespace} --type=merge -p '${region}'`);
+  await here(`patch clusterinventory orders -n ${namespace} --type=merge -p ${region}`);
+  await here(`wait clusterinventory/orders -n ${namespace} --for=condition=Ready --timeout=90s`);
+  tell.command(`kubectl get ${entries}`);
+  tell.evidence(await here(`get ${entries}`));
+  tell.command(`kubectl get ${runs}`);
+  tell.evidence(await here(`get ${runs}`));
+  tell.evidence(await here(`get virtualnetworks,shoots -n ${namespace}`));
+  tell.evidence(`the kubeconfig is in a Secret, and the entry says which: version ${await versionOf('orders')}`);
+
+  tell.step('In the new cluster somebody asks for a service: one component hears of it, for this entry alone');
+  await there('create namespace shop');
+  tell.command('kubectl apply -f service-instance.yaml   # in the new cluster');
+  tell.evidence(stringify(serviceInstance));
+  await there('apply -f -', { input: stringify(serviceInstance) });
+  await eventually('the proxy', async () => (await there(`get ${proxy} -o name`, { reject: false })).startsWith('dep'));
+  tell.evidence(await there(`get ${proxy}`));
+  tell.evidence(`why it ran: ${await reasonOf(here, 'connectivity-proxy')}`);
+
+  tell.step('The kubeconfig is replaced, by force this time; whoever reads it runs again');
+  const before = await versionOf('orders');
+  const force = `${forceAnnotation('kubeconfig')}=now`;
+  tell.command(`kubectl annotate clusterinventory orders -n ${namespace} ${force}`);
+  await here(`annotate clusterinventory orders -n ${namespace} ${force}`);
+  await eventually('another version', async () => (await versionOf('orders')) !== before);
+  await eventually('its reader', async () =>
+    (await reasonOf(here, 'connectivity-proxy')).includes('kubeconfig/version'),
+  );
+  tell.evidence(`version ${before} → ${await versionOf('orders')}`);
+  tell.evidence(`why connectivity-proxy ran: ${await reasonOf(here, 'connectivity-proxy')}`);
+
+  tell.step('The entry is deleted: all are asked at once, and each goes when nobody needs what it made');
+  tell.command(`kubectl delete clusterinventory orders -n ${namespace}`);
+  tell.evidence(await here(`delete clusterinventory orders -n ${namespace} --timeout=60s`));
+  tell.evidence(await here(`get virtualnetworks,shoots,${runs}`));
+  tell.evidence(await there(`get ${proxy}`, { reject: false }));
+
+  tell.step('A cluster that was there already, brought by its kubeconfig: the same from there on');
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'legacy-admin' } };
+  const stringData = { config: await adminKubeconfig(managed, 'legacy-admin') };
+  tell.command(`kubectl create secret generic legacy-admin -n ${namespace} --from-file=config=legacy.kubeconfig`);
+  await here('apply -f -', { input: stringify({ ...secret, stringData }) });
+  tell.command(`kubectl apply -n ${namespace} -f examples/inventory/byoc.yaml`);
+  tell.evidence(legacy ?? '');
+  await here(`apply -n ${namespace} -f -`, { input: legacy ?? '' });
+  await here(`wait clusterinventory/legacy -n ${namespace} --for=condition=Ready --timeout=90s`);
+  tell.command(`kubectl get ${entries}`);
+  tell.evidence(await here(`get ${entries}`));
+  tell.evidence(await here(`get ${runs}`));
+  tell.evidence(await there(`get ${proxy}`));
+  tell.end('Done: nobody wrote down an order, and nobody waited for an interval.');
+}
+
+const serviceInstance = {
+  apiVersion: 'services.cloud.sap.com/v1',
+  kind: 'ServiceInstance',
+  metadata: { namespace: 'shop', name: 'backend' },
+  spec: { serviceOfferingName: 'connectivity', servicePlanName: 'connectivity_proxy' },
+};
+
+type Run = (args: string, options?: { readonly input?: string; readonly reject?: boolean }) => Promise<string>;
+
+function runner(plane: Plane): Run {
+  return async (args, options = {}) => {
+    const { stdout, stderr } = await plane.kubectl(args.split(' '), options);
+    return stdout + stderr;
+  };
+}
+
+/** Of the last run of a component. */
+async function reasonOf(here: Run, component: string): Promise<string> {
+  const label = `inventory.drawbridge.dev/component=${component}`;
+  return here(`get reconcileruns -n ${namespace} -l ${label} -o jsonpath={.items[*].spec.reasons[*]}`);
+}
+
+const eventually = (what: string, look: () => Promise<boolean>): Promise<boolean> =>
+  until(what, look, { timeoutMs: 60_000, everyMs: 100 });
+
+async function stayUp(tell: Narrator, management: Plane, managed: Plane, server: InventoryServer): Promise<void> {
+  tell.title('Everything goes on. Try it in another terminal (Ctrl-C here ends it):');
+  tell.command(`export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
+  tell.command(`export KUBECONFIG=${management.adminKubeconfig}   # ours`);
+  tell.command(`export KUBECONFIG=${managed.adminKubeconfig}   # the other`);
+  tell.evidence(`the server's log: ${server.logFile}`);
+  await until('the server to end', () => !server.running, { timeoutMs: Number.POSITIVE_INFINITY, everyMs: 500 });
+  throw new Error('the server ended');
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    console.error(`\nfailed: ${error instanceof Error ? error.message : String(error)}`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,35 @@
+import { apiVersionOf, type KubeObject, type Resource } from '../../../src/api/object.ts';
+import { customResourceDefinitions } from '../../../src/api/resources.ts';
+import { shoots } from '../../../src/inventory/components/cluster.ts';
+import { serviceInstances } from '../../../src/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../../src/inventory/components/network.ts';
+
+const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+
+/** A kind of another project, with whatever fields it has there. */
+function crdOf({ group, version, plural, kind }: Resource): KubeObject {
+  return {
+    apiVersion: apiVersionOf(customResourceDefinitions),
+    kind: customResourceDefinitions.kind,
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { plural, kind, singular: kind.toLowerCase(), listKind: `${kind}List` },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          schema: { openAPIV3Schema: { type: 'object', properties: { spec: open, status: open } } },
+        },
+      ],
+    },
+  };
+}
+
+/** Of the management cluster: what the cloud's operators bring. */
+export const cloudCrds: readonly KubeObject[] = [virtualNetworks, shoots].map(crdOf);
+/** Of managed clusters. */
+export const serviceCrds: readonly KubeObject[] = [crdOf(serviceInstances)];

@@ -1,0 +1,137 @@
+import { readFile } from 'node:fs/promises';
+import { stringify } from 'yaml';
+import type { InventoryServer } from '../../../sandbox/inventory-server.ts';
+import type { Plane } from '../../../sandbox/plane.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
+import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
+import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
+import { httpDoors } from '../../../src/inventory/sdk/http-doors.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
+import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { SimulatedCloud } from './cloud.ts';
+import { cloudCrds, serviceCrds } from './cloud-kinds.ts';
+import { inventoryExample } from './examples.ts';
+
+const clock = systemClock;
+
+export interface ReferenceFleetOptions {
+  readonly management: Plane;
+  readonly managed: Plane;
+  readonly server: InventoryServer;
+  /** How long the cloud takes for each step. Default 200 ms. */
+  readonly cloudDelayMs?: number;
+}
+
+/** The reference components as programs of their own, over HTTP, and the cloud behind them; a second plane is the managed cluster. */
+export class ReferenceFleet {
+  readonly cloud: SimulatedCloud;
+  /** The registrations of the examples, with the addresses of here. */
+  readonly registrations: readonly KubeObject[];
+  readonly #plane: Plane;
+  readonly #managedPlane: Plane;
+  readonly #closers: (() => unknown)[];
+
+  private constructor(
+    { management, managed }: ReferenceFleetOptions,
+    cloud: SimulatedCloud,
+    registrations: readonly KubeObject[],
+    closers: (() => unknown)[],
+  ) {
+    this.#plane = management;
+    this.#managedPlane = managed;
+    this.cloud = cloud;
+    this.registrations = registrations;
+    this.#closers = closers;
+  }
+
+  /** Nothing is registered yet. */
+  static async start(options: ReferenceFleetOptions): Promise<ReferenceFleet> {
+    const { management, managed, server, cloudDelayMs = 200 } = options;
+    await applied(management, cloudCrds);
+    await applied(managed, serviceCrds);
+    const credentials = await fileCredentials(await management.kubeconfigFor('cloud', ['system:masters']));
+    const cluster: OpenCluster = openCluster(credentials, { clock });
+    const cloud = new SimulatedCloud({
+      cluster,
+      clock,
+      delayMs: cloudDelayMs,
+      kubeconfig: () => adminKubeconfig(managed),
+    });
+    await cloud.start();
+    const { ca } = (await credentials.material()).tls;
+    const addresses = { apiUrl: management.server, apiCa: ca?.toString(), callbackUrl: server.callbackUrl };
+    const doors = httpDoors({ ...addresses, callbackCa: undefined }, clock);
+    const connect = (managedCredentials: Parameters<typeof openCluster>[0]) =>
+      openCluster(managedCredentials, { clock });
+    const components = referenceComponents({ management: cloud.client, connect, clock });
+    const urls = new Map<string, string>();
+    const closers: (() => unknown)[] = [];
+    for (const component of components.values()) {
+      const callers = await tokenReviews({
+        credentials,
+        component: component.name,
+        serverNamespace: server.namespace,
+        clock,
+      });
+      const tls = undefined;
+      const place = { host: '127.0.0.1', port: 0 };
+      const served = await serveComponent({ component, callers, addresses, doors, tls, ...place, clock, log: noLog });
+      urls.set(component.name, `http://127.0.0.1:${served.port}`);
+      closers.push(
+        () => served.close(),
+        () => callers.close(),
+      );
+    }
+    closers.push(
+      () => doors.close(),
+      () => cloud.stop(),
+      () => cluster.close(),
+    );
+    const registrations = inventoryExample('components.yaml').map((object) => ({
+      ...object,
+      spec: { ...(object.spec as object), endpoint: { url: urls.get(object.metadata.name) } },
+    }));
+    return new ReferenceFleet(options, cloud, registrations, closers);
+  }
+
+  async register(changes: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {}): Promise<void> {
+    const changed = this.registrations.map((object) => ({
+      ...object,
+      spec: { ...(object.spec as object), ...changes[object.metadata.name] },
+    }));
+    await this.#plane.kubectl(['apply', '-f', '-'], { input: manifests(changed) });
+  }
+
+  async unregister(): Promise<void> {
+    const names = this.registrations.map(({ metadata }) => metadata.name);
+    await this.#plane.kubectl(['delete', 'componentreconcilers', '--ignore-not-found', ...names]);
+  }
+
+  /** Ends the components and the cloud; what is registered stays. */
+  async close(): Promise<void> {
+    for (const close of this.#closers) await close();
+  }
+
+  /** Takes the kinds of other projects away. */
+  async uninstall(): Promise<void> {
+    const names = (crds: readonly KubeObject[]): string[] => crds.map(({ metadata }) => metadata.name);
+    await this.#plane.kubectl(['delete', 'crd', '--ignore-not-found', '--wait=false', ...names(cloudCrds)]);
+    await this.#managedPlane.kubectl(['delete', 'crd', '--ignore-not-found', '--wait=false', ...names(serviceCrds)]);
+  }
+}
+
+const manifests = (objects: readonly unknown[]): string => objects.map((object) => stringify(object)).join('---\n');
+
+async function applied(plane: Plane, crds: readonly KubeObject[]): Promise<void> {
+  await plane.kubectl(['apply', '-f', '-'], { input: manifests(crds) });
+  const names = crds.map(({ metadata }) => `crd/${metadata.name}`);
+  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...names]);
+}
+
+/** A new one each time, with a certificate of its own. */
+export async function adminKubeconfig(plane: Plane, user = 'shoot-admin'): Promise<string> {
+  return readFile(await plane.kubeconfigFor(user, ['system:masters']), 'utf8');
+}
