@@ -5,6 +5,7 @@ import { shootName, shoots } from '../../../../src/inventory/components/cluster.
 import { serviceInstances } from '../../../../src/inventory/components/connectivity-proxy.ts';
 import { virtualNetworks } from '../../../../src/inventory/components/network.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
+import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';
 
 const managed = {
@@ -183,6 +184,19 @@ describe('components of a managed cluster', () => {
     await made.run('connectivity-proxy');
     assert.equal(made.managed.find(deployments, proxy), undefined);
   });
+
+  for (const [what, error] of [
+    ['whose kubeconfig has ended meanwhile', new ApiError(401, 'Unauthorized', 'the certificate has expired')],
+    ['that does not answer', new TransportError('no route to it', undefined, true)],
+  ] as const) {
+    it(`ask to be called again for a cluster ${what}: never Failed`, async () => {
+      const made = await whole();
+      made.managed.fault = () => {
+        throw error;
+      };
+      assert.equal((await made.run('connectivity-proxy')).outcome, 'Retry');
+    });
+  }
 
   it('restore a proxy that somebody removed', async () => {
     const made = await whole();

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { stringify } from 'yaml';
+import { InventoryServer } from '../../sandbox/inventory-server.ts';
+import type { Plane } from '../../sandbox/plane.ts';
+import { until } from '../../sandbox/wait.ts';
+import {
+  clusterInventories,
+  forceAnnotation,
+  kubeconfigSecretName,
+  reconcileRuns,
+} from '../../src/api/inventory/names.ts';
+import { apiVersionOf, type KubeObject, type Resource } from '../../src/api/object.ts';
+import { deployments, namespaces, secrets } from '../../src/api/resources.ts';
+import { shoots } from '../../src/inventory/components/cluster.ts';
+import { serviceInstances } from '../../src/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../src/inventory/components/network.ts';
+import { systemClock } from '../../src/kit/clock.ts';
+import { type JsonPointer, valueAt } from '../../src/kit/json-pointer.ts';
+import { isNotFound } from '../../src/kube/errors.ts';
+import { inlineCredentials } from '../../src/kube/inline-kubeconfig.ts';
+import { fileCredentials } from '../../src/kube/kubeconfig.ts';
+import { type OpenCluster, openCluster } from '../../src/kube/open-cluster.ts';
+import { bindingPlane } from '../support/binding/planes.ts';
+import { inventoryExample } from '../support/inventory/examples.ts';
+import { adminKubeconfig, ReferenceFleet } from '../support/inventory/reference-fleet.ts';
+import { sharedPlane, testNamespace } from '../support/plane.ts';
+
+const clock = systemClock;
+const waiting = { timeoutMs: 60_000, everyMs: 50 };
+const proxy = { namespace: 'connectivity-proxy', name: 'connectivity-proxy' };
+
+describe('the reference components, with a second plane as the managed cluster', function () {
+  this.timeout(180_000);
+  let management: Plane;
+  let managed: Plane;
+  let server: InventoryServer;
+  let fleet: ReferenceFleet;
+  let here: OpenCluster;
+  let there: OpenCluster;
+  let namespace: string;
+  const shop = `shop-${Date.now()}`;
+
+  before(async () => {
+    [management, managed] = await Promise.all([sharedPlane(), bindingPlane('provider')]);
+    here = openCluster(await fileCredentials(await management.kubeconfigFor('reader', ['system:masters'])), { clock });
+    there = openCluster(await fileCredentials(await managed.kubeconfigFor('reader', ['system:masters'])), { clock });
+    server = await InventoryServer.start(management);
+    fleet = await ReferenceFleet.start({ management, managed, server });
+    namespace = await testNamespace('fleet');
+    await there.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: shop } });
+    await fleet.register();
+  });
+
+  after(async () => {
+    await management?.kubectl(['delete', 'clusterinventories', '--all', '-n', namespace, '--timeout=60s'], {
+      reject: false,
+    });
+    await fleet?.unregister();
+    await fleet?.close();
+    await server?.stop();
+    await server?.uninstall();
+    await fleet?.uninstall();
+    await management?.kubectl(['delete', 'namespace', namespace, '--wait=false']);
+    await managed?.kubectl(['delete', 'namespace', '--ignore-not-found', '--wait=false', shop, proxy.namespace]);
+    await Promise.all([here?.close(), there?.close()]);
+  });
+
+  const create = async (file: string, name: string, annotations = {}): Promise<KubeObject> => {
+    const [object] = inventoryExample(file);
+    return here.client.create(clusterInventories, {
+      ...(object as KubeObject),
+      metadata: { name, namespace, annotations },
+    });
+  };
+  const at = async (name: string, pointer: JsonPointer): Promise<unknown> =>
+    valueAt(await here.client.get(clusterInventories, { namespace, name }), pointer);
+  const run = async (entry: string, component: string): Promise<KubeObject> => {
+    const { metadata } = await here.client.get(clusterInventories, { namespace, name: entry });
+    return here.client.get(reconcileRuns, { namespace, name: `${metadata.uid}.${component}` });
+  };
+  const seq = async (entry: string, component: string): Promise<unknown> =>
+    valueAt(await run(entry, component), '/spec/seq');
+  const ready = (name: string): Promise<boolean> =>
+    until(
+      `${name} to be ready`,
+      async () => {
+        const conditions = await at(name, '/status/conditions');
+        return (Array.isArray(conditions) ? conditions : []).some(
+          (one) => valueAt(one, '/type') === 'Ready' && valueAt(one, '/status') === 'True',
+        );
+      },
+      waiting,
+    ).catch(async (error: unknown) => {
+      const { stdout } = await management.kubectl([
+        'get',
+        'clusterinventories,reconcileruns',
+        '-n',
+        namespace,
+        '-o',
+        'yaml',
+      ]);
+      throw new Error(`${String(error)}\n${stdout}\n${await server.log()}`);
+    });
+  const found = async (cluster: OpenCluster, resource: Resource, name: { namespace: string; name: string }) => {
+    try {
+      return await cluster.client.get(resource, name);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  };
+  const instance = (name: string): KubeObject => ({
+    apiVersion: apiVersionOf(serviceInstances),
+    kind: serviceInstances.kind,
+    metadata: { namespace: shop, name },
+    spec: { serviceOfferingName: 'connectivity' },
+  });
+
+  it('make a network, a cluster in it and a kubeconfig that opens it, in an order that nobody gave', async () => {
+    await create('managed.yaml', 'orders');
+    await ready('orders');
+    const uid = String(await at('orders', '/metadata/uid'));
+    assert.equal(await at('orders', '/status/outputs/network/vnetName'), `vnet-${uid}`);
+    const shoot = String(await at('orders', '/status/outputs/cluster/shootName'));
+    const { spec } = await here.client.get(shoots, { namespace, name: shoot });
+    assert.equal(valueAt(spec, '/provider/infrastructureConfig/networks/vnet/name'), `vnet-${uid}`);
+    const secret = await here.client.get(secrets, { namespace, name: kubeconfigSecretName(uid) });
+    const text = Buffer.from(String(valueAt(secret, '/data/config')), 'base64').toString();
+    const opened = openCluster(await inlineCredentials(text), { clock });
+    await opened.client.get(namespaces, { name: shop });
+    await opened.close();
+    assert.doesNotMatch(
+      stringify(await here.client.get(clusterInventories, { namespace, name: 'orders' })),
+      /client-key/,
+    );
+  });
+
+  it('show people what is missing', async () => {
+    const [object] = inventoryExample('managed.yaml');
+    const spec = { ...(object?.spec as object), cluster: {} };
+    await here.client.create(clusterInventories, {
+      ...(object as KubeObject),
+      metadata: { name: 'hasty', namespace },
+      spec,
+    });
+    const shown = async (): Promise<boolean> => {
+      const { stdout } = await management.kubectl(['get', 'clusterinventory', 'hasty', '-n', namespace]);
+      return stdout.includes('/spec/cluster/region');
+    };
+    await until('the missing path', shown, waiting);
+    await here.client.delete(clusterInventories, { namespace, name: 'hasty' });
+  });
+
+  it('put right what was changed outside, on the next run', async () => {
+    const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
+    await here.client.mergePatch(virtualNetworks, name, { spec: { location: 'elsewhere' } });
+    await force('orders', 'network', 'repair');
+    const repaired = async (): Promise<boolean> =>
+      valueAt(await here.client.get(virtualNetworks, name), '/spec/location') === 'westeurope';
+    await until('the repair', repaired, waiting);
+    await ready('orders');
+  });
+
+  it('serve a cluster that was there already as one that they made', async () => {
+    // This very plane, to have another cluster than that of the other entry.
+    const data = { config: Buffer.from(await adminKubeconfig(management, 'legacy-admin')).toString('base64') };
+    const metadata = { namespace, name: 'legacy-admin' };
+    await here.client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data });
+    await create('byoc.yaml', 'legacy');
+    await ready('legacy');
+    const outputs = await at('legacy', '/status/outputs');
+    assert.deepEqual(Object.keys(outputs as object).sort(), ['connectivity-proxy', 'kubeconfig']);
+    const uid = String(await at('legacy', '/metadata/uid'));
+    const secret = await here.client.get(secrets, { namespace, name: kubeconfigSecretName(uid) });
+    const text = Buffer.from(String(valueAt(secret, '/data/config')), 'base64').toString();
+    assert.match(text, /"token":/);
+    for (const component of ['network', 'cluster', 'kubeconfig']) {
+      assert.equal(await found(here, reconcileRuns, { namespace, name: `${uid}.${component}` }), undefined);
+    }
+  });
+
+  it('hear of a service instance in the cluster, for that entry alone, and without any interval', async () => {
+    const others = await seq('legacy', 'connectivity-proxy');
+    await there.client.create(serviceInstances, instance('first'));
+    await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
+    const reasons = async (): Promise<boolean> =>
+      String(valueAt(await run('orders', 'connectivity-proxy'), '/spec/reasons')).includes(
+        'Remote:managed/serviceinstances.services.cloud.sap.com',
+      );
+    await until('the reason', reasons, waiting);
+    assert.equal(await seq('legacy', 'connectivity-proxy'), others);
+    await there.client.delete(serviceInstances, { namespace: shop, name: 'first' });
+    await until('the proxy to go', async () => (await found(there, deployments, proxy)) === undefined, waiting);
+  });
+
+  it('replace a kubeconfig by force, and wake whoever reads it', async () => {
+    for (const [entry, producer] of [
+      ['orders', 'kubeconfig'],
+      ['legacy', 'byoc'],
+    ] as const) {
+      const version = await at(entry, '/status/outputs/kubeconfig/version');
+      const before = Number(await seq(entry, 'connectivity-proxy'));
+      await force(entry, producer, 'rotate');
+      const changed = async (): Promise<boolean> => (await at(entry, '/status/outputs/kubeconfig/version')) !== version;
+      await until('another version', changed, waiting);
+      const woken = async (): Promise<boolean> => {
+        const { spec } = await run(entry, 'connectivity-proxy');
+        const outcome = valueAt(spec, '/lastOutcome');
+        return Number(valueAt(outcome, '/seq')) > before && valueAt(outcome, '/outcome') === 'Done';
+      };
+      await until('its reader', woken, waiting);
+    }
+  });
+
+  it('go in no order that anybody gave, and leave the cluster alone that was there already', async () => {
+    await there.client.create(serviceInstances, instance('second'));
+    await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
+    await Promise.all(['orders', 'legacy'].map((name) => here.client.delete(clusterInventories, { namespace, name })));
+    const gone = async (): Promise<boolean> =>
+      (await here.client.list(clusterInventories, { namespace })).items.length === 0;
+    await until('the end of both', gone, waiting).catch(async (error: unknown) => {
+      const { stdout } = await management.kubectl([
+        'get',
+        'clusterinventories,reconcileruns',
+        '-n',
+        namespace,
+        '-o',
+        'yaml',
+      ]);
+      throw new Error(`${String(error)}\n${stdout}`);
+    });
+    for (const resource of [virtualNetworks, shoots]) {
+      assert.deepEqual((await here.client.list(resource, { namespace })).items, []);
+    }
+    assert.equal(await found(there, deployments, proxy), undefined);
+    await here.client.get(namespaces, { name: namespace });
+  });
+
+  const force = (entry: string, component: string, value: string): Promise<KubeObject> =>
+    here.client.mergePatch(
+      clusterInventories,
+      { namespace, name: entry },
+      { metadata: { annotations: { [forceAnnotation(component)]: value } } },
+    );
+});
