@@ -77,10 +77,11 @@ describe('components in any language, called by the server', function () {
     ['speaks-shell', startShell],
     ['speaks-python', startPython],
   ] as const) {
-    it(`${component}: reads by URL and token, patches, publishes, goes on, tears down`, async () => {
+    it(`${component}: reads by URL and token, patches, publishes, goes on, is killed, tears down`, async () => {
       const program = await start(settings(component));
       running.push(program);
-      const url = await recorded(program.url);
+      const target = { url: program.url };
+      const url = await recorded(target);
       await cluster.client.create(componentReconcilers, {
         apiVersion: apiVersionOf(componentReconcilers),
         kind: componentReconcilers.kind,
@@ -101,6 +102,15 @@ describe('components in any language, called by the server', function () {
         await seen(component, value);
       }
       await outcome(entry, component, 'Done');
+      // It is killed, and another one takes its place: nothing is lost with it.
+      await program.close();
+      const value = `${secretValue}-after`;
+      const spec = { components: { [component]: { config: { play: 'done', value } } } };
+      await cluster.client.mergePatch(clusterInventories, { namespace, name: component }, { spec });
+      const successor = await start(settings(component));
+      running.push(successor);
+      target.url = successor.url;
+      await seen(component, value);
       await cluster.client.delete(clusterInventories, { namespace, name: component });
       const gone = async (): Promise<boolean> => {
         const { items } = await cluster.client.list(clusterInventories, { namespace });
@@ -131,7 +141,7 @@ describe('components in any language, called by the server', function () {
   });
 
   /** Stands before a component and writes down what it is sent. */
-  async function recorded(target: string): Promise<string> {
+  async function recorded(target: { readonly url: string }): Promise<string> {
     const recorder = createServer((incoming, outgoing) => {
       const chunks: Buffer[] = [];
       incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -139,7 +149,7 @@ describe('components in any language, called by the server', function () {
         const body = Buffer.concat(chunks);
         bodies.push(body.toString());
         const { method, headers } = incoming;
-        const passed = httpRequest(`${target}${incoming.url}`, { method, headers, agent: false }, (answer) => {
+        const passed = httpRequest(`${target.url}${incoming.url}`, { method, headers, agent: false }, (answer) => {
           outgoing.writeHead(answer.statusCode ?? 502, { 'content-type': 'application/json' });
           answer.pipe(outgoing);
         });

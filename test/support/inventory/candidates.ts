@@ -1,3 +1,5 @@
+import { createAuthority, issue } from '../../../sandbox/pki.ts';
+import { HttpClient } from '../../../src/inventory/http/http-client.ts';
 import type { ReportSink } from '../../../src/inventory/ports/report-sink.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
@@ -11,7 +13,8 @@ import { player } from './components/player.ts';
 import { type ComponentSettings, type RunningComponent, startPython, startShell } from './components/processes.ts';
 import type { Candidate } from './conformance.ts';
 import { type ConformanceWorld, callers, component, reviewToken, serverAccount } from './conformance-world.ts';
-import { reply } from './plain-client.ts';
+import type { Address } from './plain-client.ts';
+import { registrationOf } from './registrations.ts';
 
 const clock = systemClock;
 
@@ -23,29 +26,47 @@ const settingsOf = ({ apiUrl, callbackUrl }: ConformanceWorld): ComponentSetting
   reviewToken,
 });
 
-const overHttp = ({ url, close }: RunningComponent): Candidate => ({
-  url,
-  invoke: (request) => reply(url, request, callers.server),
-  close,
-});
+/** Called by what the server calls components with. */
+function overHttp(address: Address, close: () => Promise<void>): Candidate {
+  const client = new HttpClient({
+    tokens: { forCall: () => Promise.resolve(callers.server) },
+    clock,
+    allowLoopbackHttp: true,
+  });
+  const { url, ca } = address;
+  const registration = registrationOf(component, { endpoint: { url }, caBundle: ca, timeoutMs: 30_000 });
+  return {
+    address,
+    invoke: (request) => client.invoke(registration, request, new AbortController().signal),
+    close: async () => {
+      client.close();
+      await close();
+    },
+  };
+}
+
+const running = ({ url, close }: RunningComponent): Candidate => overHttp({ url }, close);
 
 export const pythonCandidate = async (world: ConformanceWorld): Promise<Candidate> =>
-  overHttp(await startPython(settingsOf(world)));
+  running(await startPython(settingsOf(world)));
 
 export const shellCandidate = async (world: ConformanceWorld): Promise<Candidate> =>
-  overHttp(await startShell(settingsOf(world)));
+  running(await startShell(settingsOf(world)));
 
+/** With a certificate that only its registration vouches for. */
 export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWorld): Promise<Candidate> {
   const addresses = { apiUrl, apiCa: undefined, callbackUrl };
   const doors = httpDoors({ ...addresses, callbackCa: undefined }, clock);
   const credentials = staticCredentials({ server: apiUrl, token: reviewToken });
   const reviews = await tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
+  const authority = createAuthority('of the registration');
+  const identity = issue(authority, { commonName: component, serves: ['127.0.0.1'] });
   const server = await serveComponent({
     component: player(component),
     callers: reviews,
     addresses,
     doors,
-    tls: undefined,
+    tls: { cert: identity.certificate, key: identity.key },
     host: '127.0.0.1',
     port: 0,
     clock,
@@ -56,7 +77,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
     reviews.close();
     doors.close();
   };
-  return overHttp({ url: `http://127.0.0.1:${server.port}`, close });
+  return overHttp({ url: `https://127.0.0.1:${server.port}`, ca: authority.certificate }, close);
 }
 
 export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> {

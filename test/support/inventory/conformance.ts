@@ -4,13 +4,13 @@ import type { ReconcileRequest } from '../../../src/api/inventory/contract/reque
 import type { Reply } from '../../../src/inventory/ports/component-client.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { ConformanceWorld, callers, component } from './conformance-world.ts';
-import { ask } from './plain-client.ts';
+import { type Address, ask } from './plain-client.ts';
 
 /** A component that plays what the entry says, wherever it runs and whatever it is written in. */
 export interface Candidate {
   invoke(request: ReconcileRequest): Promise<Reply>;
   /** Of one that is called over HTTP. */
-  readonly url?: string;
+  readonly address?: Address;
   close(): Promise<void>;
 }
 
@@ -128,9 +128,9 @@ export function describeConformance(
     if (reached === 'within the process') return;
 
     describe('over HTTP', () => {
-      let url: string;
+      let address: Address;
       before(() => {
-        url = candidate.url ?? '';
+        address = candidate.address ?? { url: '' };
       });
 
       for (const [who, token] of [
@@ -142,9 +142,9 @@ export function describeConformance(
         it(`does nothing for ${who}, neither reconcile nor delete`, async () => {
           world.begin('patch');
           for (const operation of ['reconcile', 'delete'] as const) {
-            assert.equal((await ask(url, world.request(operation), token)).status, 401);
+            assert.equal((await ask(address, world.request(operation), token)).status, 401);
           }
-          assert.equal((await ask(url, 'no JSON', token)).status, 401, 'told before the body is read');
+          assert.equal((await ask(address, 'no JSON', token)).status, 401, 'told before the body is read');
           assert.deepEqual([world.calls, world.reports], [[], []]);
         });
       }
@@ -156,7 +156,7 @@ export function describeConformance(
       ] as const) {
         it(`refuses a request ${what}, and sends its token nowhere`, async () => {
           world.begin('patch');
-          assert.equal((await ask(url, world.request('reconcile', changes), callers.server)).status, 400);
+          assert.equal((await ask(address, world.request('reconcile', changes), callers.server)).status, 400);
           assert.deepEqual([world.calls, world.reports], [[], []]);
         });
       }
@@ -169,7 +169,7 @@ export function describeConformance(
       ] as const) {
         it(`refuses a body that is ${what}`, async () => {
           world.begin('patch');
-          assert.equal((await ask(url, body, callers.server)).status, status);
+          assert.equal((await ask(address, body, callers.server)).status, status);
         });
       }
     });

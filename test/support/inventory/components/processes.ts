@@ -76,6 +76,7 @@ export async function listening(server: Server): Promise<string> {
 }
 
 export async function closed(server: Server): Promise<void> {
+  if (!server.listening) return;
   const done = once(server, 'close');
   server.close();
   server.closeAllConnections();

@@ -64,9 +64,9 @@ describe('the server of a component', () => {
       await aborted(signal);
       return { outcome: 'Done' };
     };
-    const held = [world.request(), world.request()].map((request) => ask(url, request, 'x').catch(() => undefined));
+    const held = [world.request(), world.request()].map((request) => ask({ url }, request, 'x').catch(() => undefined));
     await until('two runs', () => running === 2, waiting);
-    assert.equal((await ask(url, world.request(), 'x')).status, 429);
+    assert.equal((await ask({ url }, world.request(), 'x')).status, 429);
     await server.close();
     await Promise.all(held);
   });
@@ -92,7 +92,7 @@ describe('the server of a component', () => {
   it('answers Retry for whatever a component throws, without its stack', async () => {
     reconcile = () => Promise.reject(new Error('the cloud is away', { cause: new Error('no route') }));
     const request = world.request();
-    assert.deepEqual((await ask(url, request, 'x')).body, {
+    assert.deepEqual((await ask({ url }, request, 'x')).body, {
       run: request.run.id,
       outcome: 'Retry',
       message: 'the cloud is away: no route',
@@ -113,7 +113,7 @@ describe('the server of a component', () => {
         });
         return { outcome: 'Done' };
       };
-      assert.equal((await ask(url, world.request(), 'x')).status, 202);
+      assert.equal((await ask({ url }, world.request(), 'x')).status, 202);
       await until('the end', () => ended !== undefined, waiting);
       assert.match(String(ended), /the report was refused/);
       assert.deepEqual(world.reports, []);
@@ -130,7 +130,7 @@ describe('the server of a component', () => {
       world.refusals.push(503, 503, 503, 503, 503);
       return { outcome: 'Done' };
     };
-    assert.equal((await ask(url, world.request(), 'x')).status, 202);
+    assert.equal((await ask({ url }, world.request(), 'x')).status, 202);
     await until('the end', () => reason !== '', waiting);
     assert.match(reason, /nobody took the report in time/);
     assert.deepEqual(world.reports, []);
