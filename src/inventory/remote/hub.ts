@@ -218,8 +218,7 @@ export class RemoteHub implements RemoteEvents {
     const problem = evicted ? `${budget} other clusters are watched, and no more can be` : followed.managed?.problem;
     const told = followed.problem;
     followed.problem = problem;
-    // Its length in seconds is no news.
-    if ((told === undefined) === (problem === undefined)) return;
+    if (told === problem) return;
     for (const listener of this.#healthListeners) listener(entryUid);
   }
 }

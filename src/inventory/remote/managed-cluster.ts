@@ -73,13 +73,14 @@ export class ManagedClusterWatches {
     await before?.close();
   }
 
-  /** Why it is not to be relied on. */
+  /** Why it is not to be relied on; the same text for as long as that is the reason. */
   get problem(): string | undefined {
     if (this.#failure !== undefined) return this.#failure;
     const openMs = this.#options.clock.monotonic() - this.#sinceMs;
     for (const { watch, synced, silentMs } of this.#watches.values()) {
-      if (!synced && openMs > LISTED_MS) return `${watch.resource} could not be listed for ${seconds(openMs)}`;
-      if (synced && silentMs > SILENT_MS) return `nothing was heard of ${watch.resource} for ${seconds(silentMs)}`;
+      if (!synced && openMs > LISTED_MS) return `${watch.resource} could not be listed for over ${LISTED_MS / 1000} s`;
+      if (synced && silentMs > SILENT_MS)
+        return `nothing was heard of ${watch.resource} for over ${SILENT_MS / 1000} s`;
     }
     return undefined;
   }
@@ -101,5 +102,3 @@ export class ManagedClusterWatches {
     this.#again = clock.schedule(delayMs, () => void this.open());
   }
 }
-
-const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`;

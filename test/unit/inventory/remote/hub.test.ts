@@ -235,7 +235,7 @@ describe('the remote hub', () => {
     }
     assert.deepEqual(stage.health, []);
     await stage.advance(90_000);
-    assert.match(stage.health.join(), /^one nothing was heard of services for \d+ s$/);
+    assert.match(stage.health.join(), /^one nothing was heard of services for over 60 s$/);
     assert.match(await stage.metrics.expose(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
     stage.cluster().hear();
     await stage.advance(6_000);
