@@ -35,6 +35,9 @@ export interface ComponentServer {
 }
 
 const MAX_REQUEST_BYTES = 131_072;
+/** Until all of the request is there. */
+const HEADERS_MS = 5_000;
+const REQUEST_MS = 10_000;
 
 /** Serves one component as the contract says. Rejects with `PortUnavailable`. */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
@@ -47,7 +50,8 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
     });
   };
   const { tls, host, port } = options;
-  const server = tls ? createHttpsServer(tls, onRequest) : createHttpServer(onRequest);
+  const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS };
+  const server = tls ? createHttpsServer({ ...tls, ...limits }, onRequest) : createHttpServer(limits, onRequest);
   await listen(server, host, port);
   return {
     port: (server.address() as AddressInfo).port,
