@@ -64,9 +64,14 @@ export class DryRunProof implements FenceProof {
     }
   }
 
+  /** One that stays, if there is one. */
   #anyEntry(): Entry | undefined {
-    for (const entry of this.#deps.entries()) if (!entry.deleting) return entry;
-    return undefined;
+    let any: Entry | undefined;
+    for (const entry of this.#deps.entries()) {
+      if (!entry.deleting) return entry;
+      any ??= entry;
+    }
+    return any;
   }
 
   /** Resolves to what is wrong; rejects when nothing can be said. */
