@@ -128,7 +128,8 @@ export type Effect =
     }
   /**
    * Get a token, complete `next` with its id, compare and swap, then tell `started` or `conflict`. Nothing is sent before it is stored.
-   * Where it could not be tried, `conflict` with what is stored, or the next `slot`, tries again.
+   * Where it could not be tried, `conflict` with what is stored, or the next `slot`, tries again. The first record of a key has nothing
+   * to be compared with: it is guarded by the lease alone, as `apply` and `retire` are.
    */
   | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
   /** Call the component with what `started` stored. */

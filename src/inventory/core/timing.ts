@@ -49,8 +49,13 @@ function exactDelayMs(
 }
 
 /** The longest that `nextDelayMs` can say: a stored time beyond it was written by another clock. */
-export const longestDelayMs = ({ intervalMs, retry }: Pick<Registration, 'intervalMs' | 'retry'>): number =>
-  Math.max(intervalMs * 1.1, hourMs * 1.2, retry.capMs);
+export const longestDelayMs = (
+  outcome: OutcomeName,
+  registration: Pick<Registration, 'intervalMs' | 'retry'>,
+): number =>
+  outcome === 'Retry'
+    ? registration.retry.capMs
+    : nextDelayMs({ outcome, requeueAfterSeconds: hourMs / 1000 }, 0, registration, () => 1);
 
 /** Milliseconds until a run that was not accepted is tried again, the breaker apart. */
 export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>

@@ -15,7 +15,10 @@ export function onFound(turn: Turn, { stored, inputs }: Of<'found'>): void {
   const { phase, stored: known } = turn.state;
   // The answer to our own write says more.
   if (phase === 'starting') return;
-  if (phase === 'gone' && !stored) return;
+  if (phase === 'gone' && !stored) {
+    turn.become({ stored: undefined });
+    return;
+  }
   if (stored && known && !isLater(stored, known)) return;
   adopt(turn, stored, inputs, known === undefined);
 }
@@ -29,11 +32,14 @@ export function onConflict(turn: Turn, { stored, inputs }: Of<'conflict'>): void
     adopt(turn, stored, inputs, false);
   } else if (!stored || !known || stored.record.seq !== known.record.seq) {
     adopt(turn, stored, inputs, false);
+  } else if (phase === 'gone' && stored.record.phase !== 'Idle') {
+    turn.do({ kind: 'retire', base: stored });
+    turn.become({ stored });
   } else if (stored.record.phase !== 'Idle') {
     // Of our own run nobody else has anything to say: what is to be stored still is.
     turn.store(known.record, stored);
     goOn(turn, inputs);
-  } else if (isDeepStrictEqual(stored.record.lastOutcome, known.record.lastOutcome)) {
+  } else if (known.record.phase === 'Idle' && isDeepStrictEqual(stored.record.lastOutcome, known.record.lastOutcome)) {
     // It was ours, and the answer to it got lost.
     turn.become({ stored });
     goOn(turn, inputs);
@@ -73,9 +79,13 @@ function adoptRest(turn: Turn, record: RunRecord | undefined, inputs: Inputs): v
   if (goneFor(turn, inputs)) return;
   if (record) {
     const { nowMs, monotonicMs, registration } = turn.context;
+    const outcome = record.lastOutcome?.outcome;
     // A hint: it may have been written by another clock.
-    const delayMs = Math.min(Math.max(0, (record.nextAtMs ?? nowMs) - nowMs), longestDelayMs(registration));
-    turn.become({ wake: { at: monotonicMs + delayMs, reason: wakeReason(record.lastOutcome?.outcome) } });
+    const delayMs = Math.min(
+      Math.max(0, (record.nextAtMs ?? nowMs) - nowMs),
+      longestDelayMs(outcome ?? 'Done', registration),
+    );
+    turn.become({ wake: { at: monotonicMs + delayMs, reason: wakeReason(outcome) } });
   }
   turn.want(...newsOf(inputs, record).map((one) => ({ ...one, lane: calm(one.lane) })));
   turn.settle(inputs);

@@ -1,6 +1,7 @@
 import { trigger, triggerReasons } from '../lanes.ts';
 import type { Inputs } from '../step.ts';
 import type { Turn } from './turn.ts';
+import { newsOf } from './wanted.ts';
 
 export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
 
@@ -15,13 +16,12 @@ export function goneFor(turn: Turn, inputs: Inputs): boolean {
   return true;
 }
 
-/** The outputs go, then the record: nothing of the component is left, no credential of it is good. */
+/** The outputs go, then the record: nothing of the component is left, no credential of it is good. What the record was is kept, to know what comes late. */
 export function retire(turn: Turn): void {
   const { stored } = turn.state;
   if (stored) turn.do({ kind: 'retire', base: stored });
   turn.become({
     phase: 'gone',
-    stored: undefined,
     pending: undefined,
     doing: undefined,
     wake: undefined,
@@ -42,7 +42,7 @@ export function onDeleting(turn: Turn, inputs: Inputs): void {
       if (goneFor(turn, inputs)) return;
       // Not to be deleted by anybody here: it was never run, or may not be now.
       if (!stored) turn.become({ phase: 'gone', pending: undefined, wake: undefined });
-      else if (stored.record.operation !== 'delete') turn.want(asked);
+      else turn.want(...newsOf(inputs, stored.record));
       if (stored) turn.settle(inputs);
       break;
     case 'starting':
@@ -55,6 +55,8 @@ export function onDeleting(turn: Turn, inputs: Inputs): void {
         retire(turn);
       } else if (stored?.record.operation === 'reconcile') {
         turn.want(asked);
+        // Somebody else is writing its outputs: it has no credential any more.
+        if (stored.record.phase !== 'Running') break;
         turn.become({ phase: 'draining' });
         turn.store({ ...stored.record, credentialId: undefined, previousCredential: undefined }, stored);
       }
