@@ -29,6 +29,8 @@ export interface KeyState {
   readonly lastStart: number | undefined;
   /** The digests of the last starts, for the livelock guard; one entry for starts in a row with the same. */
   readonly recent: readonly RecentStart[];
+  /** Since the last run, what it was missing was seen to be missing. */
+  readonly missed: boolean;
   /** What was last told. */
   readonly row: Row | undefined;
 }
@@ -189,5 +191,6 @@ export const freshKey: KeyState = {
   outcome: undefined,
   lastStart: undefined,
   recent: [],
+  missed: false,
   row: undefined,
 };

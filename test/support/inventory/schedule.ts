@@ -6,8 +6,8 @@ import { hold, type SimComponent, SimulatedWorld } from './simulated-world.ts';
 
 const second = 1000;
 const minute = 60 * second;
-/** Longer than any lease, backoff, relist and error of a clock. */
-const quietMs = 7 * minute;
+/** Longer than any lease, backoff, relist and error of a clock, and than whoever waits for an input is left alone. */
+const quietMs = 18 * minute;
 /** Longer than whatever has failed for good waits. */
 const longQuietMs = 80 * minute;
 const maxEvents = 60_000;

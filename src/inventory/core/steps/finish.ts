@@ -119,7 +119,7 @@ function finish(turn: Turn, ending: Ending, inputs: Inputs, missing: Missing): v
   const isInVain = ending.outcome === 'NotReady' && missing?.heldAtStart === true && missing.holdsNow;
   const ended = endedRecord(turn, stored.record, isInVain ? { ...ending, reason: alreadySatisfied } : ending);
   // Of this outcome, not of the one before it.
-  const look: Inputs = { ...inputs, arrived: missing?.holdsNow === true };
+  const look: Inputs = { ...inputs, arrived: missing?.holdsNow === true && !isInVain };
   const again = againFor(turn, look, ended);
   const delayMs = nextDelayMs(ending, stored.record.attempt, registration, random);
   turn.store({ ...ended, nextAtMs: nowMs + (again.length > 0 ? 0 : delayMs) }, stored);

@@ -71,6 +71,7 @@ function start(turn: Turn, inputs: Inputs, operation: RunRecord['operation'], tr
   };
   turn.become({
     phase: 'starting',
+    missed: false,
     pending: undefined,
     wake: undefined,
     doing: {

@@ -1,4 +1,4 @@
-import type { KeyEvent, KeyState, Step } from '../step.ts';
+import type { Inputs, KeyEvent, KeyState, Step } from '../step.ts';
 import { freshKey } from '../step.ts';
 import { onConflict, onFound } from './adopt.ts';
 import { goneFor, isAbandoned, onDeleting } from './drain.ts';
@@ -6,15 +6,26 @@ import { loseRun, onApplied, onBroken, onLeaseOver, onNotAccepted, onOutcome } f
 import { onAccepted, onHeartbeat } from './lease.ts';
 import { onStarted, onTurn } from './start.ts';
 import { Turn } from './turn.ts';
-import { atOnce, isWanted } from './wanted.ts';
+import { alreadySatisfied, atOnce, isWanted } from './wanted.ts';
 
 type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 
 export const step: Step = (state, event, context) => {
   const turn = new Turn(state, context);
-  take(turn, event);
+  take(turn, 'inputs' in event ? { ...event, inputs: believed(turn, event.inputs) } : event);
   return { state: turn.state, effects: turn.effects };
 };
+
+/**
+ * What had been there before a run that missed it has not arrived, unless it was gone in between: the component may have read a later
+ * version than the one that we had.
+ */
+function believed(turn: Turn, inputs: Inputs): Inputs {
+  const { stored, missed } = turn.state;
+  if (stored?.record.lastOutcome?.reason !== alreadySatisfied) return inputs;
+  if (!inputs.arrived && !missed) turn.become({ missed: true });
+  return inputs.arrived && !missed ? { ...inputs, arrived: false } : inputs;
+}
 
 function take(turn: Turn, event: KeyEvent): void {
   switch (event.kind) {

@@ -28,8 +28,8 @@ function hasNews(inputs: Inputs, record: RunRecord): boolean {
   return inputs.digest !== record.inputsDigest || hasArrived(inputs, record) || isOtherOperation(inputs, record);
 }
 
-export function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
-  return arrived && lastOutcome?.outcome === 'NotReady' && lastOutcome.reason !== alreadySatisfied;
+function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
+  return arrived && lastOutcome?.outcome === 'NotReady';
 }
 
 const isOtherOperation = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
