@@ -19,7 +19,7 @@ interface Found extends Sight {
 }
 
 /** What an effect came to, where `step` has to know. */
-type Answer = { readonly event: (found: Found) => KeyEvent; readonly endsBatch?: true } | undefined;
+type Answer = { readonly event: (found: Found) => KeyEvent; readonly isConflict?: true } | undefined;
 
 /** The run that is on. */
 interface Current {
@@ -219,14 +219,16 @@ export class KeyLoop {
 
   async #carryOut(effects: readonly Effect[], found: Found): Promise<void> {
     const answers: ((found: Found) => KeyEvent)[] = [];
+    let lost = false;
     for (const effect of effects) {
       if (!isSlow(effect)) {
-        this.#quick(effect, found);
-        continue;
+        // Whatever else has become of it: nobody is called, but it is looked at again and told of.
+        if (!lost || effect.kind !== 'call') this.#quick(effect, found);
+      } else if (!lost) {
+        const answer = await this.#slow(effect, found);
+        if (answer) answers.push(answer.event);
+        lost = answer?.isConflict === true;
       }
-      const answer = await this.#slow(effect, found);
-      if (answer) answers.push(answer.event);
-      if (answer?.endsBatch) break;
     }
     for (const event of answers) await this.#take(event);
   }
@@ -273,7 +275,8 @@ export class KeyLoop {
     switch (effect.kind) {
       case 'enqueue': {
         const backoffMs = this.#startFailures > 0 ? work.startDelayMs(this.#startFailures - 1) : 0;
-        const atMs = work.clock.now() + Math.max(effect.delayMs, backoffMs);
+        // Whole milliseconds: an instant of the wall clock is not exact enough for less, and coming too early means coming again.
+        const atMs = work.clock.now() + Math.ceil(Math.max(effect.delayMs, backoffMs));
         work.enqueue(this.text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, atMs);
         return;
       }
@@ -301,7 +304,11 @@ export class KeyLoop {
         return this.#start(effect, found);
       case 'store': {
         const swap = await work.records.store(effect.next, this.#latest(effect.base), work.signal);
-        if (swap.kind === 'conflict') return this.#conflict(swap.stored);
+        if (swap.kind === 'conflict') {
+          // What was to follow is found out anew.
+          work.enqueue(this.text, triggerReasons.requeue, lanes.input, work.clock.now());
+          return this.#conflict(swap.stored);
+        }
         this.#written = { from: effect.base.resourceVersion, stored: swap.stored };
         // `step` may have gone on from there.
         if (this.#state.stored?.record === effect.next) this.#state = { ...this.#state, stored: swap.stored };
@@ -335,7 +342,7 @@ export class KeyLoop {
         token,
         credentials: [token.id],
       };
-      return { event: ({ inputs }) => ({ kind: 'started', stored, inputs }), endsBatch: true };
+      return { event: ({ inputs }) => ({ kind: 'started', stored, inputs }) };
     } catch (error) {
       work.signal.throwIfAborted();
       this.#startFailures += 1;
@@ -351,7 +358,7 @@ export class KeyLoop {
 
   #conflict(stored: StoredRecord | undefined): Answer {
     this.#work.teller.conflict();
-    return { event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }), endsBatch: true };
+    return { event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }), isConflict: true };
   }
 
   #startCall({ entry }: Found): void {

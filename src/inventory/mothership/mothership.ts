@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { clusterInventories } from '../../api/inventory/names.ts';
 import { apiVersionOf } from '../../api/object.ts';
 import type { Journal } from '../../audit/journal.ts';
@@ -214,6 +215,8 @@ export class Mothership {
     const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl } =
       this.#deps;
     const persist = { clock, random, log };
+    // Every call and write waits for it.
+    setMaxListeners(0, signal);
     const work: Work = {
       signal,
       clock,
@@ -294,7 +297,7 @@ export class Mothership {
   }
 
   #entries(): Runnable {
-    const { entries, remote, clock, log, metrics } = this.#deps;
+    const { entries, remote, clock, random, log, metrics } = this.#deps;
     const uidOf = (change: EntryChange): string[] => [change.entry.ref.uid];
     return new Controller({
       name: 'inventory-entries',
@@ -306,13 +309,14 @@ export class Mothership {
       reconciler: this.#entryReconciler,
       workers: entryWorkers,
       clock,
+      random,
       log,
       metrics: metrics.controller('inventory-entries'),
     });
   }
 
   #registrations(): Runnable {
-    const { registrations, client, clock, log, metrics } = this.#deps;
+    const { registrations, client, clock, random, log, metrics } = this.#deps;
     const all: Subscribable<string> = {
       subscribe: (listener) => {
         for (const { name } of registrations.all()) listener(name);
@@ -329,6 +333,7 @@ export class Mothership {
       reconciler: new RegistrationReconciler({ client, registrations, breakers: this.#breakers, clock }),
       workers: 4,
       clock,
+      random,
       log,
       metrics: metrics.controller('inventory-registrations'),
     });
