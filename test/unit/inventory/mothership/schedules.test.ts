@@ -21,7 +21,7 @@ import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 import { seededRandom } from '../../../support/random.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
-const schedules = Number(process.env['RUNS'] ?? 500);
+const schedules = Number(process.env['RUNS'] ?? 200);
 const seed = Number(process.env['SEED'] ?? 20261121);
 
 const fast = { intervalSeconds: 60, retry: { baseSeconds: 1, capSeconds: 5 }, timeoutSeconds: 5, leaseSeconds: 5 };
