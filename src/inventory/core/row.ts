@@ -9,29 +9,41 @@ type Known = Pick<KeyState, 'stored' | 'doing' | 'row'>;
 /** The row of a component as things are: what its last run came to, unless that was about other inputs or nothing is to be run. */
 export function rowOf({ stored, doing, row }: Known, { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>): Row {
   const record = stored?.record;
-  const observedInputs = record && observed(record, doing);
-  const base = { reason: undefined, message: undefined, missing: none, observedInputs, livelock: row?.livelock };
-  if (mayRun.may === 'no' && mayRun.why !== 'Suspended') return { ...base, ...notRun[mayRun.why] };
   const last = record?.lastOutcome;
-  const said = last && { reason: last.reason, message: last.message, missing: last.missing };
+  const observedInputs = record && observed(record, doing);
+  const rowWith = (state: Row['state'], { reason, message, missing = none }: Saying): Row => ({
+    state,
+    reason,
+    message,
+    missing,
+    observedInputs,
+    livelock: row?.livelock,
+  });
+  if (mayRun.may === 'no' && mayRun.why !== 'Suspended') return rowWith(notRun[mayRun.why], { reason: mayRun.why });
   if (mayRun.may === 'delete' || record?.operation === 'delete') {
-    return { ...base, ...(record?.operation === 'delete' && last?.seq === record.seq ? said : {}), state: 'Deleting' };
+    const isOfDelete = record?.operation === 'delete' && last?.seq === record.seq;
+    return rowWith('Deleting', isOfDelete ? last : silent);
   }
-  const isSuspended = mayRun.may === 'no';
+  const reason = mayRun.may === 'no' ? 'Suspended' : undefined;
   switch (last?.outcome) {
     case 'Done':
-      if (observedInputs === digest) return { ...base, ...said, state: 'Done' };
-      return { ...base, state: 'Progressing', reason: isSuspended ? 'Suspended' : 'InputsChanged' };
+      return observedInputs === digest
+        ? rowWith('Done', last)
+        : rowWith('Progressing', { reason: reason ?? 'InputsChanged' });
     case 'NotReady':
     case 'Progressing':
     case 'Failed':
-      return { ...base, ...said, state: last.outcome };
+      return rowWith(last.outcome, last);
     case 'Retry':
-      return { ...base, ...said, state: 'Retrying' };
+      return rowWith('Retrying', last);
     default:
-      return { ...base, state: 'Progressing', reason: isSuspended ? 'Suspended' : 'Pending' };
+      return rowWith('Progressing', { reason: reason ?? 'Pending' });
   }
 }
+
+type Saying = { readonly [Field in 'reason' | 'message' | 'missing']?: Row[Field] | undefined };
+
+const silent: Saying = {};
 
 export function sameRow(a: Row, b: Row | undefined): boolean {
   return (
@@ -52,14 +64,11 @@ function observed(record: RunRecord, doing: KeyState['doing']): string | undefin
     : doing?.before.inputsDigest;
 }
 
-const notRun: Readonly<Record<Exclude<NoRun, 'Suspended'>, Pick<Row, 'state' | 'reason' | 'message'>>> = {
-  NotApplicable: { state: 'NotApplicable', reason: 'NotApplicable', message: undefined },
-  Disabled: { state: 'NotApplicable', reason: 'Disabled', message: undefined },
-  Abandoned: { state: 'NotApplicable', reason: 'Abandoned', message: undefined },
-  TooLarge: { state: 'Failed', reason: 'TooLarge', message: 'the entry is above the size limit; nothing is run' },
-  RegistrationRefused: {
-    state: 'Failed',
-    reason: 'RegistrationRefused',
-    message: 'the registration breaks a rule; see its conditions',
-  },
+/** Why nothing is run is its reason; Ready and the conditions of the registration say more. */
+const notRun: Readonly<Record<Exclude<NoRun, 'Suspended'>, Row['state']>> = {
+  NotApplicable: 'NotApplicable',
+  Disabled: 'NotApplicable',
+  Abandoned: 'NotApplicable',
+  TooLarge: 'Failed',
+  RegistrationRefused: 'Failed',
 };

@@ -29,6 +29,11 @@ export interface KeyState {
   readonly lastStart: number | undefined;
   /** The digests of the last starts, for the livelock guard; one entry for starts in a row with the same. */
   readonly recent: readonly RecentStart[];
+  /**
+   * During the run that is on, the inputs were seen to be others than it was started with. The component may have read those, so that
+   * it has to run again even if they are back.
+   */
+  readonly strayed: boolean;
   /** Since the last run, what it was missing was seen to be missing. */
   readonly missed: boolean;
   /** What was last told. */
@@ -54,6 +59,7 @@ export interface Pending {
 }
 
 export interface Doing {
+  readonly digest: string;
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
   /** A run that never happens leaves the record as if it had not been started. */
@@ -191,6 +197,7 @@ export const freshKey: KeyState = {
   outcome: undefined,
   lastStart: undefined,
   recent: [],
+  strayed: false,
   missed: false,
   row: undefined,
 };

@@ -31,12 +31,12 @@ export const callbacks = new WeakMap<SimulatedWorld, Deliver>();
 export function callComponent(world: SimulatedWorld, run: SimRun, reply: SimReply): void {
   const { time } = world;
   const { component } = run;
-  if (world.fault(0.05)) {
+  if (component.isDown || world.fault(0.05)) {
     reply.notAccepted(world.chance(0.5) ? world.between(0, 3000) : undefined);
     return;
   }
   const takesMs = world.faulty && world.chance(0.1) ? component.durationMs * 20 : component.durationMs;
-  const isAsync = world.chance(0.2);
+  const isAsync = component.isSynchronous !== true && world.chance(0.2);
   time.after(world.between(1, 5), () => {
     // It hangs, or died before it did anything.
     if (world.fault(0.05)) return;

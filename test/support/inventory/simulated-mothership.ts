@@ -44,13 +44,13 @@ export class SimulatedMothership {
     this.world = world;
     this.skewMs = skewMs;
     const onEntry = (uid: string, entry: SimEntry | undefined): void => {
-      if (world.fault(0.05)) return;
+      if (world.isLossy && world.fault(0.1)) return;
       const copies = world.fault(0.05) ? 2 : 1;
       for (let i = 0; i < copies; i += 1)
         this.later(world.between(0, world.faulty ? 200 : 5), () => this.#see(uid, entry));
     };
     const onRecord = (key: string, stored: StoredRecord | undefined): void => {
-      if (world.fault(0.05)) return;
+      if (world.isLossy && world.fault(0.1)) return;
       this.later(this.#lag(), () => this.#seeRecord(key, stored));
     };
     world.watchers.add(onEntry);
@@ -111,7 +111,7 @@ export class SimulatedMothership {
   }
 
   remote(uid: string, component: SimComponent): void {
-    this.#tell(uid, component, 'Remote');
+    this.trigger(uid, component, 'Remote');
   }
 
   enqueue(key: string, delayMs: number, lane: Lane): void {
@@ -189,7 +189,7 @@ export class SimulatedMothership {
     const before = this.seen.get(uid);
     if (before && before.version > entry.version) return;
     this.seen.set(uid, entry);
-    this.#lookAt(entry, false);
+    this.#lookAt(entry, false, before);
   }
 
   #seeRecord(key: string, stored: StoredRecord | undefined): void {
@@ -205,7 +205,8 @@ export class SimulatedMothership {
     });
   }
 
-  #lookAt(entry: SimEntry, isFirst: boolean): void {
+  /** `before`: what is the same for a component is not told to it. */
+  #lookAt(entry: SimEntry, isFirst: boolean, before?: SimEntry): void {
     const { uid } = entry.ref;
     for (const component of this.world.components.values()) {
       const loop = this.loop(uid, component);
@@ -213,14 +214,23 @@ export class SimulatedMothership {
         loop.known = true;
         const stored = this.world.records.get(loop.key);
         loop.push((inputs) => ({ kind: 'found', stored, inputs }));
-      }
+      } else if (before && this.#isSame(entry, before, loop)) continue;
       if (entry.deleting) loop.push((inputs) => ({ kind: 'deleting', inputs }));
-      else this.#tell(uid, component, 'InputChanged');
+      else this.trigger(uid, component, 'InputChanged');
     }
     this.finalize(uid);
   }
 
-  #tell(uid: string, component: SimComponent, reason: TriggerReason): void {
+  #isSame(entry: SimEntry, before: SimEntry, { state, component }: Loop): boolean {
+    return (
+      entry.deleting === before.deleting &&
+      entry.suspended === before.suspended &&
+      state.stored?.record.lastOutcome?.outcome !== 'NotReady' &&
+      this.world.digest(entry, component) === this.world.digest(before, component)
+    );
+  }
+
+  trigger(uid: string, component: SimComponent, reason: TriggerReason): void {
     if (!this.leads) return;
     const told = trigger(reason);
     this.loop(uid, component).push((inputs) => ({ kind: 'trigger', trigger: told, inputs }));

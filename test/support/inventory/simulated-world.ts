@@ -32,6 +32,10 @@ export interface SimComponent {
   /** It patches the entry itself, or returns outputs. */
   readonly patches: boolean;
   readonly durationMs: number;
+  /** It never answers 202. */
+  readonly isSynchronous?: boolean;
+  /** It answers 503. */
+  isDown?: boolean;
 }
 
 export class Violation extends Error {}
@@ -51,6 +55,8 @@ export class SimulatedWorld {
   readonly recordWatchers = new Set<(key: string, stored: StoredRecord | undefined) => void>();
   /** While true, whatever can go wrong may. */
   faulty = false;
+  /** Events of watches may be lost. */
+  isLossy = false;
   /** Components may fail for good, which they do for an hour. */
   isSevere = false;
   /** Which credential is of which run: `key#seq`. */
@@ -61,6 +67,8 @@ export class SimulatedWorld {
   readonly said = new Map<string, OutcomeName[]>();
   /** Calls by component. */
   readonly calls = new Map<string, number>();
+  /** When each call was made, in order. */
+  readonly log: { readonly at: number; readonly key: string; readonly reasons: readonly string[] }[] = [];
   rejected = 0;
   #version = 0;
   #credentials = 0;
@@ -173,6 +181,7 @@ export class SimulatedWorld {
     const isStored = stored === undefined || stored.seq >= record.seq;
     hold(isStored, 'I15: no run without a stored start record', () => `${run}, stored ${stored?.seq}`);
     this.dispatched.add(run);
+    this.log.push({ at: this.time.now, key, reasons: record.reasons });
     this.calls.set(record.component, (this.calls.get(record.component) ?? 0) + 1);
   }
 

@@ -70,7 +70,15 @@ function adopt(turn: Turn, stored: StoredRecord | undefined, inputs: Inputs, isF
   const { stored: known, leaseAt } = turn.state;
   // Whoever has heard of the run can only have made its lease longer.
   const granted = known && stored?.record.seq === known.record.seq ? leaseAt : undefined;
-  turn.become({ phase: 'idle', stored, doing: undefined, leaseAt: undefined, outcome: undefined, wake: undefined });
+  turn.become({
+    phase: 'idle',
+    stored,
+    doing: undefined,
+    leaseAt: undefined,
+    outcome: undefined,
+    wake: undefined,
+    strayed: false,
+  });
   if (stored && stored.record.phase !== 'Idle') adoptRun(turn, stored.record, inputs, isFirst, granted ?? 0);
   else adoptRest(turn, stored?.record, inputs);
 }

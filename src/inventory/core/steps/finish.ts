@@ -174,6 +174,8 @@ function endedRecord({ state, context }: Turn, record: RunRecord, ending: Ending
   return {
     ...withoutCredential(record),
     phase: 'Idle',
+    // Nobody knows which inputs it was about.
+    inputsDigest: state.strayed ? undefined : record.inputsDigest,
     asynchronous: false,
     leaseUntilMs: undefined,
     attempt: outcome === 'Done' ? 0 : record.attempt + (outcome === 'Retry' ? 1 : 0),

@@ -71,10 +71,12 @@ function start(turn: Turn, inputs: Inputs, operation: RunRecord['operation'], tr
   };
   turn.become({
     phase: 'starting',
+    strayed: false,
     missed: false,
     pending: undefined,
     wake: undefined,
     doing: {
+      digest: inputs.digest,
       triggers,
       lane,
       before: { inputsDigest: before?.inputsDigest, operation: before?.operation ?? 'reconcile' },

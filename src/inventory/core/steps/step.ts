@@ -1,4 +1,4 @@
-import type { Inputs, KeyEvent, KeyState, Step } from '../step.ts';
+import type { KeyEvent, KeyState, Step } from '../step.ts';
 import { freshKey } from '../step.ts';
 import { onConflict, onFound } from './adopt.ts';
 import { goneFor, isAbandoned, onDeleting } from './drain.ts';
@@ -12,7 +12,7 @@ type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind
 
 export const step: Step = (state, event, context) => {
   const turn = new Turn(state, context);
-  take(turn, 'inputs' in event ? { ...event, inputs: believed(turn, event.inputs) } : event);
+  take(turn, believed(turn, event));
   return { state: turn.state, effects: turn.effects };
 };
 
@@ -20,11 +20,12 @@ export const step: Step = (state, event, context) => {
  * What had been there before a run that missed it has not arrived, unless it was gone in between: the component may have read a later
  * version than the one that we had.
  */
-function believed(turn: Turn, inputs: Inputs): Inputs {
+function believed(turn: Turn, event: KeyEvent): KeyEvent {
   const { stored, missed } = turn.state;
-  if (stored?.record.lastOutcome?.reason !== alreadySatisfied) return inputs;
+  if (stored?.record.lastOutcome?.reason !== alreadySatisfied || !('inputs' in event)) return event;
+  const { inputs } = event;
   if (!inputs.arrived && !missed) turn.become({ missed: true });
-  return inputs.arrived && !missed ? { ...inputs, arrived: false } : inputs;
+  return inputs.arrived && !missed ? { ...event, inputs: { ...inputs, arrived: false } } : event;
 }
 
 function take(turn: Turn, event: KeyEvent): void {
@@ -75,7 +76,7 @@ function take(turn: Turn, event: KeyEvent): void {
 }
 
 function onTrigger(turn: Turn, { trigger, inputs }: Of<'trigger'>): void {
-  const { phase, stored } = turn.state;
+  const { phase, stored, doing } = turn.state;
   if (phase === 'gone') return;
   if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(turn, inputs);
   if (isAtRest(turn.state)) {
@@ -86,6 +87,7 @@ function onTrigger(turn: Turn, { trigger, inputs }: Of<'trigger'>): void {
     }
   } else if (turn.state.phase !== 'gone') {
     turn.want(trigger);
+    if (inputs.digest !== (doing?.digest ?? stored?.record.inputsDigest)) turn.become({ strayed: true });
   }
   turn.tell(inputs);
 }

@@ -41,7 +41,8 @@ export function newsOf(inputs: Inputs, record: RunRecord | undefined): Trigger[]
   if (!record) return [trigger(created)];
   if (isOtherOperation(inputs, record)) return [trigger(deleting)];
   if (inputs.digest !== record.inputsDigest) {
-    return [trigger(record.inputsDigest === undefined ? created : inputChanged)];
+    const isFirst = record.inputsDigest === undefined && record.lastOutcome === undefined;
+    return [trigger(isFirst ? created : inputChanged)];
   }
   const about = record.lastOutcome?.missing[0]?.path;
   return hasArrived(inputs, record) ? [trigger(inputArrived, { about })] : [];

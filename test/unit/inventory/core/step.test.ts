@@ -212,6 +212,12 @@ describe('a key whose run is on', () => {
   for (const [what, act, expected] of [
     ['another digest', (stage: StepStage) => stage.see({ digest: 'b' }).trigger('InputChanged'), 'queued'],
     ['another digest that nobody told of', (stage: StepStage) => stage.see({ digest: 'b' }), 'queued'],
+    [
+      'another digest, and then the first again,',
+      (stage: StepStage) =>
+        stage.see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).trigger('InputChanged'),
+      'queued',
+    ],
     ['a remote event', (stage: StepStage) => stage.trigger('Remote'), 'queued'],
     ['force', (stage: StepStage) => stage.trigger('Forced'), 'queued'],
     ['a trigger with the digest of the run', (stage: StepStage) => stage.trigger('InputChanged'), 'idle'],
@@ -222,7 +228,9 @@ describe('a key whose run is on', () => {
       act(stage);
       stage.later(500).outcome({ outcome: 'Done' });
       assert.equal(stage.state.phase, expected);
-      if (expected === 'queued') assert.deepEqual([stage.effect('enqueue').delayMs, nextInMs(stage)], [0, 0]);
+      if (expected !== 'queued') return;
+      assert.deepEqual([stage.effect('enqueue').delayMs, nextInMs(stage)], [0, 0]);
+      assert.equal(stage.slot().state.phase, 'starting');
     });
   }
 
