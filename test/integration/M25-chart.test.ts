@@ -62,8 +62,11 @@ describe('the chart', () => {
       /issuerRef: it goes with certificates\.mode=cert-manager, not with secret/,
     ],
     ['namespaces that are none', { namespaces: ['*'] }, /namespaces\/0.*does not match/],
-    ['inventory, which does not exist', { features: { inventory: true } }, /features\.inventory: this version/],
-    ['an installation of nothing', { features: { access: false } }, /features: access and binding are both false/],
+    [
+      'an installation of nothing',
+      { features: { access: false } },
+      /features: access, binding and inventory are all false/,
+    ],
     ['a time that is none', { uninstall: { timeout: 'soon' } }, /timeout.*does not match/],
     ...(
       [

@@ -25,6 +25,43 @@ app.kubernetes.io/component: server
 {{- join "," $on }}
 {{- end }}
 
+{{/* Not empty when webhooks are answered, for which there is a certificate. */}}
+{{- define "drawbridge.serves" -}}
+{{- if or .Values.features.access .Values.features.inventory }}true{{ end }}
+{{- end }}
+
+{{/* Where components report to. */}}
+{{- define "drawbridge.callbackUrl" -}}
+{{- .Values.inventory.callbackUrl | default (printf "https://drawbridge-callbacks.%s.svc" .Release.Namespace) }}
+{{- end }}
+
+{{- define "drawbridge.callbackHost" -}}
+{{- regexReplaceAll ":[0-9]+$" (get (urlParse (include "drawbridge.callbackUrl" .)) "host") "" }}
+{{- end }}
+
+{{/* What it takes to make and renew the serving certificate: everywhere ... */}}
+{{- define "drawbridge.certificateRules" -}}
+# Writes caBundle into its own webhook configurations; a list of several cannot be named.
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  verbs: [list, watch]
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  resourceNames:
+    {{- range $path, $_ := .root.Files.Glob .files }}
+    - drawbridge-{{ base $path | trimSuffix ".yaml" }}
+    {{- end }}
+  verbs: [patch]
+{{- end }}
+
+{{/* ... and at home. */}}
+{{- define "drawbridge.certificateSecretRule" -}}
+- apiGroups: ['']
+  resources: [secrets]
+  resourceNames: [{{ include "drawbridge.certificateSecret" . }}]
+  verbs: [list, watch, patch]
+{{- end }}
+
 {{/* "true" for an object, as lookup gives it, that this release has made. */}}
 {{- define "drawbridge.isOurs" -}}
 {{- $by := dig "metadata" "annotations" dict .object }}
