@@ -1,7 +1,7 @@
 import { readComponentReconciler } from '../api/inventory/component-reconciler.ts';
 import { componentLabel, componentReconcilers, reconcileRuns, runName } from '../api/inventory/names.ts';
 import { type ReconcileRun, readReconcileRun } from '../api/inventory/reconcile-run.ts';
-import { type KubeObject, keyOf } from '../api/object.ts';
+import { apiVersionOf, type KubeObject, keyOf } from '../api/object.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 import type { Client } from '../kube/client.ts';
@@ -67,7 +67,9 @@ async function anyRunOf(client: Client, component: string, signal: AbortSignal):
 }
 
 function project(object: KubeObject): RegistrationView | undefined {
-  const read = readComponentReconciler(object);
+  // Items of lists come without them.
+  const { kind } = componentReconcilers;
+  const read = readComponentReconciler({ ...object, apiVersion: apiVersionOf(componentReconcilers), kind });
   if (!read.ok) return undefined;
   const { metadata, spec } = read.value;
   const { reads, writes, kubeconfig, modes } = spec;
