@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { stringify } from 'yaml';
+import { Helm, type Manifest } from '../../sandbox/chart/helm.ts';
+import { InventoryServer } from '../../sandbox/inventory-server.ts';
+import type { Plane } from '../../sandbox/plane.ts';
+import { until } from '../../sandbox/wait.ts';
+import { reconcilePath } from '../../src/api/inventory/contract/request.ts';
+import { clusterInventories, componentReconcilers } from '../../src/api/inventory/names.ts';
+import type { KubeObject, ObjectName } from '../../src/api/object.ts';
+import { roleBindings, roles, secrets, serviceAccounts } from '../../src/api/resources.ts';
+import { clock } from '../../src/halves/host.ts';
+import { own } from '../../src/kit/json-value.ts';
+import type { Client } from '../../src/kube/client.ts';
+import { isNotFound } from '../../src/kube/errors.ts';
+import { fileCredentials } from '../../src/kube/kubeconfig.ts';
+import { type OpenCluster, openCluster } from '../../src/kube/open-cluster.ts';
+import { noLog } from '../../src/observe/log.ts';
+import { rightFor, serverRightsIn } from '../support/chart-manifests.ts';
+import { objectOf } from '../support/inventory/fence-stage.ts';
+import { sharedPlane, testNamespace } from '../support/plane.ts';
+
+const home = 'drawbridge-system';
+const serverUser = `system:serviceaccount:${home}:drawbridge`;
+
+interface Asked {
+  readonly run: { readonly id: string };
+  readonly operation: string;
+  readonly component: string;
+  readonly auth: { readonly token: string };
+  readonly callback: string;
+}
+
+describe('the inventory, with the rights that the chart gives', function () {
+  this.timeout(120_000);
+  let plane: Plane;
+  let namespace: string;
+  let server: InventoryServer;
+  let components: Server;
+  let admin: OpenCluster;
+  let rights: Manifest[];
+  let mark: number;
+
+  before(async () => {
+    plane = await sharedPlane();
+    namespace = await testNamespace('rights', plane);
+    admin = openCluster(await fileCredentials(plane.adminKubeconfig), { clock, log: noLog });
+    const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
+    const values = { features: { access: false, inventory: true }, inventory: { namespaces: [namespace] } };
+    const shown = ['inventory.yaml', 'rbac.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);
+    const rendered = await helm.template(home, values, ...shown);
+    rights = rendered.filter(({ kind }) => kind !== 'Service' && kind !== 'ServiceAccount');
+    const metadata = { name: home };
+    await plane.kubectl(['apply', '-f', '-'], { input: stringify({ apiVersion: 'v1', kind: 'Namespace', metadata }) });
+    await plane.kubectl(['apply', '-f', '-'], { input: asText(rights) });
+    const groups = ['system:serviceaccounts', `system:serviceaccounts:${home}`, 'system:authenticated'];
+    mark = plane.auditLog.mark();
+    server = await InventoryServer.start(plane, {
+      flags: [`--kubeconfig=${await plane.kubeconfigFor(serverUser, groups)}`, '--leader-elect=true'],
+    });
+    components = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        assert.equal(request.url, reconcilePath);
+        const answer = answerTo(JSON.parse(Buffer.concat(chunks).toString()) as Asked);
+        response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body));
+      });
+    });
+    await new Promise<void>((resolve) => components.listen(0, '127.0.0.1', resolve));
+  });
+  after(async () => {
+    await server?.stop();
+    await server?.uninstall();
+    components?.closeAllConnections();
+    components?.close();
+    await plane.kubectl(['delete', 'componentreconcilers', '--all']);
+    await plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: asText(rights) });
+    await admin?.close();
+    await plane.call('DELETE', `/api/v1/namespaces/${namespace}`);
+  });
+
+  /** `network` answers at once; `kubeconfig` says that it goes on, and reports by callback. */
+  function answerTo(asked: Asked): { status: number; body: object } {
+    if (asked.operation === 'delete') return { status: 200, body: { outcome: 'Deleted' } };
+    if (asked.component === 'network') {
+      return { status: 200, body: { outcome: 'Done', outputs: { network: { vnetName: 'v' } } } };
+    }
+    const body = JSON.stringify({ run: asked.run.id, outcome: 'Done', outputs: { kubeconfig: { version: '1' } } });
+    const headers = { authorization: `Bearer ${asked.auth.token}`, 'content-type': 'application/json' };
+    void (async () => {
+      // Until the server has stored that it goes on.
+      await until('the report', async () => (await fetch(asked.callback, { method: 'POST', body, headers })).ok, {
+        timeoutMs: 30_000,
+      }).catch(() => undefined);
+    })();
+    return { status: 202, body: { leaseSeconds: 30 } };
+  }
+
+  it('runs components, takes their reports and tears down, without being refused anything', async () => {
+    const { client } = admin;
+    const { port } = components.address() as AddressInfo;
+    for (const name of ['network', 'kubeconfig']) {
+      const spec = { endpoint: { url: `http://127.0.0.1:${port}` } };
+      await client.create(componentReconcilers, objectOf(componentReconcilers, { name }, spec));
+    }
+    const ref = { namespace, name: 'rt-1' };
+    const { metadata } = await client.create(clusterInventories, objectOf(clusterInventories, ref, {}));
+    await until('Ready', async () => isReady(await client.get(clusterInventories, ref)), { timeoutMs: 60_000 });
+    assert.ok(await client.get(secrets, { namespace, name: `kc-${metadata.uid}` }));
+    await client.delete(clusterInventories, ref);
+    await until('the end of the entry', () => isGone(client, ref), { timeoutMs: 60_000 });
+    for (const resource of [roles, roleBindings, serviceAccounts, secrets]) {
+      const { items } = await client.list(resource, { namespace });
+      assert.deepEqual(
+        items.map((item) => item.metadata.name).filter((name) => name.includes(metadata.uid ?? '?')),
+        [],
+      );
+    }
+    const refused = plane.auditLog
+      .calls({ user: serverUser, since: mark })
+      .filter(({ code }) => code === 403)
+      .map(({ verb, uri }) => `${verb} ${uri}`);
+    assert.deepEqual(refused, [], await server.log());
+  });
+
+  it('uses no right that the chart does not give it', () => {
+    const held = serverRightsIn(rights);
+    const used = new Set(plane.auditLog.calls({ user: serverUser, since: mark }).map(rightFor));
+    assert.deepEqual(
+      [...used].filter((right) => !held.includes(right)),
+      [],
+    );
+  });
+
+  const asText = (manifests: readonly Manifest[]): string =>
+    manifests.map((manifest) => stringify(manifest)).join('---\n');
+
+  function isReady({ status }: KubeObject): boolean {
+    const conditions = own(status, 'conditions');
+    return (
+      Array.isArray(conditions) &&
+      conditions.some((condition) => own(condition, 'type') === 'Ready' && own(condition, 'status') === 'True')
+    );
+  }
+
+  async function isGone(client: Client, name: ObjectName): Promise<boolean> {
+    try {
+      await client.get(clusterInventories, name);
+      return false;
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      throw error;
+    }
+  }
+});
