@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { stringify } from 'yaml';
+import type { FaultProxy } from '../../sandbox/fault-proxy.ts';
 import { InventoryServer } from '../../sandbox/inventory-server.ts';
 import type { Plane } from '../../sandbox/plane.ts';
 import { until } from '../../sandbox/wait.ts';
@@ -34,6 +35,8 @@ describe('the reference components, with a second plane as the managed cluster',
   let management: Plane;
   let managed: Plane;
   let server: InventoryServer;
+  /** On the way to the managed plane. */
+  let proxied: FaultProxy;
   let fleet: ReferenceFleet;
   let here: OpenCluster;
   let there: OpenCluster;
@@ -45,13 +48,16 @@ describe('the reference components, with a second plane as the managed cluster',
     here = openCluster(await fileCredentials(await management.kubeconfigFor('reader', ['system:masters'])), { clock });
     there = openCluster(await fileCredentials(await managed.kubeconfigFor('reader', ['system:masters'])), { clock });
     server = await InventoryServer.start(management);
-    fleet = await ReferenceFleet.start({ management, managed, server });
+    proxied = await managed.proxy();
+    fleet = await ReferenceFleet.start({ management, managed, managedServer: proxied.server, server });
     namespace = await testNamespace('fleet');
     await there.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: shop } });
-    await fleet.register();
+    // Soon given up, so that nobody waits long for a cluster that is away.
+    await fleet.register({ 'connectivity-proxy': { timeoutSeconds: 3 } });
   });
 
   after(async () => {
+    await proxied?.pass();
     await management?.kubectl(['delete', 'clusterinventories', '--all', '-n', namespace, '--timeout=60s'], {
       reject: false,
     });
@@ -62,7 +68,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await fleet?.uninstall();
     await management?.kubectl(['delete', 'namespace', namespace, '--wait=false']);
     await managed?.kubectl(['delete', 'namespace', '--ignore-not-found', '--wait=false', shop, proxy.namespace]);
-    await Promise.all([here?.close(), there?.close()]);
+    await Promise.all([here?.close(), there?.close(), proxied?.close()]);
   });
 
   const create = async (file: string, name: string, annotations = {}): Promise<KubeObject> => {
@@ -180,7 +186,7 @@ describe('the reference components, with a second plane as the managed cluster',
   });
 
   it('hear of a service instance in the cluster, for that entry alone, and without any interval', async () => {
-    const others = await seq('legacy', 'connectivity-proxy');
+    const others = await watched('legacy');
     await there.client.create(serviceInstances, instance('first'));
     await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
     const reasons = async (): Promise<boolean> =>
@@ -212,6 +218,24 @@ describe('the reference components, with a second plane as the managed cluster',
     }
   });
 
+  it('are called again while their cluster is away, and others go on', async () => {
+    proxied.refuse();
+    proxied.resetAll();
+    await force('orders', 'connectivity-proxy', 'away');
+    const retried = async (): Promise<boolean> =>
+      valueAt(await run('orders', 'connectivity-proxy'), '/spec/lastOutcome/outcome') === 'Retry';
+    await until('a run that is to be retried', retried, waiting);
+    const before = Number(await seq('legacy', 'connectivity-proxy'));
+    await force('legacy', 'connectivity-proxy', 'meanwhile');
+    const ran = async (): Promise<boolean> => {
+      const outcome = valueAt(await run('legacy', 'connectivity-proxy'), '/spec/lastOutcome');
+      return Number(valueAt(outcome, '/seq')) > before && valueAt(outcome, '/outcome') === 'Done';
+    };
+    await until('the other entry', ran, waiting);
+    await proxied.pass();
+    await ready('orders');
+  });
+
   it('go in no order that anybody gave, and leave the cluster alone that was there already', async () => {
     await there.client.create(serviceInstances, instance('second'));
     await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
@@ -235,6 +259,18 @@ describe('the reference components, with a second plane as the managed cluster',
     assert.equal(await found(there, deployments, proxy), undefined);
     await here.client.get(namespaces, { name: namespace });
   });
+
+  /** The number of the last run of the proxy, once its cluster has been seen for the first time, which is a reason for a run too. */
+  const watched = (entry: string): Promise<number> =>
+    until(
+      `the cluster of ${entry} to be watched`,
+      async () => {
+        const { spec } = await run(entry, 'connectivity-proxy');
+        const seen = JSON.stringify([valueAt(spec, '/reasons'), valueAt(spec, '/history')]).includes('Remote:');
+        return seen && valueAt(spec, '/phase') === 'Idle' && Number(valueAt(spec, '/seq'));
+      },
+      waiting,
+    );
 
   const force = (entry: string, component: string, value: string): Promise<KubeObject> =>
     here.client.mergePatch(

@@ -21,6 +21,8 @@ export interface ReferenceFleetOptions {
   readonly management: Plane;
   readonly managed: Plane;
   readonly server: InventoryServer;
+  /** Where kubeconfigs lead to; default: the managed plane itself. */
+  readonly managedServer?: string;
   /** How long the cloud takes for each step. Default 200 ms. */
   readonly cloudDelayMs?: number;
 }
@@ -49,7 +51,7 @@ export class ReferenceFleet {
 
   /** Nothing is registered yet. */
   static async start(options: ReferenceFleetOptions): Promise<ReferenceFleet> {
-    const { management, managed, server, cloudDelayMs = 200 } = options;
+    const { management, managed, managedServer = managed.server, server, cloudDelayMs = 200 } = options;
     await applied(management, cloudCrds);
     await applied(managed, serviceCrds);
     const credentials = await fileCredentials(await management.kubeconfigFor('cloud', ['system:masters']));
@@ -58,7 +60,7 @@ export class ReferenceFleet {
       cluster,
       clock,
       delayMs: cloudDelayMs,
-      kubeconfig: () => adminKubeconfig(managed),
+      kubeconfig: () => adminKubeconfig(managed, 'shoot-admin', managedServer),
     });
     await cloud.start();
     const { ca } = (await credentials.material()).tls;
@@ -132,6 +134,6 @@ async function applied(plane: Plane, crds: readonly KubeObject[]): Promise<void>
 }
 
 /** A new one each time, with a certificate of its own. */
-export async function adminKubeconfig(plane: Plane, user = 'shoot-admin'): Promise<string> {
-  return readFile(await plane.kubeconfigFor(user, ['system:masters']), 'utf8');
+export async function adminKubeconfig(plane: Plane, user: string, server = plane.server): Promise<string> {
+  return readFile(await plane.kubeconfigFor(user, ['system:masters'], { server }), 'utf8');
 }
