@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments, stringify } from 'yaml';
+import { Helm } from './chart/helm.ts';
 import { issue } from './pki.ts';
 import type { PlaneClient } from './plane-client.ts';
 import { freePorts } from './ports.ts';
@@ -17,6 +18,8 @@ const namespace = 'drawbridge-system';
 const account = 'drawbridge';
 
 export interface InventoryServerOptions {
+  /** Namespaces of entries, which exist already: it gets the rights of the chart for these. Default: all rights. */
+  readonly namespaces?: readonly string[];
   /** Further flags; a later one wins. */
   readonly flags?: readonly string[];
 }
@@ -28,14 +31,21 @@ export class InventoryServer {
   readonly callbackUrl: string;
   readonly logFile: string;
   readonly #plane: PlaneClient;
+  readonly #rights: string;
   readonly #healthPort: number;
   readonly #metricsPort: number;
   readonly #start: () => ChildProcess;
   #child: ChildProcess | undefined;
 
-  private constructor(plane: PlaneClient, ports: readonly number[], start: (logFile: string) => ChildProcess) {
+  private constructor(
+    plane: PlaneClient,
+    ports: readonly number[],
+    rights: string,
+    start: (logFile: string) => ChildProcess,
+  ) {
     const [, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
     this.#plane = plane;
+    this.#rights = rights;
     this.callbackUrl = `http://127.0.0.1:${callbackPort}`;
     this.#healthPort = healthPort;
     this.#metricsPort = metricsPort;
@@ -44,14 +54,18 @@ export class InventoryServer {
   }
 
   /** Resolves once it is ready. */
-  static async start(plane: PlaneClient, { flags = [] }: InventoryServerOptions = {}): Promise<InventoryServer> {
+  static async start(plane: PlaneClient, options: InventoryServerOptions = {}): Promise<InventoryServer> {
+    const { namespaces, flags = [] } = options;
     if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
     const ports = await freePorts(4);
     const [port = 0, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
     await installInventory(plane, port);
     const { certFile, keyFile } = await servingCertificate(plane);
     const user = `system:serviceaccount:${namespace}:${account}`;
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:masters'];
+    const rights = namespaces ? await rightsOfTheChart(plane, namespaces) : '';
+    if (namespaces) await plane.kubectl(['apply', '-f', '-'], { input: rights });
+    const authenticated = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+    const groups = namespaces ? authenticated : [...authenticated, 'system:masters'];
     const args = [
       'serve',
       '--features=inventory',
@@ -71,7 +85,7 @@ export class InventoryServer {
       `--callback-port=${callbackPort}`,
       ...flags,
     ];
-    const server = new InventoryServer(plane, ports, (logFile) =>
+    const server = new InventoryServer(plane, ports, rights, (logFile) =>
       spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'inherit', openSync(logFile, 'a')] }),
     );
     await server.begin();
@@ -119,8 +133,9 @@ export class InventoryServer {
     await exited;
   }
 
-  /** Takes the webhooks away, which nobody would answer any more. */
+  /** Takes its rights away, and the webhooks, which nobody would answer any more. */
   async uninstall(): Promise<void> {
+    if (this.#rights) await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#rights });
     for (const manifest of await webhookManifests(this.#plane, 1)) {
       await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: stringify(manifest) });
     }
@@ -139,6 +154,17 @@ async function installInventory(plane: PlaneClient, port: number): Promise<void>
     (plural) => `crd/${plural}.inventory.drawbridge.dev`,
   );
   await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...crds]);
+}
+
+async function rightsOfTheChart(plane: PlaneClient, namespaces: readonly string[]): Promise<string> {
+  const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
+  const values = { features: { access: false, inventory: true }, inventory: { namespaces } };
+  const files = ['inventory.yaml', 'rbac.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);
+  const manifests = await helm.template(namespace, values, ...files);
+  return manifests
+    .filter(({ kind }) => kind !== 'Service' && kind !== 'ServiceAccount')
+    .map((manifest) => stringify(manifest))
+    .join('---\n');
 }
 
 interface WebhookConfiguration {

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { forceAnnotation } from '../src/api/inventory/names.ts';
 import { inventoryExample } from '../test/support/inventory/examples.ts';
@@ -14,6 +15,7 @@ import { until } from './wait.ts';
  * With ONCE=1 it ends there; otherwise everything keeps running until Ctrl-C. Exit code 1 when a step failed.
  */
 const namespace = 'fleet';
+const rights = fileURLToPath(new URL('../examples/inventory/reference-rights.yaml', import.meta.url));
 const proxy = 'deployment/connectivity-proxy -n connectivity-proxy';
 
 async function main(): Promise<void> {
@@ -25,7 +27,10 @@ async function main(): Promise<void> {
   const onProgress = (line: string): void => console.log(`   ${line}`);
   const management = await startPlane({ components, onProgress });
   const managed = await startPlane({ components, onProgress });
-  const server = await InventoryServer.start(management);
+  await management.kubectl(['create', 'namespace', namespace]);
+  const server = await InventoryServer.start(management, { namespaces: [namespace] });
+  // For the custom resources that it watches.
+  await management.kubectl(['apply', '-f', rights]);
   const fleet = await ReferenceFleet.start({ management, managed, server, cloudDelayMs: 500 });
   try {
     await story(tell, management, managed, fleet);
@@ -59,7 +64,6 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.evidence(await here('get componentreconcilers'));
 
   tell.step('An entry, made in haste: nobody said where the cluster is to be');
-  await here(`create namespace ${namespace}`);
   const [orders, legacy] = ['managed.yaml', 'byoc.yaml'].map((file) => stringify(inventoryExample(file)[0]));
   const hasty = (orders ?? '').replace('region: westeurope', 'name: orders');
   tell.command(`kubectl apply -n ${namespace} -f orders.yaml`);

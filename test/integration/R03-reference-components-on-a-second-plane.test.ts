@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import type { FaultProxy } from '../../sandbox/fault-proxy.ts';
 import { InventoryServer } from '../../sandbox/inventory-server.ts';
@@ -27,6 +28,7 @@ import { adminKubeconfig, ReferenceFleet } from '../support/inventory/reference-
 import { sharedPlane, testNamespace } from '../support/plane.ts';
 
 const clock = systemClock;
+const rights = fileURLToPath(new URL('../../examples/inventory/reference-rights.yaml', import.meta.url));
 const waiting = { timeoutMs: 60_000, everyMs: 50 };
 const proxy = { namespace: 'connectivity-proxy', name: 'connectivity-proxy' };
 
@@ -47,10 +49,11 @@ describe('the reference components, with a second plane as the managed cluster',
     [management, managed] = await Promise.all([sharedPlane(), bindingPlane('provider')]);
     here = openCluster(await fileCredentials(await management.kubeconfigFor('reader', ['system:masters'])), { clock });
     there = openCluster(await fileCredentials(await managed.kubeconfigFor('reader', ['system:masters'])), { clock });
-    server = await InventoryServer.start(management);
+    namespace = await testNamespace('fleet');
+    server = await InventoryServer.start(management, { namespaces: [namespace] });
+    await management.kubectl(['apply', '-f', rights]);
     proxied = await managed.proxy();
     fleet = await ReferenceFleet.start({ management, managed, managedServer: proxied.server, server });
-    namespace = await testNamespace('fleet');
     await there.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: shop } });
     // Soon given up, so that nobody waits long for a cluster that is away.
     await fleet.register({ 'connectivity-proxy': { timeoutSeconds: 3 } });
@@ -65,6 +68,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await fleet?.close();
     await server?.stop();
     await server?.uninstall();
+    await management?.kubectl(['delete', '--ignore-not-found', '-f', rights]);
     await fleet?.uninstall();
     await management?.kubectl(['delete', 'namespace', namespace, '--wait=false']);
     await managed?.kubectl(['delete', 'namespace', '--ignore-not-found', '--wait=false', shop, proxy.namespace]);

@@ -38,9 +38,9 @@ describe('components in any language, called by the server', function () {
 
   before(async () => {
     plane = await sharedPlane();
-    server = await InventoryServer.start(plane);
-    cluster = openCluster(await fileCredentials(plane.adminKubeconfig), { clock: systemClock });
     namespace = await testNamespace('languages');
+    server = await InventoryServer.start(plane, { namespaces: [namespace] });
+    cluster = openCluster(await fileCredentials(plane.adminKubeconfig), { clock: systemClock });
     const binding = {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRoleBinding',
