@@ -14,7 +14,7 @@ import type { RegistrationPaths } from './policy/registration-rules.ts';
 interface RegistrationView extends Projected, RegistrationPaths {}
 
 /** What the webhooks of the inventory ask of the cluster, and the stores that have to be filled for it. */
-export function openAdmissionReads(cluster: Cluster) {
+export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const registered: Store<RegistrationView> = cluster.watch({ resource: componentReconcilers, project }).store;
   const { client } = cluster;
   const reads = {

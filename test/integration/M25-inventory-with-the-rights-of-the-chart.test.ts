@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { Helm, type Manifest } from '../../sandbox/chart/helm.ts';
 import { InventoryServer } from '../../sandbox/inventory-server.ts';
@@ -24,6 +26,16 @@ import { sharedPlane, testNamespace } from '../support/plane.ts';
 const home = 'drawbridge-system';
 const serverUser = `system:serviceaccount:${home}:drawbridge`;
 
+/** What is handed out, or needs a fault, and where it is used. */
+const usedElsewhere: Readonly<Record<string, string>> = {
+  'get inventory.drawbridge.dev/clusterinventories': './R15-what-the-token-of-a-run-opens.test.ts',
+  'get inventory.drawbridge.dev/clusterinventories/status': '../unit/inventory/accounts/entry-accounts.test.ts',
+  'get inventory.drawbridge.dev/componentreconcilers': '../unit/inventory/admission-reads.test.ts',
+  'patch /secrets': './R15-what-the-token-of-a-run-opens.test.ts',
+  'patch events.k8s.io/events': '../unit/kube/event-recorder.test.ts',
+  'patch rbac.authorization.k8s.io/roles': '../unit/inventory/accounts/entry-accounts.test.ts',
+};
+
 interface Asked {
   readonly run: { readonly id: string };
   readonly operation: string;
@@ -32,7 +44,7 @@ interface Asked {
   readonly callback: string;
 }
 
-describe('the inventory, with the rights that the chart gives', function () {
+describe('the inventory, with the rights and the certificate that the chart gives', function () {
   this.timeout(120_000);
   let plane: Plane;
   let namespace: string;
@@ -57,7 +69,13 @@ describe('the inventory, with the rights that the chart gives', function () {
     const groups = ['system:serviceaccounts', `system:serviceaccounts:${home}`, 'system:authenticated'];
     mark = plane.auditLog.mark();
     server = await InventoryServer.start(plane, {
-      flags: [`--kubeconfig=${await plane.kubeconfigFor(serverUser, groups)}`, '--leader-elect=true'],
+      flags: [
+        `--kubeconfig=${await plane.kubeconfigFor(serverUser, groups)}`,
+        '--leader-elect=true',
+        '--certificates=own',
+        '--certificate-secret=drawbridge-own-certificate',
+        '--certificate-names=127.0.0.1',
+      ],
     });
     components = createServer((request, response) => {
       const chunks: Buffer[] = [];
@@ -76,6 +94,8 @@ describe('the inventory, with the rights that the chart gives', function () {
     components?.closeAllConnections();
     components?.close();
     await plane.kubectl(['delete', 'componentreconcilers', '--all']);
+    const own = ['secret/drawbridge-own-certificate', 'lease/drawbridge-inventory'];
+    await plane.kubectl(['delete', '--ignore-not-found', '-n', home, ...own]);
     await plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: asText(rights) });
     await admin?.close();
     await plane.call('DELETE', `/api/v1/namespaces/${namespace}`);
@@ -125,13 +145,16 @@ describe('the inventory, with the rights that the chart gives', function () {
     assert.deepEqual(refused, [], await server.log());
   });
 
-  it('uses no right that the chart does not give it', () => {
+  it('holds no right that it neither uses nor hands out, and needs none besides', () => {
     const held = serverRightsIn(rights);
     const used = new Set(plane.auditLog.calls({ user: serverUser, since: mark }).map(rightFor));
     assert.deepEqual(
       [...used].filter((right) => !held.includes(right)),
       [],
     );
+    for (const file of Object.values(usedElsewhere)) assert.ok(existsSync(join(import.meta.dirname, file)), file);
+    const unused = held.filter((right) => !used.has(right) && !(right in usedElsewhere));
+    assert.deepEqual(unused, []);
   });
 
   const asText = (manifests: readonly Manifest[]): string =>

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { componentReconcilers, reconcileRuns } from '../../../src/api/inventory/names.ts';
+import { apiVersionOf } from '../../../src/api/object.ts';
+import { openAdmissionReads } from '../../../src/inventory/admission-reads.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const { signal } = new AbortController();
+const of = ({ kind }: { kind: string }) => ({ apiVersion: apiVersionOf(componentReconcilers), kind });
+const registration = (name: string, spec: object = {}) => ({
+  ...of(componentReconcilers),
+  metadata: { name },
+  spec: { endpoint: { inProcess: name }, ...spec },
+});
+const run = (spec: object) => ({
+  ...of(reconcileRuns),
+  metadata: { namespace: 'fleet', name: 'a.network' },
+  spec: { entry: { name: 'rt-1', uid: 'a' }, component: 'network', seq: 3, ...spec },
+});
+
+describe('what the webhooks of the inventory learn of the cluster', () => {
+  let cluster: MemoryCluster;
+  beforeEach(() => {
+    cluster = new MemoryCluster(new SimulatedClock());
+  });
+
+  it('is what a component owns, from the store, and live when the store does not have it yet', async () => {
+    const { reads } = openAdmissionReads(cluster);
+    cluster.put(componentReconcilers, registration('network', { writes: ['/status/outputs/net'] }));
+    assert.deepEqual(await reads.writesOf('network', signal), ['/status/outputs/net']);
+    assert.deepEqual(cluster.calls, []);
+    cluster.deliver = () => {};
+    cluster.put(componentReconcilers, registration('cluster'));
+    assert.deepEqual(await reads.writesOf('cluster', signal), ['/status/outputs/cluster']);
+    assert.deepEqual(
+      cluster.calls.map(({ verb, name }) => `${verb} ${name}`),
+      ['get cluster'],
+    );
+    assert.equal(await reads.writesOf('nobody', signal), undefined);
+  });
+
+  it('is every registration there is, but those that are none', async () => {
+    const { reads } = openAdmissionReads(cluster);
+    cluster.put(componentReconcilers, registration('network', { modes: ['byoc'] }));
+    cluster.put(componentReconcilers, { ...registration('odd'), spec: 7 });
+    const found = await reads.registrations(signal);
+    assert.deepEqual(
+      found.map(({ name, spec }) => [name, spec.modes]),
+      [['network', ['byoc']]],
+    );
+  });
+
+  it('is the record as it is now, and none where it cannot be read', async () => {
+    const { reads } = openAdmissionReads(cluster);
+    assert.equal(await reads.latestRun('fleet', 'a', 'network', signal), undefined);
+    cluster.put(reconcileRuns, run({ phase: 'Running', credentialID: 'JTI=1' }));
+    assert.equal((await reads.latestRun('fleet', 'a', 'network', signal))?.spec.credentialID, 'JTI=1');
+    cluster.put(reconcileRuns, run({ phase: 'Asleep' }));
+    assert.equal(await reads.latestRun('fleet', 'a', 'network', signal), undefined);
+  });
+
+  it('is not guessed when the API server does not answer', async () => {
+    const { reads } = openAdmissionReads(cluster);
+    cluster.fault = () => {
+      throw new ApiError(503, 'ServiceUnavailable', 'away');
+    };
+    for (const asked of [
+      reads.latestRun('fleet', 'a', 'network', signal),
+      reads.writesOf('network', signal),
+      reads.registrations(signal),
+    ]) {
+      await assert.rejects(asked, { code: 503 });
+    }
+  });
+
+  it('is one run that still needs a component, by one short call', async () => {
+    const paths: string[] = [];
+    let items: unknown[] = [{ metadata: { namespace: 'fleet', name: 'a.network' } }];
+    const raw = (path: string): Promise<unknown> => {
+      paths.push(path);
+      return Promise.resolve({ items });
+    };
+    const { reads } = openAdmissionReads({ client: { ...cluster.client, raw }, watch: (spec) => cluster.watch(spec) });
+    assert.equal(await reads.anyRunOf('network', signal), 'fleet/a.network');
+    items = [];
+    assert.equal(await reads.anyRunOf('network', signal), undefined);
+    assert.match(
+      paths[0] ?? '',
+      /\/reconcileruns\?labelSelector=inventory.drawbridge.dev%2Fcomponent%3Dnetwork&limit=1$/,
+    );
+  });
+});
