@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
+import { trigger, triggerReasons } from '../../../../src/inventory/core/lanes.ts';
+import type { RunRecord, StoredRecord } from '../../../../src/inventory/core/run-record.ts';
+import type { Inputs, KeyEvent } from '../../../../src/inventory/core/step.ts';
+import { deepFreeze } from '../../../support/deep-freeze.ts';
+import { inputsOf, notReady, StepStage } from '../../../support/inventory/step-stage.ts';
+import { chooseSeed, seededRandom } from '../../../support/random.ts';
+
+const walks = 300;
+const steps = 60;
+const seed = chooseSeed();
+
+describe(`any event in any state, from DRAWBRIDGE_SEED=${seed}`, () => {
+  it('leads to a state, never to an error, changes nothing that it was given, and leaves what has ended as it is', () => {
+    for (let walk = 0; walk < walks; walk += 1) {
+      const random = seededRandom(seed + walk);
+      const stage = new StepStage();
+      let known: StoredRecord | undefined;
+      for (let i = 0; i < steps; i += 1) {
+        stage.later(random() < 0.2 ? random() * 100_000 : random() * 300);
+        stage.random = random();
+        const before = deepFreeze(stage.state);
+        known = stage.state.stored ?? known;
+        const event = anyEvent(random, stage, known);
+        stage.take(deepFreeze(event));
+        const [was, is] = [before.stored?.record, stage.state.stored?.record];
+        if (event.kind === 'found' || event.kind === 'conflict' || event.kind === 'started') continue;
+        const about = `seed ${seed + walk}: ${event.kind} in ${before.phase}`;
+        if (was?.lastOutcome && is?.lastOutcome?.seq === was.lastOutcome.seq) {
+          assert.equal(is.lastOutcome, was.lastOutcome, about);
+        }
+        assert.ok(is?.credentialId === undefined || is.phase === 'Running', about);
+        assert.ok(!stage.kinds.includes('call'), about);
+        assert.ok(is === undefined || was === undefined || is.seq >= was.seq, about);
+      }
+    }
+  });
+});
+
+function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | undefined): KeyEvent {
+  const oneOf = <T>(...items: readonly [T, ...T[]]): T => items[Math.floor(random() * items.length)] ?? items[0];
+  const inputs: Inputs = inputsOf({
+    digest: oneOf('a', 'b', 'c'),
+    arrived: random() < 0.5,
+    mayRun: oneOf<Inputs['mayRun']>(
+      { may: 'reconcile' },
+      { may: 'reconcile' },
+      { may: 'delete' },
+      { may: 'no', why: oneOf('Suspended', 'Abandoned', 'TooLarge', 'NotApplicable') },
+    ),
+  });
+  const outcome = oneOf<Outcome>(
+    { outcome: 'Done' },
+    { outcome: 'Done', outputs: { network: {} } },
+    notReady,
+    { outcome: 'Progressing', requeueAfterSeconds: random() * 100_000 },
+    { outcome: 'Retry' },
+    { outcome: 'Failed', message: 'x'.repeat(3000) },
+    { outcome: 'Deleted' },
+  );
+  const missing = { heldAtStart: random() < 0.5, holdsNow: random() < 0.5 };
+  const start = stage.effects.find((effect) => effect.kind === 'start');
+  const record: RunRecord | undefined = start?.next ?? known?.record;
+  const seq = (record?.seq ?? 0) + oneOf(0, 0, 1);
+  const phase = oneOf<RunRecord['phase']>('Idle', 'Running', 'Applying');
+  const stored = record && {
+    record: {
+      ...record,
+      seq,
+      phase,
+      // A run that is on has not ended.
+      lastOutcome: phase === 'Idle' || record.lastOutcome?.seq !== seq ? record.lastOutcome : undefined,
+      credentialId: undefined,
+      asynchronous: random() < 0.5,
+      nextAtMs: oneOf(undefined, 0, stage.nowMs, Number.MAX_SAFE_INTEGER),
+      leaseUntilMs: oneOf(undefined, 0, stage.nowMs + 5000, Number.MAX_SAFE_INTEGER),
+    },
+    resourceVersion: `r${random()}`,
+  };
+  return oneOf<KeyEvent>(
+    { kind: 'trigger', trigger: trigger(oneOf('Created', ...Object.values(triggerReasons))), inputs },
+    { kind: 'slot', inputs },
+    { kind: 'slot', inputs },
+    start && stored ? { kind: 'started', stored: { ...stored, record: start.next }, inputs } : { kind: 'slot', inputs },
+    { kind: 'conflict', stored: random() < 0.8 ? stored : undefined, inputs },
+    { kind: 'found', stored: random() < 0.8 ? stored : undefined, inputs },
+    { kind: 'accepted', leaseMs: random() * 100_000 },
+    { kind: 'heartbeat', leaseMs: random() * 100_000, credential: oneOf(undefined, { id: 'JTI=x', expiresAtMs: 0 }) },
+    { kind: 'outcome', seq: (record?.seq ?? 1) + oneOf(0, 0, 0, -1, 1), outcome, inputs, missing },
+    { kind: 'applied', refusal: oneOf(undefined, { code: 'ForeignPath', message: 'no' }), inputs },
+    { kind: 'broken', code: 'NotJson', message: 'x', inputs },
+    { kind: 'notAccepted', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
+    { kind: 'leaseOver', inputs },
+    { kind: 'deleting', inputs },
+    random() < 0.1 ? { kind: 'gone' } : { kind: 'slot', inputs },
+  );
+}
