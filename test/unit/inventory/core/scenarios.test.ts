@@ -118,6 +118,18 @@ describe('triggers', () => {
     assert.equal(world.log.length, 1);
   });
 
+  it('of inputs that change during a run and are back before it ends make another run, about what they are', () => {
+    for (let backAt = 60; backAt <= 120; backAt += 2) {
+      const { world, run } = begin([componentOf('c0')]);
+      run(50);
+      world.edit('u1', { spec: { cluster: { a: 5 } } });
+      run(backAt - 50);
+      world.edit('u1', { spec: { cluster: { a: 1 } } });
+      run(5 * second);
+      assert.equal(world.entries.get('u1')?.outputs['c0']?.value, 2, `back at ${backAt} ms`);
+    }
+  });
+
   it('by time repair what was undone outside', () => {
     const { world, run } = begin([componentOf('c0')]);
     run(second);
