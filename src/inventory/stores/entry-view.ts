@@ -7,6 +7,7 @@ import { abandonAnnotation, forceAnnotation } from '../../api/inventory/names.ts
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
 import type { Projected } from '../../kube/store.ts';
 import type { Entry } from '../entry.ts';
+import { entryBytes } from '../policy/entry-size.ts';
 
 /** An entry as a store holds it. */
 export interface EntryView extends Entry, Projected {}
@@ -15,15 +16,15 @@ const ours = [forceAnnotation(''), abandonAnnotation('')];
 
 /** What is kept of a ClusterInventory; undefined for one that does not read as one. */
 export function entryView(object: KubeObject): EntryView | undefined {
-  const { kind, resource } = { kind: clusterInventoryKind.resource.kind, resource: clusterInventoryKind.resource };
+  const { resource } = clusterInventoryKind;
   // Items of lists come without them.
-  const read = readClusterInventory({ ...object, apiVersion: apiVersionOf(resource), kind });
+  const read = readClusterInventory({ ...object, apiVersion: apiVersionOf(resource), kind: resource.kind });
   if (!read.ok) return undefined;
   const { metadata } = read.value;
   const { namespace, name, uid, resourceVersion } = metadata;
   if (!namespace || !uid || !resourceVersion) return undefined;
   return {
-    ...viewOf(read.value, { namespace, name, uid }, bytesOf(object)),
+    ...viewOf(read.value, { namespace, name, uid }, object),
     key: keyOf({ namespace, name }),
     uid,
     resourceVersion,
@@ -33,7 +34,7 @@ export function entryView(object: KubeObject): EntryView | undefined {
 function viewOf(
   { metadata, spec, status }: ClusterInventory,
   ref: Entry['ref'],
-  bytes: number,
+  object: KubeObject,
 ): Omit<Entry, 'resourceVersion'> {
   return {
     ref,
@@ -46,8 +47,9 @@ function viewOf(
     kubeconfigSecretRef: spec.kubeconfigSecretRef,
     kubeconfigSetBy: spec.kubeconfigSetBy,
     disabled: disabledIn(spec.components ?? {}),
-    bytes,
-    content: { spec, status: { outputs: status?.outputs ?? {} } },
+    bytes: entryBytes(object),
+    // As it is: components may have fields that the schema does not know.
+    content: { spec: object.spec, status: { outputs: status?.outputs ?? {} } },
     components: status?.components ?? [],
     conditions: status?.conditions ?? [],
   };
@@ -62,10 +64,4 @@ const nothingDisabled: ReadonlySet<string> = new Set();
 function disabledIn(components: Readonly<Record<string, { readonly enabled: boolean }>>): ReadonlySet<string> {
   const names = Object.entries(components).filter(([, { enabled }]) => !enabled);
   return names.length === 0 ? nothingDisabled : new Set(names.map(([name]) => name));
-}
-
-/** As it counts for the limit: its JSON without managedFields. */
-function bytesOf(object: KubeObject): number {
-  const { managedFields: _, ...metadata } = object.metadata;
-  return Buffer.byteLength(JSON.stringify({ ...object, metadata }));
 }

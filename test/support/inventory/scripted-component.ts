@@ -1,0 +1,77 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import { listen } from '../../../src/kit/listen.ts';
+
+/** A call as the component got it. `at` is performance.now(). */
+export interface ReceivedCall {
+  readonly request: ReconcileRequest;
+  readonly at: number;
+}
+
+export type Script = (
+  request: ReconcileRequest,
+) => Outcome | { readonly status: number; readonly body?: unknown } | Promise<Outcome | { readonly status: number }>;
+
+/** A component over plain HTTP that does what a test says and remembers every call. */
+export class ScriptedComponent {
+  readonly calls: ReceivedCall[] = [];
+  script: Script;
+  /** What it does when it is asked to delete. */
+  teardown: Script = () => ({ outcome: 'Deleted' });
+  /** Milliseconds until it answers. */
+  delayMs = 0;
+  readonly #server: Server;
+  readonly #listeners = new Set<(call: ReceivedCall) => void>();
+
+  private constructor(script: Script) {
+    this.script = script;
+    this.#server = createServer((request, response) => {
+      const at = performance.now();
+      let text = '';
+      request.on('data', (bytes: Buffer) => {
+        text += bytes.toString('utf8');
+      });
+      request.on('end', () => {
+        const call = { request: JSON.parse(text) as ReconcileRequest, at };
+        this.calls.push(call);
+        for (const listener of this.#listeners) listener(call);
+        void this.#answer(call.request).then(({ status, body }) => {
+          response.writeHead(status, { 'content-type': 'application/json' });
+          response.end(body === undefined ? '' : JSON.stringify(body));
+        });
+      });
+    });
+  }
+
+  static async start(script: Script): Promise<ScriptedComponent> {
+    const component = new ScriptedComponent(script);
+    await listen(component.#server, '127.0.0.1', 0);
+    return component;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  onCall(listener: (call: ReceivedCall) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  callsFor(entryUid: string): ReceivedCall[] {
+    return this.calls.filter(({ request }) => request.entry.id === entryUid);
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #answer(request: ReconcileRequest): Promise<{ readonly status: number; readonly body?: unknown }> {
+    if (this.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.delayMs));
+    const said = await (request.operation === 'delete' ? this.teardown(request) : this.script(request));
+    return 'outcome' in said ? { status: 200, body: said } : said;
+  }
+}
