@@ -1,0 +1,92 @@
+import type { InventoryStage } from '../../support/inventory/stage.ts';
+import { type Figures, percentile } from '../support/figures.ts';
+
+export interface InventoryWorkload {
+  readonly count: number;
+  readonly changes: number;
+  /** Of what is free-form in an entry, bytes. */
+  readonly size: number;
+}
+
+/** Creates in flight. */
+const width = 16;
+/** Entries that changes are made to; the others only lie there, suspended, and are looked after. */
+const active = 20;
+
+export async function inventoryRound(
+  stage: InventoryStage,
+  { count, changes, size }: InventoryWorkload,
+): Promise<Figures> {
+  const network = await stage.component('network', () => ({ outcome: 'Done' }), {
+    intervalSeconds: 604_800,
+    reads: ['/spec/cluster/region'],
+  });
+  const names = Array.from({ length: active }, (_, i) => `active-${i}`);
+  for (const name of names) await stage.entry(name, { components: { network: { config: { n: 0 } } } });
+  await stage.ready(...names);
+  const emptyMb = await residentMb(stage);
+  const cluster = content(size);
+  const began = performance.now();
+  await inFlight(count, (i) => stage.entry(`entry-${i}`, { cluster, suspend: true }));
+  const createdMs = performance.now() - began;
+  await stage.until('all entries to have a status', async () => {
+    const text = await stage.server.metrics();
+    return (
+      /workqueue_depth\{name="inventory-entries"[^}]*\} 0\n/.test(text) &&
+      /workqueue_depth\{name="inventory-runs"[^}]*\} 0\n/.test(text)
+    );
+  });
+  const fullMb = await residentMb(stage);
+  const latencies: number[] = [];
+  for (let i = 0; i < changes; i++) {
+    const name = names[i % names.length] ?? '';
+    const called = new Promise<number>((resolve) => {
+      const stop = network.onCall(({ at }) => {
+        stop();
+        resolve(at);
+      });
+    });
+    await stage.patch(name, { spec: { components: { network: { config: { n: i + 1 } } } } });
+    const acknowledged = performance.now();
+    latencies.push((await called) - acknowledged);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  await stage.clear();
+  return {
+    entries: count,
+    createsPerSecond: count / (createdMs / 1000),
+    rssEmptyMb: emptyMb,
+    rssFullMb: fullMb,
+    rssEntriesMb: fullMb - emptyMb,
+    calledP50Ms: percentile(latencies, 0.5),
+    calledP99Ms: percentile(latencies, 0.99),
+  };
+}
+
+/** After whatever can be collected has been: the least of several looks. */
+async function residentMb(stage: InventoryStage): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < 10; i++) {
+    const [, bytes = '0'] = /^process_resident_memory_bytes (\S+)$/m.exec(await stage.server.metrics()) ?? [];
+    least = Math.min(least, Number(bytes) / 1024 / 1024);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  return least;
+}
+
+async function inFlight(count: number, work: (index: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+}
+
+/** Many small fields, as real content is. */
+function content(size: number): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (let i = 0; JSON.stringify(fields).length < size; i++) {
+    fields[`field${i}`] = { name: `value of field ${i}`, labels: { zone: `zone-${i % 3}`, index: i } };
+  }
+  return fields;
+}
