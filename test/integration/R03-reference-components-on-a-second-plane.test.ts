@@ -7,6 +7,7 @@ import type { Plane } from '../../sandbox/plane.ts';
 import { until } from '../../sandbox/wait.ts';
 import {
   clusterInventories,
+  componentReconcilers,
   forceAnnotation,
   kubeconfigSecretName,
   reconcileRuns,
@@ -168,6 +169,20 @@ describe('the reference components, with a second plane as the managed cluster',
     const repaired = async (): Promise<boolean> =>
       valueAt(await here.client.get(virtualNetworks, name), '/spec/location') === 'westeurope';
     await until('the repair', repaired, waiting);
+    await ready('orders');
+  });
+
+  it('do the same within the server', async () => {
+    const endpoint = { url: null, inProcess: 'network' };
+    await here.client.mergePatch(componentReconcilers, { name: 'network' }, { spec: { endpoint } });
+    const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
+    await here.client.mergePatch(virtualNetworks, name, { spec: { location: 'nowhere' } });
+    await force('orders', 'network', 'within');
+    const repaired = async (): Promise<boolean> =>
+      valueAt(await here.client.get(virtualNetworks, name), '/spec/location') === 'westeurope';
+    await until('the repair', repaired, waiting).catch(async (error: unknown) => {
+      throw new Error(`${String(error)}\n${stringify(await run('orders', 'network'))}\n${await server.log()}`);
+    });
     await ready('orders');
   });
 
