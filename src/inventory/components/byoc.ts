@@ -3,7 +3,6 @@ import type { KubeObject, Resource } from '../../api/object.ts';
 import { serviceAccounts } from '../../api/resources.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
-import type { Client } from '../../kube/client.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
@@ -80,12 +79,12 @@ async function publish(
 /** A kubeconfig of an account of this entry alone, which ends with the entry or after `lifetime` seconds. */
 function derive(
   deps: ComponentsDeps,
-  { request, signal }: RunContext,
+  run: RunContext,
   { text, credentials }: Supplied,
   lifetime: number,
 ): Promise<IssuedKubeconfig> {
-  return withCluster(deps, text, async ({ client }) => {
-    const [account, binding] = accessOf(request.entry.id);
+  return withCluster(deps, run, text, async (client, signal) => {
+    const [account, binding] = accessOf(run.request.entry.id);
     await asAdministrator(() => ensure(client, account, signal));
     await asAdministrator(() => ensure(client, binding, signal));
     const { namespace = '', name } = account.name;
@@ -99,9 +98,9 @@ function derive(
   });
 }
 
-async function withdraw(deps: ComponentsDeps, { request, signal }: RunContext, text: string): Promise<Outcome> {
-  const [account, binding] = accessOf(request.entry.id);
-  await withCluster(deps, text, async ({ client }: { readonly client: Client }) => {
+async function withdraw(deps: ComponentsDeps, run: RunContext, text: string): Promise<Outcome> {
+  const [account, binding] = accessOf(run.request.entry.id);
+  await withCluster(deps, run, text, async (client, signal) => {
     await remove(client, binding, signal);
     await remove(client, account, signal);
   });

@@ -40,22 +40,22 @@ export function connectivityProxyComponent(deps: ComponentsDeps): Component {
       if (missing) return missing;
       const kubeconfig = textIn(await run.entry.kubeconfig());
       if (kubeconfig === undefined) return { outcome: 'Retry', message: 'the Secret of the kubeconfig is empty' };
-      return withCluster(deps, kubeconfig, ({ client }) =>
-        deleting ? uninstall(client, run) : follow(client, run, entry),
+      return withCluster(deps, run, kubeconfig, (client, signal) =>
+        deleting ? uninstall(client, run, signal) : follow(client, run, entry, signal),
       );
     },
   };
 }
 
-async function follow(client: Client, run: RunContext, entry: KubeObject): Promise<Outcome> {
-  const wanted = await instancesIn(client, run.signal);
-  if (wanted.length === 0) await remove(client, deploymentOf(run, entry, wanted), run.signal);
-  else await install(client, deploymentOf(run, entry, wanted), run.signal);
+async function follow(client: Client, run: RunContext, entry: KubeObject, signal: AbortSignal): Promise<Outcome> {
+  const wanted = await instancesIn(client, signal);
+  if (wanted.length === 0) await remove(client, deploymentOf(run, entry, wanted), signal);
+  else await install(client, deploymentOf(run, entry, wanted), signal);
   return { outcome: 'Done', outputs: { [name]: { instances: wanted.length } } };
 }
 
-async function uninstall(client: Client, run: RunContext): Promise<Outcome> {
-  await remove(client, deploymentOf(run, undefined, []), run.signal);
+async function uninstall(client: Client, run: RunContext, signal: AbortSignal): Promise<Outcome> {
+  await remove(client, deploymentOf(run, undefined, []), signal);
   return { outcome: 'Deleted' };
 }
 

@@ -8,6 +8,7 @@ import type { ComponentsDeps } from '../../../src/inventory/components/deps.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
 import type { Component, EntryAccessor } from '../../../src/inventory/ports/component.ts';
 import { Run } from '../../../src/inventory/sdk/run.ts';
+import { formatMicroTime, formatTime } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
@@ -30,6 +31,8 @@ export class ComponentStage {
   });
   /** Servers that kubeconfigs named when the managed cluster was opened with them. */
   readonly opened: string[] = [];
+  /** Whether the managed cluster leaves lists without an answer. */
+  silent = false;
   readonly #components: ReadonlyMap<string, Component>;
   #seq = 0;
   #tokens = 0;
@@ -42,7 +45,7 @@ export class ComponentStage {
         const { client } = this.managed;
         return {
           ...this.managed,
-          client: withTokens(client, this.clock, () => ++this.#tokens),
+          client: this.#managedClient(client),
           close: () => Promise.resolve(),
         } as MemoryCluster;
       },
@@ -128,12 +131,25 @@ export class ComponentStage {
     return { entry: () => entry, report: () => Promise.reject(new Error('nobody reports here')) };
   }
 
+  /** With tokens of ServiceAccounts, which the memory has none of. */
+  #managedClient(client: Client): Client {
+    return {
+      ...client,
+      list: (resource, options) => (this.silent ? silence(options?.signal) : client.list(resource, options)),
+      createToken: (account, { expirationSeconds }) => {
+        this.#tokens += 1;
+        const expiresAt = formatTime(this.clock.now() + expirationSeconds * 1000);
+        return Promise.resolve({ token: `token-${this.#tokens}-of-${account.name}`, expiresAt });
+      },
+    };
+  }
+
   #request(component: string, operation: Operation): ReconcileRequest {
     this.#seq += 1;
     const id = `${entryUid}.${component}.${this.#seq}`;
     return {
       protocol: 'v1',
-      run: { id, seq: this.#seq, attempt: 0, deadline: '2026-11-21T09:30:00Z', reasons: [] },
+      run: { id, seq: this.#seq, attempt: 0, deadline: formatMicroTime(this.clock.now() + 5_000), reasons: [] },
       operation,
       component,
       entry: { url: 'https://api.example.org/entry', id: entryUid, resourceVersion: '1' },
@@ -143,13 +159,5 @@ export class ComponentStage {
   }
 }
 
-/** Tokens of ServiceAccounts, which the memory has none of. */
-function withTokens(client: Client, clock: SimulatedClock, next: () => number): Client {
-  return {
-    ...client,
-    createToken: (account, { expirationSeconds }) => {
-      const expiresAt = new Date(clock.now() + expirationSeconds * 1000).toISOString();
-      return Promise.resolve({ token: `token-${next()}-of-${account.name}`, expiresAt });
-    },
-  };
-}
+const silence = (signal: AbortSignal | undefined): Promise<never> =>
+  new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));

@@ -7,6 +7,7 @@ import { virtualNetworks } from '../../../../src/inventory/components/network.ts
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';
+import { kubeconfigsAreRead } from '../../../support/inventory/kubeconfigs.ts';
 
 const managed = {
   mode: 'managed',
@@ -197,6 +198,15 @@ describe('components of a managed cluster', () => {
       assert.equal((await made.run('connectivity-proxy')).outcome, 'Retry');
     });
   }
+
+  it('answer in time, whatever a cluster does that is silent', async () => {
+    const made = await whole();
+    made.silent = true;
+    const outcome = made.run('connectivity-proxy');
+    await kubeconfigsAreRead();
+    await made.clock.advance(3_500);
+    assert.deepEqual(await outcome, { outcome: 'Retry', message: 'the cluster did not answer within 3500 ms' });
+  });
 
   it('restore a proxy that somebody removed', async () => {
     const made = await whole();
