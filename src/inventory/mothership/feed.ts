@@ -98,6 +98,7 @@ export class Feed implements Source {
       const record = runs.find(key)?.record;
       if (!record && !isFor(entry, registration)) continue;
       for (const trigger of triggersOf(before, entry, registration, record, otherContent)) this.trigger(key, trigger);
+      if (otherContent) this.#deps.loops.get(keyText(key))?.contentChanged();
     }
   }
 
@@ -129,10 +130,13 @@ export class Feed implements Source {
 
   /** Whoever waits until nobody reads its outputs any more may go on. */
   #readerGone(entryUid: string): void {
-    for (const { key, state } of this.#deps.loops.ofEntry(entryUid)) {
-      const waits = state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
-      if (!waits) continue;
-      this.trigger(key, {
+    for (const loop of this.#deps.loops.ofEntry(entryUid)) {
+      const waits = loop.state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
+      if (!waits) {
+        loop.contentChanged();
+        continue;
+      }
+      this.trigger(loop.key, {
         reason: triggerReasons.inputArrived,
         about: waits.path,
         lane: lanes.input,

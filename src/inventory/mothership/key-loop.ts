@@ -84,6 +84,20 @@ export class KeyLoop {
     });
   }
 
+  /**
+   * The entry has other content. Its record does not tell yet what an outcome misses that is being stored at this moment; so whether
+   * that has come is looked up once it does.
+   */
+  contentChanged(): void {
+    if (!this.#draining) return;
+    this.#do(() => {
+      const about = this.#state.stored?.record.lastOutcome?.missing[0]?.path;
+      if (about === undefined) return undefined;
+      const trigger = { reason: triggerReasons.inputArrived, about, lane: lanes.input, atMs: undefined };
+      return this.#take(({ inputs }) => ({ kind: 'trigger', trigger, inputs }));
+    });
+  }
+
   /** The record as it lies in the store, for what is not known of it yet. */
   found(stored: StoredRecord | undefined): void {
     this.#do(() => {
