@@ -32,8 +32,8 @@ export class InventoryStage {
 
   static async open(flags: readonly string[] = []): Promise<InventoryStage> {
     const plane = await sharedPlane();
-    const server = await InventoryServer.start(plane, { flags });
     const namespace = await testNamespace('inventory', plane);
+    const server = await InventoryServer.start(plane, { flags, namespaces: [namespace] });
     const credentials = await fileCredentials(await plane.kubeconfigFor('fleet-admin', ['system:masters']));
     const cluster = openCluster(credentials, { clock: systemClock, connections: 32 });
     return new InventoryStage(plane, namespace, server, cluster);
