@@ -6,8 +6,9 @@ import {
 import { abandonAnnotation, forceAnnotation } from '../../api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
 import type { Projected } from '../../kube/store.ts';
-import type { Entry } from '../entry.ts';
+import type { Entry, EntryContent } from '../entry.ts';
 import { entryBytes } from '../policy/entry-size.ts';
+import { Packed } from './packed.ts';
 
 /** An entry as a store holds it. */
 export interface EntryView extends Entry, Projected {}
@@ -23,20 +24,21 @@ export function entryView(object: KubeObject): EntryView | undefined {
   const { metadata } = read.value;
   const { namespace, name, uid, resourceVersion } = metadata;
   if (!namespace || !uid || !resourceVersion) return undefined;
-  return {
-    ...viewOf(read.value, { namespace, name, uid }, object),
-    key: keyOf({ namespace, name }),
-    uid,
-    resourceVersion,
-  };
+  return viewOf(read.value, { namespace, name, uid }, resourceVersion, object);
 }
 
 function viewOf(
   { metadata, spec, status }: ClusterInventory,
   ref: Entry['ref'],
+  resourceVersion: string,
   object: KubeObject,
-): Omit<Entry, 'resourceVersion'> {
+): EntryView {
+  // The spec as it is: components may have fields that the schema does not know.
+  const content = new Packed<EntryContent>({ spec: object.spec, status: { outputs: status?.outputs ?? {} } });
   return {
+    key: keyOf(ref),
+    uid: ref.uid,
+    resourceVersion,
     ref,
     deleting: metadata.deletionTimestamp !== undefined,
     finalizers: metadata.finalizers ?? [],
@@ -48,8 +50,9 @@ function viewOf(
     kubeconfigSetBy: spec.kubeconfigSetBy,
     disabled: disabledIn(spec.components ?? {}),
     bytes: entryBytes(object),
-    // As it is: components may have fields that the schema does not know.
-    content: { spec: object.spec, status: { outputs: status?.outputs ?? {} } },
+    get content() {
+      return content.value;
+    },
     components: status?.components ?? [],
     conditions: status?.conditions ?? [],
   };
