@@ -10,6 +10,7 @@ import type { Client } from '../../../src/kube/client.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import type { MemoryRegistrations } from './memory-registrations.ts';
+import { MemoryRemote } from './memory-remote.ts';
 import type { MemoryInventory, MemoryStores } from './memory-stores.ts';
 
 /** What a component does when it is called. */
@@ -46,6 +47,8 @@ export class MemoryMothership {
   readonly audited: string[] = [];
   readonly withdrawn: string[] = [];
   readonly statusPatches: { readonly component: string; readonly patch: unknown }[] = [];
+  readonly metrics = createMetrics();
+  readonly remote = new MemoryRemote();
   proved = true;
   #tokens = 0;
   #stop = new AbortController();
@@ -97,14 +100,7 @@ export class MemoryMothership {
         },
         prove: async () => {},
       },
-      remote: {
-        want() {},
-        forget() {},
-        subscribe: () => () => {},
-        problem: () => undefined,
-        onHealth: () => () => {},
-        close: async () => {},
-      },
+      remote: this.remote,
       client: client as Client,
       journal: {
         append: async ({ code = '' }) => void this.audited.push(code),
@@ -114,7 +110,7 @@ export class MemoryMothership {
       clock,
       random,
       log: noLog,
-      metrics: createMetrics(),
+      metrics: this.metrics,
       api: { url: 'https://api.test', ca: undefined },
       callbackUrl: 'https://callbacks.test',
       account: 'system:serviceaccount:drawbridge:drawbridge',
@@ -140,5 +136,15 @@ export class MemoryMothership {
 
   callsOf(component: string): ReconcileRequest[] {
     return this.calls.filter((request) => request.component === component);
+  }
+
+  /** The series of a metric as they are exposed, by their labels in braces (`''` without any). */
+  async metric(name: string): Promise<ReadonlyMap<string, number>> {
+    const series = new Map<string, number>();
+    for (const line of (await this.metrics.expose()).split('\n')) {
+      const [, metric, labels = '', value] = /^(\w+)(\{.*\})? (\S+)$/.exec(line) ?? [];
+      if (metric === name) series.set(labels, Number(value));
+    }
+    return series;
   }
 }
