@@ -39,6 +39,8 @@ export interface EntryAccountsDeps {
 /** What is known of an entry's access. In memory alone: after a start everything is looked at when it is first needed. */
 interface Known {
   readonly components: Map<string, KnownComponent>;
+  /** Something that was there has gone: what is not known is made, and not asked about first. */
+  readonly lost: boolean;
   /** The Secret of a supplied kubeconfig that its component may read: undefined for none, null while it was not looked at. */
   supplied: string | undefined | null;
 }
@@ -77,9 +79,7 @@ export class EntryAccounts implements EntryAccess {
   /** Resolves when the account of the component is there and its grants are in force. Nothing is asked as long as that is known. */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
-    if (!this.#isTrusted(ref.uid, component)) {
-      await this.#inTurn(ref.uid, () => this.#see(ref, component, signal));
-    }
+    if (!this.#isTrusted(ref.uid, component)) await this.#see(ref, component, signal);
     if (mode === 'byoc' && component.kubeconfig === 'produce') {
       await this.#inTurn(ref.uid, () => this.#supply(entry, component.name, signal));
     }
@@ -87,7 +87,7 @@ export class EntryAccounts implements EntryAccess {
 
   /** Makes `ensure` look again: something that was there has gone. */
   forget(entryUid: string): void {
-    this.#known.delete(entryUid);
+    this.#known.set(entryUid, { components: new Map(), lost: true, supplied: null });
   }
 
   async withdraw(ref: EntryRef, signal: AbortSignal): Promise<void> {
@@ -112,17 +112,29 @@ export class EntryAccounts implements EntryAccess {
     });
   }
 
+  /** After a start it asks first: of what was there before, nearly all is still there. */
   async #see(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
-    // Somebody whose turn was before may have seen to it.
-    if (this.#isTrusted(ref.uid, component)) return;
-    const { clock } = this.#deps;
-    const known = this.#known.get(ref.uid)?.components.get(component.name);
-    const isNew = known !== undefined && clock.monotonic() - known.madeAt < inForceMs;
-    const isThere = isNew || (known !== undefined && (await this.#areInForce(ref, component, '', signal)));
-    if (!isThere || !holdsAll(known, component)) await this.#establish(ref, [component], signal);
-    await this.#untilInForce(ref, component, grantsOf(component), '', signal);
-    const now = clock.monotonic();
+    const isNew = this.#isNew(ref.uid, component);
+    if (isNew || !(await this.#isStillThere(ref, component, signal))) {
+      if (!isNew) await this.#inTurn(ref.uid, () => this.#establish(ref, [component], signal));
+      await this.#untilInForce(ref, component, grantsOf(component), '', signal);
+    }
+    const now = this.#deps.clock.monotonic();
     this.#of(ref.uid).components.set(component.name, { grants: grantsOf(component), madeAt: now, seenAt: now });
+  }
+
+  #isNew(uid: string, component: Grantee): boolean {
+    const known = this.#known.get(uid)?.components.get(component.name);
+    return known !== undefined && holdsAll(known, component) && this.#deps.clock.monotonic() - known.madeAt < inForceMs;
+  }
+
+  async #isStillThere(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
+    const known = this.#known.get(ref.uid);
+    const ofComponent = known?.components.get(component.name);
+    if (ofComponent ? !holdsAll(ofComponent, component) : known?.lost) return false;
+    // Without the Secret its producer could not go on, however many rights it has.
+    if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
+    return this.#haveAll(ref, component.name, grantsOf(component), '', signal);
   }
 
   #isTrusted(uid: string, component: Grantee): boolean {
@@ -132,16 +144,14 @@ export class EntryAccounts implements EntryAccess {
   }
 
   #of(uid: string): Known {
-    const known = this.#known.get(uid) ?? { components: new Map(), supplied: null };
+    const known = this.#known.get(uid) ?? { components: new Map(), lost: false, supplied: null };
     this.#known.set(uid, known);
     return known;
   }
 
   async #establish(ref: EntryRef, components: readonly Grantee[], signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
-    if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) {
-      await ensureOwned(client, secrets, kubeconfigSecretFor(ref), ref.uid, signal);
-    }
+    if (components.some(({ kubeconfig }) => kubeconfig !== 'none')) await this.#ensureSecret(ref, signal);
     const accounts = components.map(({ name }) => accountFor(ref, name));
     await Promise.all(accounts.map((account) => ensureOwned(client, serviceAccounts, account, ref.uid, signal)));
     for (const grant of grants) {
@@ -153,6 +163,10 @@ export class EntryAccounts implements EntryAccess {
     for (const component of components) {
       known.set(component.name, { grants: grantsOf(component), madeAt: clock.monotonic(), seenAt: undefined });
     }
+  }
+
+  #ensureSecret(ref: EntryRef, signal: AbortSignal): Promise<void> {
+    return ensureOwned(this.#deps.client, secrets, kubeconfigSecretFor(ref), ref.uid, signal);
   }
 
   async #bind(
@@ -240,10 +254,6 @@ export class EntryAccounts implements EntryAccess {
       }
       await sleep(clock, askAgainMs, signal);
     }
-  }
-
-  #areInForce(ref: EntryRef, component: Grantee, supplied: string, signal: AbortSignal): Promise<boolean> {
-    return this.#haveAll(ref, component.name, grantsOf(component), supplied, signal);
   }
 
   /** By the last right of each grant: the API server has all of a Role or nothing. */

@@ -84,7 +84,7 @@ export class EntryReconciler implements Reconciler {
 
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
     const { entries, access, registry, runs, onPrepared } = this.#deps;
-    const { ref, resourceVersion, finalizers } = entry;
+    const { ref, resourceVersion, finalizers, suspended } = entry;
     if (!finalizers.includes(teardownFinalizer)) {
       const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
       this.#written.set(ref.uid, await entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
@@ -92,9 +92,10 @@ export class EntryReconciler implements Reconciler {
     const registrations = [...registry.all()].filter((registration) => isFor(entry, registration));
     const producers = registrations.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
     if (this.#prepared.get(ref.uid) === producers.join()) return;
-    // What has run was prepared then.
-    const isNew = producers.some((component) => !runs.find({ entryUid: ref.uid, component }));
-    if (isNew) await access.prepare(entry, registrations, signal);
+    const hasRun = (component: string): boolean => runs.find({ entryUid: ref.uid, component }) !== undefined;
+    // What has run was prepared then. All that starts at once is given its access in one go.
+    const starts = registrations.length > 0 && !suspended && !registrations.some(({ name }) => hasRun(name));
+    if (starts || !producers.every(hasRun)) await access.prepare(entry, registrations, signal);
     this.#prepared.set(ref.uid, producers.join());
     onPrepared(ref.uid);
   }

@@ -111,6 +111,17 @@ describe('the access of components to an entry', () => {
     assert.equal(world.cluster.list(roleBindings).length, 3);
   });
 
+  it('is asked about once after a restart, and written to only where something is not there', async () => {
+    await accounts.prepare(entry, [network, kubeconfig] as Registration[], signal);
+    const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    const writes = [...world.cluster.writes];
+    await next.ensure(entry, network, signal);
+    assert.deepEqual([world.cluster.writes, world.questions.length], [writes, 1]);
+    world.cluster.drop(secrets, { ...inNamespace, name: `kc-${uid}` });
+    await next.ensure(entry, kubeconfig, signal);
+    assert.equal(world.cluster.list(secrets).length, 1, 'its producer needs the Secret');
+  });
+
   it('is repaired when somebody has taken it away', async () => {
     await accounts.ensure(entry, network, signal);
     world.cluster.drop(roleBindings, { ...inNamespace, name: `inventory-${uid}-entry` });
