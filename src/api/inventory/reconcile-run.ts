@@ -116,7 +116,7 @@ export const reconcileRunKind = defineKind({
         },
         { rule: 'self.seq >= oldSelf.seq', message: 'seq cannot go back', reason: 'FieldValueForbidden' },
         {
-          rule: "!has(self.credentialID) || self.phase == 'Running'",
+          rule: "!has(self.credentialID) && !has(self.previousCredentialID) || self.phase == 'Running'",
           message: 'a credential dies with its run',
           reason: 'FieldValueForbidden',
         },

@@ -191,7 +191,8 @@ export class MemoryInventory {
     const key = keyText(keyOf(next));
     const stored = this.#records.get(key);
     if (stored?.resourceVersion !== base?.resourceVersion) return { kind: 'conflict', stored };
-    if (next.credentialId !== undefined && next.phase !== 'Running') {
+    const hasCredential = next.credentialId !== undefined || next.previousCredential !== undefined;
+    if (hasCredential && next.phase !== 'Running') {
       throw new ApiError(422, 'Invalid', 'a credential dies with its run');
     }
     if (stored && next.seq < stored.record.seq) throw new ApiError(422, 'Invalid', 'seq cannot go back');

@@ -30,13 +30,24 @@ describe(`any event in any state, from DRAWBRIDGE_SEED=${seed}`, () => {
         if (was?.lastOutcome && is?.lastOutcome?.seq === was.lastOutcome.seq) {
           assert.equal(is.lastOutcome, was.lastOutcome, about);
         }
-        assert.ok(is?.credentialId === undefined || is.phase === 'Running', about);
+        const hasCredential = is?.credentialId !== undefined || is?.previousCredential !== undefined;
+        assert.ok(!hasCredential || is?.phase === 'Running', `I1: a credential outlives its run, ${about}`);
         assert.ok(!stage.kinds.includes('call'), about);
         assert.ok(is === undefined || was === undefined || is.seq >= was.seq, about);
       }
     }
   });
 });
+
+/** While a run is on it may have two, after a refresh. */
+function credentialsOf(
+  random: () => number,
+  phase: RunRecord['phase'],
+): Pick<RunRecord, 'credentialId' | 'previousCredential'> {
+  if (phase !== 'Running' || random() < 0.3) return { credentialId: undefined, previousCredential: undefined };
+  const previous = random() < 0.5 ? { id: 'JTI=before', expiresAtMs: 0 } : undefined;
+  return { credentialId: 'JTI=now', previousCredential: previous };
+}
 
 function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | undefined): KeyEvent {
   const oneOf = <T>(...items: readonly [T, ...T[]]): T => items[Math.floor(random() * items.length)] ?? items[0];
@@ -71,7 +82,7 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
       phase,
       // A run that is on has not ended.
       lastOutcome: phase === 'Idle' || record.lastOutcome?.seq !== seq ? record.lastOutcome : undefined,
-      credentialId: undefined,
+      ...credentialsOf(random, phase),
       asynchronous: random() < 0.5,
       nextAtMs: oneOf(undefined, 0, stage.nowMs, Number.MAX_SAFE_INTEGER),
       leaseUntilMs: oneOf(undefined, 0, stage.nowMs + 5000, Number.MAX_SAFE_INTEGER),
