@@ -1,10 +1,12 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import { kubeconfigOutput } from '../../api/inventory/names.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { serviceAccounts } from '../../api/resources.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
+import { valueAt } from '../../kit/json-pointer.ts';
 import type { Credentials } from '../../kube/credentials.ts';
-import { isForbidden } from '../../kube/errors.ts';
+import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Component, RunContext } from '../ports/component.ts';
 import type { ComponentsDeps } from './deps.ts';
@@ -18,7 +20,7 @@ const name = 'byoc';
 const secretName = '/spec/kubeconfigSecretRef/name';
 const secretKey = '/spec/kubeconfigSecretRef/key';
 
-const clusterRoleBindings: Resource = {
+export const clusterRoleBindings: Resource = {
   group: 'rbac.authorization.k8s.io',
   version: 'v1',
   plural: 'clusterrolebindings',
@@ -35,12 +37,11 @@ export function byocComponent(deps: ComponentsDeps): Component {
     name,
     reconcile: async (run) => {
       const entry = await run.entry.get();
-      const deleting = run.request.operation === 'delete';
-      const waiting = deleting ? whenUnused(entry) : missingOf(entry, secretName);
-      if (waiting && waiting.outcome !== 'Deleted') return waiting;
+      if (run.request.operation === 'delete') return tearDown(deps, run, entry);
+      const missing = missingOf(entry, secretName);
+      if (missing) return missing;
       const supplied = await suppliedTo(run, entry);
-      if ('outcome' in supplied) return supplied;
-      return deleting ? withdraw(deps, run, supplied.text) : publish(deps, run, entry, supplied);
+      return 'outcome' in supplied ? supplied : publish(deps, run, entry, supplied);
     },
   };
 }
@@ -98,13 +99,57 @@ function derive(
   });
 }
 
-async function withdraw(deps: ComponentsDeps, run: RunContext, text: string): Promise<Outcome> {
+/**
+ * Takes the account out of the cluster with a kubeconfig of its own, then with the supplied one: either may be gone or refused by now,
+ * and without the binding the account may not remove itself. An entry that never worked has nothing there and waits for nobody.
+ */
+async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
+  const unused = whenUnused(entry);
+  if (unused.outcome !== 'Deleted') return unused;
+  const own = textIn(await readable(run.entry.kubeconfig()));
+  const from = textAt(entry, secretName);
+  const supplied = from && textIn(await readable(run.entry.secret(from)), textAt(entry, secretKey) ?? 'config');
+  const isThere = own !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
+  for (const text of [own, supplied]) {
+    if (!text || !(await isUsable(text))) continue;
+    try {
+      await withdraw(deps, run, text);
+      break;
+    } catch (error) {
+      if (isThere && !isRefused(error)) throw error;
+    }
+  }
+  return unused;
+}
+
+/** Undefined when there is none, or none for us. */
+async function readable(reading: Promise<KubeObject>): Promise<KubeObject | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isNotFound(error) || isForbidden(error)) return undefined;
+    throw error;
+  }
+}
+
+async function isUsable(kubeconfig: string): Promise<boolean> {
+  try {
+    await inlineCredentials(kubeconfig);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The cluster does not take these credentials, or gives them no rights any more. */
+const isRefused = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
+
+async function withdraw(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {
   const [account, binding] = accessOf(run.request.entry.id);
   await withCluster(deps, run, text, async (client, signal) => {
     await remove(client, binding, signal);
     await remove(client, account, signal);
   });
-  return { outcome: 'Deleted' };
 }
 
 function accessOf(entryUid: string): readonly [account: Wanted, binding: Wanted] {

@@ -10,6 +10,8 @@ import type { Component, EntryAccessor } from '../../../src/inventory/ports/comp
 import { Run } from '../../../src/inventory/sdk/run.ts';
 import { formatMicroTime, formatTime } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
+import type { Credentials } from '../../../src/kube/credentials.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 import { SimulatedCloud } from './cloud.ts';
@@ -33,6 +35,8 @@ export class ComponentStage {
   readonly opened: string[] = [];
   /** Whether the managed cluster leaves lists without an answer. */
   silent = false;
+  /** The managed cluster does not know whoever comes with a token that begins with this. */
+  denied = '';
   readonly #components: ReadonlyMap<string, Component>;
   #seq = 0;
   #tokens = 0;
@@ -45,7 +49,7 @@ export class ComponentStage {
         const { client } = this.managed;
         return {
           ...this.managed,
-          client: this.#managedClient(client),
+          client: this.#managedClient(client, credentials),
           close: () => Promise.resolve(),
         } as MemoryCluster;
       },
@@ -132,9 +136,16 @@ export class ComponentStage {
   }
 
   /** With tokens of ServiceAccounts, which the memory has none of. */
-  #managedClient(client: Client): Client {
+  #managedClient(client: Client, credentials: Credentials): Client {
     return {
       ...client,
+      get: async (resource, name, options) => {
+        const { headers } = await credentials.material();
+        if (this.denied !== '' && headers['authorization']?.startsWith(`Bearer ${this.denied}`)) {
+          throw new ApiError(401, 'Unauthorized', 'nobody knows this token');
+        }
+        return client.get(resource, name, options);
+      },
       list: (resource, options) => (this.silent ? silence(options?.signal) : client.list(resource, options)),
       createToken: (account, { expirationSeconds }) => {
         this.#tokens += 1;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import { clusterRoleBindings } from '../../../../src/inventory/components/byoc.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { ComponentStage, entryUid } from '../../../support/inventory/component-stage.ts';
@@ -87,6 +88,67 @@ describe('byoc', () => {
     assert.equal((await made.run('byoc')).outcome, 'Retry');
     made.management.drop(secrets, { namespace: 'fleet', name: 'mine' });
     assert.equal((await made.run('byoc')).outcome, 'Retry');
+  });
+
+  for (const [what, spec, kubeconfig] of [
+    ['no Secret was named', {}, undefined],
+    ['the Secret never came', { kubeconfigSecretRef: { name: 'never', key: 'config' } }, undefined],
+    ['the Secret is empty', { kubeconfigSecretRef: { name: 'mine', key: 'config' } }, ''],
+    ['the Secret holds no kubeconfig', { kubeconfigSecretRef: { name: 'mine', key: 'config' } }, 'hello'],
+  ] as const) {
+    it(`lets an entry go that never worked: ${what}`, async () => {
+      const made = new ComponentStage();
+      await made.start({ mode: 'byoc', ...spec });
+      if (kubeconfig !== undefined) made.secret('mine', kubeconfig);
+      assert.notEqual((await made.run('byoc')).outcome, 'Done');
+      assert.deepEqual(await made.run('byoc', 'delete'), { outcome: 'Deleted' });
+      assert.deepEqual(
+        made.management.calls.filter(({ verb, name }) => verb === 'get' && name.endsWith('/')),
+        [],
+        'no list of Secrets is asked for',
+      );
+    });
+  }
+
+  it('lets an entry go whose cluster never answered', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    made.managed.fault = () => {
+      throw new ApiError(503, 'ServiceUnavailable', 'away');
+    };
+    await made.run('byoc');
+    assert.deepEqual(await made.run('byoc', 'delete'), { outcome: 'Deleted' });
+  });
+
+  it('takes its account out with its own kubeconfig when the supplied one is gone or refused', async () => {
+    for (const [supplied, denied] of [
+      [undefined, ''],
+      ['hello', ''],
+      [simulatedKubeconfig('administrator'), 'of-administrator'],
+    ] as const) {
+      const made = await stage(simulatedKubeconfig('administrator'));
+      await made.run('byoc');
+      made.secret('mine', supplied);
+      made.denied = denied;
+      assert.deepEqual(await made.run('byoc', 'delete'), { outcome: 'Deleted' });
+      assert.deepEqual([made.managed.list(serviceAccounts), made.managed.list(clusterRoleBindings)], [[], []]);
+    }
+  });
+
+  it('takes its account out with the supplied kubeconfig when its own is refused', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    await made.run('byoc');
+    made.denied = 'token-1-of-drawbridge';
+    assert.deepEqual(await made.run('byoc', 'delete'), { outcome: 'Deleted' });
+    assert.deepEqual(made.managed.list(serviceAccounts), []);
+  });
+
+  it('waits for a cluster that is away while its account is in it', async () => {
+    const made = await stage(simulatedKubeconfig('administrator'));
+    await made.run('byoc');
+    made.managed.fault = () => {
+      throw new ApiError(503, 'ServiceUnavailable', 'away');
+    };
+    assert.equal((await made.run('byoc', 'delete')).outcome, 'Retry');
   });
 
   it('takes its account out of the cluster at the end, and nothing else', async () => {
