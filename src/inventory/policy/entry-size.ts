@@ -2,13 +2,24 @@ import { maxEntryBytes } from '../../api/inventory/names.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Violation } from './violation.ts';
 
-/** Size of an entry as it counts for the limit: bytes of its JSON without managedFields. */
+/**
+ * Size of an entry as it counts for the limit: bytes of its JSON without managedFields, and without what the server says in the status,
+ * or an entry at its limit would be too large for as long as something is said of it.
+ */
 export function entryBytes(object: unknown): number {
   if (!isRecord(object)) return 0;
-  const metadata = own(object, 'metadata');
-  if (!isRecord(metadata)) return jsonBytes(object);
-  const { managedFields: _, ...kept } = metadata;
-  return jsonBytes({ ...object, metadata: kept });
+  const { managedFields: _, ...metadata } = recordAt(object, 'metadata');
+  const { components: __, conditions: ___, ...status } = recordAt(object, 'status');
+  return jsonBytes({
+    ...object,
+    ...(isRecord(own(object, 'metadata')) ? { metadata } : {}),
+    ...(isRecord(own(object, 'status')) ? { status } : {}),
+  });
+}
+
+function recordAt(object: unknown, field: string): Readonly<Record<string, unknown>> {
+  const found = own(object, field);
+  return isRecord(found) ? found : {};
 }
 
 /**

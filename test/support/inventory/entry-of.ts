@@ -1,6 +1,7 @@
 import type { ClusterInventory } from '../../../src/api/inventory/cluster-inventory.ts';
 import { inventoryGroup } from '../../../src/api/inventory/names.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
+import { entryBytes } from '../../../src/inventory/policy/entry-size.ts';
 import { own } from '../../../src/kit/json-value.ts';
 
 /** The view that a store gives of an entry, for entries that tests make and that are known to be well formed. */
@@ -24,7 +25,7 @@ export function entryOf(object: ClusterInventory): Entry {
         own(component, 'enabled') === false ? [name] : [],
       ),
     ),
-    bytes: JSON.stringify(object).length,
+    bytes: entryBytes(object),
     content: { spec, status: { outputs: status?.outputs ?? {} } },
     components: status?.components ?? [],
     conditions: status?.conditions ?? [],

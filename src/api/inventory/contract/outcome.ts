@@ -33,6 +33,9 @@ interface Published {
 /** Longest message that is kept, characters; more is cut off. */
 export const maxMessage = 1024;
 
+/** Longest value that `equals` may wait for, characters of its JSON: it is shown in the status of the entry. */
+const maxValue = 1024;
+
 const outcomeBody = toStructural(
   Type.Object({
     run: Type.Optional(Type.String({ maxLength: 256 })),
@@ -85,11 +88,13 @@ function mistakes({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
   if (outcome === 'NotReady' && missing.length === 0) {
     errors.push({ field: 'missing', message: 'NotReady has to name at least one missing input' });
   }
-  for (const [index, { want }] of missing.entries()) {
+  for (const [index, { want, value }] of missing.entries()) {
     const item = own(body, 'missing');
     const hasValue = Array.isArray(item) && own(item[index], 'value') !== undefined;
     if ((want === 'equals') !== hasValue) {
       errors.push({ field: `missing[${index}].value`, message: 'goes with want: equals, and only with it' });
+    } else if (JSON.stringify(value ?? null).length > maxValue) {
+      errors.push({ field: `missing[${index}].value`, message: `may have ${maxValue} characters as JSON` });
     }
   }
   if (outputs !== undefined && outcome !== 'Done' && outcome !== 'Progressing') {

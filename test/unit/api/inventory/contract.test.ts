@@ -39,6 +39,11 @@ describe('the contract with components', () => {
     ['refuses NotReady that names nothing', { outcome: 'NotReady' }, false],
     ['refuses equals without a value', { outcome: 'NotReady', missing: [{ path: '/spec/a', want: 'equals' }] }, false],
     [
+      'refuses a value that is too long to show',
+      { outcome: 'NotReady', missing: [{ path: '/spec/a', want: 'equals', value: 'x'.repeat(1_023) }] },
+      false,
+    ],
+    [
       'refuses a path that cannot be read',
       { outcome: 'NotReady', missing: [{ path: '/metadata', want: 'present' }] },
       false,

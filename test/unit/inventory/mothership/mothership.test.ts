@@ -49,6 +49,25 @@ describe('mothership', () => {
     assert.equal(record?.credentialId, undefined);
   });
 
+  it('goes on with an entry of which much is to be said', async () => {
+    const missing = [{ path: '/spec/cluster/x', want: 'equals', value: 'x'.repeat(70_000) }] as const;
+    const { clock, inventory, ship } = await stage([network, { name: 'wordy' }], {
+      wordy: () => answer({ outcome: 'NotReady', missing }),
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(2_000);
+    inventory.edit(ref, ({ spec }) => {
+      spec.components = { network: { enabled: true, config: { a: 1 } } };
+    });
+    await clock.advance(2_000);
+    assert.equal(ship.callsOf('network').length, 2);
+    const states = inventory.entry(ref)?.components.map(({ name, state }) => [name, state]);
+    assert.deepEqual(states, [
+      ['network', 'Done'],
+      ['wordy', 'NotReady'],
+    ]);
+  });
+
   it('wakes a component with what it was missing', async () => {
     let vnet: string | undefined;
     const { clock, inventory, ship } = await stage([network, cluster], {

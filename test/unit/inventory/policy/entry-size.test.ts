@@ -24,6 +24,12 @@ describe('the size of an entry', () => {
       entry(room + 9, { status: { conditions: [{ type: 'Ready' }], components: [{}] } }),
       true,
     ],
+    [
+      'what the server says of one at its limit',
+      entry(room - 99),
+      entry(room - 12, { status: { conditions: [{ type: 'Ready' }], components: ['x'.repeat(9000)] } }),
+      true,
+    ],
     ['our finalizer on it', entry(room + 9), entry(room + 9, { metadata: { finalizers: ['f'] } }), true],
     ['an annotation on it', entry(room + 9), entry(room + 9, { metadata: { annotations: { a: 'b' } } }), false],
     ['outputs into it', entry(room - 9), entry(room - 9, { status: { outputs: { network: {} } } }), false],
