@@ -34,6 +34,8 @@ export class SimulatedMothership {
   isGuarded = false;
   stopped = false;
   readonly #frozen: (() => void)[] = [];
+  /** What it has seen go. A watch never tells of it again: what comes late is dropped. */
+  readonly #gone = new Set<string>();
   readonly #waiting = new Map<string, Waiting>();
   readonly #held = new Map<string, string>();
   readonly #breakers = new Map<string, Breaker>();
@@ -180,8 +182,9 @@ export class SimulatedMothership {
   }
 
   #see(uid: string, entry: SimEntry | undefined): void {
-    if (!this.leads) return;
+    if (!this.leads || this.#gone.has(uid)) return;
     if (!entry) {
+      this.#gone.add(uid);
       this.seen.delete(uid);
       for (const loop of this.loops.values()) if (loop.uid === uid) loop.push(() => ({ kind: 'gone' }));
       return;
