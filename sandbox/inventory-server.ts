@@ -22,13 +22,19 @@ export interface InventoryServerOptions {
   readonly namespaces?: readonly string[];
   /** Further flags; a later one wins. */
   readonly flags?: readonly string[];
+  /** Ports of addresses in front of all replicas. Default: its own. */
+  readonly front?: { readonly webhooks: number; readonly callbacks: number };
+  /** Default: the API server itself; give a proxy's URL to put faults in between. Components are told of the API server. */
+  readonly apiserver?: string;
 }
 
 /** `drawbridge serve --features=inventory` on a plane, with its CRDs and webhooks; components may be plain http on loopback addresses. */
 export class InventoryServer {
   /** Where it runs, as components know it. */
   readonly namespace = namespace;
+  /** Where this very process takes reports. */
   readonly callbackUrl: string;
+  readonly ports: { readonly webhooks: number; readonly callbacks: number };
   readonly logFile: string;
   readonly #plane: PlaneClient;
   readonly #rights: string;
@@ -43,9 +49,10 @@ export class InventoryServer {
     rights: string,
     start: (logFile: string) => ChildProcess,
   ) {
-    const [, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
+    const [webhooks = 0, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
     this.#plane = plane;
     this.#rights = rights;
+    this.ports = { webhooks, callbacks: callbackPort };
     this.callbackUrl = `http://127.0.0.1:${callbackPort}`;
     this.#healthPort = healthPort;
     this.#metricsPort = metricsPort;
@@ -55,12 +62,13 @@ export class InventoryServer {
 
   /** Resolves once it is ready. */
   static async start(plane: PlaneClient, options: InventoryServerOptions = {}): Promise<InventoryServer> {
-    const { namespaces, flags = [] } = options;
+    const { namespaces, flags = [], apiserver = plane.server } = options;
     if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
     const ports = await freePorts(4);
     const [port = 0, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
-    await installInventory(plane, port);
-    const { certFile, keyFile } = await servingCertificate(plane);
+    const front = options.front ?? { webhooks: port, callbacks: callbackPort };
+    await installInventory(plane, front.webhooks);
+    const { certFile, keyFile } = await servingCertificate(plane, port);
     const user = `system:serviceaccount:${namespace}:${account}`;
     const rights = namespaces ? await rightsOfTheChart(plane, namespaces) : '';
     if (namespaces) await plane.kubectl(['apply', '-f', '-'], { input: rights });
@@ -69,7 +77,8 @@ export class InventoryServer {
     const args = [
       'serve',
       '--features=inventory',
-      `--kubeconfig=${await plane.kubeconfigFor(user, groups)}`,
+      `--kubeconfig=${await plane.kubeconfigFor(user, groups, { server: apiserver })}`,
+      `--component-api-url=${plane.server}`,
       `--port=${port}`,
       '--bind-address=127.0.0.1',
       `--cert-file=${certFile}`,
@@ -81,7 +90,7 @@ export class InventoryServer {
       '--leader-elect=false',
       '--log-format=text',
       '--allow-loopback-http=true',
-      `--callback-url=http://127.0.0.1:${callbackPort}`,
+      `--callback-url=http://127.0.0.1:${front.callbacks}`,
       `--callback-port=${callbackPort}`,
       ...flags,
     ];
@@ -123,6 +132,10 @@ export class InventoryServer {
 
   metrics(): Promise<string> {
     return fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`).then((answer) => answer.text());
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child?.kill(signal);
   }
 
   /** Ends the process; what is installed stays. */
@@ -189,8 +202,8 @@ async function webhookManifests(plane: PlaneClient, port: number): Promise<unkno
   return manifests;
 }
 
-async function servingCertificate(plane: PlaneClient): Promise<{ certFile: string; keyFile: string }> {
-  const folder = join(plane.directory, 'inventory-serving');
+async function servingCertificate(plane: PlaneClient, port: number): Promise<{ certFile: string; keyFile: string }> {
+  const folder = join(plane.directory, `inventory-serving-${port}`);
   await mkdir(folder, { recursive: true });
   const { certificate, key } = issue(plane.authority, { commonName: 'drawbridge', serves: ['localhost', '127.0.0.1'] });
   const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };

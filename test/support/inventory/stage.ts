@@ -1,4 +1,4 @@
-import { InventoryServer } from '../../../sandbox/inventory-server.ts';
+import { InventoryServer, type InventoryServerOptions } from '../../../sandbox/inventory-server.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { clusterInventories, componentReconcilers, reconcileRuns } from '../../../src/api/inventory/names.ts';
@@ -21,7 +21,8 @@ export class InventoryStage {
   readonly namespace: string;
   readonly server: InventoryServer;
   readonly cluster: OpenCluster;
-  readonly #components = new Map<string, ScriptedComponent>();
+  /** By name; of those that are not scripted there is nothing to close. */
+  readonly #components = new Map<string, ScriptedComponent | undefined>();
 
   private constructor(plane: Plane, namespace: string, server: InventoryServer, cluster: OpenCluster) {
     this.plane = plane;
@@ -30,10 +31,13 @@ export class InventoryStage {
     this.cluster = cluster;
   }
 
-  static async open(flags: readonly string[] = []): Promise<InventoryStage> {
+  static async open(
+    flags: readonly string[] = [],
+    options: Pick<InventoryServerOptions, 'front'> = {},
+  ): Promise<InventoryStage> {
     const plane = await sharedPlane();
     const namespace = await testNamespace('inventory', plane);
-    const server = await InventoryServer.start(plane, { flags, namespaces: [namespace] });
+    const server = await InventoryServer.start(plane, { ...options, flags, namespaces: [namespace] });
     const credentials = await fileCredentials(await plane.kubeconfigFor('fleet-admin', ['system:masters']));
     const cluster = openCluster(credentials, { clock: systemClock, connections: 32 });
     return new InventoryStage(plane, namespace, server, cluster);
@@ -46,14 +50,20 @@ export class InventoryStage {
     spec: Readonly<Record<string, unknown>> = {},
   ): Promise<ScriptedComponent> {
     const component = await ScriptedComponent.start(script);
+    await this.register(name, component.url, spec);
     this.#components.set(name, component);
+    return component;
+  }
+
+  /** Registers a component that somebody else has started. */
+  async register(name: string, url: string, spec: Readonly<Record<string, unknown>> = {}): Promise<void> {
     await this.cluster.client.create(componentReconcilers, {
       apiVersion: apiVersionOf(componentReconcilers),
       kind: componentReconcilers.kind,
       metadata: { name },
-      spec: { endpoint: { url: component.url }, ...spec },
+      spec: { endpoint: { url }, ...spec },
     });
-    return component;
+    this.#components.set(name, undefined);
   }
 
   /** By uid what `create` gave. */
@@ -118,6 +128,7 @@ export class InventoryStage {
     const { client } = this.cluster;
     const { items } = await client.list(clusterInventories, { namespace: this.namespace });
     for (const component of this.#components.values()) {
+      if (!component) continue;
       component.delayMs = 0;
       component.teardown = () => ({ outcome: 'Deleted' });
     }
@@ -125,7 +136,7 @@ export class InventoryStage {
     for (const { metadata } of items) await this.gone(metadata.name);
     for (const [name, component] of this.#components) {
       await client.delete(componentReconcilers, { name });
-      component.close();
+      component?.close();
     }
     this.#components.clear();
   }
@@ -135,7 +146,7 @@ export class InventoryStage {
       if (!this.server.running) await this.server.begin();
       await this.clear();
     } finally {
-      for (const component of this.#components.values()) component.close();
+      for (const component of this.#components.values()) component?.close();
       await this.server.stop();
       await this.server.uninstall();
       await this.plane.kubectl(['delete', 'namespace', this.namespace, '--wait=false']);
