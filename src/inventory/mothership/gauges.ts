@@ -1,4 +1,4 @@
-import type { Clock } from '../../kit/clock.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { Breakers } from './breakers.ts';
@@ -18,7 +18,7 @@ export interface GaugesDeps {
 
 /** Looked up in what there is; nothing is counted along the way. */
 export function mothershipGauges(deps: GaugesDeps): Gauges {
-  const { entries, loops, registrations, breakers, clock, watchAgeMs } = deps;
+  const { entries, loops, breakers, clock, watchAgeMs } = deps;
   const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
   const isQueued = ({ state }: KeyLoop): boolean =>
     state.phase === 'queued' && (state.pending?.dueAt ?? Number.POSITIVE_INFINITY) <= clock.monotonic();
@@ -35,7 +35,7 @@ export function mothershipGauges(deps: GaugesDeps): Gauges {
       }
       return oldest;
     },
-    notReady: () => notReady(all(), registrations, clock),
+    notReady: () => notReady(all(), deps),
     attempts() {
       const attempts = new Map<string, number>();
       for (const { key, state } of all()) {
@@ -59,14 +59,15 @@ function largest(entries: Iterable<Entry>): number {
 /** Paths that no registration names are counted together: a component may name anything. */
 const otherPaths = 'other';
 
-function notReady(loops: Iterable<KeyLoop>, registrations: Registry, clock: Clock) {
+function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
   const named = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
   const counts = new Map<string, { component: string; path: string; entries: number }>();
   for (const { key, state } of loops) {
     const last = state.stored?.record.lastOutcome;
     if (last?.outcome !== 'NotReady') continue;
     const graceMs = registrations.get(key.component)?.notReadyAlertAfterMs ?? 0;
-    if (clock.now() - last.endedAtMs < graceMs) continue;
+    const sinceMs = waitsSince(entries.find(key.entryUid), key.component);
+    if (sinceMs === undefined || clock.now() - sinceMs < graceMs) continue;
     for (const { path } of last.missing) {
       const label = named.has(path) ? path : otherPaths;
       const count = counts.get(`${key.component} ${label}`) ?? { component: key.component, path: label, entries: 0 };
@@ -75,4 +76,10 @@ function notReady(loops: Iterable<KeyLoop>, registrations: Registry, clock: Cloc
     }
   }
   return counts.values();
+}
+
+/** Epoch milliseconds: of the status, which knows more than the last of many outcomes that were the same. */
+function waitsSince(entry: Entry | undefined, component: string): number | undefined {
+  const row = entry?.components.find(({ name }) => name === component);
+  return row?.state === 'NotReady' || row?.state === 'Deleting' ? parseTime(row.since) : undefined;
 }
