@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { forceAnnotation } from '../../api/inventory/names.ts';
+import { forceAnnotation, kubeconfigOutput } from '../../api/inventory/names.ts';
 import { isPointer, isWithin, type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
 import { lanes, type Trigger, triggerReasons } from '../core/lanes.ts';
 import type { RunRecord } from '../core/run-record.ts';
@@ -54,6 +54,22 @@ function readChanged(path: JsonPointer): Trigger {
     ? now(triggerReasons.configChanged, path, lanes.manual)
     : now(triggerReasons.inputChanged, path, lanes.input);
 }
+
+const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
+
+/** Whether the kubeconfig was replaced. The one before stays good for a while, so that nobody has to hurry. */
+export function isRotated(before: Entry, after: Entry): boolean {
+  const old = valueAt(before.content, kubeconfigVersion);
+  const now = valueAt(after.content, kubeconfigVersion);
+  return old !== undefined && now !== undefined && !isDeepStrictEqual(old, now);
+}
+
+/** Whether it is about the kubeconfig. */
+export const isOfKubeconfig = ({ reason, about }: Trigger): boolean =>
+  reason === triggerReasons.inputChanged &&
+  about !== undefined &&
+  isPointer(about) &&
+  isWithin(about, kubeconfigOutput);
 
 function mayChanged(before: Entry, after: Entry, registration: Registration, record: RunRecord | undefined): boolean {
   const circumstances = { refused: false, recorded: record !== undefined };

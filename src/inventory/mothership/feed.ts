@@ -1,4 +1,5 @@
 import type { Source } from '../../engine/source.ts';
+import type { Clock } from '../../kit/clock.ts';
 import type { Trigger } from '../core/lanes.ts';
 import { lanes, triggerReasons } from '../core/lanes.ts';
 import type { Entry } from '../entry.ts';
@@ -8,7 +9,7 @@ import type { RemoteEvent, RemoteEvents } from '../ports/remote-events.ts';
 import type { RecordChange, RunStore } from '../ports/run-store.ts';
 import type { Registration } from '../registration.ts';
 import { isFor } from './applicability.ts';
-import { firstTrigger, hasOtherContent, triggersOf } from './entry-changes.ts';
+import { firstTrigger, hasOtherContent, isOfKubeconfig, isRotated, triggersOf } from './entry-changes.ts';
 import type { Loops } from './loops.ts';
 import type { MothershipMetrics } from './metrics.ts';
 import type { Registry } from './registry.ts';
@@ -22,7 +23,14 @@ export interface FeedDeps {
   readonly metrics: MothershipMetrics;
   readonly remote: Pick<RemoteEvents, 'subscribe'>;
   readonly onRecordGone: (entryUid: string) => void;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
 }
+
+/** More readers than this do not all start at once with a new kubeconfig, but within a minute. */
+const readersAtOnce = 5;
+const rotationMs = 60_000;
 
 /** Turns what is watched into events of keys. */
 export class Feed implements Source {
@@ -91,15 +99,28 @@ export class Feed implements Source {
   }
 
   #changed(before: Entry, entry: Entry): void {
-    const { registry, runs } = this.#deps;
+    const { registry, runs, loops } = this.#deps;
     const otherContent = hasOtherContent(before, entry);
+    const found: { readonly key: ComponentKey; readonly triggers: readonly Trigger[] }[] = [];
     for (const registration of registry.all()) {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const record = runs.find(key)?.record;
       if (!record && !isFor(entry, registration)) continue;
-      for (const trigger of triggersOf(before, entry, registration, record, otherContent)) this.trigger(key, trigger);
-      if (otherContent) this.#deps.loops.get(keyText(key))?.contentChanged();
+      found.push({ key, triggers: triggersOf(before, entry, registration, record, otherContent) });
     }
+    const readers = otherContent ? found.filter(({ triggers }) => triggers.some(isOfKubeconfig)).length : 0;
+    const isSpread = readers > readersAtOnce && isRotated(before, entry);
+    for (const { key, triggers } of found) {
+      for (const trigger of isSpread ? this.#spread(triggers) : triggers) this.trigger(key, trigger);
+      if (otherContent) loops.get(keyText(key))?.contentChanged();
+    }
+  }
+
+  /** What is about the kubeconfig, at a time of its own. */
+  #spread(triggers: readonly Trigger[]): readonly Trigger[] {
+    const { clock, random } = this.#deps;
+    const atMs = clock.now() + random() * rotationMs;
+    return triggers.map((trigger) => (isOfKubeconfig(trigger) ? { ...trigger, atMs } : trigger));
   }
 
   #appeared(entry: Entry): void {

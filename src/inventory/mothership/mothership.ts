@@ -249,6 +249,8 @@ export class Mothership {
         metrics: this.#metrics,
         remote: this.#deps.remote,
         onRecordGone: (uid) => this.#told.hint(uid),
+        clock,
+        random,
       }),
       reports: new Reports(loops, { entries, tokens, clock, signal }),
     };
