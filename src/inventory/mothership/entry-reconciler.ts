@@ -8,10 +8,12 @@ import type { EntryAccess } from '../ports/entry-access.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { RemoteEvents } from '../ports/remote-events.ts';
 import type { RunStore } from '../ports/run-store.ts';
+import type { Registration } from '../registration.ts';
 import { isFor } from './applicability.ts';
 import type { EntryStatus } from './entry-status.ts';
 import type { Loops } from './loops.ts';
 import type { Registry } from './registry.ts';
+import type { Unwatched } from './unwatched.ts';
 
 export interface EntryReconcilerDeps {
   readonly entries: InventoryStore;
@@ -20,6 +22,7 @@ export interface EntryReconcilerDeps {
   readonly access: EntryAccess;
   readonly remote: RemoteEvents;
   readonly status: EntryStatus;
+  readonly unwatched: Unwatched;
   readonly loops: () => Loops | undefined;
   readonly clock: Clock;
   /** Its components may run from now on. */
@@ -66,8 +69,9 @@ export class EntryReconciler implements Reconciler {
       } else {
         await this.#prepare(entry, signal);
       }
-      this.#watchRemotely(entry);
-      return await this.#tell(this.#newest(entry), signal);
+      const lookInMs = this.#watchRemotely(entry);
+      const told = await this.#tell(this.#newest(entry), signal);
+      return told.kind === 'done' && lookInMs !== Number.POSITIVE_INFINITY ? after(lookInMs) : told;
     } catch (error) {
       // Gone meanwhile: the watch will tell.
       if (isNotFound(error)) return done;
@@ -118,19 +122,25 @@ export class EntryReconciler implements Reconciler {
     return false;
   }
 
-  #watchRemotely(entry: Entry): void {
-    const { registry, remote } = this.#deps;
+  /** Milliseconds until it has to be looked at again; Infinity: not for this. */
+  #watchRemotely(entry: Entry): number {
+    const { registry, remote, unwatched } = this.#deps;
     const { uid } = entry.ref;
-    const wanted = [...registry.all()]
+    const watching = [...registry.all()]
       .filter((registration) => registration.remoteWatches.length > 0 && isFor(entry, registration))
-      .filter(({ name }) => !entry.disabled.has(name))
-      .map(({ name, remoteWatches }) => ({ component: name, watches: remoteWatches }));
-    if (wanted.length > 0) {
+      .filter(({ name }) => !entry.disabled.has(name));
+    if (watching.length > 0) {
       this.#watching.add(uid);
-      remote.want(entry, wanted);
+      remote.want(
+        entry,
+        watching.map(({ name, remoteWatches }) => ({ component: name, watches: remoteWatches })),
+      );
     } else if (this.#watching.delete(uid)) {
       remote.forget(uid);
     }
+    if (remote.problem(uid) !== undefined) return unwatched.look(uid, watching.filter(hasManaged));
+    unwatched.forget(uid);
+    return Number.POSITIVE_INFINITY;
   }
 
   /** The first change at once, those after it together. */
@@ -150,6 +160,10 @@ export class EntryReconciler implements Reconciler {
     this.#prepared.delete(uid);
     this.#written.delete(uid);
     this.#toldAt.delete(uid);
+    this.#deps.unwatched.forget(uid);
     if (this.#watching.delete(uid)) this.#deps.remote.forget(uid);
   }
 }
+
+const hasManaged = ({ remoteWatches }: Registration): boolean =>
+  remoteWatches.some(({ cluster }) => cluster === 'managed');

@@ -46,6 +46,7 @@ import { RegistrationReconciler } from './registration-reconciler.ts';
 import type { RegistrationChange, Registrations } from './registrations.ts';
 import { Reports } from './reports.ts';
 import { Teller } from './teller.ts';
+import { Unwatched } from './unwatched.ts';
 import type { Work } from './work.ts';
 
 export interface MothershipDeps {
@@ -135,6 +136,12 @@ export class Mothership {
       access,
       remote,
       status,
+      unwatched: new Unwatched({
+        loops,
+        trigger: (key, trigger) => this.#lead?.feed.trigger(key, trigger),
+        clock,
+        random: deps.random,
+      }),
       loops,
       clock,
       onPrepared: (uid) => this.#limits.entryChanged(uid),

@@ -20,7 +20,7 @@ export interface RemoteEvents {
   forget(entryUid: string): void;
   /** Something that a component watches has changed, or may have while nobody looked. */
   subscribe(listener: (event: RemoteEvent) => void): () => void;
-  /** Why the watches of an entry are not to be relied on; undefined when they are. `onHealth` tells of changes. */
+  /** Why the watches of an entry's own cluster are not to be relied on; undefined when they are. `onHealth` tells of changes. */
   problem(entryUid: string): string | undefined;
   onHealth(listener: (entryUid: string) => void): () => void;
   close(): Promise<void>;
