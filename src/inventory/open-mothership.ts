@@ -37,7 +37,7 @@ export function openMothership(deps: InventoryDeps): OpenMothership {
   const runStore = cluster.watch({ resource: reconcileRuns, project: runView }).store;
   const registrationStore = cluster.watch({ resource: componentReconcilers, project: registrationView }).store;
   const entries = new KubeInventoryStore(client, entryStore);
-  const runs = new KubeRunStore(client, runStore, (uid) => entries.find(uid)?.ref.namespace);
+  const runs = new KubeRunStore(client, runStore, entries);
   const registrations = new Registrations(registrationStore);
   const access = new EntryAccounts({ client, events, clock });
   const tokens = new RunTokens({ client, accounts: access, homeNamespace, clock });
@@ -88,6 +88,7 @@ export function openMothership(deps: InventoryDeps): OpenMothership {
     callbacks: callbackListener({
       reports: mothership.reports,
       tokens: tokenReader(cluster.client),
+      namespaceOf: (uid) => entries.find(uid)?.ref.namespace,
       leads: () => mothership.leads,
       log,
     }),

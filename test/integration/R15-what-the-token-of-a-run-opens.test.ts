@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict';
 import { until } from '../../sandbox/wait.ts';
-import { clusterInventories, kubeconfigSecretName, reconcileRuns, runName } from '../../src/api/inventory/names.ts';
+import {
+  accountName,
+  clusterInventories,
+  kubeconfigSecretName,
+  reconcileRuns,
+  runName,
+} from '../../src/api/inventory/names.ts';
 import { secrets, serviceAccounts } from '../../src/api/resources.ts';
+import { credentialIdOf } from '../../src/inventory/accounts/credential-id.ts';
 import { tokenReader } from '../../src/inventory/accounts/token-reader.ts';
 import type { Entry } from '../../src/inventory/entry.ts';
 import type { RunToken } from '../../src/inventory/ports/token-issuer.ts';
+import { runObject } from '../../src/inventory/stores/run-object.ts';
 import { own } from '../../src/kit/json-value.ts';
 import type { Client } from '../../src/kube/client.ts';
 import { codeOf, FenceStage } from '../support/inventory/fence-stage.ts';
+import { InventoryStage } from '../support/inventory/stage.ts';
+import { testNamespace } from '../support/plane.ts';
 
 const network = { name: 'network', kubeconfig: 'none' } as const;
 const eventing = { name: 'eventing', kubeconfig: 'read' } as const;
@@ -222,4 +232,61 @@ describe('the token of a run', function () {
   });
 
   const kc = ({ ref }: Entry) => ({ namespace: stage.namespace, name: kubeconfigSecretName(ref.uid) });
+});
+
+describe('whoever may do everything in a namespace without entries', function () {
+  this.timeout(120_000);
+  let stage: InventoryStage;
+
+  before(async () => {
+    stage = await InventoryStage.open();
+  });
+  after(() => stage?.close());
+
+  it('ends no run of an entry elsewhere, and writes nothing into it', async () => {
+    const { server, plane, cluster } = stage;
+    const component = await stage.component('network', () => ({ outcome: 'Done', outputs: { network: { of: 'us' } } }));
+    const { ref } = await stage.entry('victim');
+    await stage.ready('victim');
+
+    const namespace = await testNamespace('attacker', plane);
+    const account = { namespace, name: accountName(ref.uid, 'network') };
+    await cluster.client.create(serviceAccounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: account });
+    const { token } = await cluster.client.createToken(account, { expirationSeconds: 600 });
+    const forged = runObject({
+      entry: { ...ref, namespace },
+      component: 'network',
+      seq: 99,
+      phase: 'Running',
+      operation: 'reconcile',
+      reasons: ['Created'],
+      inputsDigest: undefined,
+      credentialId: credentialIdOf(token),
+      previousCredential: undefined,
+      startedAtMs: Date.now(),
+      asynchronous: true,
+      leaseUntilMs: Date.now() + hour,
+      attempt: 0,
+      nextAtMs: undefined,
+      lastOutcome: undefined,
+      history: [],
+    });
+    await cluster.client.create(reconcileRuns, forged);
+    const run = `${ref.uid}.network.99`;
+    const answer = await fetch(`${server.callbackUrl}/v1/runs/${run}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify({ run, outcome: 'Done', outputs: { network: { of: 'them' } } }),
+    });
+    assert.deepEqual([answer.status, own(await answer.json(), 'code')], [403, 'ForeignCredential']);
+    const entry = await stage.get('victim');
+    assert.deepEqual(entry.content.status.outputs, { network: { of: 'us' } });
+    // The run that is on there holds up no run here.
+    const before = component.calls.length;
+    await stage.patch('victim', { spec: { components: { network: { config: { size: 2 } } } } });
+    await stage.until('the next run', () => component.calls.length > before);
+
+    await cluster.client.delete(reconcileRuns, forged.metadata);
+    await plane.call('DELETE', `/api/v1/namespaces/${namespace}`);
+  });
 });

@@ -11,6 +11,8 @@ import type { ReportSink } from '../ports/report-sink.ts';
 export interface CallbacksDeps {
   readonly reports: ReportSink;
   readonly tokens: TokenReader;
+  /** Of an entry; undefined while it is not known. */
+  readonly namespaceOf: (entryUid: string) => string | undefined;
   /** Whether this replica takes reports. */
   readonly leads: () => boolean;
   readonly log: Log;
@@ -53,7 +55,7 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
 }
 
 async function answer(
-  { reports, tokens, leads }: CallbacksDeps,
+  { reports, tokens, namespaceOf, leads }: CallbacksDeps,
   request: IncomingMessage,
   signal: AbortSignal,
 ): Promise<Said> {
@@ -67,7 +69,9 @@ async function answer(
   const who = token === undefined ? undefined : await tokens.read(token, signal);
   if (!who) return refusal(401, 'Unauthorized', 'needs the token of the run, as Authorization: Bearer');
   const account = readComponentAccount(who.account);
-  if (account?.entryUid !== run.entryUid || account.component !== run.component) {
+  const isItsAccount = account?.entryUid === run.entryUid && account.component === run.component;
+  // In any other namespace somebody else may make an account of this name.
+  if (!isItsAccount || account.namespace !== (namespaceOf(run.entryUid) ?? account.namespace)) {
     return refusal(403, 'ForeignCredential', 'only the token of the run itself may report for it');
   }
   const bytes = await read(request);

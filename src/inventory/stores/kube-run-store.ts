@@ -7,6 +7,7 @@ import { isOlder } from '../../kube/resource-version.ts';
 import type { Store } from '../../kube/store.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText } from '../key.ts';
+import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { RecordChange, RunStore, Swap } from '../ports/run-store.ts';
 import { type RunView, recordIn, runObject, specPatch } from './run-object.ts';
 
@@ -24,22 +25,30 @@ const nameOf = ({ entry, component }: RunRecord): ObjectName => ({
   name: runName(entry.uid, component),
 });
 
-/** The records, as custom resources. */
+/**
+ * The records, as custom resources. They are watched in all namespaces, but whoever may make some in a namespace says nothing of entries
+ * in another: only those beside their entry count.
+ */
 export class KubeRunStore implements RunStore {
   readonly #client: Client;
   readonly #store: Store<RunView>;
-  readonly #namespaceOf: (entryUid: string) => string | undefined;
+  readonly #entries: Pick<InventoryStore, 'find'>;
   readonly #latest = new Map<string, StoredRecord>();
+  /** By uid, those that were seen before their entry, by their keys in the store: the two watches have no order. */
+  readonly #early = new Map<string, Map<string, RunView>>();
   readonly #listeners = new Set<(change: RecordChange) => void>();
 
-  /** `client` writes, `store` is what is watched with `runView`; `namespaceOf` finds the entry of a record that is not watched yet. */
-  constructor(client: Client, store: Store<RunView>, namespaceOf: (entryUid: string) => string | undefined) {
+  /** `client` writes, `store` is what is watched with `runView`. */
+  constructor(client: Client, store: Store<RunView>, entries: Pick<InventoryStore, 'find' | 'subscribe'>) {
     this.#client = client;
     this.#store = store;
-    this.#namespaceOf = namespaceOf;
+    this.#entries = entries;
+    entries.subscribe((change) => {
+      if (change.kind === 'changed') this.#arrived(change.entry.ref.uid);
+    });
     store.subscribe((event) => {
-      if (event.type === 'deleted') this.#gone(keyOf(event.before.record), event.before.resourceVersion);
-      else this.#seen(event.now);
+      if (event.type === 'deleted') this.#deleted(event.key, event.before);
+      else this.#watched(event.key, event.now);
     });
   }
 
@@ -63,7 +72,7 @@ export class KubeRunStore implements RunStore {
   }
 
   async load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined> {
-    const namespace = this.find(key)?.record.entry.namespace ?? this.#namespaceOf(key.entryUid);
+    const namespace = this.find(key)?.record.entry.namespace ?? this.#entries.find(key.entryUid)?.ref.namespace;
     return namespace === undefined
       ? undefined
       : this.#load({ namespace, name: runName(key.entryUid, key.component) }, signal);
@@ -115,6 +124,29 @@ export class KubeRunStore implements RunStore {
   /** Of our own writes, which the watch tells of later. */
   #note(stored: StoredRecord): void {
     this.#latest.set(keyText(keyOf(stored.record)), stored);
+  }
+
+  #watched(key: string, view: RunView): void {
+    const { uid, namespace } = view.record.entry;
+    const entry = this.#entries.find(uid);
+    if (entry?.ref.namespace === namespace) this.#seen(view);
+    if (entry) return;
+    const early = this.#early.get(uid) ?? new Map<string, RunView>();
+    this.#early.set(uid, early.set(key, view));
+  }
+
+  #arrived(entryUid: string): void {
+    const early = this.#early.get(entryUid);
+    this.#early.delete(entryUid);
+    for (const [key, view] of early ?? []) this.#watched(key, view);
+  }
+
+  #deleted(key: string, { record, resourceVersion }: RunView): void {
+    const { uid, namespace } = record.entry;
+    const early = this.#early.get(uid);
+    if (early?.delete(key) && early.size === 0) this.#early.delete(uid);
+    const isBesideEntry = this.#latest.get(keyText(keyOf(record)))?.record.entry.namespace === namespace;
+    if (isBesideEntry) this.#gone(keyOf(record), resourceVersion);
   }
 
   #seen(stored: StoredRecord): void {

@@ -28,9 +28,11 @@ describe('the callback listener', () => {
           read: async (token) => {
             if (token === 'away') throw new Error('the API server is away');
             if (token === 'good') return { account, credentialId: 'JTI=1' };
+            if (token === 'elsewhere') return { account: account.replace('fleet', 'other'), credentialId: 'JTI=3' };
             return token === 'foreign' ? { account: `${account}x`, credentialId: 'JTI=2' } : undefined;
           },
         },
+        namespaceOf: () => 'fleet',
         leads: () => leads,
         log: noLog,
       }),
@@ -71,6 +73,7 @@ describe('the callback listener', () => {
       ['no token', 'u-1.network.3', undefined, '{}', 401, 'Unauthorized'],
       ['a forged token', 'u-1.network.3', 'forged', '{}', 401, 'Unauthorized'],
       ['the token of another account', 'u-1.network.3', 'foreign', '{}', 403, 'ForeignCredential'],
+      ['the token of an account in another namespace', 'u-1.network.3', 'elsewhere', '{}', 403, 'ForeignCredential'],
       ['the token of another component', 'u-1.cluster.3', 'good', '{}', 403, 'ForeignCredential'],
       ['the token of another entry', 'u-2.network.3', 'good', '{}', 403, 'ForeignCredential'],
       ['what is not JSON', 'u-1.network.3', 'good', '{', 400, 'InvalidReport'],

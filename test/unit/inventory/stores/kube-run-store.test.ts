@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { clusterInventories, reconcileRuns, runName } from '../../../../src/api/inventory/names.ts';
+import { apiVersionOf } from '../../../../src/api/object.ts';
+import type { RunRecord } from '../../../../src/inventory/core/run-record.ts';
+import type { RecordChange } from '../../../../src/inventory/ports/run-store.ts';
+import { entryView } from '../../../../src/inventory/stores/entry-view.ts';
+import { KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
+import { KubeRunStore, runView } from '../../../../src/inventory/stores/kube-run-store.ts';
+import { runObject } from '../../../../src/inventory/stores/run-object.ts';
+import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const uid = 'victim';
+const key = { entryUid: uid, component: 'network' };
+const { signal } = new AbortController();
+
+describe('records of runs', () => {
+  let cluster: MemoryCluster;
+  let runs: KubeRunStore;
+  let changes: RecordChange[];
+  beforeEach(() => {
+    cluster = new MemoryCluster(new SimulatedClock());
+    const { client } = cluster;
+    const records = cluster.watch({ resource: reconcileRuns, project: runView }).store;
+    const entries = cluster.watch({ resource: clusterInventories, project: entryView }).store;
+    runs = new KubeRunStore(client, records, new KubeInventoryStore(client, entries));
+    changes = [];
+    runs.subscribe((change) => changes.push(change));
+  });
+
+  const makeEntry = () =>
+    cluster.put(clusterInventories, {
+      apiVersion: apiVersionOf(clusterInventories),
+      kind: clusterInventories.kind,
+      metadata: { namespace: 'fleet', name: 'rt-1', uid },
+      spec: { mode: 'managed' },
+    });
+  const recordOf = (namespace: string, seq: number): RunRecord => ({
+    entry: { namespace, name: 'rt-1', uid },
+    component: 'network',
+    seq,
+    phase: 'Running',
+    operation: 'reconcile',
+    reasons: [],
+    inputsDigest: undefined,
+    credentialId: `JTI=${namespace}`,
+    previousCredential: undefined,
+    startedAtMs: undefined,
+    asynchronous: true,
+    leaseUntilMs: undefined,
+    attempt: 0,
+    nextAtMs: undefined,
+    lastOutcome: undefined,
+    history: [],
+  });
+  const put = (namespace: string, seq = 1) => cluster.put(reconcileRuns, runObject(recordOf(namespace, seq)));
+  const drop = (namespace: string) => cluster.drop(reconcileRuns, { namespace, name: runName(uid, 'network') });
+  const found = () => runs.find(key)?.record.credentialId;
+  const told = () =>
+    changes.map((change) => (change.kind === 'changed' ? change.stored.record.credentialId : change.kind));
+
+  it('count beside their entry alone', async () => {
+    makeEntry();
+    put('attacker', 99);
+    assert.equal(found(), undefined);
+    assert.equal(await runs.load(key, signal), undefined);
+    put('fleet');
+    put('attacker', 100);
+    assert.deepEqual([found(), told()], ['JTI=fleet', ['JTI=fleet']]);
+    assert.equal((await runs.load(key, signal))?.record.entry.namespace, 'fleet');
+    drop('attacker');
+    assert.deepEqual([found(), told()], ['JTI=fleet', ['JTI=fleet']]);
+    drop('fleet');
+    assert.deepEqual([found(), told()], [undefined, ['JTI=fleet', 'gone']]);
+  });
+
+  it('wait for an entry that is seen later, whoever came first', () => {
+    put('attacker', 99);
+    put('fleet');
+    put('fleet', 2);
+    put('attacker', 100);
+    assert.deepEqual([found(), told()], [undefined, []]);
+    makeEntry();
+    assert.deepEqual([found(), told()], ['JTI=fleet', ['JTI=fleet']]);
+    assert.equal(runs.find(key)?.record.seq, 2);
+  });
+
+  it('do not come back with an entry that is seen after they have gone', () => {
+    put('fleet');
+    drop('fleet');
+    makeEntry();
+    assert.deepEqual([found(), told()], [undefined, []]);
+  });
+
+  it('are known as soon as they are written', async () => {
+    makeEntry();
+    const swap = await runs.swap(recordOf('fleet', 1), undefined, signal);
+    assert.equal(swap.kind, 'stored');
+    assert.equal(found(), 'JTI=fleet');
+  });
+});
