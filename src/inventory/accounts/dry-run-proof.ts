@@ -22,14 +22,17 @@ export interface DryRunProofDeps {
 
 /** No component can have this name, so that it never has a run. */
 const nobody: Grantee = { name: '0-proof', kubeconfig: 'none' };
-/** How often somebody looks for a first entry, and the longest pause after a trial that proved nothing. */
+/** How often somebody looks for a first entry. */
 const lookMs = 100;
-const longestPauseMs = 30_000;
+/** Between two trials: at other entries, and the longest once all have been tried. */
+const pausesMs = { least: 500, most: 30_000 };
 
 /** Proves that writes of components are fenced, by one that has to be refused: a dry run, with a token that holds no run. */
 export class DryRunProof implements FenceProof {
   readonly #deps: DryRunProofDeps;
   #proved = false;
+  /** By namespace, in this round: uids of the entries. */
+  readonly #tried = new Map<string, Set<string>>();
 
   constructor(deps: DryRunProofDeps) {
     this.#deps = deps;
@@ -40,38 +43,53 @@ export class DryRunProof implements FenceProof {
   }
 
   async prove(signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#deps;
-    let pauseMs = 500;
+    const { clock } = this.#deps;
+    let pauseMs = pausesMs.least;
     while (!this.#proved && !signal.aborted) {
-      try {
-        // Without an entry there is nothing to write into, and nothing to dispatch.
-        const entry = this.#anyEntry();
-        if (!entry) {
-          await sleep(clock, lookMs, signal);
-          continue;
-        }
-        const problem = await this.#try(entry, signal);
-        this.#proved = problem === undefined;
-        if (this.#proved) log.info('writes of components are fenced');
-        else log.error('writes of components are not fenced, so none is run', { problem });
-      } catch (error) {
-        if (signal.aborted) return;
-        log.warn('not known yet whether writes of components are fenced, so none is run', { error: describe(error) });
-      }
+      const entry = this.#untried();
+      // Without an entry there is nothing to write into, and nothing to dispatch.
+      const found = entry && (await this.#trial(entry, signal));
+      this.#proved = found === 'fenced';
       if (this.#proved) return;
-      await sleep(clock, pauseMs, signal).catch(() => undefined);
-      pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+      let waitMs = found ? pausesMs.least : lookMs;
+      if (found === 'open' || (this.#tried.size > 0 && !this.#untried())) {
+        this.#tried.clear();
+        waitMs = pauseMs;
+        pauseMs = Math.min(pauseMs * 2, pausesMs.most);
+      }
+      await sleep(clock, waitMs, signal).catch(() => undefined);
     }
   }
 
-  /** One that stays, if there is one. */
-  #anyEntry(): Entry | undefined {
-    let any: Entry | undefined;
-    for (const entry of this.#deps.entries()) {
-      if (!entry.deleting) return entry;
-      any ??= entry;
+  async #trial(entry: Entry, signal: AbortSignal): Promise<'fenced' | 'open' | 'unknown'> {
+    const { log } = this.#deps;
+    const { namespace, name, uid } = entry.ref;
+    this.#tried.set(namespace, (this.#tried.get(namespace) ?? new Set<string>()).add(uid));
+    try {
+      const problem = await this.#try(entry, signal);
+      if (problem === undefined) log.info('writes of components are fenced');
+      else log.error('writes of components are not fenced, so none is run', { problem });
+      return problem === undefined ? 'fenced' : 'open';
+    } catch (error) {
+      const about = { entry: `${namespace}/${name}`, error: describe(error) };
+      if (!signal.aborted) log.warn('not known yet whether writes of components are fenced, so none is run', about);
+      return 'unknown';
     }
-    return any;
+  }
+
+  /**
+   * Where nothing was tried so far, so that nobody stops all components by an entry that we cannot work with: preferably in a namespace
+   * where little was, and one that stays.
+   */
+  #untried(): Entry | undefined {
+    let best: Entry | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (const entry of this.#deps.entries()) {
+      const tried = this.#tried.get(entry.ref.namespace);
+      const rank = 2 * (tried?.size ?? 0) + (entry.deleting ? 1 : 0);
+      if (rank < least && !tried?.has(entry.ref.uid)) [best, least] = [entry, rank];
+    }
+    return best;
   }
 
   /** Resolves to what is wrong; rejects when nothing can be said. */

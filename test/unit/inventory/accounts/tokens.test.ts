@@ -97,10 +97,19 @@ describe('whose token it is', () => {
 
 describe('the proof that writes are fenced', () => {
   const refusal = (message: string, code = 403) => new ApiError(code, 'Forbidden', message);
+  const taken = 'taken';
   const noRun = 'admission webhook "fence" denied the request: NoSuchRun: there is no run';
 
   async function prove(answers: (ApiError | undefined)[], has: (entry: Entry) => Entry[] = (entry) => [entry]) {
     const { world, accounts, tokens, entry } = stage();
+    world.cluster.put(serviceAccounts, {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace: 'fleet', name: `inventory-${taken}.0-proof` },
+    });
+    world.cluster.fault = ({ verb, name }) => {
+      if (verb === 'create' && name.startsWith('without-rights/')) throw refusal('cannot create');
+    };
     const asked: (WriteOptions | undefined)[] = [];
     const proof = new DryRunProof({
       entries: () => has(entry),
@@ -127,7 +136,8 @@ describe('the proof that writes are fenced', () => {
     const { proved } = proof;
     aborter.abort(new Error('enough'));
     await proving;
-    return { proved, asked, accounts: world.cluster.list(serviceAccounts).length };
+    const left = world.cluster.list(serviceAccounts).filter(({ metadata }) => !metadata.name.includes(taken));
+    return { proved, asked, accounts: left.length };
   }
 
   it('is a dry run that is refused with our own code, and leaves no account', async () => {
@@ -146,6 +156,16 @@ describe('the proof that writes are fenced', () => {
 
   it('is tried again', async () => {
     assert.equal((await prove([undefined, refusal('no route'), refusal(noRun)])).proved, true);
+  });
+
+  it('is found at another entry when we cannot work with the first one, in its namespace or anywhere', async () => {
+    const at = (entry: Entry, namespace: string, uid: string) => ({ ...entry, ref: { namespace, name: uid, uid } });
+    const { proved, accounts } = await prove([refusal(noRun)], (entry) => [
+      ...Array.from({ length: 1_000 }, (_, index) => at(entry, 'without-rights', `w-${index}`)),
+      at(entry, 'fleet', taken),
+      entry,
+    ]);
+    assert.deepEqual([proved, accounts], [true, 0]);
   });
 
   it('waits for an entry, which may be on its way out', async () => {
