@@ -7,7 +7,10 @@ import type { Reply } from '../ports/component-client.ts';
 
 export interface Exchange {
   readonly url: URL;
+  /** Keeps connections. */
   readonly agent: HttpAgent | HttpsAgent;
+  /** Makes one for a connection of its own. */
+  readonly freshAgent: () => HttpAgent | HttpsAgent;
   readonly token: string;
   readonly body: string;
   readonly timeoutMs: number;
@@ -27,11 +30,17 @@ export const maxAnswerBytes = 131_072;
 
 /**
  * One request and its answer, or what came of it instead. Rejects only with the reason of `signal`. A connection that was kept and that
- * the component closed just then is replaced once: the run is the same, and components take a run twice.
+ * the component closed just then is replaced by a new one: the run is the same, and components take a run twice.
  */
 export async function exchange(options: Exchange): Promise<Answer | Reply> {
+  const { clock, timeoutMs, freshAgent } = options;
+  const startedAt = clock.monotonic();
   const first = await attempt(options);
-  return first === 'stale' ? ((await attempt(options)) as Answer | Reply) : first;
+  if (first !== 'stale') return first;
+  // Others that were kept may be as stale.
+  const leftMs = Math.max(0, timeoutMs - (clock.monotonic() - startedAt));
+  const second = await attempt({ ...options, agent: freshAgent(), timeoutMs: leftMs });
+  return second === 'stale' ? { kind: 'broken', code: 'Cut', message: 'the connection was closed' } : second;
 }
 
 class TooLarge extends Error {}

@@ -1,4 +1,4 @@
-import { Agent as HttpAgent } from 'node:http';
+import { type AgentOptions, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { readOutcome } from '../../api/inventory/contract/outcome.ts';
 import { readAccepted } from '../../api/inventory/contract/report.ts';
@@ -24,6 +24,7 @@ interface Line {
   readonly registered: string;
   readonly url: URL;
   readonly agent: HttpAgent | HttpsAgent;
+  readonly freshAgent: () => HttpAgent | HttpsAgent;
 }
 
 /** Idle connections are closed after this long, milliseconds. */
@@ -51,8 +52,9 @@ export class HttpClient implements ComponentClient {
       const message = `no token for calling the component: ${describe(error)}`;
       return { kind: 'notAccepted', code: 'Unreachable', message };
     }
-    const { url, agent } = line;
-    const answer = await exchange({ url, agent, token, body: JSON.stringify(request), timeoutMs, clock, signal });
+    const { url, agent, freshAgent } = line;
+    const body = JSON.stringify(request);
+    const answer = await exchange({ url, agent, freshAgent, token, body, timeoutMs, clock, signal });
     return answer.kind === 'answer' ? readAnswer(answer, request, clock) : answer;
   }
 
@@ -70,13 +72,13 @@ export class HttpClient implements ComponentClient {
     if ('error' in where) return where;
     // What still runs on the old ones ends by itself.
     if (known) retire(known.agent);
-    const options = { keepAlive: true, maxSockets: maxConcurrent, scheduling: 'lifo', timeout: idleMs } as const;
-    const agent =
+    const agentOf = (options: AgentOptions): HttpAgent | HttpsAgent =>
       where.url.protocol === 'https:'
         ? // An authority that is empty trusts nobody, where an absent one would trust everybody's.
           new HttpsAgent({ ...options, ca: caBundle ?? [], minVersion: 'TLSv1.2' })
         : new HttpAgent(options);
-    const line = { registered, url: where.url, agent };
+    const agent = agentOf({ keepAlive: true, maxSockets: maxConcurrent, scheduling: 'lifo', timeout: idleMs });
+    const line = { registered, url: where.url, agent, freshAgent: () => agentOf({ keepAlive: false }) };
     this.#lines.set(name, line);
     return line;
   }

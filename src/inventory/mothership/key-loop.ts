@@ -127,6 +127,7 @@ export class KeyLoop {
     } finally {
       this.#inTurn = false;
       this.#releaseIfFree();
+      this.#awaitLease();
     }
   }
 
@@ -426,6 +427,15 @@ export class KeyLoop {
           ...this.#looked(found, undefined),
         }));
     }
+  }
+
+  /** Whatever has become of its call: a run that is still on is over with its lease. */
+  #awaitLease(): void {
+    const { clock, enqueue } = this.#work;
+    const { leaseAt } = this.#state;
+    if (this.#dropped || leaseAt === undefined || !isAtWork(this.#state)) return;
+    const delayMs = Math.ceil(Math.max(0, leaseAt - clock.monotonic()));
+    enqueue(this.text, triggerReasons.leaseOver, lanes.time, clock.now() + delayMs);
   }
 
   /** Milliseconds that the run that is on may still take. */

@@ -148,7 +148,25 @@ describe('the HTTP client of components', () => {
     assert.equal((await call(url)).kind, 'outcome');
     assert.equal((await call(url)).kind, 'outcome');
     assert.equal(asked.length, 3);
-    assert.equal(asked[1], asked[2]);
+    const [, second, third] = asked.map((text) => text.replace(/^connection: .*\r\n/im, ''));
+    assert.equal(second, third);
+  });
+
+  it('repeats a run on a new connection when all that were kept were closed', async () => {
+    const kept: Socket[] = [];
+    let closed = false;
+    const url = await serve((socket) => {
+      if (!closed) {
+        kept.push(socket);
+        // At the same time, so that each has a connection of its own.
+        if (kept.length === 3) for (const one of kept) one.write(ok({ outcome: 'Done' }));
+      } else if (kept.includes(socket)) socket.resetAndDestroy();
+      else socket.write(ok({ outcome: 'Done' }));
+    });
+    await Promise.all([call(url), call(url), call(url)]);
+    closed = true;
+    assert.deepEqual(await call(url), { kind: 'outcome', outcome: { outcome: 'Done' } });
+    assert.equal(asked.length, 5);
   });
 
   it('ends with the reason of the signal', async () => {
