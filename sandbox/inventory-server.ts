@@ -23,7 +23,7 @@ export interface InventoryServerOptions {
   /** Further flags; a later one wins. */
   readonly flags?: readonly string[];
   /** Ports of addresses in front of all replicas. Default: its own. */
-  readonly front?: { readonly webhooks: number; readonly callbacks: number };
+  readonly front?: { readonly webhooks?: number; readonly callbacks?: number };
   /** Default: the API server itself; give a proxy's URL to put faults in between. Components are told of the API server. */
   readonly apiserver?: string;
 }
@@ -66,7 +66,7 @@ export class InventoryServer {
     if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
     const ports = await freePorts(4);
     const [port = 0, healthPort = 0, metricsPort = 0, callbackPort = 0] = ports;
-    const front = options.front ?? { webhooks: port, callbacks: callbackPort };
+    const front = { webhooks: port, callbacks: callbackPort, ...options.front };
     await installInventory(plane, front.webhooks);
     const { certFile, keyFile } = await servingCertificate(plane, port);
     const user = `system:serviceaccount:${namespace}:${account}`;

@@ -11,6 +11,7 @@ import { systemClock as clock } from '../../src/kit/clock.ts';
 import { deferred } from '../../src/kit/promises.ts';
 import { fileCredentials } from '../../src/kube/kubeconfig.ts';
 import { noLog } from '../../src/observe/log.ts';
+import { report } from '../support/inventory/run-report.ts';
 import type { ScriptedComponent } from '../support/inventory/scripted-component.ts';
 import { ServiceAddress } from '../support/inventory/service-address.ts';
 import { InventoryStage } from '../support/inventory/stage.ts';
@@ -159,7 +160,7 @@ describe('two servers of the inventory', function () {
     await configure(paused, 1);
     await stage.until('the run to be in flight', () => inFlight !== undefined);
     assert.ok(inFlight);
-    assert.equal(await callbackStatus(left, inFlight), 503, 'a replica that does not lead takes no report');
+    assert.equal(await reportTo(left, inFlight), 503, 'a replica that does not lead takes no report');
 
     right.signal('SIGSTOP');
     // As a Service does with a replica that is not ready.
@@ -182,7 +183,7 @@ describe('two servers of the inventory', function () {
     await stage.until('the last change to be run', async () => (await at(paused)) === 'run 5');
     await allReady();
     assert.ok(right.running);
-    assert.equal(await callbackStatus(right, inFlight), 503);
+    assert.equal(await reportTo(right, inFlight), 503);
     assert.deepEqual(writesOfRight.slice(seen).filter(isLeaders), []);
     assert.deepEqual(
       [seqsOf(paused.ref.uid, 'quick'), seqsOf(other.ref.uid, 'quick')],
@@ -275,14 +276,8 @@ describe('two servers of the inventory', function () {
   const seqsOf = (entryUid: string, component: string): number[] =>
     calls.filter((call) => call.entry.id === entryUid && call.component === component).map(({ run }) => run.seq);
 
-  async function callbackStatus(server: InventoryServer, { callback, auth, run }: ReconcileRequest): Promise<number> {
-    const { status } = await fetch(`${server.callbackUrl}${new URL(callback).pathname}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${auth.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ run: run.id, outcome: 'Done' }),
-    });
-    return status;
-  }
+  const reportTo = (server: InventoryServer, run: ReconcileRequest): Promise<number> =>
+    report(run, { outcome: 'Done' }, { url: `${server.callbackUrl}${new URL(run.callback).pathname}` });
 
   /** Not the Lease, the heads of its own audit journal, or questions. */
   const isLeaders = (call: string): boolean => !/\/(leases|configmaps|tokenreviews|subjectaccessreviews)/.test(call);

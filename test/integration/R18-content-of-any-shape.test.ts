@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { Outcome } from '../../src/api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../src/api/inventory/contract/request.ts';
 import { deferred } from '../../src/kit/promises.ts';
 import { ApiError } from '../../src/kube/errors.ts';
+import { report } from '../support/inventory/run-report.ts';
 import { InventoryStage } from '../support/inventory/stage.ts';
 import { patchStatus, readEntry } from '../support/inventory/status-patch.ts';
 
@@ -11,16 +11,6 @@ type Outputs = Readonly<Record<string, { readonly count?: number } | undefined>>
 /** In an entry as the API server gave it. */
 const outputsIn = (body = '{}'): Outputs | undefined =>
   (JSON.parse(body) as { status?: { outputs?: Outputs } }).status?.outputs;
-
-async function report({ callback, auth, run }: ReconcileRequest, outcome: Outcome): Promise<void> {
-  const headers = { authorization: `Bearer ${auth.token}`, 'content-type': 'application/json' };
-  const { status } = await fetch(callback, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ run: run.id, ...outcome }),
-  });
-  assert.equal(status, 200);
-}
 
 describe('the content of an entry', function () {
   this.timeout(120_000);
@@ -75,7 +65,7 @@ describe('the content of an entry', function () {
       names.map(() => [1, 'Running']),
       'own writes start nothing',
     );
-    for (const run of runs.values()) await report(run, { outcome: 'Done' });
+    for (const run of runs.values()) assert.equal(await report(run, { outcome: 'Done' }), 200);
     await stage.ready('one');
   });
 
