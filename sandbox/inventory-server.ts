@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments, stringify } from 'yaml';
 import { Helm } from './chart/helm.ts';
+import { installInventoryKinds, removeInventoryKinds } from './inventory-kinds.ts';
 import { issue } from './pki.ts';
 import type { PlaneClient } from './plane-client.ts';
 import { freePorts } from './ports.ts';
@@ -146,27 +147,24 @@ export class InventoryServer {
     await exited;
   }
 
-  /** Takes its rights away, and the webhooks, which nobody would answer any more. */
+  /** Takes its rights away, the webhooks, which nobody would answer any more, and the kinds with every object of theirs. */
   async uninstall(): Promise<void> {
     if (this.#rights) await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#rights });
     for (const manifest of await webhookManifests(this.#plane, 1)) {
       await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: stringify(manifest) });
     }
+    await removeInventoryKinds(this.#plane);
   }
 }
 
 async function installInventory(plane: PlaneClient, port: number): Promise<void> {
-  await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/files/inventory-crds')]);
+  await installInventoryKinds(plane);
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name: account } },
     ...(await webhookManifests(plane, port)),
   ];
   await plane.kubectl(['apply', '-f', '-'], { input: objects.map((object) => stringify(object)).join('---\n') });
-  const crds = ['clusterinventories', 'componentreconcilers', 'reconcileruns'].map(
-    (plural) => `crd/${plural}.inventory.drawbridge.dev`,
-  );
-  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...crds]);
 }
 
 async function rightsOfTheChart(plane: PlaneClient, namespaces: readonly string[]): Promise<string> {

@@ -93,7 +93,6 @@ describe('the inventory, with the rights and the certificate that the chart give
     await server?.uninstall();
     components?.closeAllConnections();
     components?.close();
-    await plane.kubectl(['delete', 'componentreconcilers', '--all']);
     const own = ['secret/drawbridge-own-certificate', 'lease/drawbridge-inventory'];
     await plane.kubectl(['delete', '--ignore-not-found', '-n', home, ...own]);
     await plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: asText(rights) });

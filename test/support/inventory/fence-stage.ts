@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
+import { installInventoryKinds, removeInventoryKinds } from '../../../sandbox/inventory-kinds.ts';
 import { issue } from '../../../sandbox/pki.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { until } from '../../../sandbox/wait.ts';
@@ -36,7 +37,6 @@ import { sharedPlane, testNamespace } from '../plane.ts';
 const home = 'drawbridge-system';
 const serverUser = `system:serviceaccount:${home}:drawbridge`;
 const root = join(chart, '../..');
-const crds = join(chart, 'files/inventory-crds');
 const webhookFolder = join(root, 'webhooks/inventory');
 const { signal } = new AbortController();
 
@@ -74,8 +74,7 @@ export class FenceStage {
 
   static async open(): Promise<FenceStage> {
     const plane = await sharedPlane();
-    await plane.kubectl(['apply', '-f', crds]);
-    await plane.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', crds]);
+    await installInventoryKinds(plane);
     const namespace = await testNamespace('inventory', plane);
     const rights = await rightsOfTheChart(plane, namespace);
     await plane.kubectl(['apply', '-f', '-'], { input: rights });
@@ -130,8 +129,7 @@ export class FenceStage {
     const { plane } = this;
     await plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#configurations() });
     await this.away();
-    await plane.kubectl(['delete', 'clusterinventories', '--all', '-n', this.namespace]);
-    await plane.kubectl(['delete', 'componentreconcilers', '--all']);
+    await removeInventoryKinds(plane);
     await plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#rights });
     for (const cluster of this.#clusters) await cluster.close();
     await plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);

@@ -1,0 +1,28 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { PlaneClient } from './plane-client.ts';
+
+const crds = join(fileURLToPath(new URL('..', import.meta.url)), 'charts/drawbridge/files/inventory-crds');
+
+/** Installs the kinds of the inventory. Resolves once they are served. */
+export async function installInventoryKinds(plane: PlaneClient): Promise<void> {
+  await plane.kubectl(['apply', '-f', crds]);
+  await plane.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', crds]);
+}
+
+/** Takes them away with every object of theirs. Resolves once they are gone, so that they can be installed again. */
+export async function removeInventoryKinds(plane: PlaneClient): Promise<void> {
+  const { stdout } = await plane.kubectl(
+    ['get', 'clusterinventories.inventory.drawbridge.dev', '-A', '--ignore-not-found', '-o', namesOf],
+    { reject: false },
+  );
+  // Nobody is there any more who would tear them down.
+  for (const [namespace = '', name = ''] of stdout.split('\n').map((line) => line.split(' '))) {
+    if (name === '') continue;
+    const patch = ['--type=merge', '-p', '{"metadata":{"finalizers":null}}'];
+    await plane.kubectl(['patch', 'clusterinventory', name, '-n', namespace, ...patch], { reject: false });
+  }
+  await plane.kubectl(['delete', '--ignore-not-found', '--timeout=60s', '-f', crds]);
+}
+
+const namesOf = 'jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\\n"}{end}';
