@@ -15,6 +15,9 @@ export interface DispatcherOptions extends QueueOptions {
   readonly reservedForUpperLanes: number;
 }
 
+/** Turns that wait for nothing follow each other without an end; after so many, timers and sockets are looked after. */
+const turnsInARow = 256;
+
 /** Hands the keys of one queue to the reconciler, so many at a time, and turns each result into the key's next turn. */
 export class Dispatcher {
   readonly queue: KeyedQueue;
@@ -25,6 +28,7 @@ export class Dispatcher {
   #lowestLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
+  #inARow = 0;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -52,18 +56,29 @@ export class Dispatcher {
   #wake(): void {
     if (this.#state !== 'open' || this.#scheduled) return;
     this.#scheduled = true;
-    queueMicrotask(() => {
+    const dispatch = (): void => {
       this.#scheduled = false;
       this.#dispatch();
-    });
+    };
+    if (this.#inARow < turnsInARow) {
+      queueMicrotask(dispatch);
+    } else {
+      this.#inARow = 0;
+      this.#options.clock.schedule(0, dispatch);
+    }
   }
 
   #dispatch(): void {
     const { workers, reservedForUpperLanes } = this.#options;
     const free = workers - reservedForUpperLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
+      if (this.#inARow >= turnsInARow) {
+        this.#wake();
+        return;
+      }
       const work = this.queue.take(this.#lowestLaneActive < free ? this.#lowestLane : this.#lowestLane - 1);
       if (!work) return;
+      this.#inARow += 1;
       void this.#reconcile(work);
     }
   }

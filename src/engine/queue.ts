@@ -91,8 +91,12 @@ export class KeyedQueue {
     return this.#delays.size;
   }
 
-  /** Asks for a turn now, or at `atMs`; the earliest of all requests counts, in the most urgent lane of all. */
-  add(key: string, reason: string, { lane, atMs }: EmitOptions = {}): void {
+  /** Asks for a turn now, at `atMs` or after `delayMs`; the earliest of all requests counts, in the most urgent lane of all. */
+  add(key: string, reason: string, { lane, atMs, delayMs }: EmitOptions = {}): void {
+    if (delayMs !== undefined) {
+      this.addAfter(key, reason, delayMs, lane);
+      return;
+    }
     const leftMs = atMs === undefined ? 0 : atMs - this.#clock.now();
     if (leftMs > 0) this.#merge(key, reason, lane, this.#clock.monotonic() + leftMs, atMs);
     else this.#merge(key, reason, lane, this.#clock.monotonic());

@@ -4,6 +4,8 @@ export interface EmitOptions {
   readonly lane?: number;
   /** Wall-clock instant (epoch ms) before which the key is not handed out. Default: at once. */
   readonly atMs?: number;
+  /** Milliseconds of monotonic time before which it is not handed out, whatever becomes of the wall clock. Instead of `atMs`. */
+  readonly delayMs?: number;
 }
 
 export type Emit = (key: string, reason: string, options?: EmitOptions) => void;

@@ -215,6 +215,22 @@ describe('Controller', () => {
     await t.run;
   });
 
+  it('lets timers have their turn among any number of turns that wait for nothing', async () => {
+    const t = setUp(() => done);
+    t.synced.resolve();
+    await t.clock.settle();
+    let before: number | undefined;
+    for (let i = 0; i < 5_000; i++) t.emit(`key-${i}`, 'event');
+    t.clock.schedule(0, () => {
+      before = t.calls.length;
+    });
+    await t.clock.advance(1);
+    assert.equal(t.calls.length, 5_000);
+    assert.ok(before !== undefined && before < 1_000, `${before} turns came before a timer that was due`);
+    t.stop.abort();
+    await t.run;
+  });
+
   it('asks admit again when poked', async () => {
     let open = false;
     const t = setUp(() => done, { admit: () => open });

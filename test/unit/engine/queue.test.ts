@@ -90,6 +90,16 @@ describe('KeyedQueue', () => {
     assert.equal(queue.take(), undefined);
   });
 
+  it('waits for a delay whatever becomes of the wall clock', async () => {
+    const { clock, queue } = setUp();
+    queue.add('a', 'later', { delayMs: HOUR });
+    clock.setWall(clock.now() + 24 * HOUR);
+    await clock.advance(HOUR - 1);
+    assert.equal(queue.take(), undefined);
+    await clock.advance(1);
+    assert.equal(queue.take()?.key, 'a');
+  });
+
   it('keeps the deadline that was set while the key ran', async () => {
     const { clock, queue } = setUp();
     queue.add('a', 'event');
