@@ -12,11 +12,10 @@ export interface Now {
 export function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): Pending {
   const delayMs = Math.max(0, (trigger.atMs ?? now.nowMs) - now.nowMs);
   const dueAt = now.monotonicMs + delayMs;
-  if (!pending) return { triggers: [trigger], lane: trigger.lane, atMs: now.nowMs + delayMs, dueAt };
+  if (!pending) return { triggers: [trigger], lane: trigger.lane, dueAt };
   return {
     triggers: mergeTriggers(pending.triggers, [trigger]),
     lane: pending.lane < trigger.lane ? pending.lane : trigger.lane,
-    atMs: dueAt < pending.dueAt ? now.nowMs + delayMs : pending.atMs,
     dueAt: Math.min(dueAt, pending.dueAt),
   };
 }

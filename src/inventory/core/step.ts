@@ -52,9 +52,7 @@ export interface RecentStart {
 export interface Pending {
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
-  /** Epoch milliseconds; the earliest of all. For people: clocks jump. */
-  readonly atMs: number;
-  /** The same in monotonic milliseconds: what counts. */
+  /** Monotonic milliseconds; the earliest of all. */
   readonly dueAt: number;
 }
 
@@ -127,9 +125,7 @@ export type Effect =
   /** Put into the queue; repeated calls merge. */
   | {
       readonly kind: 'enqueue';
-      /** Epoch milliseconds. */
-      readonly atMs: number;
-      /** The same as a distance, milliseconds: for timers that a jump of the clock does not touch. */
+      /** Milliseconds of monotonic time: a jump of the clock changes nothing. */
       readonly delayMs: number;
       readonly lane: Lane;
       readonly reasons: readonly string[];

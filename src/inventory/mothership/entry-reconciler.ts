@@ -156,6 +156,12 @@ export class EntryReconciler implements Reconciler {
     return done;
   }
 
+  /** For whoever leads next: nothing that happens until then is noticed here. */
+  clear(): void {
+    for (const uid of this.#watching) this.#deps.remote.forget(uid);
+    for (const known of [this.#prepared, this.#written, this.#toldAt, this.#watching]) known.clear();
+  }
+
   #forget(uid: string): void {
     this.#prepared.delete(uid);
     this.#written.delete(uid);

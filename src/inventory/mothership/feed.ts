@@ -1,5 +1,6 @@
 import type { Source } from '../../engine/source.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { pace } from '../../kit/pace.ts';
 import type { Trigger } from '../core/lanes.ts';
 import { lanes, triggerReasons } from '../core/lanes.ts';
 import type { Entry } from '../entry.ts';
@@ -37,6 +38,10 @@ export class Feed implements Source {
   readonly name = 'inventory';
   readonly #deps: FeedDeps;
   #isStart = true;
+  /** Entries that were there at the start and that no key has heard of yet. */
+  readonly #waiting = new Set<string>();
+  /** By entry: keys whose records came before the entry did. */
+  readonly #early = new Map<string, Map<string, ComponentKey>>();
 
   constructor(deps: FeedDeps) {
     this.#deps = deps;
@@ -48,12 +53,14 @@ export class Feed implements Source {
     signal.throwIfAborted();
     metrics.relisted('start');
     const stops = [
-      runs.subscribe((change) => this.#recordChanged(change)),
+      // First: each record that comes before its entry was introduced waits for that.
       entries.subscribe((change) => this.#entryChanged(change)),
+      runs.subscribe((change) => this.#recordChanged(change)),
       remote.subscribe((event) => this.#remote(event)),
     ];
-    this.#isStart = false;
     signal.addEventListener('abort', () => stops.forEach((stop) => void stop()), { once: true });
+    await this.#introduceAll(signal);
+    this.#isStart = false;
   }
 
   trigger(key: ComponentKey, trigger: Trigger): void {
@@ -62,24 +69,29 @@ export class Feed implements Source {
   }
 
   #remote({ entryUid, component, about }: RemoteEvent): void {
+    this.#introduce(entryUid);
     this.trigger({ entryUid, component }, { reason: triggerReasons.remote, about, lane: lanes.input, atMs: undefined });
   }
 
   /** A registration is new or has changed: its keys are looked at, each at a time of its own until `withinMs` from now. */
-  registrationChanged(
+  async registrationChanged(
     registration: Registration,
-    nowMs: number,
     withinMs: (keys: number) => number,
     random: () => number,
-  ): void {
-    const { entries, runs, loops } = this.#deps;
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { entries, runs, loops, clock } = this.#deps;
+    const nowMs = clock.now();
     const { name: component } = registration;
     const keys = [...entries.list()].flatMap((entry) => {
       const key = { entryUid: entry.ref.uid, component };
       return isFor(entry, registration) || runs.find(key) ? [key] : [];
     });
     const spreadMs = withinMs(keys.length);
+    const pause = pace(clock, signal);
     for (const key of keys) {
+      await pause();
+      if (!this.#isIntroduced(key.entryUid)) continue;
       // Nothing could be said of it while the component was not known.
       loops.of(key).found(runs.find(key));
       const atMs = nowMs + random() * spreadMs;
@@ -88,14 +100,44 @@ export class Feed implements Source {
   }
 
   #entryChanged(change: EntryChange): void {
+    const { entry } = change;
+    const { uid } = entry.ref;
     if (change.kind === 'gone') {
-      this.#deps.loops.dropEntry(change.entry.ref.uid);
+      this.#waiting.delete(uid);
+      this.#deps.loops.dropEntry(uid);
       return;
     }
-    const { entry, before } = change;
+    const { before } = change;
+    if (this.#isStart && !before) this.#waiting.add(uid);
+    if (this.#waiting.has(uid)) return;
     if (before) this.#changed(before, entry);
     else this.#appeared(entry);
-    if (entry.deleting && !before?.deleting) for (const loop of this.#recorded(entry)) loop.deleting();
+    if (entry.deleting && !before?.deleting) this.#deleting(entry);
+  }
+
+  /** Entry by entry, with the content of each at hand for all of its keys. */
+  async #introduceAll(signal: AbortSignal): Promise<void> {
+    const pause = pace(this.#deps.clock, signal);
+    for (const uid of this.#waiting) {
+      await pause();
+      this.#introduce(uid);
+    }
+  }
+
+  #introduce(uid: string): void {
+    const entry = this.#deps.entries.find(uid);
+    if (!this.#waiting.delete(uid) || !entry) return;
+    this.#appeared(entry);
+    if (entry.deleting) this.#deleting(entry);
+  }
+
+  #isIntroduced(uid: string): boolean {
+    return !this.#waiting.has(uid) && this.#deps.entries.find(uid) !== undefined;
+  }
+
+  #deleting(entry: Entry): void {
+    const { loops, runs } = this.#deps;
+    for (const loop of loops.ofEntry(entry.ref.uid)) if (runs.find(loop.key)) loop.deleting();
   }
 
   #changed(before: Entry, entry: Entry): void {
@@ -124,29 +166,35 @@ export class Feed implements Source {
   }
 
   #appeared(entry: Entry): void {
-    const { registry, runs } = this.#deps;
+    const { registry, runs, loops } = this.#deps;
+    const { uid } = entry.ref;
+    for (const key of this.#early.get(uid)?.values() ?? []) loops.of(key).found(runs.find(key));
+    this.#early.delete(uid);
     for (const registration of registry.all()) {
-      const key = { entryUid: entry.ref.uid, component: registration.name };
+      const key = { entryUid: uid, component: registration.name };
       const trigger = firstTrigger(entry, registration, runs.find(key) !== undefined, this.#isStart);
       if (trigger) this.trigger(key, trigger);
     }
-  }
-
-  *#recorded(entry: Entry) {
-    const { loops, runs } = this.#deps;
-    for (const loop of loops.ofEntry(entry.ref.uid)) if (runs.find(loop.key)) yield loop;
   }
 
   #recordChanged(change: RecordChange): void {
     const { loops } = this.#deps;
     if (change.kind === 'changed') {
       const { entry, component } = change.stored.record;
-      loops.of({ entryUid: entry.uid, component }).found(change.stored);
+      const key = { entryUid: entry.uid, component };
+      if (this.#isIntroduced(entry.uid)) loops.of(key).found(change.stored);
+      else this.#keep(key);
       return;
     }
+    this.#early.get(change.key.entryUid)?.delete(keyText(change.key));
     loops.get(keyText(change.key))?.found(undefined);
     this.#readerGone(change.key.entryUid);
     this.#deps.onRecordGone(change.key.entryUid);
+  }
+
+  #keep(key: ComponentKey): void {
+    const keys = this.#early.get(key.entryUid) ?? new Map<string, ComponentKey>();
+    this.#early.set(key.entryUid, keys.set(keyText(key), key));
   }
 
   /** Whoever waits until nobody reads its outputs any more may go on. */

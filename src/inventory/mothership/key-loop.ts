@@ -290,9 +290,8 @@ export class KeyLoop {
     switch (effect.kind) {
       case 'enqueue': {
         const backoffMs = this.#startFailures > 0 ? work.startDelayMs(this.#startFailures - 1) : 0;
-        // Whole milliseconds: an instant of the wall clock is not exact enough for less, and coming too early means coming again.
-        const atMs = work.clock.now() + Math.ceil(Math.max(effect.delayMs, backoffMs));
-        work.enqueue(this.text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, atMs);
+        const delayMs = Math.max(effect.delayMs, backoffMs);
+        work.enqueue(this.text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
         return;
       }
       case 'call':
@@ -321,7 +320,7 @@ export class KeyLoop {
         const swap = await work.records.store(effect.next, this.#latest(effect.base), work.signal);
         if (swap.kind === 'conflict') {
           // What was to follow is found out anew.
-          work.enqueue(this.text, triggerReasons.requeue, lanes.input, work.clock.now());
+          work.enqueue(this.text, triggerReasons.requeue, lanes.input, 0);
           return this.#conflict(swap.stored);
         }
         this.#written = { from: effect.base.resourceVersion, stored: swap.stored };
@@ -434,8 +433,7 @@ export class KeyLoop {
     const { clock, enqueue } = this.#work;
     const { leaseAt } = this.#state;
     if (this.#dropped || leaseAt === undefined || !isAtWork(this.#state)) return;
-    const delayMs = Math.ceil(Math.max(0, leaseAt - clock.monotonic()));
-    enqueue(this.text, triggerReasons.leaseOver, lanes.time, clock.now() + delayMs);
+    enqueue(this.text, triggerReasons.leaseOver, lanes.time, leaseAt - clock.monotonic());
   }
 
   /** Milliseconds that the run that is on may still take. */

@@ -206,15 +206,20 @@ export class Mothership {
       log,
       metrics: metrics.controller('inventory-runs'),
     });
-    this.#lead = lead;
     this.#runs = controller;
-    const stop = registrations.onChange((changes) => this.#registered(lead, changes));
+    const stop = registrations.onChange((changes) => this.#registered(lead, changes, signal));
     try {
-      await controller.run(signal, onSynced);
+      await controller.run(signal, () => {
+        // Before every key is known, an entry may look as if nobody had to do with it.
+        this.#lead = lead;
+        this.#tellAll();
+        onSynced();
+      });
     } finally {
       stop();
       this.#lead = undefined;
       this.#runs = undefined;
+      this.#entryReconciler.clear();
     }
   }
 
@@ -238,7 +243,7 @@ export class Mothership {
       calls: new Calls({ components, clock, api, callbackUrl }),
       outputs: new Outputs({ entries, runs, ...persist }),
       teller: new Teller({ onRow: (uid) => this.#told.hint(uid), metrics: this.#metrics, events, log }),
-      enqueue: (text, reason, lane, atMs) => void this.#queue.hint(text, reason, { lane, atMs }),
+      enqueue: (text, reason, lane, delayMs) => void this.#queue.hint(text, reason, { lane, delayMs }),
       endpoint: (component, verdict, retryAfterMs) => this.#breakers.tell(component, verdict, retryAfterMs),
       startDelayMs: (failures) => backoffMs({ ...startBackoff, attempt: failures, random }),
       retired: (key, entry, may) => this.#retired(key, entry, may),
@@ -270,17 +275,23 @@ export class Mothership {
     return done;
   }
 
-  #registered({ feed }: Lead, changes: readonly RegistrationChange[]): void {
-    const { entries, clock, random } = this.#deps;
+  #registered({ feed }: Lead, changes: readonly RegistrationChange[], signal: AbortSignal): void {
+    const { random, log } = this.#deps;
     for (const { registration, endpoint } of changes) {
       if (endpoint) this.#breakers.forget(registration.name);
       const withinMs = (keys: number): number => Math.min(spread.mostMs, keys * spread.eachMs);
-      feed.registrationChanged(registration, clock.now(), withinMs, random);
+      feed.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
+        if (!signal.aborted) log.error('not every key was told of its registration', { error: describe(error) });
+      });
       this.#limits.componentChanged(registration.name, 'closed');
       this.#reached.hint(registration.name);
     }
     // Their statuses name it.
-    for (const { ref } of entries.list()) this.#told.hint(ref.uid);
+    this.#tellAll();
+  }
+
+  #tellAll(): void {
+    for (const { ref } of this.#deps.entries.list()) this.#told.hint(ref.uid);
   }
 
   #retired({ entryUid, component }: ComponentKey, { ref }: Entry, may: Inputs['mayRun']): void {

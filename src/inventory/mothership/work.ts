@@ -29,8 +29,8 @@ export interface Work {
   readonly calls: Calls;
   readonly outputs: Outputs;
   readonly teller: Teller;
-  /** Puts a key into the queue. `atMs` is epoch milliseconds. */
-  enqueue(text: string, reason: string, lane: number, atMs: number): void;
+  /** Puts a key into the queue. `delayMs` is monotonic time. */
+  enqueue(text: string, reason: string, lane: number, delayMs: number): void;
   /** What the breaker of its endpoint is told. */
   endpoint(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void;
   /** Delay before the next start, after so many failed ones before the last; milliseconds. */

@@ -103,8 +103,8 @@ export class MemoryInventory {
         entries.pause();
         records.pause();
       },
-      resume: () => {
-        entries.resume();
+      resume: (which) => {
+        if (which !== 'records') entries.resume();
         records.resume();
       },
       relist: () => {
@@ -250,8 +250,8 @@ export interface MemoryStores {
   readonly runs: RunStore;
   /** The watches stand still: `find` and `list` grow old. */
   pause(): void;
-  /** What happened meanwhile arrives, late and in order. */
-  resume(): void;
+  /** What happened meanwhile arrives, late and in order; of entries and records, or of records alone. */
+  resume(which?: 'records'): void;
   /** What happened meanwhile is lost, and a list tells of what differs. */
   relist(): void;
   close(): void;

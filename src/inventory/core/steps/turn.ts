@@ -54,9 +54,9 @@ export class Turn {
 
   /** At that monotonic instant, but not sooner after the last start than the key may run. */
   enqueueAt(at: number, lane: Extract<Effect, { kind: 'enqueue' }>['lane'], reasons: readonly string[]): void {
-    const { nowMs, monotonicMs } = this.context;
+    const { monotonicMs } = this.context;
     const delayMs = Math.max(0, at - monotonicMs, this.earliestStart() - monotonicMs);
-    this.do({ kind: 'enqueue', atMs: nowMs + delayMs, delayMs, lane, reasons });
+    this.do({ kind: 'enqueue', delayMs, lane, reasons });
   }
 
   /** Monotonic milliseconds. */

@@ -141,6 +141,46 @@ describe('mothership', () => {
     assert.equal(ship.callsOf('network').at(-1)?.operation, 'delete');
   });
 
+  it('tears down an entry that it hears of after its record', async () => {
+    const teardown: Behaviour = ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done());
+    const { clock, inventory, registrations, ship } = await stage([network], { network: teardown });
+    const next = new MemoryMothership({
+      clock,
+      inventory,
+      registrations,
+      random: () => 0.5,
+      components: { network: teardown },
+    });
+    next.stores.pause();
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1_000);
+    await ship.stop();
+    inventory.delete(ref);
+    open.push(next.start());
+    next.stores.resume('records');
+    await clock.advance(1_000);
+    assert.equal(next.calls.length, 0);
+    next.stores.resume();
+    await clock.advance(1_000);
+    assert.deepEqual(
+      next.calls.map(({ operation }) => operation),
+      ['delete'],
+    );
+    assert.equal(inventory.entry(ref), undefined);
+  });
+
+  it('watches nothing in other clusters while it does not lead', async () => {
+    const watch = { cluster: 'managed', group: 'services.test', version: 'v1', resource: 'instances', fields: 'spec' };
+    const { clock, inventory, ship } = await stage([{ name: 'network', remoteWatches: [watch] }], {
+      network: () => done(),
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1_000);
+    assert.deepEqual([...ship.remote.wanted.keys()], [ref.uid]);
+    await ship.stop();
+    assert.deepEqual([...ship.remote.wanted.keys()], []);
+  });
+
   it('abandons a component, audited', async () => {
     const { clock, inventory, ship } = await stage([network], {
       network: ({ operation }) => (operation === 'reconcile' ? done() : answer({ outcome: 'Retry' })),
