@@ -1,5 +1,5 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { kubeconfigOutput } from '../../api/inventory/names.ts';
+import { entryUidLabel, kubeconfigOutput } from '../../api/inventory/names.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { deployments, namespaces } from '../../api/resources.ts';
 import { valueAt } from '../../kit/json-pointer.ts';
@@ -55,7 +55,14 @@ async function follow(client: Client, run: RunContext, entry: KubeObject, signal
 }
 
 async function uninstall(client: Client, run: RunContext, signal: AbortSignal): Promise<Outcome> {
-  await remove(client, deploymentOf(run, undefined, []), signal);
+  const deployment = deploymentOf(run, undefined, []);
+  await remove(client, deployment, signal);
+  const namespace = namespaceOf(deployment);
+  const found = await find(client, namespaces, namespace, signal);
+  // One that was there before, or is shared with another entry, stays.
+  if (found?.metadata.labels?.[entryUidLabel] === run.request.entry.id) {
+    await remove(client, { ...deployment, resource: namespaces, name: namespace }, signal);
+  }
   return { outcome: 'Deleted' };
 }
 
@@ -75,12 +82,14 @@ async function instancesIn(client: Client, signal: AbortSignal): Promise<readonl
 }
 
 async function install(client: Client, deployment: Wanted, signal: AbortSignal): Promise<void> {
-  const namespace = { name: deployment.name.namespace ?? '' };
+  const namespace = namespaceOf(deployment);
   if (!(await find(client, namespaces, namespace, signal))) {
-    await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: namespace }, { signal });
+    await ensure(client, { ...deployment, resource: namespaces, name: namespace, content: {} }, signal);
   }
   await ensure(client, deployment, signal);
 }
+
+const namespaceOf = ({ name }: Wanted) => ({ name: name.namespace ?? '' });
 
 function deploymentOf({ request }: RunContext, entry: KubeObject | undefined, instances: readonly string[]): Wanted {
   const labels = { 'app.kubernetes.io/name': name };

@@ -3,9 +3,10 @@ import { forceAnnotation, kubeconfigKey, kubeconfigOutput, kubeconfigSecretName 
 import type { KubeObject } from '../../api/object.ts';
 import { sha256Hex } from '../../kit/canonical-json.ts';
 import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
 import { valueAt } from '../../kit/json-pointer.ts';
 import { own } from '../../kit/json-value.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { ApiError, isNotFound } from '../../kube/errors.ts';
 import type { RunContext } from '../ports/component.ts';
 
 export interface IssuedKubeconfig {
@@ -47,7 +48,9 @@ export async function keepKubeconfig(
     version === versionOf(textIn(await storedIn(entry.kubeconfig())));
   if (current) return { outcome: 'Done' };
   const issuedAt = formatTime(clock.now());
-  const { text, expiresAtMs } = await issue();
+  const issued = await issue().catch(refusedOf);
+  if ('outcome' in issued) return issued;
+  const { text, expiresAtMs } = issued;
   await entry.writeKubeconfig(text);
   const outputs = {
     secretRef: { name: kubeconfigSecretName(request.entry.id), key: kubeconfigKey },
@@ -58,6 +61,12 @@ export async function keepKubeconfig(
     forced: forced ?? null,
   };
   return { outcome: 'Done', outputs: { kubeconfig: outputs } };
+}
+
+/** What an API server calls invalid stays so: a lifetime beyond what it gives, for one. */
+function refusedOf(error: unknown): Outcome {
+  if (error instanceof ApiError && error.code === 422) return { outcome: 'Failed', message: describe(error) };
+  throw error;
 }
 
 /** The kubeconfig in a Secret of the API; undefined when there is none. */

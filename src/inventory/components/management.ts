@@ -69,7 +69,10 @@ async function findOurs(
 ): Promise<KubeObject | undefined> {
   const found = await find(client, resource, name, signal);
   if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
-  throw new CodedError('NotOurs', `${resource.plural} ${keyOf(name)} is there already, and not for this entry`);
+  const what = `${resource.plural} ${keyOf(name)} is there already, and not for this entry`;
+  // As after an abandon: only people know whether whoever made it still wants it.
+  const remedy = `delete it, or give it the label ${entryUidLabel}=${entryUid} to hand it over`;
+  throw new CodedError('NotOurs', `${what}; ${remedy}`);
 }
 
 /** Whether all of `wanted` is in `found`; lists have to be as long, and each item covered. */

@@ -162,6 +162,8 @@ export class SimulatedCloud {
     const { cluster, clock, kubeconfig } = this.#options;
     await cluster.client.get(shoots, request.metadata);
     const seconds = Number(own(request.spec, 'expirationSeconds'));
+    // Gardener's own limit, as it comes.
+    if (seconds > 86_400) throw new ApiError(422, 'Invalid', 'spec.expirationSeconds: must not be more than 24h');
     this.kubeconfigs += 1;
     // No two are the same, as their certificates are not.
     const text = `# ${this.kubeconfigs}\n${await kubeconfig()}`;

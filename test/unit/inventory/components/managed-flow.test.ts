@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { forceAnnotation } from '../../../../src/api/inventory/names.ts';
-import { deployments, secrets } from '../../../../src/api/resources.ts';
+import { deployments, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { shootName, shoots } from '../../../../src/inventory/components/cluster.ts';
 import { serviceInstances } from '../../../../src/inventory/components/connectivity-proxy.ts';
 import { virtualNetworks } from '../../../../src/inventory/components/network.ts';
@@ -141,7 +141,15 @@ describe('components of a managed cluster', () => {
     made.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
     const outcome = await made.run('network');
     assert.equal(outcome.outcome, 'Retry');
-    assert.match(outcome.message ?? '', /not for this entry/);
+    assert.match(outcome.message ?? '', /not for this entry; delete it, or give it the label .+=11111111-/);
+  });
+
+  it('fail for good on a lifetime that the server does not give', async () => {
+    const long = { ...managed.components, kubeconfig: { config: { lifetimeSeconds: 86_401 } } };
+    const made = await stage({ ...managed, components: long });
+    for (const component of ['network', 'cluster']) await made.finish(component);
+    const outcome = await made.run('kubeconfig');
+    assert.deepEqual(outcome, { outcome: 'Failed', message: 'spec.expirationSeconds: must not be more than 24h' });
   });
 
   it('keep a kubeconfig until its time has come, and replace it well before its end', async () => {
@@ -206,6 +214,18 @@ describe('components of a managed cluster', () => {
     await kubeconfigsAreRead();
     await made.clock.advance(3_500);
     assert.deepEqual(await outcome, { outcome: 'Retry', message: 'the cluster did not answer within 3500 ms' });
+  });
+
+  it('take the namespace of the proxy away at the end, but not one that was there before', async () => {
+    for (const mine of [true, false]) {
+      const made = await whole();
+      const metadata = { name: proxy.namespace };
+      if (!mine) made.managed.put(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata });
+      instance(made, 'orders');
+      await made.run('connectivity-proxy');
+      assert.deepEqual(await made.run('connectivity-proxy', 'delete'), { outcome: 'Deleted' });
+      assert.equal(made.managed.find(namespaces, metadata) === undefined, mine);
+    }
   });
 
   it('restore a proxy that somebody removed', async () => {
