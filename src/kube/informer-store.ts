@@ -17,6 +17,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   readonly resource: Resource;
   readonly #project: (object: KubeObject) => T | undefined;
   readonly #followsSchema: boolean;
+  readonly #maxObjects: number;
   readonly #clock: Clock;
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
@@ -32,6 +33,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.resource = spec.resource;
     this.#project = spec.project;
     this.#followsSchema = spec.followsSchema ?? false;
+    this.#maxObjects = spec.maxObjects ?? Number.POSITIVE_INFINITY;
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
@@ -113,6 +115,9 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
           const object = this.#projected(item);
           if (object) fresh.set(keyOf(item.metadata), object);
         }
+        if (fresh.size <= this.#maxObjects) return;
+        const message = `there are more than ${this.#maxObjects} ${this.resource.plural}`;
+        throw new CodedError('TooManyObjects', message);
       },
       restart: (): void => fresh.clear(),
       commit: (): void => this.#replaceAll(fresh),

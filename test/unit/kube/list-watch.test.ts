@@ -43,6 +43,23 @@ describe('list-watch', () => {
     await closing;
   });
 
+  it('refuses a list that is longer than allowed, and takes it once it is not', async () => {
+    let lists = 0;
+    const { store, told } = await start(
+      (request, answer) => {
+        if (request.watch) return answer.open();
+        lists += 1;
+        answer.list('10', lists === 1 ? [pod('a', '5'), pod('b', '7')] : [pod('a', '5')]);
+      },
+      { maxObjects: 1 },
+    );
+    await until(() => lists === 1 && clock.pendingTimers > 0);
+    assert.deepEqual([store.synced, told()], [false, []]);
+    await advanceIo(clock, 1_000);
+    await store.whenSynced();
+    assert.deepEqual(told(), ['added a 5']);
+  });
+
   it('lists, then follows added, modified and deleted', async () => {
     const { store, told } = await start((request, answer) => {
       if (!request.watch) return answer.list('10', [pod('a', '5'), pod('b', '7')]);
