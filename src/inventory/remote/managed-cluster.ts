@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { ManagedWatch } from './managed-watch.ts';
-import { watchText } from './watch-spec.ts';
+import { maxObjects, watchText } from './watch-spec.ts';
 
 export interface ManagedClusterOptions {
   /** Opens the cluster with the kubeconfig of now. Rejects with why it cannot. */
@@ -77,7 +77,8 @@ export class ManagedClusterWatches {
   get problem(): string | undefined {
     if (this.#failure !== undefined) return this.#failure;
     const openMs = this.#options.clock.monotonic() - this.#sinceMs;
-    for (const { watch, synced, silentMs } of this.#watches.values()) {
+    for (const { watch, synced, silentMs, overflowed } of this.#watches.values()) {
+      if (overflowed) return `there are more than ${maxObjects} ${watch.resource}`;
       if (!synced && openMs > LISTED_MS) return `${watch.resource} could not be listed for over ${LISTED_MS / 1000} s`;
       if (synced && silentMs > SILENT_MS)
         return `nothing was heard of ${watch.resource} for over ${SILENT_MS / 1000} s`;

@@ -2,7 +2,7 @@ import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Store, StoreEvent } from '../../kube/store.ts';
 import type { Watched } from './projections.ts';
-import { watchSpec } from './watch-spec.ts';
+import { maxObjects, watchSpec } from './watch-spec.ts';
 
 /**
  * One watch of a managed cluster, over all connections that it has had: what it has seen stays known when the credentials change, so
@@ -15,6 +15,7 @@ export class ManagedWatch {
   /** False until it has once seen everything. */
   #primed = false;
   #store: Store<Watched> | undefined;
+  #overflowed = false;
   #detach: () => void = () => {};
 
   constructor(watch: RemoteWatch, changed: () => void) {
@@ -24,6 +25,7 @@ export class ManagedWatch {
 
   attach(cluster: Cluster): void {
     this.detach();
+    this.#overflowed = false;
     const { store, release } = cluster.watch(watchSpec(this.watch));
     this.#store = store;
     const unsubscribe = store.subscribe((event) => this.#take(event));
@@ -45,6 +47,11 @@ export class ManagedWatch {
     this.#store = undefined;
   }
 
+  /** It had grown beyond what is kept, and was given up until it is attached again. */
+  get overflowed(): boolean {
+    return this.#overflowed;
+  }
+
   get synced(): boolean {
     return this.#store?.synced ?? false;
   }
@@ -63,6 +70,11 @@ export class ManagedWatch {
     if (this.#seen.get(key) === digest) return;
     this.#seen.set(key, digest);
     this.#tell();
+    if (this.#seen.size <= maxObjects) return;
+    this.detach();
+    this.#overflowed = true;
+    this.#seen.clear();
+    this.#primed = false;
   }
 
   /** What went while nobody looked; at the first time, everything may have changed since the last run. */

@@ -12,20 +12,26 @@ export interface Watched extends Projected {
 }
 
 /** One function for each kind of field, so that watches of the same share their connection. */
-export const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => Watched>> = {
+export const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => Watched | undefined>> = {
   metadata: (object) => watched(object, ({ metadata: { labels, annotations } }) => [labels, annotations]),
   // Kinds without a generation count by all that is neither metadata nor status.
   spec: (object) => watched(object, ({ metadata, status: _, ...rest }) => metadata.generation ?? { ...rest }),
   status: (object) => watched(object, ({ status }) => status ?? null),
 };
 
-function watched(object: KubeObject, fields: (object: KubeObject) => unknown): Watched {
+/** Characters of an object's identity; no API server gives more, and what is kept of each object is not for others to decide. */
+const longestIdentity = 1_024;
+
+function watched(object: KubeObject, fields: (object: KubeObject) => unknown): Watched | undefined {
   const { metadata } = object;
+  const { uid = '', resourceVersion = '', labels, deletionTimestamp = '' } = metadata;
+  const [key, entryUid] = [keyOf(metadata), labels?.[entryUidLabel] ?? ''];
+  if (`${key}${uid}${resourceVersion}${entryUid}${deletionTimestamp}`.length > longestIdentity) return undefined;
   return {
-    key: keyOf(metadata),
-    uid: metadata.uid ?? '',
-    resourceVersion: metadata.resourceVersion ?? '',
-    entryUid: metadata.labels?.[entryUidLabel] ?? '',
-    digest: `${metadata.uid} ${metadata.deletionTimestamp ?? ''} ${sha256Hex(canonicalJson(fields(object))).slice(0, 16)}`,
+    key,
+    uid,
+    resourceVersion,
+    entryUid,
+    digest: `${uid} ${deletionTimestamp} ${sha256Hex(canonicalJson(fields(object))).slice(0, 16)}`,
   };
 }

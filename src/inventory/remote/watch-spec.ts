@@ -3,6 +3,9 @@ import { entryUidLabel } from '../../api/inventory/names.ts';
 import type { StoreSpec } from '../../kube/store.ts';
 import { projections, type Watched } from './projections.ts';
 
+/** Of one watch in a managed cluster, whose server is in the hands of users: more is not kept. */
+export const maxObjects = 5_000;
+
 /** A kind that is not there yet is no fault: the watch begins when it comes. */
 export function watchSpec({
   cluster,
@@ -19,6 +22,7 @@ export function watchSpec({
     resource: { group, version, plural: resource, kind: resource, namespaced: true },
     ...(namespace === undefined ? {} : { namespace }),
     ...(selectors.length === 0 ? {} : { labelSelector: selectors.join(',') }),
+    ...(cluster === 'managed' ? { maxObjects } : {}),
     project: projections[fields],
     optional: true,
   };
