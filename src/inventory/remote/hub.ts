@@ -79,7 +79,7 @@ export class RemoteHub implements RemoteEvents {
     followed.wanted = wanted;
     followed.watches = watches;
     followed.version = now;
-    this.#management.want(ref.uid, watchesOf(watches, 'management'));
+    this.#management.want(ref, watchesOf(watches, 'management'));
     this.#open(followed, renewed);
     this.#judge(ref.uid, followed);
   }
@@ -88,7 +88,7 @@ export class RemoteHub implements RemoteEvents {
     const followed = this.#entries.get(entryUid);
     if (!followed) return;
     this.#entries.delete(entryUid);
-    this.#management.want(entryUid, []);
+    this.#management.want(followed.ref, []);
     this.#drop(followed);
     this.#fill();
   }
@@ -134,11 +134,12 @@ export class RemoteHub implements RemoteEvents {
 
   #open(followed: Followed, renewed: boolean): void {
     const wanted = watchesOf(followed.watches, 'managed');
+    const known = followed.managed;
     if (wanted.length === 0 || followed.version === undefined) {
       this.#drop(followed);
+      if (known) this.#fill();
       return;
     }
-    const known = followed.managed;
     const managed = known ?? this.#start(followed);
     followed.managed = managed;
     managed.want(wanted);

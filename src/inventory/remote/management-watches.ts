@@ -1,17 +1,22 @@
 import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { StoreEvent } from '../../kube/store.ts';
+import type { EntryRef } from '../entry.ts';
 import type { Watched } from './projections.ts';
 import { watchSpec, watchText } from './watch-spec.ts';
 
 type Changed = (entryUid: string, watch: RemoteWatch) => void;
 
 interface Open {
-  readonly wantedBy: Set<string>;
+  /** The namespaces of these entries, by uid. */
+  readonly wantedBy: Map<string, string>;
   readonly close: () => void;
 }
 
-/** Watches of the management cluster: one for all entries, whose objects say by their label which one they belong to. */
+/**
+ * Watches of the management cluster: one for all entries, whose objects say by their label which one they belong to. A label can be
+ * given by anybody: an object of another namespace counts only where the registration named that namespace.
+ */
 export class ManagementWatches {
   readonly #cluster: Cluster;
   readonly #changed: Changed;
@@ -23,17 +28,17 @@ export class ManagementWatches {
   }
 
   /** From now on exactly these for the entry. */
-  want(entryUid: string, watches: readonly RemoteWatch[]): void {
+  want({ uid, namespace }: EntryRef, watches: readonly RemoteWatch[]): void {
     const wanted = new Map(watches.map((watch) => [watchText(watch), watch]));
     for (const [text, { wantedBy, close }] of [...this.#open]) {
-      if (wanted.has(text) || !wantedBy.delete(entryUid) || wantedBy.size > 0) continue;
+      if (wanted.has(text) || !wantedBy.delete(uid) || wantedBy.size > 0) continue;
       this.#open.delete(text);
       close();
     }
     for (const [text, watch] of wanted) {
       const open = this.#open.get(text) ?? this.#start(watch);
       this.#open.set(text, open);
-      open.wantedBy.add(entryUid);
+      open.wantedBy.set(uid, namespace);
     }
   }
 
@@ -43,15 +48,18 @@ export class ManagementWatches {
   }
 
   #start(watch: RemoteWatch): Open {
-    const wantedBy = new Set<string>();
+    const wantedBy = new Map<string, string>();
     const { store, release } = this.#cluster.watch(watchSpec(watch));
-    const tell = (entryUid: string): void => {
-      if (wantedBy.has(entryUid)) this.#changed(entryUid, watch);
+    const tell = (entryUid: string, from: string): void => {
+      const home = wantedBy.get(entryUid);
+      // What has no namespace is the business of administrators.
+      const isHeard = home !== undefined && (from === '' || from === home || watch.namespace !== undefined);
+      if (isHeard) this.#changed(entryUid, watch);
     };
     const unsubscribe = store.subscribe((event) => {
       // What was there before anybody watched is no news.
       if (!store.synced && event.type === 'added') return;
-      for (const entryUid of ownersOf(event)) tell(entryUid);
+      for (const entryUid of ownersOf(event)) tell(entryUid, namespaceOf(event.key));
     });
     return {
       wantedBy,
@@ -74,3 +82,5 @@ function ownersOf(event: StoreEvent<Watched>): ReadonlySet<string> {
       return new Set([event.before.entryUid, event.now.entryUid]);
   }
 }
+
+const namespaceOf = (key: string): string => key.slice(0, Math.max(0, key.indexOf('/')));

@@ -5,6 +5,7 @@ import type { Resource } from '../../../../src/api/object.ts';
 import { secrets } from '../../../../src/api/resources.ts';
 import type { Entry } from '../../../../src/inventory/entry.ts';
 import { RemoteHub } from '../../../../src/inventory/remote/hub.ts';
+import { maxObjects } from '../../../../src/inventory/remote/watch-spec.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import type { InformerStore } from '../../../../src/kube/informer-store.ts';
 import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
@@ -110,11 +111,17 @@ class Stage {
     await this.settle();
   }
 
-  service(cluster: MemoryCluster, name: string, rest: Readonly<Record<string, unknown>> = {}, labels = {}): void {
+  service(
+    cluster: MemoryCluster,
+    name: string,
+    rest: Readonly<Record<string, unknown>> = {},
+    labels = {},
+    namespace = cluster === this.management ? 'fleet' : 'shop',
+  ): void {
     cluster.put(services, {
       apiVersion: 'example.org/v1',
       kind: 'Service',
-      metadata: { namespace: 'shop', name, labels },
+      metadata: { namespace, name, labels },
       ...rest,
     });
   }
@@ -273,6 +280,54 @@ describe('the remote hub', () => {
     assert.equal(stage.management.watches, 1);
     stage.hub.forget('two');
     assert.equal(stage.management.watches, 0);
+    assert.deepEqual(stage.told(), []);
+  });
+
+  it('hears of objects in the namespace of the entry alone, unless another one was named', async () => {
+    const stage = new Stage();
+    await stage.want('one', [inManagement], null, 'network');
+    stage.service(stage.management, 'a', {}, { [entryUidLabel]: 'one' }, 'stranger');
+    assert.deepEqual(stage.told(), []);
+    stage.service(stage.management, 'a', {}, { [entryUidLabel]: 'one' });
+    assert.deepEqual(stage.told(), ['one network management/services.example.org']);
+    await stage.want('two', [{ ...inManagement, namespace: 'cloud' }], null, 'network');
+    stage.service(stage.management, 'b', {}, { [entryUidLabel]: 'two' }, 'cloud');
+    assert.deepEqual(stage.told(), ['two network management/services.example.org']);
+  });
+
+  it('uses the room again of a cluster that has no kubeconfig any more', async () => {
+    const stage = new Stage(1);
+    for (const uid of ['one', 'two']) {
+      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
+      await stage.want(uid, [inManaged()]);
+    }
+    assert.match(stage.hub.problem('one') ?? '', /1 other clusters are watched/);
+    await stage.want('two', [inManaged()], null);
+    await stage.settle();
+    assert.deepEqual([stage.hub.problem('one'), stage.opened], [undefined, 3]);
+  });
+
+  it('gives up a watch that grows beyond what is kept, says so, and begins anew with the next kubeconfig', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    await stage.want('one', [inManaged()]);
+    for (let i = 0; i <= maxObjects; i++) stage.service(stage.cluster(), `s${i}`);
+    assert.equal(stage.cluster().watches, 0);
+    await stage.advance(6_000);
+    assert.equal(stage.hub.problem('one'), `there are more than ${maxObjects} services`);
+    for (let i = 0; i < 9; i++) stage.cluster().drop(services, { namespace: 'shop', name: `s${i}` });
+    stage.told();
+    await stage.want('one', [inManaged()], 'v2');
+    await stage.advance(6_000);
+    assert.deepEqual([stage.hub.problem('one'), stage.told()], [undefined, [changed]]);
+  });
+
+  it('leaves out what no API server would call an object', async () => {
+    const stage = new Stage();
+    stage.kubeconfig('one');
+    await stage.want('one', [inManaged()]);
+    stage.told();
+    stage.service(stage.cluster(), 'x'.repeat(2_000));
     assert.deepEqual(stage.told(), []);
   });
 
