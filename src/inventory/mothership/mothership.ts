@@ -241,7 +241,7 @@ export class Mothership {
       records: new Records(runs, persist),
       tokens,
       calls: new Calls({ components, clock, api, callbackUrl }),
-      outputs: new Outputs({ entries, runs, ...persist }),
+      outputs: new Outputs({ entries, runs, registry: registrations, ...persist }),
       teller: new Teller({ onRow: (uid) => this.#told.hint(uid), metrics: this.#metrics, events, log }),
       enqueue: (text, reason, lane, delayMs) => void this.#queue.hint(text, reason, { lane, delayMs }),
       endpoint: (component, verdict, retryAfterMs) => this.#breakers.tell(component, verdict, retryAfterMs),

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { describe } from '../../kit/errors.ts';
-import { type JsonPointer, pointerSegments } from '../../kit/json-pointer.ts';
+import { type JsonPointer, overlap, pointerOf, pointerSegments } from '../../kit/json-pointer.ts';
 import { isRecord } from '../../kit/json-value.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
 import { ApiError, isConflict } from '../../kube/errors.ts';
@@ -12,10 +12,12 @@ import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { RunStore } from '../ports/run-store.ts';
 import type { Registration } from '../registration.ts';
 import { type PersistDeps, persist } from './persist.ts';
+import type { Registry } from './registry.ts';
 
 export interface OutputsDeps extends PersistDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
+  readonly registry: Registry;
 }
 
 export interface Refusal {
@@ -63,14 +65,32 @@ export class Outputs {
     });
   }
 
-  /** Takes what the component published out, then removes its record. */
+  /**
+   * Takes what the component published out, then removes its record. Of an entry that is being deleted also what nobody owns any more, as
+   * when a registration has given up a path: others may wait until it is gone, and nobody else would ever take it out.
+   */
   async retire(ref: EntryRef, registration: Registration, base: StoredRecord, signal: AbortSignal): Promise<void> {
     await this.#alone(ref.uid, async () => {
-      const outputs = this.#deps.entries.find(ref.uid)?.content.status.outputs ?? {};
-      const patch = removal(registration.writes, outputs);
+      const entry = this.#deps.entries.find(ref.uid);
+      const outputs = entry?.content.status.outputs ?? {};
+      const orphans = entry?.deleting ? this.#orphans(entry, registration.name) : [];
+      const patch = removal([...registration.writes, ...orphans], outputs);
       if (patch) await this.#write(ref, { outputs: patch }, signal);
     });
     await persist(this.#deps, 'removing a record', signal, () => this.#remove(base, signal));
+  }
+
+  /** Outputs of which nothing belongs to another component that has run for the entry. */
+  #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
+    const { registry, runs } = this.#deps;
+    // Of a component that is not registered any more nobody knows what it owns.
+    if (components.some(({ name }) => !registry.get(name))) return [];
+    const owned = [...registry.all()]
+      .filter(({ name }) => name !== retiring && runs.find({ entryUid: ref.uid, component: name }))
+      .flatMap(({ writes }) => writes);
+    return Object.keys(content.status.outputs)
+      .map((owner) => pointerOf('status', 'outputs', owner))
+      .filter((path) => !owned.some((other) => overlap(path, other)));
   }
 
   /** Whatever became of it meanwhile: the component has nothing to do with the entry any more. */

@@ -119,6 +119,34 @@ describe('mothership', () => {
     assert.ok(ship.calls.length < 10, `${ship.calls.length} calls`);
   });
 
+  it('takes out what nobody owns any more, for which others may wait', async () => {
+    let output = 'dns';
+    const { clock, inventory, registrations, ship } = await stage([network, { name: 'dns' }], {
+      network: ({ operation }) => {
+        if (operation === 'reconcile') return done({ network: { vnetName: 'v' } });
+        const left = Object.keys(inventory.entry(ref)?.content.status.outputs ?? {}).filter((key) => key !== 'network');
+        const [first, ...rest] = left.map((key) => ({ path: `/status/outputs/${key}`, want: 'absent' as const }));
+        return answer(first ? { outcome: 'NotReady', missing: [first, ...rest] } : { outcome: 'Deleted' });
+      },
+      dns: ({ operation }) =>
+        operation === 'reconcile' ? done({ [output]: { zone: 'z' } }) : answer({ outcome: 'Deleted' }),
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    output = 'names';
+    registrations.put({ name: 'dns', writes: ['/status/outputs/names'] });
+    await clock.advance(60_000);
+    assert.deepEqual(Object.keys(inventory.entry(ref)?.content.status.outputs ?? {}).sort(), [
+      'dns',
+      'names',
+      'network',
+    ]);
+    inventory.delete(ref);
+    await clock.advance(2_000);
+    assert.equal(inventory.entry(ref), undefined);
+    assert.deepEqual(ship.withdrawn, [ref.uid]);
+  });
+
   it('tears down in no order and then lets go of the entry', async () => {
     const { clock, inventory, ship } = await stage([network, cluster], {
       network: ({ operation }) => {
