@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { runId } from '../../src/inventory/key.ts';
+import { killInFlight } from '../support/inventory/killed.ts';
 import { InventoryStage } from '../support/inventory/stage.ts';
-
-const entries = 40;
-const components = ['a', 'b', 'c', 'd', 'e'];
 
 describe('a mothership that is killed', function () {
   this.timeout(180_000);
@@ -30,37 +28,16 @@ describe('a mothership that is killed', function () {
   });
 
   it('with 200 runs in flight loses none, doubles none, and is consistent soon after', async () => {
-    // Each has its own number of entries to work for at a time.
-    const servers = await Promise.all(
-      components.map((name) =>
-        stage.component(name, () => ({ outcome: 'Done', outputs: { [name]: { done: true } } }), {
-          maxConcurrent: entries,
-          timeoutSeconds: 30,
-        }),
-      ),
-    );
-    for (const server of servers) server.delayMs = 20_000;
-    const names = Array.from({ length: entries }, (_, i) => `e${i}`);
-    await Promise.all(names.map((name) => stage.entry(name)));
-    const calls = () => servers.flatMap((server) => server.calls);
-    await stage.until('200 runs to be in flight', () => calls().length === entries * components.length);
-    await stage.server.stop('SIGKILL');
-    for (const server of servers) server.delayMs = 20;
-    const began = performance.now();
-    await stage.server.begin();
-    await stage.ready(...names);
-    const tookMs = performance.now() - began;
-    console.log(`      from the restart until all 200 are Done: ${tookMs.toFixed(0)} ms`);
-    assert.ok(tookMs < 60_000, `${tookMs} ms`);
-
-    const ids = calls().map(({ request }) => request.run.id);
-    assert.equal(new Set(ids).size, ids.length, 'no run is called twice');
+    const { backMs, runs, called } = await killInFlight(stage, 40);
+    console.log(`      from the restart until all ${runs} are Done: ${backMs.toFixed(0)} ms`);
+    assert.ok(backMs < 60_000, `${backMs} ms`);
+    assert.equal(new Set(called).size, called.length, 'no run is called twice');
     const records = await stage.records();
-    assert.equal(records.length, entries * components.length);
+    assert.equal(records.length, runs);
     for (const { entry, component, seq, phase, credentialId, lastOutcome } of records) {
       assert.deepEqual([phase, credentialId, lastOutcome?.outcome], ['Idle', undefined, 'Done']);
       const id = runId({ entryUid: entry.uid, component }, seq);
-      assert.ok(ids.includes(id), `${id} was called`);
+      assert.ok(called.includes(id), `${id} was called`);
     }
   });
 });

@@ -60,6 +60,18 @@ export class ScriptedComponent {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** The first call from now on; rejects when there is none within 30 s. */
+  nextCall(): Promise<ReceivedCall> {
+    return new Promise((resolve, reject) => {
+      const giveUp = setTimeout(() => reject(new Error('the component was not called within 30 s')), 30_000);
+      const stop = this.onCall((call) => {
+        stop();
+        clearTimeout(giveUp);
+        resolve(call);
+      });
+    });
+  }
+
   callsFor(entryUid: string): ReceivedCall[] {
     return this.calls.filter(({ request }) => request.entry.id === entryUid);
   }

@@ -1,0 +1,36 @@
+import type { InventoryStage } from './stage.ts';
+
+export interface KilledInFlight {
+  /** From the start of its successor until every entry is Ready. */
+  readonly backMs: number;
+  readonly runs: number;
+  /** Ids of all runs that components were called for, in order. */
+  readonly called: readonly string[];
+}
+
+const components = ['a', 'b', 'c', 'd', 'e'];
+
+/** Kills the server while all components run for all entries, and starts it again. */
+export async function killInFlight(stage: InventoryStage, entries: number): Promise<KilledInFlight> {
+  const servers = await Promise.all(
+    components.map((name) =>
+      stage.component(name, () => ({ outcome: 'Done', outputs: { [name]: { done: true } } }), {
+        maxConcurrent: entries,
+        timeoutSeconds: 30,
+      }),
+    ),
+  );
+  for (const server of servers) server.delayMs = 20_000;
+  const names = Array.from({ length: entries }, (_, i) => `e${i}`);
+  await Promise.all(names.map((name) => stage.entry(name)));
+  const calls = () => servers.flatMap((server) => server.calls);
+  const runs = entries * components.length;
+  await stage.until(`${runs} runs to be in flight`, () => calls().length === runs);
+  await stage.server.stop('SIGKILL');
+  for (const server of servers) server.delayMs = 20;
+  const began = performance.now();
+  await stage.server.begin();
+  await stage.ready(...names);
+  const backMs = performance.now() - began;
+  return { backMs, runs, called: calls().map(({ request }) => request.run.id) };
+}
