@@ -20,6 +20,7 @@ const endpointLagMs = 500;
 /** The ports of the server by their names in the chart, and the flags that put them elsewhere. */
 const portFlags: Readonly<Record<string, string>> = {
   webhooks: 'port',
+  callbacks: 'callback-port',
   health: 'health-port',
   metrics: 'metrics-port',
 };
