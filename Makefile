@@ -12,7 +12,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .PHONY: run
-run: dist/drawbridge.js ## the main job, told step by step on a real control plane (ONCE=1 ends with it; DURATION=15s; DEMO=binding is another)
+run: dist/drawbridge.js ## the main job, told step by step on a real control plane (ONCE=1 ends with it; DURATION=15s; DEMO=binding and DEMO=inventory are others)
 	@$(tsx) sandbox/run$(addprefix -,$(DEMO)).ts
 
 .PHONY: sandbox
@@ -35,15 +35,17 @@ integration: dist/drawbridge.js ## the integration tests; FILE=test/integration/
 	npm run --silent test:integration -- $(or $(FILE),'test/integration/**/*.test.ts')
 
 .PHONY: faults
-faults: dist/drawbridge.js ## faults between the server and the API server, longer than make test (DRAWBRIDGE_SLOW=1 for the slow ones too)
+faults: dist/drawbridge.js ## faults between the server and the API server, and random lives of inventories, longer than make test (DRAWBRIDGE_SLOW=1 for the slow ones too)
 	npm run --silent test:integration -- --exit 'test/faults/**/*.test.ts'
+	RUNS=100000 npx --no-install mocha --config test/mocharc.json test/unit/inventory/core/schedules.test.ts
+	RUNS=2000 DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-$$(date +%s)} npx --no-install mocha --config test/mocharc.json test/unit/inventory/mothership/schedules.test.ts
 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)
 	@$(tsx) test/fuzz/main.ts
 
 .PHONY: bench
-bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200
+bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, expiry, inventory, lone, start)
 	@$(tsx) test/bench/$(BENCH).ts
 
 .PHONY: manifests

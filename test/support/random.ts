@@ -9,5 +9,6 @@ export function seededRandom(seed: number): () => number {
   };
 }
 
-/** `DRAWBRIDGE_SEED`, to repeat a run, or a new one; tests print it. */
-export const chooseSeed = (): number => Number(process.env['DRAWBRIDGE_SEED'] ?? Date.now() % 2 ** 32);
+/** `DRAWBRIDGE_SEED`, to repeat a run, or else the usual one, or a new one; tests print it. */
+export const chooseSeed = (usual: number = Date.now() % 2 ** 32): number =>
+  Number(process.env['DRAWBRIDGE_SEED'] ?? usual);
