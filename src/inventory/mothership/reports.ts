@@ -61,7 +61,8 @@ export class Reports implements ReportSink {
   ): Promise<ReportAnswer> {
     const stored = onRun(loop, run);
     if (!stored) return this.#after(run, credentialId, body);
-    if (!this.#isItsCredential(stored, credentialId)) return foreign;
+    const isItsOwn = this.#isItsCredential(stored, credentialId);
+    if (!isItsOwn && !isOfDrained(loop, credentialId)) return foreign;
     const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
     if (!read.ok) {
       const [first] = read.errors;
@@ -71,6 +72,7 @@ export class Reports implements ReportSink {
         message: first ? `${first.field}: ${first.message}` : 'not readable',
       };
     }
+    if (read.value.kind === 'heartbeat' && !isItsOwn) return foreign;
     if (read.value.kind === 'heartbeat') return this.#heartbeat(loop, run, read.value.leaseSeconds, take);
     const credentials = loop.current?.credentials ?? [credentialId];
     await take(loop.outcomeEvent(read.value.outcome));
@@ -142,6 +144,10 @@ function onRun({ state }: KeyLoop, { seq }: Run): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
 }
+
+/** A run whose entry is being deleted has no credential any more, and is waited for: that it is over may still be said. */
+const isOfDrained = ({ state, current }: KeyLoop, credentialId: string): boolean =>
+  state.phase === 'draining' && current?.credentials.includes(credentialId) === true;
 
 function leaseOf(leaseMs: number, token: RunToken | undefined): Lease {
   const leaseSeconds = Math.max(1, Math.floor(leaseMs / 1000));

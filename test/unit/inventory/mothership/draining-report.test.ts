@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { answer } from '../../../support/inventory/memory-mothership.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+describe('the final report of a run whose entry is being deleted', () => {
+  it('is taken, and the component is asked to delete at once', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: ({ operation }) =>
+        operation === 'delete' ? answer({ outcome: 'Deleted' }) : { kind: 'accepted', leaseMs: 3_600_000 },
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    const key = { entryUid: ref.uid, component: 'network' };
+    const run = { ...key, seq: 1 };
+    const id = `${ref.uid}.network.1`;
+    const { reports } = ship.mothership;
+    inventory.delete(ref);
+    await clock.advance(1000);
+    assert.equal(inventory.record(key)?.record.credentialId, undefined);
+    assert.equal((await reports.report(run, 'm-9', { run: id, outcome: 'Done' })).status, 403);
+    // That it goes on is not for it to say any more.
+    assert.equal((await reports.report(run, 'm-1', { run: id, heartbeat: {} })).status, 403);
+    assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
+    await clock.advance(2000);
+    assert.deepEqual(
+      ship.calls.map(({ operation }) => operation),
+      ['reconcile', 'delete'],
+    );
+    assert.equal(inventory.entry(ref), undefined);
+    await ship.stop();
+  });
+});
