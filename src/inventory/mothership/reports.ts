@@ -76,9 +76,9 @@ export class Reports implements ReportSink {
     if (read.value.kind === 'heartbeat') return this.#heartbeat(loop, run, read.value.leaseSeconds, take);
     const credentials = loop.current?.credentials ?? [credentialId];
     await take(loop.outcomeEvent(read.value.outcome));
-    // Unless somebody else had ended it first; what was Deleted has no record any more.
-    const after = loop.state.stored?.record;
-    if (after && after.lastOutcome?.seq !== run.seq) return over(run);
+    // Unless somebody else had ended it first; what was Deleted leaves no outcome behind.
+    const { phase, stored: after } = loop.state;
+    if (phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return over(run);
     this.#remember(run, { seq: run.seq, credentials, outcome: fingerprint(body) });
     return { status: 200, lease: undefined };
   }

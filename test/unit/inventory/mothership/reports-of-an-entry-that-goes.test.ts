@@ -30,3 +30,24 @@ describe('the final report of a run whose entry is being deleted', () => {
     await ship.stop();
   });
 });
+
+describe('the report that everything is deleted', () => {
+  it('is taken, also when it comes twice', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: ({ operation }) =>
+        operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : answer({ outcome: 'Done' }),
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    inventory.delete(ref);
+    await clock.advance(1000);
+    const run = { entryUid: ref.uid, component: 'network', seq: 2 };
+    const body = { run: `${ref.uid}.network.2`, outcome: 'Deleted' };
+    for (let i = 0; i < 2; i++) {
+      assert.equal((await ship.mothership.reports.report(run, 'm-2', body)).status, 200);
+      await clock.advance(1000);
+    }
+    assert.equal(inventory.entry(ref), undefined);
+    await ship.stop();
+  });
+});
