@@ -113,7 +113,7 @@ export class KeyLoop {
   /** The entry is gone, or nobody has to do with the component any more. */
   drop(): void {
     this.#dropped = true;
-    this.#work.limits.release(this.text);
+    this.#work.limits.drop(this.key);
   }
 
   /** Its turn in the queue: ends when everything has come to rest, a call included. */

@@ -14,8 +14,8 @@ export interface LimitsDeps {
   readonly prepared: (entryUid: string) => boolean;
   /** Whether the endpoint of a component may be called; a call that it lets through counts as its probe. */
   readonly reachable: (component: string) => boolean;
-  /** The lane that a key waits in. */
-  readonly laneOf: (key: string) => number;
+  /** The lane that a key waits in; undefined when nobody looks after it any more. */
+  readonly laneOf: (key: string) => number | undefined;
   /** Tells the queue that these may have their turn now; all, when none are named. */
   readonly poke: (keys?: Iterable<string>) => void;
 }
@@ -36,22 +36,23 @@ export class Limits {
     this.#deps = deps;
   }
 
-  /** Takes a slot for `text` if it may run now; it has to be released. */
+  /** Takes a slot for `text` if it may run now; it has to be released. What is gone gets its turn without one, to end there. */
   admit(text: string): boolean {
     if (this.#held.has(text)) return true;
     const key = readKey(text);
-    if (!key) return true;
+    const lane = this.#deps.laneOf(text);
+    if (!key || lane === undefined) return true;
     if (!this.#deps.open()) return false;
     const { entryUid, component } = key;
-    if ((this.#ofComponent.get(component) ?? 0) >= this.#most(component)) return this.#refuse(component, text);
+    if ((this.#ofComponent.get(component) ?? 0) >= this.#most(component)) return this.#refuse(component, text, lane);
     if (!this.#deps.prepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= mostOfEntry) {
-      this.#refuse(entryUid, text);
+      this.#refuse(entryUid, text, lane);
       // The slot of the component is somebody else's then.
       this.#next(component);
       return false;
     }
-    if (!this.#deps.reachable(component)) return this.#refuse(component, text);
-    for (const by of [component, entryUid]) for (const lane of this.#waiting.get(by) ?? []) lane.delete(text);
+    if (!this.#deps.reachable(component)) return this.#refuse(component, text, lane);
+    this.#unlist(text, key);
     this.#hold(text, key);
     return true;
   }
@@ -69,6 +70,17 @@ export class Limits {
     add(this.#ofEntry, key.entryUid, -1);
     this.#next(key.component);
     this.entryChanged(key.entryUid);
+  }
+
+  /** Nobody looks after it any more: what is in the queue of it may end there. */
+  drop(key: ComponentKey): void {
+    const text = keyText(key);
+    this.#unlist(text, key);
+    for (const by of [key.component, key.entryUid]) {
+      if (this.#waiting.get(by)?.every(({ size }) => size === 0)) this.#waiting.delete(by);
+    }
+    this.release(text);
+    this.#deps.poke([text]);
   }
 
   /** What keeps the keys of an entry may be over. */
@@ -101,12 +113,16 @@ export class Limits {
     add(this.#ofEntry, key.entryUid, 1);
   }
 
-  #refuse(by: string, text: string): false {
+  #refuse(by: string, text: string, lane: number): false {
     const waiting = this.#waiting.get(by) ?? Array.from({ length: laneCount }, () => new Set<string>());
     this.#waiting.set(by, waiting);
-    for (const lane of waiting) lane.delete(text);
-    waiting[Math.min(this.#deps.laneOf(text), laneCount - 1)]?.add(text);
+    for (const other of waiting) other.delete(text);
+    waiting[Math.min(lane, laneCount - 1)]?.add(text);
     return false;
+  }
+
+  #unlist(text: string, { component, entryUid }: ComponentKey): void {
+    for (const by of [component, entryUid]) for (const lane of this.#waiting.get(by) ?? []) lane.delete(text);
   }
 
   /** Of those that wait for a component, the first in the most urgent lane. */

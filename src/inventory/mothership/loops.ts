@@ -40,8 +40,8 @@ export class Loops {
   drop(key: ComponentKey): void {
     const loop = this.#byKey.get(keyText(key));
     if (!loop) return;
-    loop.drop();
     this.#byKey.delete(loop.text);
+    loop.drop();
     const siblings = this.#byEntry.get(key.entryUid);
     siblings?.delete(loop);
     if (siblings?.size === 0) this.#byEntry.delete(key.entryUid);

@@ -118,7 +118,7 @@ export class Mothership {
       open: () => fence.proved,
       prepared: (uid) => this.#entryReconciler.isPrepared(uid),
       reachable: (component) => this.#breakers.admit(component),
-      laneOf: (text) => this.#lead?.loops.get(text)?.lane ?? lanes.time,
+      laneOf: (text) => this.#lead?.loops.get(text)?.lane,
       poke: (keys) => this.#runs?.poke(keys),
     });
     const loops = (): Loops | undefined => this.#lead?.loops;
