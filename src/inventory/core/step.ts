@@ -98,8 +98,8 @@ export type KeyEvent =
     } & Looked)
   /** Timeout, garbage, a cut answer, a 4xx, a panic: the run may have happened. */
   | ({ readonly kind: 'broken'; readonly code: string; readonly message: string } & Looked)
-  /** 429, 503, no connection: the run has not happened. */
-  | ({ readonly kind: 'notAccepted'; readonly retryAfterMs: number | undefined } & Looked)
+  /** 429, 503, no connection: the run has not happened. `notCalled`: nor was anybody asked, for a reason of our own. */
+  | ({ readonly kind: 'notAccepted'; readonly retryAfterMs: number | undefined; readonly notCalled?: true } & Looked)
   | ({ readonly kind: 'leaseOver' } & Looked)
   /** The record as it was found at start, or by the watch after somebody else wrote it. */
   | { readonly kind: 'found'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }

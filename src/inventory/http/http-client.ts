@@ -7,6 +7,7 @@ import type { FieldError } from '../../api/schema/read.ts';
 import { type Clock, parseHttpDate } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
+import { ApiError } from '../../kube/errors.ts';
 import type { BrokenCode, ComponentClient, Reply } from '../ports/component-client.ts';
 import type { TokenIssuer } from '../ports/token-issuer.ts';
 import type { Registration } from '../registration.ts';
@@ -50,7 +51,8 @@ export class HttpClient implements ComponentClient {
     } catch (error) {
       signal.throwIfAborted();
       const message = `no token for calling the component: ${describe(error)}`;
-      return { kind: 'notAccepted', code: 'Unreachable', message };
+      const retryAfterMs = error instanceof ApiError ? error.retryAfterMs : undefined;
+      return { kind: 'notCalled', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
     }
     const { url, agent, freshAgent } = line;
     const body = JSON.stringify(request);

@@ -49,6 +49,8 @@ export class KeyLoop {
   #inTurn = false;
   #call: Deferred<void> | undefined;
   #startFailures = 0;
+  /** Started in a row, and not called for a reason of our own. */
+  #uncalled = 0;
   #written: { readonly from: string; readonly stored: StoredRecord } | undefined;
   /** Monotonic milliseconds of the first trigger that is still to be answered. */
   #wantedSince: number | undefined;
@@ -405,6 +407,7 @@ export class KeyLoop {
     if (this.#current !== current || this.#state.stored?.record.seq !== current.seq || !isAtWork(this.#state)) {
       return undefined;
     }
+    if (reply.kind !== 'notCalled') this.#uncalled = 0;
     switch (reply.kind) {
       case 'outcome':
         return this.#take(this.outcomeEvent(reply.outcome));
@@ -418,6 +421,19 @@ export class KeyLoop {
           retryAfterMs: reply.retryAfterMs,
           ...this.#looked(found, undefined),
         }));
+      case 'notCalled': {
+        const { teller, startDelayMs } = this.#work;
+        teller.notStarted(this.key, reply.message);
+        // No breaker slows this down.
+        const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, startDelayMs(this.#uncalled));
+        this.#uncalled += 1;
+        return this.#take((found) => ({
+          kind: 'notAccepted',
+          notCalled: true,
+          retryAfterMs,
+          ...this.#looked(found, undefined),
+        }));
+      }
       case 'broken':
         return this.#take((found) => ({
           kind: 'broken',

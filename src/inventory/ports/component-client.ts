@@ -14,6 +14,8 @@ export type Reply =
       readonly message: string;
       readonly retryAfterMs?: number;
     }
+  /** It was not called, for a reason of our own: that says nothing of its endpoint. */
+  | { readonly kind: 'notCalled'; readonly message: string; readonly retryAfterMs?: number }
   /** It may have happened, and nothing can be made of it. */
   | { readonly kind: 'broken'; readonly code: BrokenCode; readonly message: string };
 

@@ -86,11 +86,11 @@ const isOn = ({ state: { phase, stored } }: Turn): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
 /** The component has not had it. Its number and token are used up; everything else is as before it, and it is queued again. */
-export function onNotAccepted(turn: Turn, { retryAfterMs, inputs }: Of<'notAccepted'>): void {
+export function onNotAccepted(turn: Turn, { retryAfterMs, notCalled, inputs }: Of<'notAccepted'>): void {
   const { stored, doing, pending } = turn.state;
   const { nowMs, monotonicMs, random } = turn.context;
   if (!stored || !isOn(turn)) return;
-  turn.do({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
+  if (!notCalled) turn.do({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
   if (isAbandoned(inputs)) {
     retire(turn);
     turn.tell(inputs);

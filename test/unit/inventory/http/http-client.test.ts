@@ -7,6 +7,7 @@ import type { Reply } from '../../../../src/inventory/ports/component-client.ts'
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
 import { listen } from '../../../../src/kit/listen.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 
 const request = {
@@ -138,6 +139,18 @@ describe('the HTTP client of components', () => {
   it('takes a refused connection for a run that has not happened', async () => {
     const reply = await call('http://127.0.0.1:1');
     assert.equal(reply.kind === 'notAccepted' && reply.code, 'Unreachable');
+  });
+
+  it('says nothing of a component that it has no token for', async () => {
+    const url = await serve((socket) => socket.write(ok({ outcome: 'Done' })));
+    const error = new ApiError(500, 'InternalError', 'etcd is away');
+    const tokens = { forCall: () => Promise.reject(error) };
+    const without = new HttpClient({ tokens, clock: systemClock, allowLoopbackHttp: true });
+    const registration = registrationOf('network', { endpoint: { url } });
+    const reply = await without.invoke(registration, request, new AbortController().signal);
+    assert.equal(reply.kind, 'notCalled');
+    assert.deepEqual(asked, []);
+    without.close();
   });
 
   it('repeats a run whose kept connection was just closed', async () => {
