@@ -37,6 +37,7 @@ export class InventoryServer {
   readonly callbackUrl: string;
   readonly ports: { readonly webhooks: number; readonly callbacks: number };
   readonly logFile: string;
+  readonly #auditFile: string;
   readonly #plane: PlaneClient;
   readonly #rights: string;
   readonly #healthPort: number;
@@ -58,6 +59,7 @@ export class InventoryServer {
     this.#healthPort = healthPort;
     this.#metricsPort = metricsPort;
     this.logFile = join(plane.directory, `inventory-${randomUUID().slice(0, 8)}.log`);
+    this.#auditFile = auditFileOf(plane, webhooks);
     this.#start = () => start(this.logFile);
   }
 
@@ -86,7 +88,7 @@ export class InventoryServer {
       `--key-file=${keyFile}`,
       `--health-port=${healthPort}`,
       `--metrics-port=${metricsPort}`,
-      `--audit-log=${join(plane.directory, `inventory-audit-${port}.jsonl`)}`,
+      `--audit-log=${auditFileOf(plane, port)}`,
       `--lease-namespace=${namespace}`,
       '--leader-elect=false',
       '--log-format=text',
@@ -131,6 +133,14 @@ export class InventoryServer {
     return readFile(this.logFile, 'utf8').catch(() => '');
   }
 
+  /** The lines of its audit journal so far. */
+  async audit(): Promise<Record<string, unknown>[]> {
+    const text = await readFile(this.#auditFile, 'utf8').catch(() => '');
+    // The last line may not be whole yet.
+    const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
+    return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
   metrics(): Promise<string> {
     return fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`).then((answer) => answer.text());
   }
@@ -156,6 +166,9 @@ export class InventoryServer {
     await removeInventoryKinds(this.#plane);
   }
 }
+
+const auditFileOf = (plane: PlaneClient, port: number): string =>
+  join(plane.directory, `inventory-audit-${port}.jsonl`);
 
 async function installInventory(plane: PlaneClient, port: number): Promise<void> {
   await installInventoryKinds(plane);

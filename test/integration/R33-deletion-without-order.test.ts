@@ -58,10 +58,10 @@ describe('an entry that is deleted', function () {
     assert.deepEqual(await stage.records(), []);
   });
 
-  it('does not wait for a component that somebody has let go of', async () => {
+  it('does not wait for a component that somebody has let go of, and audits that', async () => {
     const network = await stage.component('network', () => made('network'));
     network.teardown = () => ({ outcome: 'Retry' });
-    await stage.entry('one');
+    const { ref } = await stage.entry('one');
     await stage.ready('one');
     await stage.delete('one');
     await stage.until('network to have failed', () =>
@@ -69,6 +69,12 @@ describe('an entry that is deleted', function () {
     );
     await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'lost' } } });
     await stage.gone('one');
+    const lines = await stage.server.audit();
+    const told = lines.filter(({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(ref.uid));
+    assert.deepEqual(
+      told.map(({ event, verdict, message }) => [event, verdict, message]),
+      [['revocation', 'revoked', 'nobody waits for component network to tear down what it made']],
+    );
   });
 
   it('is another one when it is made anew under the same name', async () => {
