@@ -22,6 +22,7 @@ import {
 import { sharedPlane, testNamespace } from '../support/plane.ts';
 
 const waiting = { timeoutMs: 60_000, everyMs: 50 };
+const names = ['speaks-python', 'speaks-shell', 'dies-midway'];
 const secretValue = 'tell-nobody-4711';
 
 describe('components in any language, called by the server', function () {
@@ -63,7 +64,7 @@ describe('components in any language, called by the server', function () {
   after(async () => {
     const all = ['delete', 'clusterinventories', '--all', '-n', namespace, '--timeout=60s'];
     await plane?.kubectl(all, { reject: false });
-    await plane?.kubectl(['delete', 'componentreconcilers', '--ignore-not-found', 'speaks-python', 'speaks-shell']);
+    await plane?.kubectl(['delete', 'componentreconcilers', '--ignore-not-found', ...names]);
     await plane?.kubectl(['delete', 'clusterrolebinding', '--ignore-not-found', `${namespace}-token-reviews`]);
     for (const one of running) await one.close();
     for (const one of recorders) await closed(one);
@@ -82,18 +83,7 @@ describe('components in any language, called by the server', function () {
       running.push(program);
       const target = { url: program.url };
       const url = await recorded(target);
-      await cluster.client.create(componentReconcilers, {
-        apiVersion: apiVersionOf(componentReconcilers),
-        kind: componentReconcilers.kind,
-        metadata: { name: component },
-        spec: { endpoint: { url }, selector: { matchLabels: { speaks: component } }, timeoutSeconds: 15 },
-      });
-      const entry = await cluster.client.create(clusterInventories, {
-        apiVersion: apiVersionOf(clusterInventories),
-        kind: clusterInventories.kind,
-        metadata: { name: component, namespace, labels: { speaks: component } },
-        spec: { mode: 'managed', components: { [component]: { config: { play: 'done', value: secretValue } } } },
-      });
+      const entry = await registered(component, url, 'done');
       await seen(component, secretValue);
       for (const play of ['patch', 'goOn']) {
         const value = `${secretValue}-${play}`;
@@ -111,14 +101,34 @@ describe('components in any language, called by the server', function () {
       running.push(successor);
       target.url = successor.url;
       await seen(component, value);
-      await cluster.client.delete(clusterInventories, { namespace, name: component });
-      const gone = async (): Promise<boolean> => {
-        const { items } = await cluster.client.list(clusterInventories, { namespace });
-        return items.every(({ metadata }) => metadata.name !== component);
-      };
-      await until('the end of the entry', gone, waiting).catch(explain);
+      await deleted(component);
     });
   }
+
+  it('a run whose component dies after its 202 is lost with its lease, and made by the next one', async () => {
+    const component = 'dies-midway';
+    const program = await startPython({ ...settings(component), goOnSeconds: 600 });
+    running.push(program);
+    const target = { url: program.url };
+    const entry = await registered(component, await recorded(target), 'goOn');
+    const name = `${entry.metadata.uid}.${component}`;
+    const record = () => cluster.client.get(reconcileRuns, { namespace, name });
+    const goesOn = async (): Promise<boolean> => {
+      const { items } = await cluster.client.list(reconcileRuns, { namespace });
+      const spec = items.find(({ metadata }) => metadata.name === name)?.spec;
+      return valueAt(spec, '/phase') === 'Running' && valueAt(spec, '/asynchronous') === true;
+    };
+    await until('the run to go on', goesOn, waiting).catch(explain);
+    await program.close();
+    const isLost = async (): Promise<boolean> => JSON.stringify((await record()).spec).includes('LeaseOver');
+    await until('the end of its lease', isLost, waiting).catch(explain);
+    const successor = await startPython(settings(component));
+    running.push(successor);
+    target.url = successor.url;
+    await outcome(entry, component, 'Done');
+    await seen(component, secretValue);
+    await deleted(component);
+  });
 
   it('are told how to reach the entry, and nothing of what it holds', () => {
     assert.ok(bodies.length >= 8);
@@ -139,6 +149,31 @@ describe('components in any language, called by the server', function () {
       assert.deepEqual(Object.keys(valueAt(body, '/entry') as object).sort(), ['id', 'resourceVersion', 'url']);
     }
   });
+
+  /** Registers a component, and makes an entry that it alone is for. */
+  async function registered(component: string, url: string, play: string): Promise<KubeObject> {
+    await cluster.client.create(componentReconcilers, {
+      apiVersion: apiVersionOf(componentReconcilers),
+      kind: componentReconcilers.kind,
+      metadata: { name: component },
+      spec: { endpoint: { url }, selector: { matchLabels: { speaks: component } }, timeoutSeconds: 15 },
+    });
+    return cluster.client.create(clusterInventories, {
+      apiVersion: apiVersionOf(clusterInventories),
+      kind: clusterInventories.kind,
+      metadata: { name: component, namespace, labels: { speaks: component } },
+      spec: { mode: 'managed', components: { [component]: { config: { play, value: secretValue } } } },
+    });
+  }
+
+  async function deleted(name: string): Promise<void> {
+    await cluster.client.delete(clusterInventories, { namespace, name });
+    const gone = async (): Promise<boolean> => {
+      const { items } = await cluster.client.list(clusterInventories, { namespace });
+      return items.every(({ metadata }) => metadata.name !== name);
+    };
+    await until('the end of the entry', gone, waiting).catch(explain);
+  }
 
   /** Stands before a component and writes down what it is sent. */
   async function recorded(target: { readonly url: string }): Promise<string> {

@@ -18,6 +18,8 @@ API_URL = os.environ["API_URL"]
 CALLBACK_URL = os.environ["CALLBACK_URL"]
 CA_FILE = os.environ.get("API_CA_FILE")
 MOST_BYTES = 131072
+# How long it says nothing after a 202.
+GO_ON_SECONDS = float(os.environ.get("GO_ON_SECONDS", "0.1"))
 
 
 def call(method, url, token, body=None, kind="application/json"):
@@ -97,7 +99,7 @@ def play(run):
         call("PATCH", run.url + "/status", run.token, patch, "application/merge-patch+json")
         return 200, {"outcome": "Done"}
     if what == "goOn":
-        threading.Timer(0.1, run.go_on, [seen]).start()
+        threading.Timer(GO_ON_SECONDS, run.go_on, [seen]).start()
         return 202, {"leaseSeconds": 5}
     return 200, done(seen)
 

@@ -15,6 +15,8 @@ export interface ComponentSettings {
   readonly serverAccount: string;
   /** For TokenReviews. */
   readonly reviewToken: string;
+  /** How long it says nothing after a 202; only in Python. Default 0.1. */
+  readonly goOnSeconds?: number;
 }
 
 /** A component that is called over HTTP on a loopback address. */
@@ -99,5 +101,6 @@ function environment(settings: ComponentSettings): Record<string, string> {
     CALLBACK_URL: settings.callbackUrl,
     SERVER_ACCOUNT: settings.serverAccount,
     REVIEW_TOKEN: settings.reviewToken,
+    ...(settings.goOnSeconds === undefined ? {} : { GO_ON_SECONDS: String(settings.goOnSeconds) }),
   };
 }
