@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
 import type { FaultProxy } from '../../sandbox/fault-proxy.ts';
 import { InventoryServer } from '../../sandbox/inventory-server.ts';
@@ -23,6 +24,7 @@ import { isNotFound } from '../../src/kube/errors.ts';
 import { inlineCredentials } from '../../src/kube/inline-kubeconfig.ts';
 import { fileCredentials } from '../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../src/kube/open-cluster.ts';
+import { percentile } from '../bench/support/figures.ts';
 import { bindingPlane } from '../support/binding/planes.ts';
 import { inventoryExample } from '../support/inventory/examples.ts';
 import { adminKubeconfig, ReferenceFleet } from '../support/inventory/reference-fleet.ts';
@@ -172,6 +174,19 @@ describe('the reference components, with a second plane as the managed cluster',
     await ready('orders');
   });
 
+  it('put a cluster right that was changed outside', async () => {
+    const name = { namespace, name: String(await at('orders', '/status/outputs/cluster/shootName')) };
+    const workersOf = async (): Promise<readonly object[]> =>
+      valueAt(await here.client.get(shoots, name), '/spec/provider/workers') as readonly object[];
+    const wanted = await workersOf();
+    const changed = wanted.map((worker) => ({ ...worker, machine: { type: 'Standard_Huge' } }));
+    await here.client.mergePatch(shoots, name, { spec: { provider: { workers: changed } } });
+    assert.deepEqual(await workersOf(), changed);
+    await force('orders', 'cluster', 'repair');
+    await until('the repair', async () => isDeepStrictEqual(await workersOf(), wanted), waiting);
+    await ready('orders');
+  });
+
   it('do the same within the server', async () => {
     const endpoint = { url: null, inProcess: 'network' };
     await here.client.mergePatch(componentReconcilers, { name: 'network' }, { spec: { endpoint } });
@@ -216,6 +231,48 @@ describe('the reference components, with a second plane as the managed cluster',
     assert.equal(await seq('legacy', 'connectivity-proxy'), others);
     await there.client.delete(serviceInstances, { namespace: shop, name: 'first' });
     await until('the proxy to go', async () => (await found(there, deployments, proxy)) === undefined, waiting);
+  });
+
+  it('are called soon after each of 20 service instances in the cluster', async () => {
+    const uid = String(await at('orders', '/metadata/uid'));
+    const idle = async (): Promise<boolean> =>
+      valueAt(await run('orders', 'connectivity-proxy'), '/spec/phase') === 'Idle';
+    const latencies: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      await until('the proxy to be idle', idle, waiting);
+      let calledMs: number | undefined;
+      fleet.onCall = (component, entryUid) => {
+        if (component === 'connectivity-proxy' && entryUid === uid) calledMs ??= performance.now();
+      };
+      const beganMs = performance.now();
+      await there.client.create(serviceInstances, instance(`many-${i}`));
+      await until('the call', () => Promise.resolve(calledMs !== undefined), { ...waiting, everyMs: 5 });
+      latencies.push((calledMs ?? Number.NaN) - beganMs);
+    }
+    fleet.onCall = () => {};
+    const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
+    console.log(`      remote event → called: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`);
+    assert.ok(p99 < 5_000, `p99 was ${p99} ms`);
+    for (let i = 0; i < 20; i++) await there.client.delete(serviceInstances, { namespace: shop, name: `many-${i}` });
+    await until('the proxy to go', async () => (await found(there, deployments, proxy)) === undefined, waiting);
+    await until('the proxy to be idle', idle, waiting);
+  });
+
+  it('answer Retry with a kubeconfig that has ended, and are called with the next one', async () => {
+    const uid = String(await at('legacy', '/metadata/uid'));
+    const name = { namespace, name: kubeconfigSecretName(uid) };
+    const secret = await here.client.get(secrets, name);
+    const text = Buffer.from(String(valueAt(secret, '/data/config')), 'base64').toString();
+    const ended = text.replace(/"token":"[^"]+"/, '"token":"ended"');
+    assert.notEqual(ended, text);
+    await here.client.mergePatch(secrets, name, { data: { config: Buffer.from(ended).toString('base64') } });
+    await force('legacy', 'connectivity-proxy', 'ended');
+    const outcome = async (): Promise<unknown> =>
+      valueAt(await run('legacy', 'connectivity-proxy'), '/spec/lastOutcome/outcome');
+    await until('a run that is to be retried', async () => (await outcome()) === 'Retry', waiting);
+    await force('legacy', 'byoc', 'ended');
+    await until('a run with the next one', async () => (await outcome()) === 'Done', waiting);
+    await ready('legacy');
   });
 
   it('replace a kubeconfig by force, and wake whoever reads it', async () => {

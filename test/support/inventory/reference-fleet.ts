@@ -4,6 +4,7 @@ import type { InventoryServer } from '../../../sandbox/inventory-server.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
+import type { Component } from '../../../src/inventory/ports/component.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
 import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
 import { httpDoors } from '../../../src/inventory/sdk/http-doors.ts';
@@ -32,6 +33,8 @@ export class ReferenceFleet {
   readonly cloud: SimulatedCloud;
   /** The registrations of the examples, with the addresses of here. */
   readonly registrations: readonly KubeObject[];
+  /** Told of each call as it comes, by the entry's uid. */
+  onCall: (component: string, entryUid: string) => void = () => {};
   readonly #plane: Plane;
   readonly #managedPlane: Plane;
   readonly #closers: (() => unknown)[];
@@ -71,7 +74,15 @@ export class ReferenceFleet {
     const components = referenceComponents({ management: cloud.client, connect, clock });
     const urls = new Map<string, string>();
     const closers: (() => unknown)[] = [];
-    for (const component of components.values()) {
+    let fleet: ReferenceFleet | undefined;
+    for (const reference of components.values()) {
+      const component: Component = {
+        name: reference.name,
+        reconcile: (run) => {
+          fleet?.onCall(reference.name, run.request.entry.id);
+          return reference.reconcile(run);
+        },
+      };
       const callers = await tokenReviews({
         credentials,
         component: component.name,
@@ -96,7 +107,8 @@ export class ReferenceFleet {
       ...object,
       spec: { ...(object.spec as object), endpoint: { url: urls.get(object.metadata.name) } },
     }));
-    return new ReferenceFleet(options, cloud, registrations, closers);
+    fleet = new ReferenceFleet(options, cloud, registrations, closers);
+    return fleet;
   }
 
   async register(changes: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {}): Promise<void> {
