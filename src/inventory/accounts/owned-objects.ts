@@ -10,7 +10,8 @@ const tries = 5;
 
 /**
  * Sees to it that `object` exists, belongs to the entry `uid`, and that its field `own` is what `wanted` makes of what is there.
- * Rejects with CodedError `NameTaken` for an object of somebody else, which stays as it is.
+ * Rejects with CodedError `NameTaken` for an object of somebody else, and for one that nobody can make what it has to be; both stay as
+ * they are.
  */
 export async function ensureOwned(
   client: Client,
@@ -50,6 +51,14 @@ async function correct(
     throw new CodedError(
       'NameTaken',
       `${resource.kind} ${keyOf(object.metadata)} exists and does not belong to this entry; delete it`,
+    );
+  }
+  // Whoever may make such an object can say whose it is as well.
+  const fixed = found['immutable'] === true ? 'immutable' : 'roleRef';
+  if (fixed === 'immutable' || !isDeepStrictEqual(found[fixed], object[fixed])) {
+    throw new CodedError(
+      'NameTaken',
+      `${resource.kind} ${keyOf(object.metadata)} exists with another \`${fixed}\`, which cannot be changed; delete it`,
     );
   }
   if (!field) return;
