@@ -41,8 +41,10 @@ interface Known {
   readonly components: Map<string, KnownComponent>;
   /** Something that was there has gone: what is not known is made, and not asked about first. */
   readonly lost: boolean;
+  /** By grant: names of the accounts that have it. Read when it first matters what they have too much. */
+  held: ReadonlyMap<Grant, Set<string>> | undefined;
   /** The Secret of a supplied kubeconfig that its component may read: undefined for none, null while it was not looked at. */
-  supplied: string | undefined | null;
+  supplied: { readonly name: string; readonly seenAt: number } | undefined | null;
 }
 
 /** Instants are monotonic milliseconds. */
@@ -55,6 +57,8 @@ interface KnownComponent {
 
 /** Grants that were in force so long ago are asked about again: somebody may have taken them away. */
 const trustMs = 10 * 60_000;
+/** Those that a registration can give up. */
+const onKubeconfig = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly Grant[];
 /** How long new grants may take to be in force. */
 const inForceMs = 5_000;
 const askAgainMs = 15;
@@ -87,7 +91,7 @@ export class EntryAccounts implements EntryAccess {
 
   /** Makes `ensure` look again: something that was there has gone. */
   forget(entryUid: string): void {
-    this.#known.set(entryUid, { components: new Map(), lost: true, supplied: null });
+    this.#known.set(entryUid, { components: new Map(), lost: true, held: undefined, supplied: null });
   }
 
   async withdraw(ref: EntryRef, signal: AbortSignal): Promise<void> {
@@ -106,7 +110,9 @@ export class EntryAccounts implements EntryAccess {
   async withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void> {
     const subject = subjectOf(ref, component);
     await this.#inTurn(ref.uid, async () => {
-      this.#known.get(ref.uid)?.components.delete(component);
+      const known = this.#known.get(ref.uid);
+      known?.components.delete(component);
+      if (known?.supplied) known.supplied = null;
       for (const grant of grants) await this.#unbind(ref, grant, subject, signal);
       await this.#delete(serviceAccounts, ref, subject.name, signal);
     });
@@ -115,7 +121,8 @@ export class EntryAccounts implements EntryAccess {
   /** After a start it asks first: of what was there before, nearly all is still there. */
   async #see(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
     const isNew = this.#isNew(ref.uid, component);
-    if (isNew || !(await this.#isStillThere(ref, component, signal))) {
+    const isLess = !isNew && (await this.#inTurn(ref.uid, () => this.#takeBack(ref, component, signal)));
+    if (isNew || isLess || !(await this.#isStillThere(ref, component, signal))) {
       if (!isNew) await this.#inTurn(ref.uid, () => this.#establish(ref, [component], signal));
       await this.#untilInForce(ref, component, grantsOf(component), '', signal);
     }
@@ -125,7 +132,9 @@ export class EntryAccounts implements EntryAccess {
 
   #isNew(uid: string, component: Grantee): boolean {
     const known = this.#known.get(uid)?.components.get(component.name);
-    return known !== undefined && holdsAll(known, component) && this.#deps.clock.monotonic() - known.madeAt < inForceMs;
+    return (
+      known !== undefined && holdsJust(known, component) && this.#deps.clock.monotonic() - known.madeAt < inForceMs
+    );
   }
 
   async #isStillThere(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
@@ -139,12 +148,12 @@ export class EntryAccounts implements EntryAccess {
 
   #isTrusted(uid: string, component: Grantee): boolean {
     const known = this.#known.get(uid)?.components.get(component.name);
-    if (known?.seenAt === undefined || !holdsAll(known, component)) return false;
+    if (known?.seenAt === undefined || !holdsJust(known, component)) return false;
     return this.#deps.clock.monotonic() - known.seenAt < trustMs;
   }
 
   #of(uid: string): Known {
-    const known = this.#known.get(uid) ?? { components: new Map(), lost: false, supplied: null };
+    const known = this.#known.get(uid) ?? { components: new Map(), lost: false, held: undefined, supplied: null };
     this.#known.set(uid, known);
     return known;
   }
@@ -159,9 +168,39 @@ export class EntryAccounts implements EntryAccess {
       const subjects = holders.map(({ name }) => subjectOf(ref, name));
       if (subjects.length > 0) await this.#bind(ref, grant, '', subjects, signal);
     }
-    const { components: known } = this.#of(ref.uid);
+    const { components: known, held } = this.#of(ref.uid);
     for (const component of components) {
+      for (const grant of grantsOf(component)) held?.get(grant)?.add(subjectOf(ref, component.name).name);
       known.set(component.name, { grants: grantsOf(component), madeAt: clock.monotonic(), seenAt: undefined });
+    }
+  }
+
+  /** What its registration does not ask for any more; whether there was any. After a start that is read once an entry. */
+  async #takeBack(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
+    const known = this.#of(ref.uid);
+    known.held ??= new Map(
+      await Promise.all(onKubeconfig.map(async (grant) => [grant, await this.#holders(ref, grant, signal)] as const)),
+    );
+    const subject = subjectOf(ref, component.name);
+    let taken = false;
+    for (const grant of onKubeconfig) {
+      const holders = known.held.get(grant);
+      if (grantsOf(component).includes(grant) || !holders?.has(subject.name)) continue;
+      await this.#unbind(ref, grant, subject, signal);
+      holders.delete(subject.name);
+      taken = true;
+    }
+    return taken;
+  }
+
+  async #holders(ref: EntryRef, grant: Grant, signal: AbortSignal): Promise<Set<string>> {
+    const name = { namespace: ref.namespace, name: grantName(ref.uid, grant) };
+    try {
+      const { subjects } = await this.#deps.client.get(roleBindings, name, { signal });
+      return new Set(accountsAmong(subjects, ref).map((subject) => subject.name));
+    } catch (error) {
+      if (isNotFound(error)) return new Set();
+      throw error;
     }
   }
 
@@ -210,10 +249,13 @@ export class EntryAccounts implements EntryAccess {
     const { ref, kubeconfigSecretRef: named, kubeconfigSetBy: setter } = entry;
     const known = this.#of(ref.uid);
     if (named && setter && (await mayRead(this.#deps.client, setter, ref.namespace, named.name, signal))) {
-      if (known.supplied === named.name) return;
-      await this.#bind(ref, 'supplied', named.name, [subjectOf(ref, component)], signal);
-      await this.#untilInForce(ref, { name: component }, ['supplied'], named.name, signal);
-      known.supplied = named.name;
+      const now = this.#deps.clock.monotonic();
+      if (known.supplied?.name === named.name && now - known.supplied.seenAt < trustMs) return;
+      if (!(await this.#haveAll(ref, component, ['supplied'], named.name, signal))) {
+        await this.#bind(ref, 'supplied', named.name, [subjectOf(ref, component)], signal);
+        await this.#untilInForce(ref, { name: component }, ['supplied'], named.name, signal);
+      }
+      known.supplied = { name: named.name, seenAt: now };
       return;
     }
     if (known.supplied === undefined) return;
@@ -295,3 +337,6 @@ function grantsOf({ kubeconfig }: Pick<Grantee, 'kubeconfig'>): readonly Grant[]
 
 const holdsAll = (known: KnownComponent | undefined, component: Grantee): boolean =>
   grantsOf(component).every((grant) => known?.grants.includes(grant));
+
+const holdsJust = (known: KnownComponent, component: Grantee): boolean =>
+  known.grants.join() === grantsOf(component).join();

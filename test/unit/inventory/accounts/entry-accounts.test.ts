@@ -153,6 +153,61 @@ describe('the access of components to an entry', () => {
     await assert.rejects(accounts.ensure(entry, network, signal), { code: 'NameTaken' });
   });
 
+  it('is not built upon objects that say that they are ours and cannot be put right', async () => {
+    await accounts.ensure(entry, kubeconfig, signal);
+    const name = { ...inNamespace, name: `inventory-${uid}-entry` };
+    const binding = world.cluster.find(roleBindings, name);
+    const secret = world.cluster.find(secrets, { ...inNamespace, name: `kc-${uid}` });
+    assert.ok(binding && secret);
+    const again = () => new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'of-somebody' };
+    world.cluster.put(roleBindings, { ...binding, roleRef });
+    await assert.rejects(again().ensure(entry, network, signal), { code: 'NameTaken', message: /`roleRef`/ });
+    world.cluster.put(roleBindings, binding);
+    world.cluster.put(secrets, { ...secret, immutable: true });
+    await assert.rejects(again().ensure(entry, kubeconfig, signal), { code: 'NameTaken', message: /`immutable`/ });
+  });
+
+  for (const [was, is] of [
+    ['read', 'none'],
+    ['produce', 'read'],
+    ['produce', 'none'],
+    ['read', 'produce'],
+  ] as const) {
+    const mayDo = (name: string) =>
+      (['get', 'patch'] as const).filter((verb) => world.may(user(name), verb, 'secrets', `kc-${uid}`));
+    const expected = { none: [], read: ['get'], produce: ['get', 'patch'] };
+
+    for (const when of ['at once', 'after a restart'] as const) {
+      it(`opens no more of the kubeconfig than a registration asks for that changes from ${was} to ${is}, ${when}`, async () => {
+        await accounts.ensure(entry, { name: 'dns', kubeconfig: was }, signal);
+        await accounts.ensure(entry, { name: 'other', kubeconfig: was }, signal);
+        const next =
+          when === 'at once'
+            ? accounts
+            : new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+        await next.ensure(entry, { name: 'dns', kubeconfig: is }, signal);
+        assert.deepEqual([mayDo('dns'), mayDo('other')], [expected[is], expected[was]]);
+        const subjects = world.cluster.list(roleBindings).map((binding) => binding['subjects']);
+        assert.equal(JSON.stringify(subjects).split('.dns"').length - 1, is === 'none' ? 1 : 2);
+        await next.ensure(entry, { name: 'dns', kubeconfig: was }, signal);
+        assert.deepEqual(mayDo('dns'), expected[was]);
+      });
+    }
+  }
+
+  it('costs little to look at after a restart: one question a grant, and once an entry who has the kubeconfig', async () => {
+    await accounts.prepare(entry, [network, eventing, kubeconfig] as Registration[], signal);
+    const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
+    world.cluster.calls.length = 0;
+    for (const component of [network, eventing]) await next.ensure(entry, component, signal);
+    assert.deepEqual(
+      world.cluster.calls.map(({ verb, plural }) => `${verb} ${plural}`),
+      ['get rolebindings', 'get rolebindings'],
+    );
+    assert.equal(world.questions.length, 3);
+  });
+
   it('ends with the entry, RoleBindings first, and leaves that of others alone', async () => {
     const other = world.entry({ ref: { namespace: 'fleet', name: 'rt-2', uid: 'other' } });
     for (const component of [network, kubeconfig]) await accounts.ensure(entry, component, signal);
@@ -236,6 +291,21 @@ describe('a kubeconfig that was supplied', () => {
     world.readers.clear();
     await accounts.ensure(named('other'), byoc, signal);
     assert.equal(mayRead('byoc', 'other'), false);
+  });
+
+  it('can be read again when somebody has taken the grant away, or the component has lost it', async () => {
+    world.readers.add('alice mine');
+    await accounts.ensure(named('mine'), byoc, signal);
+    world.cluster.drop(roleBindings, { namespace: 'fleet', name: `inventory-${uid}-supplied` });
+    await accounts.ensure(named('mine'), byoc, signal);
+    assert.equal(mayRead('byoc', 'mine'), false, 'it is not asked about each time');
+    await world.clock.advance(10 * 60_000);
+    await accounts.ensure(named('mine'), byoc, signal);
+    assert.equal(mayRead('byoc', 'mine'), true);
+    await accounts.withdrawFrom(named('mine').ref, 'byoc', signal);
+    assert.equal(mayRead('byoc', 'mine'), false);
+    await accounts.ensure(named('mine'), byoc, signal);
+    assert.equal(mayRead('byoc', 'mine'), true);
   });
 
   it('is of no interest in managed entries', async () => {
