@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { until } from '../../sandbox/wait.ts';
 import type { ReconcileRequest } from '../../src/api/inventory/contract/request.ts';
 import { clusterInventories, componentReconcilers, maxEntryBytes } from '../../src/api/inventory/names.ts';
+import { apiVersionOf } from '../../src/api/object.ts';
 import type { Entry } from '../../src/inventory/entry.ts';
 import { entryBytes } from '../../src/inventory/policy/entry-size.ts';
 import type { RunToken } from '../../src/inventory/ports/token-issuer.ts';
@@ -84,6 +85,11 @@ describe('the webhooks of the inventory', function () {
       stage.admin.delete(componentReconcilers, { name: 'network' }),
       /HasRuns: .*\.network among them/,
     );
+    const all = `/apis/${apiVersionOf(componentReconcilers)}/${componentReconcilers.plural}`;
+    const { status, body } = await stage.plane.call('DELETE', `${all}?fieldSelector=metadata.name%3Dnetwork`);
+    assert.equal(status, 422);
+    assert.match(JSON.stringify(body), /HasRuns: component network still has runs/);
+    assert.equal(await codeOf(stage.admin.get(componentReconcilers, { name: 'network' })), 200);
   });
 
   it('stop components alone while they are away', async () => {

@@ -13,7 +13,9 @@ type Ports = Pick<InventoryPorts, 'registrations' | 'anyRunOf'>;
 /** Validating webhook of the registrations: one owner a path, no component that wakes itself, none gone while it is needed. */
 export function judgeRegistration({ registrations, anyRunOf }: Ports): Handler {
   return {
-    async decide({ operation, name, object, oldObject }, signal) {
+    async decide({ operation, name: asked, object, oldObject }, signal) {
+      // Without a name come those that are deleted as a collection, and those whose name is generated.
+      const name = asked || String(own(own(object ?? oldObject, 'metadata'), 'name') ?? '');
       if (operation === 'DELETE') {
         const run = await anyRunOf(name, signal);
         return run === undefined ? allow : refuse(hasRuns(name, run));
@@ -25,8 +27,7 @@ export function judgeRegistration({ registrations, anyRunOf }: Ports): Handler {
       if (!read.ok) return invalidSpec(read.errors);
       const selector = compileSelector(read.value.selector ?? {});
       if ('error' in selector) return invalidSpec([{ field: 'spec.selector', message: selector.error }]);
-      const settled = name === '' ? String(own(own(object, 'metadata'), 'name') ?? '') : name;
-      const violation = registrationViolation({ name: settled, spec: read.value }, await registrations(signal));
+      const violation = registrationViolation({ name, spec: read.value }, await registrations(signal));
       return violation ? refuse(violation) : allow;
     },
   };

@@ -126,6 +126,12 @@ describe('registrations', () => {
       { anyRun: 'fleet/a.network' },
       'HasRuns',
     ],
+    [
+      'the end of one that runs, among others that are deleted as a collection',
+      review('DELETE', { name: '', oldObject: registration() }),
+      { anyRun: 'fleet/a.network' },
+      'HasRuns',
+    ],
   ];
   for (const [what, request, changes, code] of cases) {
     it(`${code ? `are refused: ${code} for` : 'may be'} ${what}`, async () => {

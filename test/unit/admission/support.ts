@@ -111,7 +111,7 @@ export class World {
         },
         writesOf: () => Promise.resolve(this.writes),
         registrations: () => Promise.resolve(this.registrations),
-        anyRunOf: () => Promise.resolve(this.anyRun),
+        anyRunOf: (component) => Promise.resolve(component === 'network' ? this.anyRun : undefined),
         fenced: (code) => this.fenced.push(code),
       },
     },
