@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { until } from '../../../../sandbox/wait.ts';
 import { callbackListener } from '../../../../src/inventory/http/callbacks.ts';
 import type { ReportAnswer } from '../../../../src/inventory/ports/report-sink.ts';
 import { listen } from '../../../../src/kit/listen.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 
+const waiting = { timeoutMs: 30_000, everyMs: 5 };
 const account = 'system:serviceaccount:fleet:inventory-u-1.network';
 
 describe('the callback listener', () => {
@@ -13,6 +16,8 @@ describe('the callback listener', () => {
   let url: string;
   let leads = true;
   let answer: ReportAnswer = { status: 200, lease: undefined };
+  let asked = 0;
+  let held = deferred();
   const reports: unknown[] = [];
 
   before(async () => {
@@ -21,18 +26,21 @@ describe('the callback listener', () => {
         reports: {
           report: async (run, credentialId, body) => {
             reports.push({ run, credentialId, body });
+            if (run.seq === 99) await held.promise;
             return answer;
           },
         },
         tokens: {
           read: async (token) => {
+            asked += 1;
+            if (token === 'slow') await held.promise;
             if (token === 'away') throw new Error('the API server is away');
             if (token === 'good') return { account, credentialId: 'JTI=1' };
             if (token === 'elsewhere') return { account: account.replace('fleet', 'other'), credentialId: 'JTI=3' };
             return token === 'foreign' ? { account: `${account}x`, credentialId: 'JTI=2' } : undefined;
           },
         },
-        namespaceOf: () => 'fleet',
+        namespaceOf: (uid) => (uid === 'u-9' ? undefined : 'fleet'),
         leads: () => leads,
         log: noLog,
       }),
@@ -44,6 +52,8 @@ describe('the callback listener', () => {
     leads = true;
     answer = { status: 200, lease: undefined };
     reports.length = 0;
+    asked = 0;
+    held = deferred();
   });
   after(() => server.close());
 
@@ -66,6 +76,24 @@ describe('the callback listener', () => {
         body: { run: 'u-1.network.3', heartbeat: {} },
       },
     ]);
+  });
+
+  it('asks about no token for an entry that nobody knows', async () => {
+    assert.equal((await post('u-9.network.3', 'good', '{}')).status, 401);
+    assert.equal(asked, 0);
+  });
+
+  it('takes reports to their end while strangers show more tokens than can be looked at', async () => {
+    const slow = post('u-1.network.99', 'good', '{}');
+    await until('the report', async () => reports.length === 1, waiting);
+    const strangers = Array.from({ length: 256 }, () => post('u-1.network.3', 'slow', '{}'));
+    await until('their tokens', async () => asked === 257, waiting);
+    assert.equal((await post('u-1.network.3', 'good', '{}')).body.code, 'Busy');
+    assert.deepEqual([asked, reports.length], [257, 1]);
+    held.resolve();
+    assert.equal((await slow).status, 200);
+    assert.deepEqual(new Set((await Promise.all(strangers)).map(({ status }) => status)), new Set([401]));
+    assert.equal((await post('u-1.network.3', 'good', '{}')).status, 200);
   });
 
   const refused: [what: string, run: string, token: string | undefined, body: string, status: number, code: string][] =
