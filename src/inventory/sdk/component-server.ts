@@ -35,6 +35,8 @@ export interface ComponentServer {
 }
 
 const MAX_REQUEST_BYTES = 131_072;
+/** Callers that the API server is asked about at a time. */
+const MAX_ASKED = 64;
 /** Until all of the request is there. */
 const HEADERS_MS = 5_000;
 const REQUEST_MS = 10_000;
@@ -42,8 +44,9 @@ const REQUEST_MS = 10_000;
 /** Serves one component as the contract says. Rejects with `PortUnavailable`. */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
   const runs = new Map<Run, Promise<void>>();
+  const load: Load = { runs, asked: 0, reading: 0 };
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    handle(request, response, options, runs).catch((error: unknown) => {
+    handle(request, response, options, load).catch((error: unknown) => {
       const refusal = error instanceof Refusal ? error : new Refusal(503, 'Unavailable', describe(error));
       options.log.warn('a call was refused', { component: options.component.name, code: refusal.code });
       refuse(request, response, refusal);
@@ -65,20 +68,36 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
   };
 }
 
+/** What a server is busy with. */
+interface Load {
+  readonly runs: Map<Run, Promise<void>>;
+  /** Callers that the API server is being asked about. */
+  asked: number;
+  /** Requests of the server, for one run each, that are not read yet. */
+  reading: number;
+}
+
 /** In the order of the contract: the path, the caller, and only then the body. */
 async function handle(
   request: IncomingMessage,
   response: ServerResponse,
   { component, callers, addresses, doors, maxRuns = 64, clock }: ComponentServerOptions,
-  runs: Map<Run, Promise<void>>,
+  load: Load,
 ): Promise<void> {
+  const { runs } = load;
   if (request.url !== reconcilePath) throw new Refusal(404, 'NotFound', `there is nothing but ${reconcilePath}`);
   if (request.method !== 'POST') throw new Refusal(405, 'MethodNotAllowed', 'runs are asked for by POST');
   const gone = new AbortController();
   response.once('close', () => gone.abort(new CodedError('CallerGone', 'the caller is gone')));
-  await authenticate(request, callers, gone.signal);
-  if (runs.size >= maxRuns) throw new Refusal(429, 'Busy', `${maxRuns} runs are going on already`);
-  const asked = await readRequest(request);
+  await authenticate(request, callers, load, gone.signal);
+  if (runs.size + load.reading >= maxRuns) throw new Refusal(429, 'Busy', `${maxRuns} runs are going on already`);
+  load.reading += 1;
+  let asked: ReconcileRequest;
+  try {
+    asked = await readRequest(request);
+  } finally {
+    load.reading -= 1;
+  }
   if (asked.component !== component.name) {
     throw new Refusal(400, 'OtherComponent', `this is ${component.name}, and the request is for another component`);
   }
@@ -93,9 +112,20 @@ async function handle(
   answer(response, asked, await run.answer);
 }
 
-async function authenticate(request: IncomingMessage, callers: Callers, signal: AbortSignal): Promise<void> {
+async function authenticate(
+  request: IncomingMessage,
+  callers: Callers,
+  load: Load,
+  signal: AbortSignal,
+): Promise<void> {
   const [, token] = /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(request.headers.authorization ?? '') ?? [];
-  if (token && (await callers.isServer(token, signal))) return;
+  if (load.asked >= MAX_ASKED) throw new Refusal(429, 'Busy', `${MAX_ASKED} callers are being looked at already`);
+  load.asked += 1;
+  try {
+    if (token && (await callers.isServer(token, signal))) return;
+  } finally {
+    load.asked -= 1;
+  }
   throw new Refusal(401, 'Unauthorized', 'a token of the server, for this component, is needed');
 }
 

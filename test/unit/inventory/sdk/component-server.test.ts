@@ -4,7 +4,7 @@ import type { Component } from '../../../../src/inventory/ports/component.ts';
 import { type ComponentServer, serveComponent } from '../../../../src/inventory/sdk/component-server.ts';
 import { httpDoors } from '../../../../src/inventory/sdk/http-doors.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
-import { aborted } from '../../../../src/kit/promises.ts';
+import { aborted, deferred } from '../../../../src/kit/promises.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { ConformanceWorld, component } from '../../../support/inventory/conformance-world.ts';
 import { ask } from '../../../support/inventory/plain-client.ts';
@@ -69,6 +69,51 @@ describe('the server of a component', () => {
     assert.equal((await ask({ url }, world.request(), 'x')).status, 429);
     await server.close();
     await Promise.all(held);
+  });
+
+  it('takes no more runs than it can when they are asked for at the same time', async () => {
+    const known = deferred<boolean>();
+    let asked = 0;
+    let running = 0;
+    knows = () => {
+      asked += 1;
+      return known.promise;
+    };
+    reconcile = async ({ signal }) => {
+      running += 1;
+      await aborted(signal);
+      return { outcome: 'Done' };
+    };
+    const statuses: number[] = [];
+    const asking = [1, 2, 3].map(() =>
+      ask({ url }, world.request(), 'x').then(
+        ({ status }) => void statuses.push(status),
+        () => undefined,
+      ),
+    );
+    await until('three callers', () => asked === 3, waiting);
+    known.resolve(true);
+    await until('all of them', () => running + statuses.length === 3, waiting);
+    assert.deepEqual([running, statuses], [2, [429]]);
+    await server.close();
+    await Promise.all(asking);
+  });
+
+  it('asks about 64 callers at a time, and tells more of them to come back', async () => {
+    const known = deferred<boolean>();
+    let asked = 0;
+    knows = () => {
+      asked += 1;
+      return known.promise;
+    };
+    const call = () =>
+      fetch(`${url}/v1/reconcile`, { method: 'POST', headers: { authorization: 'Bearer x' } }).then((it) => it.status);
+    const strangers = Array.from({ length: 64 }, call);
+    await until('64 of them', () => asked === 64, waiting);
+    assert.deepEqual([await call(), asked], [429, 64]);
+    known.resolve(false);
+    assert.deepEqual(new Set(await Promise.all(strangers)), new Set([401]));
+    assert.equal(await call(), 401);
   });
 
   it('aborts a run whose caller has gone, unless it has said that it goes on', async () => {
