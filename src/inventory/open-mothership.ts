@@ -33,9 +33,15 @@ export interface OpenMothership {
 /** The mothership over the API server, with everything that it needs. */
 export function openMothership(deps: InventoryDeps): OpenMothership {
   const { cluster, client, clock, random, log, metrics, events, api, callbackUrl, homeNamespace } = deps;
-  const entryStore = cluster.watch({ resource: clusterInventories, project: entryView }).store;
-  const runStore = cluster.watch({ resource: reconcileRuns, project: runView }).store;
-  const registrationStore = cluster.watch({ resource: componentReconcilers, project: registrationView }).store;
+  let mothership: Mothership | undefined;
+  const relisted = (): void => mothership?.relisted();
+  const entryStore = cluster.watch({ resource: clusterInventories, project: entryView, relisted }).store;
+  const runStore = cluster.watch({ resource: reconcileRuns, project: runView, relisted }).store;
+  const registrationStore = cluster.watch({
+    resource: componentReconcilers,
+    project: registrationView,
+    relisted,
+  }).store;
   const entries = new KubeInventoryStore(client, entryStore);
   const runs = new KubeRunStore(client, runStore, entries);
   const registrations = new Registrations(registrationStore);
@@ -46,7 +52,7 @@ export function openMothership(deps: InventoryDeps): OpenMothership {
   const doors = httpDoors({ apiUrl: api.url, apiCa: api.ca, callbackUrl, callbackCa: undefined }, clock);
   // Components in this process report to the mothership, which calls them: one of the two has to be there first.
   let inProcess: ComponentClient | undefined;
-  const mothership = new Mothership({
+  const opened = new Mothership({
     entries,
     runs,
     registrations,
@@ -77,19 +83,20 @@ export function openMothership(deps: InventoryDeps): OpenMothership {
     account: `system:serviceaccount:${homeNamespace}:${mothershipAccount}`,
     watchAgeMs: () => entryStore.ageMs,
   });
+  mothership = opened;
   inProcess = inProcessClient({
     components: referenceComponents({ management: client, connect: deps.connect, clock }),
     entry: doors.entry,
-    reports: mothership.reports,
+    reports: opened.reports,
     clock,
   });
   return {
-    mothership,
+    mothership: opened,
     callbacks: callbackListener({
-      reports: mothership.reports,
+      reports: opened.reports,
       tokens: tokenReader(cluster.client),
       namespaceOf: (uid) => entries.find(uid)?.ref.namespace,
-      leads: () => mothership.leads,
+      leads: () => opened.leads,
       log,
     }),
     stores: [entryStore, runStore, registrationStore],

@@ -18,6 +18,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   readonly #project: (object: KubeObject) => T | undefined;
   readonly #followsSchema: boolean;
   readonly #maxObjects: number;
+  readonly #relisted: () => void;
   readonly #clock: Clock;
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
@@ -34,6 +35,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.#project = spec.project;
     this.#followsSchema = spec.followsSchema ?? false;
     this.#maxObjects = spec.maxObjects ?? Number.POSITIVE_INFINITY;
+    this.#relisted = spec.relisted ?? (() => {});
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
@@ -120,7 +122,11 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
         throw new CodedError('TooManyObjects', message);
       },
       restart: (): void => fresh.clear(),
-      commit: (): void => this.#replaceAll(fresh),
+      commit: (): void => {
+        const isAnew = this.#synced;
+        this.#replaceAll(fresh);
+        if (isAnew) this.#relisted();
+      },
     };
   }
 

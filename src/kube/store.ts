@@ -33,6 +33,8 @@ export interface StoreSpec<T extends Projected> {
    * changed that says something else under the same version.
    */
   readonly followsSchema?: boolean;
+  /** Called when the watch could not go on and everything was listed anew. Of a store that is shared, whoever opened it first is told. */
+  readonly relisted?: () => void;
 }
 
 /** A live, projected copy of one list-watch. Reads never block; listeners get events in order and may throw without harm. */

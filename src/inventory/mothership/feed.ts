@@ -14,6 +14,7 @@ import { firstTrigger, hasOtherContent, isOfKubeconfig, isRotated, triggersOf } 
 import type { Loops } from './loops.ts';
 import type { MothershipMetrics } from './metrics.ts';
 import type { Registry } from './registry.ts';
+import { sweep } from './sweep.ts';
 
 export interface FeedDeps {
   readonly entries: InventoryStore;
@@ -24,6 +25,8 @@ export interface FeedDeps {
   readonly metrics: MothershipMetrics;
   readonly remote: Pick<RemoteEvents, 'subscribe'>;
   readonly onRecordGone: (entryUid: string) => void;
+  /** An entry is looked at without having changed. */
+  readonly onLook: (entryUid: string) => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -61,6 +64,9 @@ export class Feed implements Source {
     signal.addEventListener('abort', () => stops.forEach((stop) => void stop()), { once: true });
     await this.#introduceAll(signal);
     this.#isStart = false;
+    const { clock, random } = this.#deps;
+    const all = { all: () => entries.list(), look: (entry: Entry) => this.#look(entry) };
+    sweep({ ...all, begins: () => metrics.relisted('periodic'), clock, random }, signal);
   }
 
   trigger(key: ComponentKey, trigger: Trigger): void {
@@ -174,6 +180,22 @@ export class Feed implements Source {
       const key = { entryUid: uid, component: registration.name };
       const trigger = firstTrigger(entry, registration, runs.find(key) !== undefined, this.#isStart);
       if (trigger) this.trigger(key, trigger);
+    }
+  }
+
+  /** As if its events had been lost. Of what is at rest and as its record says, nothing comes. */
+  #look({ ref }: Entry): void {
+    const { entries, registry, runs, loops, onLook } = this.#deps;
+    const entry = entries.find(ref.uid);
+    if (!entry) return;
+    onLook(ref.uid);
+    for (const registration of registry.all()) {
+      const key = { entryUid: ref.uid, component: registration.name };
+      const stored = runs.find(key);
+      const trigger = firstTrigger(entry, registration, stored !== undefined, true);
+      if (!trigger || (loops.get(keyText(key))?.state.phase ?? 'idle') !== 'idle') continue;
+      if (stored) loops.of(key).found(stored);
+      loops.of(key).trigger(trigger);
     }
   }
 

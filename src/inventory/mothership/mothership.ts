@@ -166,6 +166,11 @@ export class Mothership {
     return this.#lead !== undefined;
   }
 
+  /** A watch could not go on, so that everything was listed anew. */
+  relisted(): void {
+    this.#metrics.relisted('gone');
+  }
+
   /** Answers that this replica does not lead, while it does not. */
   readonly reports: ReportSink = {
     report: async (run, credentialId, body) =>
@@ -261,6 +266,7 @@ export class Mothership {
         metrics: this.#metrics,
         remote: this.#deps.remote,
         onRecordGone: (uid) => this.#told.hint(uid),
+        onLook: (uid) => this.#told.hint(uid),
         clock,
         random,
       }),

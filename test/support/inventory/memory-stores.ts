@@ -107,6 +107,7 @@ export class MemoryInventory {
         if (which !== 'records') entries.resume();
         records.resume();
       },
+      unheard: (change) => entries.unheard(change),
       relist: () => {
         entries.relist(new Map([...this.#entries.values()].map(({ view }) => [view.ref.uid, view])));
         records.relist(this.#records);
@@ -254,6 +255,8 @@ export interface MemoryStores {
   resume(which?: 'records'): void;
   /** What happened meanwhile is lost, and a list tells of what differs. */
   relist(): void;
+  /** What `change` does to entries is seen by whoever looks, and nobody is told of it. */
+  unheard(change: () => void): void;
   close(): void;
 }
 

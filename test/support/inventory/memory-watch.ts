@@ -8,6 +8,7 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
   readonly #waiting: (() => void)[] = [];
   readonly #tell: (now: Item | undefined, before: Item | undefined) => Event;
   #paused = false;
+  #unheard = false;
 
   /** `now` is undefined for what is gone. */
   constructor(tell: (now: Item | undefined, before: Item | undefined) => Event) {
@@ -46,6 +47,13 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     for (const deliver of this.#waiting.splice(0)) deliver();
   }
 
+  /** What `change` does is there for whoever looks, and nobody is told. */
+  unheard(change: () => void): void {
+    this.#unheard = true;
+    change();
+    this.#unheard = false;
+  }
+
   /** The events meanwhile are lost; `truth` is what a list holds now. */
   relist(truth: ReadonlyMap<string, Item>): void {
     this.#paused = false;
@@ -65,6 +73,7 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     if (item === undefined && before === undefined) return;
     if (item && before && Number(item.resourceVersion) < Number(before.resourceVersion)) return;
     this.note(key, item);
+    if (this.#unheard) return;
     for (const listener of [...this.#listeners]) listener(this.#tell(item, before));
   }
 }

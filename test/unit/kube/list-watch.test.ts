@@ -199,7 +199,8 @@ describe('list-watch', () => {
   ];
   for (const [name, expire] of expirations) {
     it(`lists anew and tells the differences when the server ${name}`, async () => {
-      const { store, told } = await start((request, answer) => {
+      const relists: string[] = [];
+      const script: Script = (request, answer) => {
         if (!request.watch && server.lists.length === 1) {
           return answer.list('10', [pod('kept', '1'), pod('changed', '2'), pod('gone', '3'), pod('reborn', '4')]);
         }
@@ -213,7 +214,8 @@ describe('list-watch', () => {
         }
         if (server.watches.length === 1) return expire(answer);
         answer.open();
-      });
+      };
+      const { store, told } = await start(script, { relisted: () => void relists.push('pods') });
       await store.whenSynced();
       await advanceIo(clock, 2_000);
       assert.deepEqual(told().slice(4), [
@@ -223,6 +225,7 @@ describe('list-watch', () => {
         'added reborn 22',
         'added new 23',
       ]);
+      assert.deepEqual(relists, ['pods']);
       assert.equal(server.watches[1]?.query.get('resourceVersion'), '30');
     });
   }
