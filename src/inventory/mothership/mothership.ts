@@ -270,7 +270,7 @@ export class Mothership {
         clock,
         random,
       }),
-      reports: new Reports(loops, { entries, tokens, clock, signal }),
+      reports: new Reports(loops, { entries, tokens, clock, log, signal }),
     };
   }
 

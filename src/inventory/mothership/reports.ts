@@ -2,6 +2,7 @@ import { type Lease, readReport } from '../../api/inventory/contract/report.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
+import type { Log } from '../../observe/log.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
@@ -14,6 +15,7 @@ export interface ReportsDeps {
   readonly entries: InventoryStore;
   readonly tokens: TokenIssuer;
   readonly clock: Clock;
+  readonly log: Log;
   readonly signal: AbortSignal;
 }
 
@@ -122,6 +124,9 @@ export class Reports implements ReportSink {
     if (ended?.seq !== run.seq) return over(run);
     if (!ended.credentials.includes(credentialId)) return foreign;
     if (ended.outcome === fingerprint(body)) return { status: 200, lease: undefined };
+    this.#deps.log.warn('a run that has ended was reported again with another outcome; the first one counts', {
+      run: runId(run, run.seq),
+    });
     return {
       status: 409,
       code: 'OutcomeDiffers',

@@ -7,7 +7,7 @@ import type { RunToken } from '../../../src/inventory/ports/token-issuer.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
-import { noLog } from '../../../src/observe/log.ts';
+import { type Log, noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import type { MemoryRegistrations } from './memory-registrations.ts';
 import { MemoryRemote } from './memory-remote.ts';
@@ -45,6 +45,7 @@ export class MemoryMothership {
   readonly stores: MemoryStores;
   readonly calls: ReconcileRequest[] = [];
   readonly audited: string[] = [];
+  readonly warnings: string[] = [];
   readonly withdrawn: string[] = [];
   readonly statusPatches: { readonly component: string; readonly patch: unknown }[] = [];
   readonly metrics = createMetrics();
@@ -53,6 +54,7 @@ export class MemoryMothership {
   #tokens = 0;
   #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  readonly #log: Log = { ...noLog, warn: (message) => void this.warnings.push(message), child: () => this.#log };
   readonly #options: MemoryMothershipOptions;
 
   constructor(options: MemoryMothershipOptions) {
@@ -109,7 +111,7 @@ export class MemoryMothership {
       events: { record() {}, close: async () => {} },
       clock,
       random,
-      log: noLog,
+      log: this.#log,
       metrics: this.metrics,
       api: { url: 'https://api.test', ca: undefined },
       callbackUrl: 'https://callbacks.test',

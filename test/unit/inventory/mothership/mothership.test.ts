@@ -257,6 +257,10 @@ describe('mothership', () => {
     assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
     const differs = await reports.report(run, 'm-1', { run: id, outcome: 'Failed' });
     assert.equal(differs.status === 409 && differs.code, 'OutcomeDiffers');
+    assert.deepEqual(
+      ship.warnings.filter((message) => message.includes('another outcome')),
+      ['a run that has ended was reported again with another outcome; the first one counts'],
+    );
     assert.equal(inventory.record(key)?.record.lastOutcome?.outcome, 'Done');
   });
 
