@@ -2,6 +2,7 @@ import type { OutcomeName } from '../../api/inventory/reconcile-run.ts';
 import { backoffMs } from '../../kit/backoff.ts';
 import type { Registration } from '../registration.ts';
 import type { TriggerReason } from './lanes.ts';
+import type { RunRecord } from './run-record.ts';
 
 /** Milliseconds between two starts of a key. */
 export const spacingMs = 200;
@@ -48,14 +49,18 @@ function exactDelayMs(
   }
 }
 
-/** The longest that `nextDelayMs` can say: a stored time beyond it was written by another clock. */
-export const longestDelayMs = (
-  outcome: OutcomeName,
+/** The longest that what came of the last run can have made it wait: a stored time beyond that was written by another clock. */
+export function longestDelayMs(
+  { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
-): number =>
-  outcome === 'Retry'
-    ? registration.retry.capMs
-    : nextDelayMs({ outcome, requeueAfterSeconds: hourMs / 1000 }, 0, registration, () => 1);
+): number {
+  // It has not happened: it was not accepted, or could not be begun.
+  if (lastOutcome?.seq !== seq) return longestRetryAfterMs;
+  const { outcome } = lastOutcome;
+  // The attempt counts already.
+  const before = outcome === 'Retry' ? Math.max(0, attempt - 1) : 0;
+  return nextDelayMs({ outcome, requeueAfterSeconds: hourMs / 1000 }, before, registration, () => 1);
+}
 
 /** Milliseconds until a run that was not accepted is tried again, the breaker apart. */
 export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>

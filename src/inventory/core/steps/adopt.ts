@@ -87,13 +87,9 @@ function adoptRest(turn: Turn, record: RunRecord | undefined, inputs: Inputs): v
   if (goneFor(turn, inputs)) return;
   if (record) {
     const { nowMs, monotonicMs, registration } = turn.context;
-    const outcome = record.lastOutcome?.outcome;
     // A hint: it may have been written by another clock.
-    const delayMs = Math.min(
-      Math.max(0, (record.nextAtMs ?? nowMs) - nowMs),
-      longestDelayMs(outcome ?? 'Done', registration),
-    );
-    turn.become({ wake: { at: monotonicMs + delayMs, reason: wakeReason(outcome) } });
+    const delayMs = Math.min(Math.max(0, (record.nextAtMs ?? nowMs) - nowMs), longestDelayMs(record, registration));
+    turn.become({ wake: { at: monotonicMs + delayMs, reason: wakeReason(record.lastOutcome?.outcome) } });
   }
   turn.want(...newsOf(inputs, record).map((one) => ({ ...one, lane: calm(one.lane) })));
   turn.settle(inputs);

@@ -557,7 +557,34 @@ describe('a record that is found', () => {
     const idle = { phase: 'Idle', credentialId: undefined } as const;
     assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(5000) }).effect('enqueue').delayMs, 5000);
     assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(-5000) }).effect('enqueue').delayMs, 0);
-    assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(1e12) }).effect('enqueue').delayMs, 66 * minute);
+    const done = new StepStage().done().record;
+    assert.equal(found(new StepStage(), { ...done, nextAtMs: at(1e12) }).effect('enqueue').delayMs, 66 * minute);
+  });
+
+  for (const [attempts, expectedMs] of [
+    [1, 1_000],
+    [4, 8_000],
+    [40, 300_000],
+  ] as const) {
+    it(`of a key to be retried after ${attempts} attempts: within ${expectedMs} ms, whatever another clock wrote`, () => {
+      const retried = new StepStage().running().outcome({ outcome: 'Retry' }).record;
+      const stage = found(new StepStage(), { ...retried, attempt: attempts, nextAtMs: at(72 * minute) });
+      assert.deepEqual([stage.effect('enqueue').delayMs, reasons(stage)], [expectedMs, ['Retry']]);
+    });
+  }
+
+  it('of a run that was not accepted: it is tried again within 5 min, whatever came of the one before it', () => {
+    const stage = new StepStage()
+      .running()
+      .outcome({ outcome: 'Failed' })
+      .later(1000)
+      .trigger('Forced')
+      .slot()
+      .started();
+    stage.take({ kind: 'notAccepted', retryAfterMs: 60_000, inputs: stage.inputs });
+    const { record: released } = stage;
+    assert.equal(found(new StepStage(), { ...released, nextAtMs: at(60_000) }).effect('enqueue').delayMs, 60_000);
+    assert.equal(found(new StepStage(), { ...released, nextAtMs: at(1e12) }).effect('enqueue').delayMs, 5 * minute);
   });
 
   it('with another digest: it is queued, behind what people wait for', () => {
