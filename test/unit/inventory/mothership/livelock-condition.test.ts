@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const region = '/spec/cluster/region';
+
+describe('inputs that go round in circles', () => {
+  it('show in the entry, with the path, slow its component down, and are forgotten once they have settled', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network', reads: [region] }, { name: 'other' }]);
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1_000);
+    const livelock = () => inventory.entry(ref)?.conditions.find(({ type }) => type === 'Livelock');
+    const set = async (value: string): Promise<void> => {
+      inventory.edit(ref, ({ spec }) => {
+        spec.cluster = { region: value };
+      });
+      await clock.advance(1_000);
+    };
+    for (let n = 0; n < 10; n++) await set(n % 2 === 0 ? 'a' : 'b');
+    assert.equal(livelock(), undefined);
+    for (let n = 0; n < 110; n++) await set(n % 2 === 0 ? 'a' : 'b');
+    assert.equal(livelock()?.status, 'True');
+    assert.match(livelock()?.message ?? '', /^network: .*\/spec\/cluster\/region/);
+    assert.ok(ship.callsOf('network').length < 40, `${ship.callsOf('network').length} runs`);
+    assert.equal(ship.callsOf('other').length, 1);
+    await clock.advance(30 * 60_000);
+    await set('c');
+    assert.equal(livelock()?.status, 'False');
+    assert.equal(ship.callsOf('network').at(-1)?.run.reasons[0], `ConfigChanged:${region}`);
+    await ship.stop();
+  });
+});

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { sleep } from '../../../../src/kit/clock.ts';
+import { done } from '../../../support/inventory/memory-mothership.ts';
+import { evenRandom, memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const entries = 1_000;
+const region = '/spec/cluster/region';
+/** Twenty a second at most: fewer than ask for a run. */
+const network = { name: 'network', reads: [region], maxConcurrent: 20, retry: { baseSeconds: 1, capSeconds: 1 } };
+
+describe('a changed registration', () => {
+  it('runs every entry once, spread over time, and lets nobody wait who changes one meanwhile', async () => {
+    const calls: { readonly at: number; readonly entry: string; readonly reasons: string }[] = [];
+    let isSlow = false;
+    const staged = await memoryStage(
+      [network],
+      {
+        network: async ({ entry, run }) => {
+          calls.push({ at: staged.clock.monotonic(), entry: entry.id, reasons: run.reasons.join() });
+          if (isSlow) await sleep(staged.clock, 1_000);
+          return done();
+        },
+      },
+      evenRandom(),
+    );
+    const { clock, inventory, registrations, ship } = staged;
+    const refs = Array.from({ length: entries }, (_, n) => inventory.create({ name: `e${n}` }).ref);
+    await clock.advance(1_000);
+    assert.equal(calls.length, entries);
+    calls.length = 0;
+    isSlow = true;
+
+    const changedAt = clock.monotonic();
+    registrations.put({ ...network, maxConcurrent: 21 });
+    await clock.advance(1_000);
+    assert.ok(calls.length > 10 && calls.length < 60, `${calls.length} in the first second`);
+    await clock.advance(19_000);
+    // More ask than can run by now: whoever is behind them would wait for seconds.
+    const editedAt = clock.monotonic();
+    const waiting = refs.find(({ uid }) => !calls.some(({ entry }) => entry === uid));
+    assert.ok(waiting);
+    inventory.edit(waiting, ({ spec }) => {
+      spec.cluster = { region: 'westeurope' };
+    });
+    await clock.advance(300);
+    const urgent = calls.find(({ entry }) => entry === waiting.uid);
+    assert.ok(urgent && urgent.at - editedAt <= 250, `called after ${(urgent?.at ?? Number.NaN) - editedAt} ms`);
+    assert.match(urgent.reasons, /ConfigChanged/);
+
+    await clock.advance(60_000);
+    assert.equal(calls.length, entries);
+    assert.equal(new Set(calls.map(({ entry }) => entry)).size, entries);
+    assert.ok(calls.every(({ entry, reasons }) => entry === waiting.uid || reasons === 'RegistrationChanged'));
+    const last = Math.max(...calls.map(({ at }) => at)) - changedAt;
+    assert.ok(last > 28_000 && last < 60_000, `the last after ${last} ms`);
+    const triggers = await ship.metric('drawbridge_inventory_triggers_total');
+    assert.equal(triggers.get('{component="network",reason="RegistrationChanged"}'), entries);
+    await ship.stop();
+  }).timeout(60_000);
+});
