@@ -4,7 +4,7 @@ import { isLivelock, withStart } from '../livelock.ts';
 import { mergeTriggers } from '../pending.ts';
 import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
-import { callSlackMs } from '../timing.ts';
+import { callSlackMs, wakeReason } from '../timing.ts';
 import { goneFor, isAbandoned, retire } from './drain.ts';
 import type { Turn } from './turn.ts';
 import { atOnce, isWanted, newsOf } from './wanted.ts';
@@ -119,8 +119,11 @@ function unstart(turn: Turn, stored: StoredRecord, inputs: Inputs): void {
   if (isAbandoned(inputs)) {
     retire(turn);
   } else {
-    const next = released(stored.record, doing?.before, turn.context.nowMs);
+    const { nowMs, monotonicMs } = turn.context;
+    const next = released(stored.record, doing?.before, nowMs);
     turn.store(next, stored);
+    // What it was to wait for before is forgotten with the start: its inputs may be back, and then nothing else asks for a run.
+    turn.become({ wake: { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) } });
     turn.want(...(doing?.triggers ?? []).map(atOnce), ...newsOf(inputs, next));
     turn.settle(inputs);
   }

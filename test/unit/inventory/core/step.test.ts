@@ -162,6 +162,20 @@ describe('a key that is starting', () => {
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Idle', undefined]);
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
+
+  it('runs after all what it was for before, when it was not to start and its inputs are back', () => {
+    const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300);
+    stage.see({ digest: 'b' }).trigger('InputChanged').slot();
+    assert.equal(stage.state.phase, 'starting');
+    stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).started();
+    stage
+      .see({ digest: 'a', mayRun: { may: 'reconcile' } })
+      .trigger('ConfigChanged')
+      .later(1000)
+      .slot();
+    assert.equal(stage.state.phase, 'starting');
+    assert.ok(stage.effect('start').next.reasons.includes('Retry'));
+  });
 });
 
 describe('a key whose run is on', () => {
