@@ -6,7 +6,7 @@ import { deferred } from '../kit/promises.ts';
 import type { KubeLog } from './log.ts';
 import type { ReflectorSink } from './reflector.ts';
 import { compareResourceVersions, isOlder } from './resource-version.ts';
-import type { Projected, Store, StoreEvent, StoreSpec } from './store.ts';
+import type { Failing, Projected, Store, StoreEvent, StoreSpec } from './store.ts';
 import { StoreIndexes } from './store-indexes.ts';
 
 /** Deletions remembered, so that an older event that arrives late does not bring the object back. */
@@ -29,6 +29,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #objects = new Map<string, T>();
   #synced = false;
   #aliveAtMs: number | undefined;
+  #failed: { readonly reason: string; readonly sinceMs: number } | undefined;
 
   constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
     this.resource = spec.resource;
@@ -61,6 +62,12 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   get ageMs(): number {
     return this.#aliveAtMs === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - this.#aliveAtMs;
+  }
+
+  get failing(): Failing | undefined {
+    if (!this.#failed) return undefined;
+    const { reason, sinceMs } = this.#failed;
+    return { reason, forMs: this.#clock.monotonic() - sinceMs };
   }
 
   subscribe(listener: (event: StoreEvent<T>) => void): () => void {
@@ -107,6 +114,11 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
+    this.#failed = undefined;
+  }
+
+  failed(reason: string): void {
+    this.#failed = { reason, sinceMs: this.#failed?.sinceMs ?? this.#clock.monotonic() };
   }
 
   beginList() {

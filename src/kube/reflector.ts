@@ -30,6 +30,8 @@ export interface ReflectorSink {
   absent(): void;
   /** The server was heard. */
   alive(): void;
+  /** A list or a watch failed, or could not be had. */
+  failed(reason: string): void;
 }
 
 export interface ReflectorOptions {
@@ -209,6 +211,7 @@ class Reflector {
 
   #backoff(reason: string): number {
     const { log, random } = this.#options;
+    this.#sink.failed(reason);
     const attempt = this.#failures++;
     // Half of it is fixed: never a hot loop, however the dice fall.
     const half = { baseMs: BASE_MS / 2, capMs: CAP_MS / 2, attempt };

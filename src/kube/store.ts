@@ -51,6 +51,13 @@ export interface Store<T extends Projected> {
   whenSynced(signal?: AbortSignal): Promise<void>;
   /** Milliseconds since the last byte from the server (list answer, event or bookmark); Infinity before the first. */
   readonly ageMs: number;
+  /** What failed last since then, and milliseconds since something first did; undefined while nothing has. */
+  readonly failing?: Failing | undefined;
+}
+
+export interface Failing {
+  readonly reason: string;
+  readonly forMs: number;
 }
 
 /** A reference-counted handle; the watch ends when the last one is released. */

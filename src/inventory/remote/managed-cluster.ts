@@ -14,6 +14,8 @@ export interface ManagedClusterOptions {
   readonly random: () => number;
 }
 
+/** What fails for as long is no short interruption; about four tries. */
+const FAILING_MS = 10_000;
 /** A list that takes longer has failed, as far as anybody can tell. */
 const LISTED_MS = 45_000;
 /** A healthy watch hears of its server at least every 30 s. */
@@ -77,8 +79,9 @@ export class ManagedClusterWatches {
   get problem(): string | undefined {
     if (this.#failure !== undefined) return this.#failure;
     const openMs = this.#options.clock.monotonic() - this.#sinceMs;
-    for (const { watch, synced, silentMs, overflowed } of this.#watches.values()) {
+    for (const { watch, synced, silentMs, failing, overflowed } of this.#watches.values()) {
       if (overflowed) return `there are more than ${maxObjects} ${watch.resource}`;
+      if (failing && failing.forMs > FAILING_MS) return `${watch.resource} cannot be watched: ${failing.reason}`;
       if (!synced && openMs > LISTED_MS) return `${watch.resource} could not be listed for over ${LISTED_MS / 1000} s`;
       if (synced && silentMs > SILENT_MS)
         return `nothing was heard of ${watch.resource} for over ${SILENT_MS / 1000} s`;

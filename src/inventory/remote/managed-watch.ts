@@ -1,6 +1,6 @@
 import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import type { Store, StoreEvent } from '../../kube/store.ts';
+import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
 import type { Watched } from './projections.ts';
 import { maxObjects, watchSpec } from './watch-spec.ts';
 
@@ -59,6 +59,11 @@ export class ManagedWatch {
   /** Milliseconds since the cluster was heard of by this watch. */
   get silentMs(): number {
     return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Since it was heard of last. */
+  get failing(): Failing | undefined {
+    return this.#store?.failing;
   }
 
   #take(event: StoreEvent<Watched>): void {

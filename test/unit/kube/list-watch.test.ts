@@ -481,6 +481,27 @@ describe('list-watch', () => {
     assert.equal(server.answers[1]?.closed, false);
   });
 
+  it('says what fails and for how long, until the server is heard again', async () => {
+    let away = false;
+    const { store } = await start((request, answer) => {
+      if (away) return answer.status(500, 'InternalError');
+      if (request.watch) return answer.open();
+      answer.list('10', []);
+    });
+    const failing = () => store.failing;
+    await store.whenSynced();
+    await until(() => server.watches.length === 1);
+    assert.equal(failing(), undefined);
+    away = true;
+    server.answers.at(-1)?.end();
+    await advanceIo(clock, 12_000, 500);
+    assert.match(failing()?.reason ?? '', /500/);
+    assert.ok((failing()?.forMs ?? 0) > 10_000, `for ${failing()?.forMs} ms`);
+    away = false;
+    await advanceIo(clock, 6_000, 500);
+    assert.equal(failing(), undefined);
+  });
+
   it('counts an optional kind that is absent as synced and finds it when it appears', async () => {
     let installed = false;
     const { store, told } = await start(

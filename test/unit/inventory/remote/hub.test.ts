@@ -47,6 +47,10 @@ class HeardCluster extends MemoryCluster {
     for (const store of this.stores) store.alive();
   }
 
+  fail(reason: string): void {
+    for (const store of this.stores) store.failed(reason);
+  }
+
   override close(): Promise<void> {
     this.closed += 1;
     return Promise.resolve();
@@ -247,6 +251,27 @@ describe('the remote hub', () => {
     stage.cluster().hear();
     await stage.advance(6_000);
     assert.equal(stage.health.at(-1), 'one good');
+  });
+
+  it('says soon why a cluster refuses, when that is no short interruption', async () => {
+    const stage = new Stage();
+    for (const uid of ['one', 'two']) {
+      stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
+      await stage.want(uid, [inManaged()]);
+    }
+    const fail = (): void => stage.cluster('https://one.example.org').fail('connect ECONNREFUSED');
+    fail();
+    await stage.advance(9_000);
+    stage.cluster('https://one.example.org').hear();
+    fail();
+    await stage.advance(9_000);
+    assert.deepEqual(stage.health, []);
+    fail();
+    await stage.advance(6_000);
+    assert.deepEqual(stage.health, ['one services cannot be watched: connect ECONNREFUSED']);
+    stage.cluster('https://one.example.org').hear();
+    await stage.advance(6_000);
+    assert.deepEqual(stage.health.slice(1), ['one good']);
   });
 
   it('closes the least recently useful cluster when the budget is used up, and opens it when there is room', async () => {
