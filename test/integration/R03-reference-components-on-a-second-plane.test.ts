@@ -14,7 +14,7 @@ import {
   reconcileRuns,
 } from '../../src/api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, type Resource } from '../../src/api/object.ts';
-import { deployments, namespaces, secrets, serviceAccounts } from '../../src/api/resources.ts';
+import { deployments, namespaces, secrets } from '../../src/api/resources.ts';
 import { shoots } from '../../src/inventory/components/cluster.ts';
 import { serviceInstances } from '../../src/inventory/components/connectivity-proxy.ts';
 import { virtualNetworks } from '../../src/inventory/components/network.ts';
@@ -270,8 +270,12 @@ describe('the reference components, with a second plane as the managed cluster',
     const outcome = async (): Promise<unknown> =>
       valueAt(await run('legacy', 'connectivity-proxy'), '/spec/lastOutcome/outcome');
     await until('a run that is to be retried', async () => (await outcome()) === 'Retry', waiting);
+    const refused = await run('legacy', 'connectivity-proxy');
+    assert.match(String(valueAt(refused.spec, '/lastOutcome/message')), /401|Unauthorized/);
     await force('legacy', 'byoc', 'ended');
     await until('a run with the next one', async () => (await outcome()) === 'Done', waiting);
+    const history = JSON.stringify(valueAt((await run('legacy', 'connectivity-proxy')).spec, '/history'));
+    assert.doesNotMatch(history, /"Failed"/);
     await ready('legacy');
   });
 
@@ -323,36 +327,6 @@ describe('the reference components, with a second plane as the managed cluster',
     await proxied.pass();
     await until('the entry to say that it is back', says('orders', 'True'), waiting);
     await ready('orders');
-  });
-
-  it('try again with the next kubeconfig when the one that they have has come to its end', async () => {
-    const uid = String(await at('legacy', '/metadata/uid'));
-    const version = await at('legacy', '/status/outputs/kubeconfig/version');
-    // Its account is another one from now on: what was issued to it opens nothing, once the API server has forgotten that it did.
-    await here.client.delete(serviceAccounts, { namespace: 'kube-system', name: `drawbridge-${uid}` });
-    let tries = 0;
-    const isRefused = async (): Promise<boolean> => {
-      const { spec } = await run('legacy', 'connectivity-proxy');
-      if (valueAt(spec, '/lastOutcome/outcome') !== 'Done') return true;
-      if (valueAt(spec, '/phase') === 'Idle') await force('legacy', 'connectivity-proxy', `refused-${++tries}`);
-      return false;
-    };
-    await until('a run that is refused', isRefused, { ...waiting, everyMs: 250 });
-    const { spec } = await run('legacy', 'connectivity-proxy');
-    assert.equal(valueAt(spec, '/lastOutcome/outcome'), 'Retry');
-    assert.match(String(valueAt(spec, '/lastOutcome/message')), /401|Unauthorized/);
-    await force('legacy', 'byoc', 'revoked');
-    const isNew = async (): Promise<boolean> => (await at('legacy', '/status/outputs/kubeconfig/version')) !== version;
-    await until('another version', isNew, waiting);
-    const isDone = async (): Promise<boolean> => {
-      const record = await run('legacy', 'connectivity-proxy');
-      return valueAt(record.spec, '/lastOutcome/outcome') === 'Done' && valueAt(record.spec, '/phase') === 'Idle';
-    };
-    await until('its reader', isDone, waiting);
-    const history = JSON.stringify(valueAt((await run('legacy', 'connectivity-proxy')).spec, '/history'));
-    assert.match(history, /"Retry"/);
-    assert.doesNotMatch(history, /"Failed"/);
-    await ready('legacy');
   });
 
   it('go in no order that anybody gave, and leave the cluster alone that was there already', async () => {
