@@ -25,7 +25,7 @@ export class Calls {
     this.#deps = deps;
   }
 
-  call(
+  async call(
     entry: Entry,
     record: RunRecord,
     token: RunToken,

@@ -2,7 +2,7 @@ import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { MissingInput } from '../../api/inventory/missing.ts';
 import { describe } from '../../kit/errors.ts';
 import { type Deferred, deferred } from '../../kit/promises.ts';
-import { lanes, type Trigger, triggerReasons } from '../core/lanes.ts';
+import { lanes, type Trigger, trigger, triggerReasons } from '../core/lanes.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState } from '../core/step.ts';
 import { type ComponentKey, keyText } from '../key.ts';
@@ -10,6 +10,7 @@ import type { Reply } from '../ports/component-client.ts';
 import type { RunToken } from '../ports/token-issuer.ts';
 import type { Registration } from '../registration.ts';
 import type { Sight } from './look.ts';
+import { mayPass } from './persist.ts';
 import type { Work } from './work.ts';
 
 /** What was looked up for an event. */
@@ -48,7 +49,12 @@ export class KeyLoop {
   #draining = false;
   #inTurn = false;
   #call: Deferred<void> | undefined;
-  #startFailures = 0;
+  /** In a row: starts that could not be tried, and times that it could not be handled. */
+  #failures = 0;
+  /** It could not be handled, and is to be tried again. */
+  #broken = false;
+  /** Nor is it known how much of what followed was carried out: until it is looked at anew, events say nothing. */
+  #lost = false;
   /** Started in a row, and not called for a reason of our own. */
   #uncalled = 0;
   #written: { readonly from: string; readonly stored: StoredRecord } | undefined;
@@ -136,11 +142,17 @@ export class KeyLoop {
   /** A report of the run that is on; see `Reports`. Runs between events. */
   report<T>(task: (take: (event: (found: Found) => KeyEvent) => Promise<void>) => Promise<T>): Promise<T> {
     const answer = deferred<T>();
-    this.#do(() =>
-      task(async (event) => {
+    const failed = (error: unknown): void => {
+      answer.reject(error);
+      // Otherwise nothing has happened yet, and it is reported again.
+      if (this.#lost) throw error;
+    };
+    this.#do(() => {
+      if (this.#lost) return void answer.reject(new Error('the run is being looked at anew'));
+      return task(async (event) => {
         await this.#take(event);
-      }).then(answer.resolve, answer.reject),
-    );
+      }).then(answer.resolve, failed);
+    });
     return answer.promise;
   }
 
@@ -167,22 +179,11 @@ export class KeyLoop {
     if (!this.#draining) void this.#drain();
   }
 
+  /** Resolves once it is done with, also when it failed. */
   #settled(task: () => Promise<unknown> | undefined): Promise<void> {
     const settled = deferred();
-    const failed = (error: unknown): never => {
-      settled.reject(error);
-      throw error;
-    };
-    this.#do(() => {
-      try {
-        const going = task();
-        if (going !== undefined) return going.then(() => settled.resolve(), failed);
-        settled.resolve();
-        return undefined;
-      } catch (error) {
-        return failed(error);
-      }
-    });
+    this.#do(task);
+    this.#do(() => void settled.resolve());
     return settled.promise;
   }
 
@@ -200,16 +201,37 @@ export class KeyLoop {
     if (!this.#inTurn) this.#releaseIfFree();
   }
 
-  /** A bug, or a key that cannot be handled: it shows in the entry, and nothing else is stopped by it. */
+  /** A bug, or a key that cannot be handled: it shows in the entry, is tried again, and nothing else is stopped by it. */
   #broke(error: unknown): void {
-    const row = this.#work.teller.broke(this.key, error);
-    this.#state = { ...this.#state, row };
-    this.#work.teller.row(this.key);
+    const work = this.#work;
+    this.#state = { ...this.#state, row: work.teller.broke(this.key, error) };
+    work.teller.row(this.key);
+    this.#broken = true;
+    work.enqueue(this.text, triggerReasons.requeue, lanes.time, work.startDelayMs(this.#failures));
+    this.#failures += 1;
+  }
+
+  /** As whoever begins to lead would go on with it. What came while it could not be handled was not heard: that is worth a run. */
+  async #recover(): Promise<void> {
+    const failures = this.#failures;
+    if (this.#lost) {
+      const { row, recent, lastStart } = this.#state;
+      this.#state = { ...freshKey, row, recent, lastStart };
+      this.#current = undefined;
+      this.#lost = false;
+      await this.#found(this.#work.runs.find(this.key));
+    }
+    if (this.#state.wake?.reason !== triggerReasons.retry) {
+      await this.#take(({ inputs }) => ({ kind: 'trigger', trigger: trigger(triggerReasons.requeue), inputs }));
+    }
+    this.#broken = false;
+    await this.#take(({ inputs }) => ({ kind: 'slot', inputs }));
+    if (this.#failures === failures) this.#failures = 0;
   }
 
   /** One event: `step`, then its effects, then what they answered. */
   #take(eventOf: (found: Found) => KeyEvent): Promise<void> | undefined {
-    const found = this.#dropped ? undefined : this.#look();
+    const found = this.#dropped || this.#lost ? undefined : this.#look();
     if (!found) return undefined;
     const { clock, random, step, limits } = this.#work;
     const { state, effects } = step(this.#state, eventOf(found), {
@@ -237,17 +259,22 @@ export class KeyLoop {
   async #carryOut(effects: readonly Effect[], found: Found): Promise<void> {
     const answers: ((found: Found) => KeyEvent)[] = [];
     let lost = false;
-    for (const effect of effects) {
-      if (!isSlow(effect)) {
-        // Whatever else has become of it: nobody is called, but it is looked at again and told of.
-        if (!lost || effect.kind !== 'call') this.#quick(effect, found);
-      } else if (!lost) {
-        const answer = await this.#slow(effect, found);
-        if (answer) answers.push(answer.event);
-        lost = answer?.isConflict === true;
+    try {
+      for (const effect of effects) {
+        if (!isSlow(effect)) {
+          // Whatever else has become of it: nobody is called, but it is looked at again and told of.
+          if (!lost || effect.kind !== 'call') this.#quick(effect, found);
+        } else if (!lost) {
+          const answer = await this.#slow(effect, found);
+          if (answer) answers.push(answer.event);
+          lost = answer?.isConflict === true;
+        }
       }
+      for (const event of answers) await this.#take(event);
+    } catch (error) {
+      this.#lost = true;
+      throw error;
     }
-    for (const event of answers) await this.#take(event);
   }
 
   #look(): Found | undefined {
@@ -274,7 +301,7 @@ export class KeyLoop {
 
   #onTurn(): Promise<unknown> | undefined {
     if (this.#call) return undefined;
-    return this.#take(({ inputs }) => ({ kind: 'slot', inputs }));
+    return this.#broken ? this.#recover() : this.#take(({ inputs }) => ({ kind: 'slot', inputs }));
   }
 
   async #found(stored: StoredRecord | undefined): Promise<void> {
@@ -291,7 +318,7 @@ export class KeyLoop {
     const { key } = this;
     switch (effect.kind) {
       case 'enqueue': {
-        const backoffMs = this.#startFailures > 0 ? work.startDelayMs(this.#startFailures - 1) : 0;
+        const backoffMs = this.#failures > 0 ? work.startDelayMs(this.#failures - 1) : 0;
         const delayMs = Math.max(effect.delayMs, backoffMs);
         work.enqueue(this.text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
         return;
@@ -348,7 +375,7 @@ export class KeyLoop {
     try {
       const token = await work.tokens.forRun(found.entry, found.registration, work.signal);
       const swap = await work.runs.swap({ ...next, credentialId: token.id }, base, work.signal);
-      this.#startFailures = 0;
+      this.#failures = 0;
       if (swap.kind === 'conflict') return this.#conflict(swap.stored);
       const { stored } = swap;
       this.#current = {
@@ -361,7 +388,8 @@ export class KeyLoop {
       return { event: ({ inputs }) => ({ kind: 'started', stored, inputs }) };
     } catch (error) {
       work.signal.throwIfAborted();
-      this.#startFailures += 1;
+      if (!mayPass(error)) throw error;
+      this.#failures += 1;
       work.teller.notStarted(this.key, describe(error));
       return this.#conflict(base);
     }
@@ -466,7 +494,7 @@ export class KeyLoop {
   }
 
   #releaseIfFree(): void {
-    if (!isAtWork(this.#state)) this.#work.limits.release(this.text);
+    if (this.#lost || !isAtWork(this.#state)) this.#work.limits.release(this.text);
   }
 }
 

@@ -1,7 +1,7 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
-import { describe } from '../../kit/errors.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import { ApiError, TransportError } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 
 export interface PersistDeps {
@@ -16,9 +16,13 @@ const backoff = { baseMs: 100, capMs: 10_000 };
 /** A webhook or a right may be missing for a moment only. */
 const mostRefusals = 5;
 
+/** Whether trying again may help: whatever else is thrown is a bug, and met again. */
+export const mayPass = (error: unknown): boolean =>
+  error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
+
 /**
  * Does what must not be lost, again and again while the API server is away. Rejects with the reason of `signal`, or with the answer
- * when the API server keeps refusing it.
+ * when the API server keeps refusing it, or at once with what is no answer and no outage.
  */
 export async function persist<T>(
   { clock, random, log }: PersistDeps,
@@ -33,6 +37,7 @@ export async function persist<T>(
       return await attempt();
     } catch (error) {
       signal.throwIfAborted();
+      if (!mayPass(error)) throw error;
       if (error instanceof ApiError && refusals.has(error.code) && ++refused >= mostRefusals) throw error;
       const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
       const delayMs = Math.max(asked, backoffMs({ ...backoff, attempt: failures, random }));

@@ -1,13 +1,14 @@
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { Manager } from '../../../src/engine/manager.ts';
+import type { Entry } from '../../../src/inventory/entry.ts';
 import { Mothership } from '../../../src/inventory/mothership/mothership.ts';
 import type { Reply } from '../../../src/inventory/ports/component-client.ts';
 import type { RunToken } from '../../../src/inventory/ports/token-issuer.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
-import { type Log, noLog } from '../../../src/observe/log.ts';
+import { type Log, type LogFields, noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import type { MemoryRegistrations } from './memory-registrations.ts';
 import { MemoryRemote } from './memory-remote.ts';
@@ -50,11 +51,19 @@ export class MemoryMothership {
   readonly statusPatches: { readonly component: string; readonly patch: unknown }[] = [];
   readonly metrics = createMetrics();
   readonly remote = new MemoryRemote();
+  readonly errors: (readonly [message: string, fields: LogFields])[] = [];
   proved = true;
+  /** Asked before each token: what it throws is what the mothership gets. */
+  issuing: (entry: Entry, registration: Registration) => void = () => {};
   #tokens = 0;
   #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
-  readonly #log: Log = { ...noLog, warn: (message) => void this.warnings.push(message), child: () => this.#log };
+  readonly #log: Log = {
+    ...noLog,
+    warn: (message) => void this.warnings.push(message),
+    error: (message, fields = {}) => void this.errors.push([message, fields]),
+    child: () => this.#log,
+  };
   readonly #options: MemoryMothershipOptions;
 
   constructor(options: MemoryMothershipOptions) {
@@ -85,8 +94,9 @@ export class MemoryMothership {
         },
       },
       tokens: {
-        forRun: async (_entry, _registration, signal) => {
+        forRun: async (entry, registration, signal) => {
           signal.throwIfAborted();
+          this.issuing(entry, registration);
           return issue();
         },
         forCall: async () => 'call',
