@@ -122,6 +122,11 @@ describe('the chart with inventory, installed by Helm', function () {
     assert.deepEqual(forbidden(), []);
   });
 
+  it('is not upgraded to be without it while there are entries, whose components nobody would fence', async () => {
+    const without = helm('upgrade', { access: true, binding: true, inventory: false });
+    await assert.rejects(without, /features\.inventory: it is on in this release, and there are entries/);
+  });
+
   it('leaves CRDs and entries when it is uninstalled, and nothing that keeps people from them', async () => {
     const before = (await get('rt-1'))?.metadata.uid;
     const said = await stage.uninstall();
