@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
 import type { FaultProxy } from '../../sandbox/fault-proxy.ts';
@@ -31,9 +30,16 @@ import { adminKubeconfig, ReferenceFleet } from '../support/inventory/reference-
 import { sharedPlane, testNamespace } from '../support/plane.ts';
 
 const clock = systemClock;
-const rights = fileURLToPath(new URL('../../examples/inventory/reference-rights.yaml', import.meta.url));
 const waiting = { timeoutMs: 60_000, everyMs: 50 };
 const proxy = { namespace: 'connectivity-proxy', name: 'connectivity-proxy' };
+/** As an administrator of these entries would give them. */
+const rightsIn = (namespace: string): string => {
+  const items = inventoryExample('reference-rights.yaml').map((object) => {
+    const { metadata } = object;
+    return metadata.namespace === undefined ? object : { ...object, metadata: { ...metadata, namespace } };
+  });
+  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+};
 
 describe('the reference components, with a second plane as the managed cluster', function () {
   this.timeout(180_000);
@@ -54,7 +60,7 @@ describe('the reference components, with a second plane as the managed cluster',
     there = openCluster(await fileCredentials(await managed.kubeconfigFor('reader', ['system:masters'])), { clock });
     namespace = await testNamespace('fleet');
     server = await InventoryServer.start(management, { namespaces: [namespace] });
-    await management.kubectl(['apply', '-f', rights]);
+    await management.kubectl(['apply', '-f', '-'], { input: rightsIn(namespace) });
     proxied = await managed.proxy();
     fleet = await ReferenceFleet.start({ management, managed, managedServer: proxied.server, server });
     await there.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: shop } });
@@ -71,7 +77,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await fleet?.close();
     await server?.stop();
     await server?.uninstall();
-    await management?.kubectl(['delete', '--ignore-not-found', '-f', rights]);
+    await management?.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: rightsIn(namespace) });
     await fleet?.uninstall();
     await management?.kubectl(['delete', 'namespace', namespace, '--wait=false']);
     await managed?.kubectl(['delete', 'namespace', '--ignore-not-found', '--wait=false', shop, proxy.namespace]);
