@@ -44,7 +44,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
   const manager = new Manager({ clock, log });
   const host: Host = { config, cluster, health, metrics, log };
-  const serving = files && openServing(host, files);
+  const serving = files && openServing(host, files, signal);
   const access = serving && withAccess ? openAccess(host, serving, grantable, signal) : undefined;
   const binding = features.includes('binding') ? openBinding(host, manager) : undefined;
   const inventory = serving && withInventory ? await openInventory(host, serving, credentials) : undefined;

@@ -4,8 +4,6 @@ import type { AccessDeps } from '../access/controllers.ts';
 import { enteredPods } from '../access/entered-pods.ts';
 import { GrantTally } from '../access/life/grant-tally.ts';
 import { parseGrantable } from '../access/policy/grantable.ts';
-import { AuditHeads } from '../access/signing/audit-heads.ts';
-import { KeySecret } from '../access/signing/key-secret.ts';
 import { Signer } from '../access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
 import type { AccessReviews } from '../admission/ports.ts';
@@ -16,7 +14,6 @@ import type { RbacRule } from '../grants/rule-cover.ts';
 import { sleep } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import type { Metrics } from '../observe/metrics.ts';
 import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
 import type { Serving } from './serving.ts';
 
@@ -38,31 +35,18 @@ export function readGrantable({ grantable }: Config): readonly RbacRule[] {
   return grantable === undefined ? [] : parseGrantable(readFileSync(grantable));
 }
 
-/** Opens the stores and the keys. */
+/** Opens the stores. */
 export function openAccess(
   host: Host,
-  { own, journal }: Serving,
+  { own, journal, keys, keysTried }: Serving,
   grantable: readonly RbacRule[],
   signal: AbortSignal,
 ): AccessHalf {
   const { config, cluster, health, metrics, log } = host;
   const stores = openAccessStores(cluster);
-  const keys = new KeySecret({ client: cluster.client, namespace: config.leaseNamespace, clock, log });
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
   const tally = new GrantTally({ stores, limits, clock });
-  const keysTried = keys.start(signal);
-  const heads = new AuditHeads({
-    client: cluster.client,
-    namespace: config.leaseNamespace,
-    replica: config.identity,
-    journal,
-    keys,
-    clock,
-    log,
-    onUnsigned: unsignedLines(metrics),
-  });
-  heads.start();
   // Every replica answers webhooks; what the controllers tell goes through the leader's client.
   const podEvents = recorder(host, 'access', cluster.client);
 
@@ -100,10 +84,7 @@ export function openAccess(
     certificates: own && { ...own, client, clock, log, metrics },
     // Without keys every live grant would fail its first look. Ends need none, so nothing waits long for them.
     ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
-    close: {
-      events: () => Promise.all([podEvents.close(), requestEvents.close()]),
-      auditHeads: () => heads.close(),
-    },
+    close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };
 }
 
@@ -133,12 +114,4 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
       events.record({ regarding, type, reason, action: 'Connect', note });
     },
   };
-}
-
-function unsignedLines(metrics: Metrics): (lines: number) => void {
-  const gauge = metrics.gauge({
-    name: 'drawbridge_audit_unsigned_lines',
-    help: 'Audit lines of this process that no published head covers yet.',
-  });
-  return (lines) => gauge.set({}, lines);
 }

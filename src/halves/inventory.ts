@@ -27,7 +27,7 @@ const managedConnections = 4;
 /** Opens what the mothership needs. Rejects with a CodedError when the port of the callbacks cannot be had. */
 export async function openInventory(
   host: Host,
-  { own, journal, certificate }: Serving,
+  { own, journal, certificate }: Pick<Serving, 'own' | 'journal' | 'certificate'>,
   credentials: Credentials,
 ): Promise<InventoryHalf> {
   const { config, cluster, health, metrics, log } = host;

@@ -1,3 +1,5 @@
+import { AuditHeads } from '../access/signing/audit-heads.ts';
+import { KeySecret } from '../access/signing/key-secret.ts';
 import type { ServingCertificate } from '../admission/certificate.ts';
 import { destinationOf } from '../audit/fd-writer.ts';
 import { type OpenJournal, openJournal } from '../audit/journal.ts';
@@ -15,14 +17,17 @@ export interface ServingFiles {
   readonly journal: OpenJournal;
 }
 
-/** What the halves share that answer calls and decide: one certificate, one journal. */
+/** What the halves share that answer calls and decide: one certificate, one journal, the keys that its heads are signed with. */
 export interface Serving {
   /** For one server: each gets every new pair. */
   certificate(): ServingCertificate;
   /** What the controller of the certificate needs, when the server makes it. */
   readonly own: OpenCertificate['own'];
   readonly journal: OpenJournal;
-  /** How to close it, in order. The journal stays open: it is closed last. */
+  readonly keys: KeySecret;
+  /** Resolves after the first attempt to read the keys. */
+  readonly keysTried: Promise<void>;
+  /** How to close it, in order, when no more lines come. The journal stays open: it is closed last. */
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
@@ -33,16 +38,27 @@ export function readServingFiles(config: Config, log: Log, metrics: Metrics): Se
   return { openCertificate, journal };
 }
 
-export function openServing({ cluster, health, log }: Host, { openCertificate, journal }: ServingFiles): Serving {
+export function openServing(host: Host, { openCertificate, journal }: ServingFiles, signal: AbortSignal): Serving {
+  const { config, cluster, health, metrics, log } = host;
+  const { client } = cluster;
+  const { leaseNamespace: namespace, identity: replica } = config;
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
   const { certificate, own } = openCertificate(cluster);
   health.ready('certificate', () => certificate.problem());
+  const keys = new KeySecret({ client, namespace, clock, log });
+  const keysTried = keys.start(signal);
+  const onUnsigned = unsignedLines(metrics);
+  const heads = new AuditHeads({ client, namespace, replica, journal, keys, clock, log, onUnsigned });
+  heads.start();
   return {
     certificate: sharedAmongServers(certificate),
     own,
     journal,
+    keys,
+    keysTried,
     close: {
+      auditHeads: () => heads.close(),
       reopening: () => process.off('SIGHUP', reopen),
       certificate: () => certificate.close(),
     },
@@ -82,4 +98,12 @@ function reopenJournal(journal: OpenJournal, log: Log): void {
   } catch (error) {
     log.error('audit journal not reopened; the old file stays in use', { error: describe(error) });
   }
+}
+
+function unsignedLines(metrics: Metrics): (lines: number) => void {
+  const gauge = metrics.gauge({
+    name: 'drawbridge_audit_unsigned_lines',
+    help: 'Audit lines of this process that no published head covers yet.',
+  });
+  return (lines) => gauge.set({}, lines);
 }

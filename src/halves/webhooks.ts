@@ -14,7 +14,7 @@ import type { Serving } from './serving.ts';
  */
 export async function openWebhooks(
   host: Host,
-  { certificate, journal }: Serving,
+  { certificate, journal }: Pick<Serving, 'certificate' | 'journal'>,
   access: AccessReviews | undefined,
 ): Promise<Pick<Half, 'ports' | 'close'>> {
   const { config, metrics, log } = host;

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 import { Helm, type Manifest } from '../../sandbox/chart/helm.ts';
 import { InventoryServer } from '../../sandbox/inventory-server.ts';
@@ -12,6 +15,7 @@ import { reconcilePath } from '../../src/api/inventory/contract/request.ts';
 import { clusterInventories, componentReconcilers } from '../../src/api/inventory/names.ts';
 import type { KubeObject, ObjectName } from '../../src/api/object.ts';
 import { roleBindings, roles, secrets, serviceAccounts } from '../../src/api/resources.ts';
+import type { VerifyReport } from '../../src/audit/verify/report.ts';
 import { clock } from '../../src/halves/host.ts';
 import { own } from '../../src/kit/json-value.ts';
 import type { Client } from '../../src/kube/client.ts';
@@ -24,10 +28,15 @@ import { objectOf } from '../support/inventory/fence-stage.ts';
 import { sharedPlane, testNamespace } from '../support/plane.ts';
 
 const home = 'drawbridge-system';
+const program = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.url));
+const execFileAsync = promisify(execFile);
 const serverUser = `system:serviceaccount:${home}:drawbridge`;
 
 /** What is handed out, or needs a fault, and where it is used. */
 const usedElsewhere: Readonly<Record<string, string>> = {
+  // Server-side apply asks for it besides patch, the verb that the audit log names.
+  'create /configmaps': './X1-audit-chain.test.ts',
+  'get /configmaps': './X1-audit-chain.test.ts',
   'get inventory.drawbridge.dev/clusterinventories': './R15-what-the-token-of-a-run-opens.test.ts',
   'get inventory.drawbridge.dev/clusterinventories/status': '../unit/inventory/accounts/entry-accounts.test.ts',
   'get inventory.drawbridge.dev/componentreconcilers': '../unit/inventory/admission-reads.test.ts',
@@ -142,6 +151,18 @@ describe('the inventory, with the rights and the certificate that the chart give
       .filter(({ code }) => code === 403)
       .map(({ verb, uri }) => `${verb} ${uri}`);
     assert.deepEqual(refused, [], await server.log());
+  });
+
+  it('signs how far its audit journal has got', async () => {
+    const proven = async (): Promise<boolean> => {
+      const file = join(plane.directory, `inventory-audit-${server.ports.webhooks}.jsonl`);
+      const flags = ['--partial', `--kubeconfig=${plane.adminKubeconfig}`, '-o', 'json'];
+      const said = await execFileAsync(process.execPath, [program, 'audit', 'verify', file, ...flags]);
+      const { verdict, chains } = JSON.parse(said.stdout) as VerifyReport;
+      const ours = chains.filter(({ last }) => last > 0);
+      return verdict === 'intact' && ours.length > 0 && ours.every(({ unproven }) => unproven === 0);
+    };
+    await until('heads for every line', proven, { timeoutMs: 60_000, everyMs: 500 });
   });
 
   it('holds no right that it neither uses nor hands out, and needs none besides', () => {

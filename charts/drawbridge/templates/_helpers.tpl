@@ -62,6 +62,22 @@ app.kubernetes.io/component: server
   verbs: [list, watch, patch]
 {{- end }}
 
+{{/* What it takes to sign how far the audit journals have got. Secrets cannot be created by name alone. */}}
+{{- define "drawbridge.journalRules" -}}
+- apiGroups: ['']
+  resources: [secrets]
+  verbs: [create]
+- apiGroups: ['']
+  resources: [secrets]
+  resourceNames: [drawbridge-signing-keys]
+  verbs: [get]
+# It is applied, not created, and then the name counts.
+- apiGroups: ['']
+  resources: [configmaps]
+  resourceNames: [drawbridge-audit-heads]
+  verbs: [get, create, patch]
+{{- end }}
+
 {{/* "true" for an object, as lookup gives it, that this release has made. */}}
 {{- define "drawbridge.isOurs" -}}
 {{- $by := dig "metadata" "annotations" dict .object }}

@@ -12,7 +12,7 @@ import { Health } from '../../../src/observe/health.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 
-const serving: Serving = {
+const serving: Pick<Serving, 'certificate' | 'own' | 'journal' | 'close'> = {
   certificate: () => assert.fail('nobody is called'),
   own: undefined,
   journal: openJournal({ destination: destinationOf('-'), replica: 'test', clock }),
