@@ -2,7 +2,6 @@ import { teardownFinalizer } from '../../api/inventory/names.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { isNotFound } from '../../kube/errors.ts';
-import { isOlder } from '../../kube/resource-version.ts';
 import type { Entry } from '../entry.ts';
 import type { EntryAccess } from '../ports/entry-access.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
@@ -12,6 +11,7 @@ import type { Registration } from '../registration.ts';
 import { isFor } from './applicability.ts';
 import type { EntryStatus } from './entry-status.ts';
 import type { Loops } from './loops.ts';
+import type { NewestEntries } from './newest-entries.ts';
 import type { Registry } from './registry.ts';
 import type { Unwatched } from './unwatched.ts';
 
@@ -22,6 +22,7 @@ export interface EntryReconcilerDeps {
   readonly access: EntryAccess;
   readonly remote: RemoteEvents;
   readonly status: EntryStatus;
+  readonly newest: NewestEntries;
   readonly unwatched: Unwatched;
   readonly loops: () => Loops | undefined;
   readonly clock: Clock;
@@ -38,8 +39,6 @@ export class EntryReconciler implements Reconciler {
   /** By uid, the producers of kubeconfigs that it was prepared for. */
   readonly #prepared = new Map<string, string>();
   readonly #watching = new Set<string>();
-  /** What we wrote last, until the watch has it. */
-  readonly #written = new Map<string, Entry>();
   /** When its status was last written, monotonic milliseconds. */
   readonly #toldAt = new Map<string, number>();
 
@@ -62,15 +61,16 @@ export class EntryReconciler implements Reconciler {
       this.#forget(uid);
       return done;
     }
+    const { newest } = this.#deps;
     try {
-      const entry = this.#newest(watched);
+      const entry = newest.of(watched);
       if (entry.deleting) {
         if (await this.#ended(entry, signal)) return done;
       } else {
         await this.#prepare(entry, signal);
       }
       const lookInMs = this.#watchRemotely(entry);
-      const told = await this.#tell(this.#newest(entry), signal);
+      const told = await this.#tell(newest.of(entry), signal);
       return told.kind === 'done' && lookInMs !== Number.POSITIVE_INFINITY ? after(lookInMs) : told;
     } catch (error) {
       // Gone meanwhile: the watch will tell.
@@ -79,19 +79,12 @@ export class EntryReconciler implements Reconciler {
     }
   }
 
-  #newest(watched: Entry): Entry {
-    const written = this.#written.get(watched.ref.uid);
-    if (written && isOlder(watched.resourceVersion, written.resourceVersion)) return written;
-    this.#written.delete(watched.ref.uid);
-    return watched;
-  }
-
   async #prepare(entry: Entry, signal: AbortSignal): Promise<void> {
-    const { entries, access, registry, runs, onPrepared } = this.#deps;
+    const { entries, access, registry, runs, newest, onPrepared } = this.#deps;
     const { ref, resourceVersion, finalizers, suspended } = entry;
     if (!finalizers.includes(teardownFinalizer)) {
       const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
-      this.#written.set(ref.uid, await entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
+      newest.wrote(await entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
     }
     const registrations = [...registry.all()].filter((registration) => isFor(entry, registration));
     const producers = registrations.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
@@ -145,13 +138,13 @@ export class EntryReconciler implements Reconciler {
 
   /** The first change at once, those after it together. */
   async #tell(entry: Entry, signal: AbortSignal): Promise<Result> {
-    const { entries, status, clock, loops } = this.#deps;
+    const { entries, status, newest, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
     if (!patch) return done;
     const { uid } = entry.ref;
     const waitMs = (this.#toldAt.get(uid) ?? Number.NEGATIVE_INFINITY) + paceMs - clock.monotonic();
     if (waitMs > 0) return after(waitMs);
-    this.#written.set(uid, await entries.patch(entry.ref, 'status', patch, { signal }));
+    newest.wrote(await entries.patch(entry.ref, 'status', patch, { signal }));
     this.#toldAt.set(uid, clock.monotonic());
     return done;
   }
@@ -159,12 +152,12 @@ export class EntryReconciler implements Reconciler {
   /** For whoever leads next: nothing that happens until then is noticed here. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
-    for (const known of [this.#prepared, this.#written, this.#toldAt, this.#watching]) known.clear();
+    for (const known of [this.#prepared, this.#deps.newest, this.#toldAt, this.#watching]) known.clear();
   }
 
   #forget(uid: string): void {
     this.#prepared.delete(uid);
-    this.#written.delete(uid);
+    this.#deps.newest.forget(uid);
     this.#toldAt.delete(uid);
     this.#deps.unwatched.forget(uid);
     if (this.#watching.delete(uid)) this.#deps.remote.forget(uid);

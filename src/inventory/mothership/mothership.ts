@@ -40,6 +40,7 @@ import { Limits } from './limits.ts';
 import { Look } from './look.ts';
 import { Loops } from './loops.ts';
 import { mothershipMetrics } from './metrics.ts';
+import { NewestEntries } from './newest-entries.ts';
 import { Outputs } from './outputs.ts';
 import { Records } from './records.ts';
 import { RegistrationReconciler } from './registration-reconciler.ts';
@@ -99,6 +100,7 @@ export class Mothership {
   readonly #reached = hintSource('reached');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
+  readonly #newest = new NewestEntries();
   readonly #entryReconciler: EntryReconciler;
   readonly #metrics: ReturnType<typeof mothershipMetrics>;
   #lead: Lead | undefined;
@@ -136,6 +138,7 @@ export class Mothership {
       access,
       remote,
       status,
+      newest: this.#newest,
       unwatched: new Unwatched({
         loops,
         trigger: (key, trigger) => this.#lead?.feed.trigger(key, trigger),
@@ -246,7 +249,7 @@ export class Mothership {
       records: new Records(runs, persist),
       tokens,
       calls: new Calls({ components, clock, api, callbackUrl }),
-      outputs: new Outputs({ entries, runs, registry: registrations, ...persist }),
+      outputs: new Outputs({ entries, runs, registry: registrations, newest: this.#newest, ...persist }),
       teller: new Teller({ onRow: (uid) => this.#told.hint(uid), metrics: this.#metrics, events, log }),
       enqueue: (text, reason, lane, delayMs) => void this.#queue.hint(text, reason, { lane, delayMs }),
       endpoint: (component, verdict, retryAfterMs) => this.#breakers.tell(component, verdict, retryAfterMs),

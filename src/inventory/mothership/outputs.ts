@@ -12,12 +12,14 @@ import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { RunStore } from '../ports/run-store.ts';
 import type { Registration } from '../registration.ts';
 import { type PersistDeps, persist } from './persist.ts';
+import type { NewestEntries } from './newest-entries.ts';
 import type { Registry } from './registry.ts';
 
 export interface OutputsDeps extends PersistDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly registry: Registry;
+  readonly newest: NewestEntries;
 }
 
 export interface Refusal {
@@ -40,7 +42,7 @@ export class Outputs {
     if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
       return outcome;
     }
-    const { outputs } = entry.content.status;
+    const { outputs } = this.#deps.newest.of(entry).content.status;
     if (!isDeepStrictEqual(mergePatched(outputs, outcome.outputs), outputs)) return outcome;
     const { outputs: _, ...rest } = outcome;
     return rest;
@@ -54,7 +56,9 @@ export class Outputs {
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
     return this.#alone(ref.uid, async () => {
-      const before = this.#deps.entries.find(ref.uid)?.content.status.outputs ?? {};
+      const { entries, newest } = this.#deps;
+      const watched = entries.find(ref.uid);
+      const before = watched ? newest.of(watched).content.status.outputs : {};
       const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
       const violation = outputsViolation(writer, before, outputs);
       if (violation) {
@@ -67,17 +71,29 @@ export class Outputs {
 
   /**
    * Takes what the component published out, then removes its record. Of an entry that is being deleted also what nobody owns any more, as
-   * when a registration has given up a path: others may wait until it is gone, and nobody else would ever take it out.
+   * when a registration has given up a path: others may wait until it is gone, and nobody else would ever take it out. Tells why that was
+   * refused: the record stays then, for the next try.
    */
-  async retire(ref: EntryRef, registration: Registration, base: StoredRecord, signal: AbortSignal): Promise<void> {
-    await this.#alone(ref.uid, async () => {
-      const entry = this.#deps.entries.find(ref.uid);
-      const outputs = entry?.content.status.outputs ?? {};
-      const orphans = entry?.deleting ? this.#orphans(entry, registration.name) : [];
-      const patch = removal([...registration.writes, ...orphans], outputs);
-      if (patch) await this.#write(ref, { outputs: patch }, signal);
+  async retire(
+    ref: EntryRef,
+    registration: Registration,
+    base: StoredRecord,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
+    const refusal = await this.#alone(ref.uid, () => this.#takeOut(ref, registration, signal));
+    return refusal ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
+  }
+
+  /** What the watch has not seen yet would stay for good, so that this is looked up. */
+  async #takeOut(ref: EntryRef, { name, writes }: Registration, signal: AbortSignal): Promise<Refusal | undefined> {
+    let entry: Entry | undefined;
+    const refusal = await this.#persist('reading outputs', signal, async () => {
+      entry = await this.#deps.entries.get(ref, signal);
     });
-    await persist(this.#deps, 'removing a record', signal, () => this.#remove(base, signal));
+    if (refusal || !entry) return refusal;
+    const orphans = entry.deleting ? this.#orphans(entry, name) : [];
+    const patch = removal([...writes, ...orphans], entry.content.status.outputs);
+    return patch && this.#write(ref, { outputs: patch }, signal);
   }
 
   /** Outputs of which nothing belongs to another component that has run for the entry. */
@@ -106,18 +122,24 @@ export class Outputs {
     }
   }
 
-  async #write(
+  #write(
     ref: EntryRef,
     status: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
-    const { entries } = this.#deps;
+    const { entries, newest } = this.#deps;
+    return this.#persist('writing outputs', signal, async () => {
+      newest.wrote(await entries.patch(ref, 'status', { status }, { signal }));
+    });
+  }
+
+  async #persist(what: string, signal: AbortSignal, attempt: () => Promise<void>): Promise<Refusal | undefined> {
     try {
-      await persist(this.#deps, 'writing outputs', signal, () => entries.patch(ref, 'status', { status }, { signal }));
+      await persist(this.#deps, what, signal, attempt);
       return undefined;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return { code: 'NotWritten', message: `the API server refused the outputs: ${describe(error)}` };
+      return { code: 'NotWritten', message: `${what} was refused by the API server: ${describe(error)}` };
     }
   }
 
