@@ -72,7 +72,8 @@ export class EntryStatus {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const state = loops()?.get(keyText(key))?.state;
       const isRecorded = runs.find(key) !== undefined;
-      if (state?.phase === 'gone' || (entry.deleting && !isRecorded)) continue;
+      // What is gone and still has a record could not be taken out.
+      if ((state?.phase === 'gone' || entry.deleting) && !isRecorded) continue;
       const told = state?.row ?? (isRecorded ? rowFrom(entry, registration.name) : undefined);
       const fallback = isFor(entry, registration)
         ? row('Progressing', 'Pending')

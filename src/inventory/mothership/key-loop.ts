@@ -4,7 +4,7 @@ import { describe } from '../../kit/errors.ts';
 import { type Deferred, deferred } from '../../kit/promises.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/lanes.ts';
 import type { StoredRecord } from '../core/run-record.ts';
-import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState } from '../core/step.ts';
+import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState, type Row } from '../core/step.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { Reply } from '../ports/component-client.ts';
 import type { RunToken } from '../ports/token-issuer.ts';
@@ -364,10 +364,30 @@ export class KeyLoop {
         return { event: (latest) => ({ kind: 'applied', refusal, ...this.#looked(latest, undefined) }) };
       }
       case 'retire':
-        await work.outputs.retire(found.entry.ref, found.registration, this.#latest(effect.base), work.signal);
-        work.retired(this.key, found.entry, found.inputs.mayRun);
+        await this.#retire(effect, found);
         return undefined;
     }
+  }
+
+  /** What cannot be taken out stays with its record, shows, and is tried again. */
+  async #retire({ base }: Extract<Effect, { kind: 'retire' }>, { entry, registration, inputs }: Found): Promise<void> {
+    const work = this.#work;
+    const refusal = await work.outputs.retire(entry.ref, registration, this.#latest(base), work.signal);
+    if (!refusal) {
+      this.#failures = 0;
+      work.retired(this.key, entry, inputs.mayRun);
+      return;
+    }
+    this.#show({ state: 'Deleting', reason: refusal.code, message: refusal.message });
+    work.enqueue(this.text, triggerReasons.requeue, lanes.time, work.startDelayMs(this.#failures));
+    this.#failures += 1;
+  }
+
+  /** In place of what its last run came to. */
+  #show({ state, reason, message }: Pick<Row, 'state' | 'reason' | 'message'>): void {
+    const row: Row = { state, reason, message, missing: [], observedInputs: undefined, livelock: undefined };
+    this.#state = { ...this.#state, row };
+    this.#work.teller.row(this.key);
   }
 
   async #start({ next, base }: Extract<Effect, { kind: 'start' }>, found: Found): Promise<Answer> {

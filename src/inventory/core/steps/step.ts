@@ -1,7 +1,7 @@
 import type { KeyEvent, KeyState, Step } from '../step.ts';
 import { freshKey } from '../step.ts';
 import { onConflict, onFound } from './adopt.ts';
-import { goneFor, isAbandoned, onDeleting } from './drain.ts';
+import { goneFor, isAbandoned, onDeleting, retire } from './drain.ts';
 import { loseRun, onApplied, onBroken, onLeaseOver, onNotAccepted, onOutcome } from './finish.ts';
 import { onAccepted, onHeartbeat } from './lease.ts';
 import { onStarted, onTurn } from './start.ts';
@@ -94,7 +94,7 @@ function onTrigger(turn: Turn, { trigger, inputs }: Of<'trigger'>): void {
 
 /** The queue hands the key out. While a run is on, all that it can mean is that its lease may be over. */
 function onSlot(turn: Turn, { inputs }: Of<'slot'>): void {
-  const { phase, doing, outcome, leaseAt } = turn.state;
+  const { phase, stored, doing, outcome, leaseAt } = turn.state;
   switch (phase) {
     case 'idle':
     case 'queued':
@@ -116,6 +116,8 @@ function onSlot(turn: Turn, { inputs }: Of<'slot'>): void {
       if (outcome?.outputs) turn.do({ kind: 'apply', outputs: outcome.outputs });
       break;
     case 'gone':
+      // Its record could not be taken out.
+      if (stored) retire(turn);
       break;
   }
 }

@@ -3,8 +3,11 @@ import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts'
 import type { EntryRef } from '../../../../src/inventory/entry.ts';
 import { NewestEntries } from '../../../../src/inventory/mothership/newest-entries.ts';
 import { Outputs } from '../../../../src/inventory/mothership/outputs.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
+import { answer, done } from '../../../support/inventory/memory-mothership.ts';
 import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
@@ -54,4 +57,42 @@ describe('outputs while the watch is late', () => {
     assert.equal(await outputs.retire(other, network, base, signal), undefined);
     assert.deepEqual(inventory.entry(other)?.content.status.outputs, {});
   });
+});
+
+describe('a component that is Deleted', () => {
+  for (const [what, operation] of [
+    ['outputs', 'entry.patch'],
+    ['record', 'run.remove'],
+  ] as const) {
+    it(`keeps its entry until its ${what} can be taken out`, async () => {
+      const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+        network: (request) =>
+          request.operation === 'delete' ? answer({ outcome: 'Deleted' }) : done({ network: { v: 'A' } }),
+      });
+      const { ref } = inventory.create({ name: 'one' });
+      await clock.advance(1000);
+      let refused = true;
+      inventory.fault = (asked, when) =>
+        refused && asked === operation && when === 'before'
+          ? new ApiError(403, 'Forbidden', 'a webhook says no')
+          : undefined;
+      inventory.delete(ref);
+      await clock.advance(120_000);
+      const entry = inventory.entry(ref);
+      assert.ok(entry);
+      assert.equal(inventory.records().length, 1);
+      if (operation === 'run.remove') {
+        const [row] = entry.components;
+        assert.equal(row?.state, 'Deleting');
+        assert.equal(row.reason, 'NotWritten');
+        assert.match(row.message ?? '', /a webhook says no/);
+      }
+      refused = false;
+      await clock.advance(60_000);
+      assert.equal(inventory.entry(ref), undefined);
+      assert.deepEqual(inventory.records(), []);
+      assert.equal(ship.calls.filter((call) => call.operation === 'delete').length, 1);
+      await ship.stop();
+    });
+  }
 });
