@@ -145,8 +145,11 @@ export type Effect =
   | { readonly kind: 'store'; readonly next: RunRecord; readonly base: StoredRecord }
   /** Write outputs into the entry, one component of an entry at a time, then tell `applied`. */
   | { readonly kind: 'apply'; readonly outputs: Readonly<Record<string, unknown>> }
-  /** Take the component's subtree of outputs out, then remove the record: it is Deleted. */
-  | { readonly kind: 'retire'; readonly base: StoredRecord }
+  /**
+   * Take the component's subtree of outputs out, then remove the record: it is Deleted, or abandoned. `ended` is what the record would be
+   * after the run that this ends; nothing of that is stored.
+   */
+  | { readonly kind: 'retire'; readonly base: StoredRecord; readonly ended: RunRecord | undefined }
   /** For the circuit breaker of the endpoint. */
   | { readonly kind: 'endpoint'; readonly verdict: 'answered' | 'failed'; readonly retryAfterMs: number | undefined }
   /** The row of the component in the entry's status, and the run's line in log, metrics and Events. */

@@ -370,8 +370,10 @@ export class KeyLoop {
   }
 
   /** What cannot be taken out stays with its record, shows, and is tried again. */
-  async #retire({ base }: Extract<Effect, { kind: 'retire' }>, { entry, registration, inputs }: Found): Promise<void> {
+  async #retire(effect: Extract<Effect, { kind: 'retire' }>, { entry, registration, inputs }: Found): Promise<void> {
     const work = this.#work;
+    const { base, ended } = effect;
+    if (ended) work.teller.stored(this.key, base.record, ended);
     const refusal = await work.outputs.retire(entry.ref, registration, this.#latest(base), work.signal);
     if (!refusal) {
       this.#failures = 0;

@@ -11,8 +11,8 @@ import { outputsViolation } from '../policy/component-write.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { RunStore } from '../ports/run-store.ts';
 import type { Registration } from '../registration.ts';
-import { type PersistDeps, persist } from './persist.ts';
 import type { NewestEntries } from './newest-entries.ts';
+import { type PersistDeps, persist } from './persist.ts';
 import type { Registry } from './registry.ts';
 
 export interface OutputsDeps extends PersistDeps {
@@ -122,11 +122,7 @@ export class Outputs {
     }
   }
 
-  #write(
-    ref: EntryRef,
-    status: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
+  #write(ref: EntryRef, status: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Refusal | undefined> {
     const { entries, newest } = this.#deps;
     return this.#persist('writing outputs', signal, async () => {
       newest.wrote(await entries.patch(ref, 'status', { status }, { signal }));

@@ -33,7 +33,7 @@ export function onConflict(turn: Turn, { stored, inputs }: Of<'conflict'>): void
   } else if (!stored || !known || stored.record.seq !== known.record.seq) {
     adopt(turn, stored, inputs, false);
   } else if (phase === 'gone' && stored.record.phase !== 'Idle') {
-    turn.do({ kind: 'retire', base: stored });
+    turn.do({ kind: 'retire', base: stored, ended: undefined });
     turn.become({ stored });
   } else if (stored.record.phase !== 'Idle') {
     // Of our own run nobody else has anything to say: what is to be stored still is.

@@ -1,9 +1,14 @@
 import { trigger, triggerReasons } from '../lanes.ts';
+import type { RunRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
+import { type Ending, endedRecord } from './ended.ts';
 import type { Turn } from './turn.ts';
 import { newsOf } from './wanted.ts';
 
 export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
+
+/** Of a run that is on by then. */
+const abandoned: Ending = { outcome: 'Retry', reason: 'Abandoned', message: 'nobody waits for it any more' };
 
 /** What was never run has nothing to tear down, and for what was abandoned nobody waits. True when that settles it. */
 export function goneFor(turn: Turn, inputs: Inputs): boolean {
@@ -17,9 +22,9 @@ export function goneFor(turn: Turn, inputs: Inputs): boolean {
 }
 
 /** The outputs go, then the record: nothing of the component is left, no credential of it is good. What the record was is kept, to know what comes late. */
-export function retire(turn: Turn): void {
+export function retire(turn: Turn, ended?: RunRecord): void {
   const { stored } = turn.state;
-  if (stored) turn.do({ kind: 'retire', base: stored });
+  if (stored) turn.do({ kind: 'retire', base: stored, ended });
   turn.become({
     phase: 'gone',
     pending: undefined,
@@ -52,7 +57,7 @@ export function onDeleting(turn: Turn, inputs: Inputs): void {
       break;
     case 'running':
       if (isAbandoned(inputs)) {
-        retire(turn);
+        retire(turn, stored && endedRecord(turn, stored.record, abandoned));
       } else if (stored?.record.operation === 'reconcile') {
         turn.want(asked);
         // Somebody else is writing its outputs: it has no credential any more.

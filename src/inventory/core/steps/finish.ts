@@ -1,28 +1,18 @@
-import { maxMessage, type Outcome } from '../../../api/inventory/contract/outcome.ts';
-import type { MissingInput } from '../../../api/inventory/missing.ts';
-import type { OutcomeName } from '../../../api/inventory/reconcile-run.ts';
+import type { Outcome } from '../../../api/inventory/contract/outcome.ts';
 import type { ViolationCode } from '../../policy/violation.ts';
 import { type Trigger, triggerReasons } from '../lanes.ts';
 import { mergeTriggers } from '../pending.ts';
-import type { LastOutcome, RunRecord } from '../run-record.ts';
+import type { RunRecord } from '../run-record.ts';
 import type { Inputs, KeyEvent, Published } from '../step.ts';
 import { nextDelayMs, notAcceptedDelayMs, wakeReason } from '../timing.ts';
 import { isAbandoned, retire } from './drain.ts';
+import { type Ending, endedRecord, withoutCredential } from './ended.ts';
 import { released } from './start.ts';
 import type { Turn } from './turn.ts';
 import { alreadySatisfied, isWanted, newsOf } from './wanted.ts';
 
 type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 type Missing = Of<'outcome'>['missing'];
-
-/** How a run ended. */
-interface Ending {
-  readonly outcome: OutcomeName;
-  readonly reason?: string | undefined;
-  readonly message?: string | undefined;
-  readonly missing?: readonly MissingInput[];
-  readonly requeueAfterSeconds?: number;
-}
 
 export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: Of<'outcome'>): void {
   const { phase, stored } = turn.state;
@@ -33,7 +23,7 @@ export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: Of<'out
     const message = `${outcome.outcome} is no outcome of ${operation}`;
     finish(turn, { outcome: 'Retry', reason: 'InvalidOutcome', message }, inputs, undefined);
   } else if (outcome.outcome === 'Deleted') {
-    retire(turn);
+    retire(turn, endedRecord(turn, stored.record, outcome));
     turn.tell(inputs, true);
   } else if (phase === 'running' && hasOutputs(outcome)) {
     turn.become({ phase: 'applying', outcome, leaseAt: undefined });
@@ -111,7 +101,7 @@ function finish(turn: Turn, ending: Ending, inputs: Inputs, missing: Missing): v
   const { stored } = turn.state;
   if (!stored) return;
   if (isAbandoned(inputs)) {
-    retire(turn);
+    retire(turn, endedRecord(turn, stored.record, ending));
     turn.tell(inputs, true);
     return;
   }
@@ -156,35 +146,3 @@ const byTime: ReadonlySet<string> = new Set([
   triggerReasons.retry,
   triggerReasons.leaseOver,
 ]);
-
-/** The record once the run is over, but for when the next one is. */
-function endedRecord({ state, context }: Turn, record: RunRecord, ending: Ending): RunRecord {
-  const { outcome, reason, message, missing = [] } = ending;
-  const { nowMs, monotonicMs } = context;
-  const tookMs = state.lastStart === undefined ? nowMs - (record.startedAtMs ?? nowMs) : monotonicMs - state.lastStart;
-  const lastOutcome: LastOutcome = {
-    seq: record.seq,
-    outcome,
-    reason: reason?.slice(0, 64),
-    message: message?.slice(0, maxMessage),
-    missing,
-    endedAtMs: nowMs,
-    durationMs: Math.max(0, Math.round(tookMs)),
-  };
-  return {
-    ...withoutCredential(record),
-    phase: 'Idle',
-    // Nobody knows which inputs it was about.
-    inputsDigest: state.strayed ? undefined : record.inputsDigest,
-    asynchronous: false,
-    leaseUntilMs: undefined,
-    attempt: outcome === 'Done' ? 0 : record.attempt + (outcome === 'Retry' ? 1 : 0),
-    lastOutcome,
-  };
-}
-
-const withoutCredential = (record: RunRecord): RunRecord => ({
-  ...record,
-  credentialId: undefined,
-  previousCredential: undefined,
-});
