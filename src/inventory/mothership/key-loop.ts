@@ -1,5 +1,6 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { MissingInput } from '../../api/inventory/missing.ts';
+import { sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { type Deferred, deferred } from '../../kit/promises.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/lanes.ts';
@@ -20,7 +21,9 @@ interface Found extends Sight {
 }
 
 /** What an effect came to, where `step` has to know. */
-type Answer = { readonly event: (found: Found) => KeyEvent; readonly isConflict?: true } | undefined;
+type Answer = { readonly event: EventOf | undefined; readonly isLost?: true } | undefined;
+
+type EventOf = (found: Found) => KeyEvent;
 
 /** The run that is on. */
 interface Current {
@@ -57,6 +60,8 @@ export class KeyLoop {
   #lost = false;
   /** Started in a row, and not called for a reason of our own. */
   #uncalled = 0;
+  /** In a row: times that what a run came to was refused. */
+  #refusals = 0;
   #written: { readonly from: string; readonly stored: StoredRecord } | undefined;
   /** Monotonic milliseconds of the first trigger that is still to be answered. */
   #wantedSince: number | undefined;
@@ -266,8 +271,8 @@ export class KeyLoop {
           if (!lost || effect.kind !== 'call') this.#quick(effect, found);
         } else if (!lost) {
           const answer = await this.#slow(effect, found);
-          if (answer) answers.push(answer.event);
-          lost = answer?.isConflict === true;
+          if (answer?.event) answers.push(answer.event);
+          lost = answer?.isLost === true;
         }
       }
       for (const event of answers) await this.#take(event);
@@ -345,19 +350,8 @@ export class KeyLoop {
     switch (effect.kind) {
       case 'start':
         return this.#start(effect, found);
-      case 'store': {
-        const swap = await work.records.store(effect.next, this.#latest(effect.base), work.signal);
-        if (swap.kind === 'conflict') {
-          // What was to follow is found out anew.
-          work.enqueue(this.text, triggerReasons.requeue, lanes.input, 0);
-          return this.#conflict(swap.stored);
-        }
-        this.#written = { from: effect.base.resourceVersion, stored: swap.stored };
-        // `step` may have gone on from there.
-        if (this.#state.stored?.record === effect.next) this.#state = { ...this.#state, stored: swap.stored };
-        work.teller.stored(this.key, effect.base.record, swap.stored.record);
-        return undefined;
-      }
+      case 'store':
+        return this.#store(effect);
       case 'apply': {
         const { registration } = this.#current ?? found;
         const refusal = await work.outputs.apply(found.entry.ref, registration, effect.outputs, work.signal);
@@ -367,6 +361,51 @@ export class KeyLoop {
         await this.#retire(effect, found);
         return undefined;
     }
+  }
+
+  async #store(effect: Extract<Effect, { kind: 'store' }>): Promise<Answer> {
+    const work = this.#work;
+    const swap = await work.records.store(effect.next, this.#latest(effect.base), work.signal);
+    if (swap.kind === 'refused') {
+      this.#storeLater(effect, swap.message);
+      return { event: undefined, isLost: true };
+    }
+    this.#refusals = 0;
+    if (swap.kind === 'conflict') {
+      // What was to follow is found out anew.
+      work.enqueue(this.text, triggerReasons.requeue, lanes.input, 0);
+      return this.#conflict(swap.stored);
+    }
+    this.#written = { from: effect.base.resourceVersion, stored: swap.stored };
+    // `step` may have gone on from there.
+    if (this.#state.stored?.record === effect.next) this.#state = { ...this.#state, stored: swap.stored };
+    work.teller.stored(this.key, effect.base.record, swap.stored.record);
+    return undefined;
+  }
+
+  /** What is refused shows, and is tried again between other events, unless one of those has made it pointless. */
+  #storeLater(effect: Extract<Effect, { kind: 'store' }>, message: string): void {
+    const { clock, signal, startDelayMs, enqueue } = this.#work;
+    const { row } = this.#state;
+    this.#show({ state: 'Failed', reason: 'NotStored', message });
+    const shown = this.#state.row;
+    const again = async (): Promise<void> => {
+      const { phase, stored } = this.#state;
+      if (this.#dropped || phase === 'gone' || stored?.record !== effect.next) return;
+      if (this.#state.row === shown) this.#state = { ...this.#state, row };
+      const answer = await this.#store(effect);
+      if (answer?.event) await this.#take(answer.event);
+      if (answer) return;
+      this.#work.teller.row(this.key);
+      // What was to follow from it.
+      enqueue(this.text, triggerReasons.requeue, lanes.input, 0);
+    };
+    const delayMs = startDelayMs(this.#refusals);
+    this.#refusals += 1;
+    sleep(clock, delayMs, signal).then(
+      () => this.#do(again),
+      () => undefined,
+    );
   }
 
   /** What cannot be taken out stays with its record, shows, and is tried again. */
@@ -424,7 +463,7 @@ export class KeyLoop {
 
   #conflict(stored: StoredRecord | undefined): Answer {
     this.#work.teller.conflict();
-    return { event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }), isConflict: true };
+    return { event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }), isLost: true };
   }
 
   #startCall({ entry }: Found): void {

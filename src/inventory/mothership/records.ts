@@ -1,8 +1,15 @@
+import { maxMessage } from '../../api/inventory/contract/outcome.ts';
+import { describe } from '../../kit/errors.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
-import type { ComponentKey } from '../key.ts';
 import type { RunStore, Swap } from '../ports/run-store.ts';
 import { type PersistDeps, persist } from './persist.ts';
+
+/** `refused`: the API server does not take it, however often it is asked. */
+export type Storing = Swap | { readonly kind: 'refused'; readonly message: string };
+
+/** Of a request whose content is at fault. */
+const contentCodes = new Set([400, 413, 422]);
 
 /** Stores what runs came to, however long that takes. */
 export class Records {
@@ -14,15 +21,29 @@ export class Records {
     this.#deps = deps;
   }
 
-  /** A record that the API server refuses for good is read again, as if somebody else had written it. */
-  async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Swap> {
+  /** An outcome whose details are refused is stored without them. */
+  async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Storing> {
+    const storing = await this.#try(next, base, signal);
+    if (!(storing instanceof ApiError)) return storing;
+    const bare = contentCodes.has(storing.code) ? withoutDetails(next, storing) : undefined;
+    const again = bare ? await this.#try(bare, base, signal) : storing;
+    return again instanceof ApiError ? { kind: 'refused', message: describe(again) } : again;
+  }
+
+  async #try(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Swap | ApiError> {
     try {
       return await persist(this.#deps, 'storing a record', signal, () => this.#runs.swap(next, base, signal));
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      const key: ComponentKey = { entryUid: next.entry.uid, component: next.component };
-      const stored = await persist(this.#deps, 'reading a record', signal, () => this.#runs.load(key, signal));
-      return { kind: 'conflict', stored };
+      if (error instanceof ApiError) return error;
+      throw error;
     }
   }
+}
+
+/** What a component says of itself may be what is refused; undefined when it has said nothing. */
+function withoutDetails(record: RunRecord, refusal: ApiError): RunRecord | undefined {
+  const { lastOutcome } = record;
+  if (!lastOutcome || (lastOutcome.message === undefined && lastOutcome.missing.length === 0)) return undefined;
+  const message = `what the component said could not be stored: ${describe(refusal)}`.slice(0, maxMessage);
+  return { ...record, lastOutcome: { ...lastOutcome, reason: 'NotStored', message, missing: [] } };
 }
