@@ -22,6 +22,9 @@ export function onHeartbeat(turn: Turn, { leaseMs, credential }: Of<'heartbeat'>
   );
 }
 
+/** Share of a lease. */
+const spared = 0.1;
+
 function extend(
   turn: Turn,
   leaseMs: number,
@@ -33,7 +36,11 @@ function extend(
   const leftMs = (lastStart ?? monotonicMs) + registration.maxRunMs - monotonicMs;
   const grantedMs = Math.max(0, Math.min(leaseMs, leftMs));
   turn.become({ leaseAt: monotonicMs + grantedMs });
-  turn.store({ ...stored.record, ...change, asynchronous: true, leaseUntilMs: nowMs + grantedMs }, stored);
+  const { record } = stored;
+  const gainedMs = nowMs + grantedMs - (record.leaseUntilMs ?? nowMs);
+  // What is stored is for whoever leads next, who waits a while in any case; a component may report as often as it likes.
+  const isWorthStoring = !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * spared;
+  if (isWorthStoring) turn.store({ ...record, ...change, asynchronous: true, leaseUntilMs: nowMs + grantedMs }, stored);
   turn.awaitLease();
 }
 

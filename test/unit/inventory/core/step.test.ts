@@ -434,6 +434,19 @@ describe('a run that goes on after its call', () => {
     assert.deepEqual([stage.record.asynchronous, stage.record.leaseUntilMs], [true, stage.nowMs + 60_000]);
   });
 
+  it('is stored anew when its lease has become a tenth longer, however often it reports', () => {
+    const stage = accepted();
+    let stored = 0;
+    for (let i = 0; i < 20; i++) {
+      stage.later(1000).take({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
+      assert.equal(stage.state.leaseAt, stage.monotonicMs + 60_000);
+      stored += stage.kinds.filter((kind) => kind === 'store').length;
+    }
+    assert.equal(stored, 3);
+    stage.take({ kind: 'heartbeat', leaseMs: 60_000, credential: { id: 'JTI=2', expiresAtMs: 0 } });
+    assert.ok(stage.kinds.includes('store'));
+  });
+
   it('lives longer with each heartbeat, but not beyond its maximum', () => {
     const stage = accepted().later(50_000).take({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
     assert.equal(stage.record.leaseUntilMs, stage.nowMs + 40_000);
