@@ -13,6 +13,8 @@ export interface PersistDeps {
 /** What the API server will answer again, however often it is asked. */
 const refusals = new Set([400, 403, 404, 405, 409, 413, 422]);
 const backoff = { baseMs: 100, capMs: 10_000 };
+/** Whoever asks for more, a proxy perhaps, would have a run that has ended stand as one that is on. */
+const longestAskedMs = 30_000;
 /** A webhook or a right may be missing for a moment only. */
 const mostRefusals = 5;
 
@@ -39,7 +41,7 @@ export async function persist<T>(
       signal.throwIfAborted();
       if (!mayPass(error)) throw error;
       if (error instanceof ApiError && refusals.has(error.code) && ++refused >= mostRefusals) throw error;
-      const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+      const asked = error instanceof ApiError ? Math.min(error.retryAfterMs ?? 0, longestAskedMs) : 0;
       const delayMs = Math.max(asked, backoffMs({ ...backoff, attempt: failures, random }));
       log.warn(`${what} failed`, { error: describe(error), retryInMs: Math.round(delayMs) });
       await sleep(clock, delayMs, signal);
