@@ -45,7 +45,7 @@ export function readyOf(rows: Rows, entry: { readonly bytes: number; readonly de
   });
   const counted = [...rows].filter(([, { state }]) => state !== 'NotApplicable').sort(([a], [b]) => (a < b ? -1 : 1));
   const open = worstFirst.flatMap((state) => counted.filter(([, row]) => row.state === state));
-  const message = open.map(([name, row]) => `${name}: ${describe(row)}`).join('; ');
+  const message = listed(open.map(([name, row]) => `${name}: ${describe(row)}`));
   if (entry.deleting) return no('Deleting', message || 'nothing is left');
   if (entry.bytes > maxEntryBytes) {
     return no(
@@ -64,7 +64,22 @@ export function livelockOf(rows: Rows): Finding {
   const circles = [...rows].flatMap(([name, { livelock }]) => (livelock === undefined ? [] : [`${name}: ${livelock}`]));
   const type = entryConditions.livelock;
   if (circles.length === 0) return { type, status: 'False', reason: 'None', message: '' };
-  return { type, status: 'True', reason: 'InputsReturn', message: circles.sort().join('; ') };
+  return { type, status: 'True', reason: 'InputsReturn', message: listed(circles.sort()) };
+}
+
+/** Characters of a message of a condition: the rows say all of it. */
+const mostListed = 4096;
+
+/** As many as there is room for, the first of them in any case. */
+function listed(texts: readonly string[]): string {
+  let text = '';
+  for (const [index, one] of texts.entries()) {
+    const longer = index === 0 ? one : `${text}; ${one}`;
+    const left = texts.length - index;
+    if (index > 0 && longer.length > mostListed) return `${text}; and ${left} more`;
+    text = longer;
+  }
+  return text;
 }
 
 function describe({ state, reason, message, missing }: Row): string {

@@ -16,6 +16,13 @@ const waiting = row('NotReady', { missing: [{ path: '/status/outputs/network/vne
 const entry = { bytes: 1000, deleting: false };
 
 describe('the condition Ready', () => {
+  it('names as many components as there is room for', () => {
+    const many = Array.from({ length: 64 }, (_, i) => [`c${i}`, row('Failed', { message: 'x'.repeat(1024) })] as const);
+    const { message } = readyOf(rows(Object.fromEntries(many)), entry);
+    assert.ok(message.length < 5000, `${message.length} characters`);
+    assert.match(message, /^c0: Failed: x+; .*; and \d+ more$/);
+  });
+
   for (const [what, given, status, reason, message] of [
     ['every component is Done', { a: row('Done'), b: row('Done') }, 'True', 'Done', ''],
     ['others do not apply', { a: row('Done'), b: row('NotApplicable') }, 'True', 'Done', ''],
