@@ -1,7 +1,7 @@
 import { teardownFinalizer } from '../../api/inventory/names.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Entry } from '../entry.ts';
 import type { EntryAccess } from '../ports/entry-access.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
@@ -144,7 +144,15 @@ export class EntryReconciler implements Reconciler {
     const { uid } = entry.ref;
     const waitMs = (this.#toldAt.get(uid) ?? Number.NEGATIVE_INFINITY) + paceMs - clock.monotonic();
     if (waitMs > 0) return after(waitMs);
-    newest.wrote(await entries.patch(entry.ref, 'status', patch, { signal }));
+    // A list is written as a whole: of the conditions some are of others, who may have written one that is not seen yet.
+    const { resourceVersion } = entry;
+    const options = 'conditions' in patch.status ? { resourceVersion, signal } : { signal };
+    try {
+      newest.wrote(await entries.patch(entry.ref, 'status', patch, options));
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      return after(paceMs);
+    }
     this.#toldAt.set(uid, clock.monotonic());
     return done;
   }
