@@ -374,7 +374,7 @@ export class KeyLoop {
     if (swap.kind === 'conflict') {
       // What was to follow is found out anew.
       work.enqueue(this.text, triggerReasons.requeue, lanes.input, 0);
-      return this.#conflict(swap.stored);
+      return this.#beaten(swap.stored);
     }
     this.#written = { from: effect.base.resourceVersion, stored: swap.stored };
     // `step` may have gone on from there.
@@ -437,7 +437,7 @@ export class KeyLoop {
       const token = await work.tokens.forRun(found.entry, found.registration, work.signal);
       const swap = await work.runs.swap({ ...next, credentialId: token.id }, base, work.signal);
       this.#failures = 0;
-      if (swap.kind === 'conflict') return this.#conflict(swap.stored);
+      if (swap.kind === 'conflict') return this.#beaten(swap.stored);
       const { stored } = swap;
       this.#current = {
         seq: stored.record.seq,
@@ -452,7 +452,7 @@ export class KeyLoop {
       if (!mayPass(error)) throw error;
       this.#failures += 1;
       work.teller.notStarted(this.key, describe(error));
-      return this.#conflict(base);
+      return notDone(base);
     }
   }
 
@@ -461,9 +461,10 @@ export class KeyLoop {
     return this.#written?.from === base.resourceVersion ? this.#written.stored : base;
   }
 
-  #conflict(stored: StoredRecord | undefined): Answer {
+  /** Somebody else has written the record first. */
+  #beaten(stored: StoredRecord | undefined): Answer {
     this.#work.teller.conflict();
-    return { event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }), isLost: true };
+    return notDone(stored);
   }
 
   #startCall({ entry }: Found): void {
@@ -558,6 +559,12 @@ export class KeyLoop {
     if (this.#lost || !isAtWork(this.#state)) this.#work.limits.release(this.text);
   }
 }
+
+/** The record is as it is said here, and nothing of what was to follow happens. */
+const notDone = (stored: StoredRecord | undefined): Answer => ({
+  event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
+  isLost: true,
+});
 
 /** Whether a run of it is on, as far as the fence is concerned or not. */
 function isAtWork({ phase, stored }: KeyState): boolean {

@@ -3,6 +3,7 @@ import type { ReconcileRequest } from '../../../../src/api/inventory/contract/re
 import { readRunId } from '../../../../src/inventory/key.ts';
 import type { BrokenCode, Reply } from '../../../../src/inventory/ports/component-client.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer, done, MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
@@ -211,6 +212,22 @@ describe('what operators see of runs', () => {
     await clock.advance(10_000);
     assert.equal(await value('queue_depth', '{lane="manual"}'), 0);
     assert.equal(await value('oldest_queued_seconds'), 0);
+  });
+
+  it('counts no record as written by others when the API server is away', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }]);
+    open.push(ship);
+    ship.issuing = () => {
+      throw new ApiError(503, 'ServiceUnavailable', 'away');
+    };
+    inventory.create({ name: 'one' });
+    await clock.advance(60_000);
+    assert.equal(ship.calls.length, 0);
+    assert.equal((await ship.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 0);
+    assert.deepEqual(rowOf(inventory, 'network'), ['Progressing', 'Pending']);
+    ship.issuing = () => {};
+    await clock.advance(31_000);
+    assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);
   });
 
   it('counts a record that another server has written first, and calls for one of the two alone', async () => {
