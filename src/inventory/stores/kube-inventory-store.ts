@@ -1,7 +1,7 @@
 import { clusterInventories } from '../../api/inventory/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import type { Client } from '../../kube/client.ts';
-import { isNotFound, TransportError } from '../../kube/errors.ts';
+import { isNotFound } from '../../kube/errors.ts';
 import type { Store, StoreEvent } from '../../kube/store.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import type { EntryChange, InventoryStore } from '../ports/inventory-store.ts';
@@ -69,10 +69,11 @@ function own(patch: Readonly<Record<string, unknown>>): object {
   return typeof metadata === 'object' && metadata !== null ? metadata : {};
 }
 
+/** No outage: the write has happened, and repeating it would not make the answer any better. */
 function readable(object: KubeObject): Entry {
   const view = entryView(object);
   if (view) return view;
-  throw new TransportError(`entry ${object.metadata.name}: the answer is not a ClusterInventory`, undefined, false);
+  throw new Error(`entry ${object.metadata.name}: the answer is not a ClusterInventory`);
 }
 
 function changeOf(event: StoreEvent<EntryView>): EntryChange {

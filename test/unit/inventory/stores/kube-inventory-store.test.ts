@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { clusterInventories } from '../../../../src/api/inventory/names.ts';
+import { persist } from '../../../../src/inventory/mothership/persist.ts';
+import { entryView } from '../../../../src/inventory/stores/entry-view.ts';
+import { KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
+import type { Client } from '../../../../src/kube/client.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+describe('a write of an entry whose answer cannot be read', () => {
+  it('is not repeated', async () => {
+    const clock = new SimulatedClock();
+    let patches = 0;
+    const client: Pick<Client, 'mergePatch'> = {
+      mergePatch: (_resource, { name }) => {
+        patches += 1;
+        return Promise.resolve({ apiVersion: '', kind: '', metadata: { name } });
+      },
+    };
+    const watched = new InformerStore({ resource: clusterInventories, project: entryView }, clock, silentLog);
+    const store = new KubeInventoryStore(client as Client, watched);
+    const { signal } = new AbortController();
+    const ref = { namespace: 'inv', name: 'one', uid: 'u' };
+    const going = persist({ clock, random: () => 0, log: noLog }, 'writing outputs', signal, () =>
+      store.patch(ref, 'status', { status: { outputs: {} } }, { signal }),
+    );
+    await assert.rejects(going, /not a ClusterInventory/);
+    assert.equal(patches, 1);
+  });
+});
