@@ -11,6 +11,7 @@ import type { Reply } from '../ports/component-client.ts';
 import type { RunToken } from '../ports/token-issuer.ts';
 import type { Registration } from '../registration.ts';
 import type { Sight } from './look.ts';
+import { Mailbox } from './mailbox.ts';
 import { mayPass } from './persist.ts';
 import type { Work } from './work.ts';
 
@@ -48,8 +49,7 @@ export class KeyLoop {
   #state: KeyState = freshKey;
   #current: Current | undefined;
   #registration: Registration | undefined;
-  readonly #tasks: (() => Promise<unknown> | undefined)[] = [];
-  #draining = false;
+  readonly #mailbox: Mailbox;
   #inTurn = false;
   #call: Deferred<void> | undefined;
   /** In a row: starts that could not be tried, and times that it could not be handled. */
@@ -72,6 +72,14 @@ export class KeyLoop {
     this.key = key;
     this.text = keyText(key);
     this.#work = work;
+    this.#mailbox = new Mailbox({
+      onError: (error) => {
+        if (!work.signal.aborted) this.#broke(error);
+      },
+      onEmpty: () => {
+        if (!this.#inTurn) this.#releaseIfFree();
+      },
+    });
   }
 
   get state(): KeyState {
@@ -88,7 +96,7 @@ export class KeyLoop {
   }
 
   trigger(trigger: Trigger): void {
-    this.#do(() => {
+    this.#mailbox.do(() => {
       if (trigger.atMs === undefined && this.#wantedSince === undefined) {
         this.#wantedSince = this.#work.clock.monotonic();
         this.#wantedLane = trigger.lane;
@@ -102,8 +110,8 @@ export class KeyLoop {
    * that has come is looked up once it does.
    */
   contentChanged(): void {
-    if (!this.#draining) return;
-    this.#do(() => {
+    if (!this.#mailbox.busy) return;
+    this.#mailbox.do(() => {
       const about = this.#state.stored?.record.lastOutcome?.missing[0]?.path;
       if (about === undefined) return undefined;
       const trigger = { reason: triggerReasons.inputArrived, about, lane: lanes.input, atMs: undefined };
@@ -113,14 +121,14 @@ export class KeyLoop {
 
   /** The record as it lies in the store, for what is not known of it yet. */
   found(stored: StoredRecord | undefined): void {
-    this.#do(() => {
+    this.#mailbox.do(() => {
       if (!this.#isNews(stored)) return undefined;
       return this.#found(stored);
     });
   }
 
   deleting(): void {
-    this.#do(() => this.#take(({ inputs }) => ({ kind: 'deleting', inputs })));
+    this.#mailbox.do(() => this.#take(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
   /** The entry is gone, or nobody has to do with the component any more. */
@@ -133,10 +141,10 @@ export class KeyLoop {
   async turn(): Promise<void> {
     this.#inTurn = true;
     try {
-      await this.#settled(() => this.#onTurn());
+      await this.#mailbox.settled(() => this.#onTurn());
       await this.#call?.promise;
       // What the answer brought about.
-      await this.#settled(() => undefined);
+      await this.#mailbox.settled(() => undefined);
     } finally {
       this.#inTurn = false;
       this.#releaseIfFree();
@@ -152,7 +160,7 @@ export class KeyLoop {
       // Otherwise nothing has happened yet, and it is reported again.
       if (this.#lost) throw error;
     };
-    this.#do(() => {
+    this.#mailbox.do(() => {
       if (this.#lost) return void answer.reject(new Error('the run is being looked at anew'));
       return task(async (event) => {
         await this.#take(event);
@@ -177,33 +185,6 @@ export class KeyLoop {
     if (!this.#current) return;
     this.#current.token = token;
     this.#current.credentials.push(token.id);
-  }
-
-  #do(task: () => Promise<unknown> | undefined): void {
-    this.#tasks.push(task);
-    if (!this.#draining) void this.#drain();
-  }
-
-  /** Resolves once it is done with, also when it failed. */
-  #settled(task: () => Promise<unknown> | undefined): Promise<void> {
-    const settled = deferred();
-    this.#do(task);
-    this.#do(() => void settled.resolve());
-    return settled.promise;
-  }
-
-  async #drain(): Promise<void> {
-    this.#draining = true;
-    for (let task = this.#tasks.shift(); task; task = this.#tasks.shift()) {
-      try {
-        const going = task();
-        if (going) await going;
-      } catch (error) {
-        if (!this.#work.signal.aborted) this.#broke(error);
-      }
-    }
-    this.#draining = false;
-    if (!this.#inTurn) this.#releaseIfFree();
   }
 
   /** A bug, or a key that cannot be handled: it shows in the entry, is tried again, and nothing else is stopped by it. */
@@ -403,7 +384,7 @@ export class KeyLoop {
     const delayMs = startDelayMs(this.#refusals);
     this.#refusals += 1;
     sleep(clock, delayMs, signal).then(
-      () => this.#do(again),
+      () => this.#mailbox.do(again),
       () => undefined,
     );
   }
@@ -480,7 +461,7 @@ export class KeyLoop {
     const call = deferred();
     this.#call = call;
     const ended = (reply: Reply | undefined): void => {
-      this.#do(() => {
+      this.#mailbox.do(() => {
         if (this.#call === call) this.#call = undefined;
         call.resolve();
         return reply && this.#onReply(current, reply);
