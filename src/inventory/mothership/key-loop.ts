@@ -304,6 +304,8 @@ export class KeyLoop {
     const { key } = this;
     switch (effect.kind) {
       case 'enqueue': {
+        // Before it is in the queue again: others may wait for its slot in a more urgent lane.
+        if (!this.#inTurn) this.#releaseIfFree();
         const backoffMs = this.#failures > 0 ? work.startDelayMs(this.#failures - 1) : 0;
         const delayMs = Math.max(effect.delayMs, backoffMs);
         work.enqueue(this.text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);

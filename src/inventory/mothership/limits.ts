@@ -52,7 +52,6 @@ export class Limits {
       return false;
     }
     if (!this.#deps.reachable(component)) return this.#refuse(component, text, lane);
-    this.#unlist(text, key);
     this.#hold(text, key);
     return true;
   }
@@ -108,6 +107,8 @@ export class Limits {
   }
 
   #hold(text: string, key: ComponentKey): void {
+    // It waits no more: the next slot is for somebody who does.
+    this.#unlist(text, key);
     this.#held.set(text, key);
     add(this.#ofComponent, key.component, 1);
     add(this.#ofEntry, key.entryUid, 1);

@@ -12,8 +12,8 @@ import { isFor, mayRun } from './applicability.ts';
 import type { Registry } from './registry.ts';
 
 export interface LookDeps {
-  readonly entries: InventoryStore;
-  readonly runs: RunStore;
+  readonly entries: Pick<InventoryStore, 'find'>;
+  readonly runs: Pick<RunStore, 'find'>;
   readonly registry: Registry;
   readonly digestInputs: DigestInputs;
   readonly allHold: AllHold;
@@ -42,8 +42,10 @@ export class Look {
     const { registry, digestInputs, allHold } = this.#deps;
     const { name } = registration;
     const force = entry.annotations[forceAnnotation(name)];
+    const { digest, parts } = digestInputs(entry.content, registration, force);
     return {
-      ...digestInputs(entry.content, registration, force),
+      digest,
+      parts,
       resourceVersion: entry.resourceVersion,
       arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, present),
       mayRun: mayRun(entry, registration, {

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { Limits } from '../../../../src/inventory/mothership/limits.ts';
+import { MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
+import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
+import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
+import { registrationOf } from '../../../support/inventory/registrations.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+describe('slots', () => {
+  it('give a free slot to whoever waits for it, not to what was found at work meanwhile', () => {
+    const registration = registrationOf('network', { maxConcurrent: 1 });
+    const poked: string[] = [];
+    const limits = new Limits({
+      registry: { get: () => registration, all: () => [registration], refusal: () => undefined },
+      open: () => true,
+      prepared: () => true,
+      reachable: () => true,
+      laneOf: () => 1,
+      poke: (keys = []) => void poked.push(...keys),
+    });
+    assert.equal(limits.admit('a/network'), true);
+    assert.equal(limits.admit('b/network'), false);
+    assert.equal(limits.admit('c/network'), false);
+    limits.hold({ entryUid: 'b', component: 'network' });
+    limits.release('b/network');
+    limits.release('a/network');
+    assert.ok(poked.length > 0);
+    assert.deepEqual(new Set(poked), new Set(['c/network']));
+  });
+
+  it('let a run that goes on and ends not keep its slot while somebody waits in a more urgent lane', async () => {
+    const clock = new SimulatedClock();
+    const inventory = new MemoryInventory();
+    const registrations = new MemoryRegistrations(clock, [
+      { name: 'network', maxConcurrent: 1, reads: ['/status/outputs/other'] },
+    ]);
+    const network = () => ({ kind: 'accepted', leaseMs: 30_000 }) as const;
+    const components = { network };
+    const ship = new MemoryMothership({ clock, inventory, registrations, random: () => 0.5, components }).start();
+    try {
+      const { ref: first } = inventory.create({ name: 'first' });
+      await clock.advance(1000);
+      const { ref: second } = inventory.create({ name: 'second' });
+      inventory.edit(first, (object) => {
+        object.status = { outputs: { other: { value: 1 } } };
+      });
+      await clock.advance(1000);
+      const run = { entryUid: first.uid, component: 'network', seq: 1 };
+      const report = { run: `${first.uid}.network.1`, outcome: 'Done' };
+      assert.equal((await ship.mothership.reports.report(run, 'm-1', report)).status, 200);
+      await clock.advance(1000);
+      const called = ship.calls.map(({ entry }) => entry.id);
+      assert.deepEqual(called, [first.uid, second.uid]);
+    } finally {
+      await ship.stop();
+    }
+  });
+});
