@@ -103,7 +103,9 @@ const calm = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolean, granted: number): void {
   const { nowMs, monotonicMs, registration } = turn.context;
   const elapsedMs = Math.max(0, nowMs - (record.startedAtMs ?? nowMs) - clockSlackMs);
-  turn.become({ phase: 'running', lastStart: monotonicMs - elapsedMs });
+  // One of ours may have been later.
+  const lastStart = Math.max(turn.state.lastStart ?? Number.NEGATIVE_INFINITY, monotonicMs - elapsedMs);
+  turn.become({ phase: 'running', lastStart });
   if (isFirst && !(record.asynchronous && record.phase === 'Running')) {
     loseRun(turn, inputs);
     return;

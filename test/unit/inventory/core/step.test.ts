@@ -619,6 +619,13 @@ describe('a record that is found', () => {
     assert.deepEqual([stage.state.phase, stage.effect('enqueue').lane], ['queued', lanes.input]);
   });
 
+  it('of a run that another clock says was long ago: the next one still comes 200 ms after our last', () => {
+    const stage = found(new StepStage().running(), { seq: 2, startedAtMs: at(-310_000) });
+    stage.take({ kind: 'leaseOver', inputs: stage.inputs }).see({ digest: 'b' });
+    stage.later(100).trigger('InputChanged');
+    assert.ok((stage.state.lastStart ?? 0) >= stage.monotonicMs - 100);
+  });
+
   it('older than what is known: nothing', () => {
     const stage = new StepStage().done();
     const before = stage.state;
