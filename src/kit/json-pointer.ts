@@ -6,10 +6,10 @@ export type JsonPointer = `/${string}`;
 /** The segments, unescaped; undefined for what is no pointer, or points to the whole document, or has an empty segment. */
 export function pointerSegments(pointer: string): readonly string[] | undefined {
   if (!/^(\/([^~/]|~[01])+)+$/.test(pointer)) return undefined;
-  return pointer
-    .slice(1)
-    .split('/')
-    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const segments = pointer.slice(1).split('/');
+  // As nearly all are.
+  if (!pointer.includes('~')) return segments;
+  return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 export const isPointer = (text: string): text is JsonPointer => pointerSegments(text) !== undefined;
