@@ -31,7 +31,7 @@ export class Timeline {
     let events = 0;
     for (let first = this.#heap[0]; first && first.at <= until; first = this.#heap[0]) {
       events += 1;
-      if (events > limit) throw new Error(`more than ${limit} events: a busy loop`);
+      if (events > limit) throw new Error(`I21: more than ${limit} events: a busy loop`);
       this.#pop();
       this.now = first.at;
       first.act();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Registration } from '../../../../src/inventory/registration.ts';
-import { registrationOf } from '../../../support/inventory/registrations.ts';
+import { simComponent } from '../../../support/inventory/random-components.ts';
 import { SimulatedMothership } from '../../../support/inventory/simulated-mothership.ts';
 import { type SimComponent, SimulatedWorld } from '../../../support/inventory/simulated-world.ts';
 import { StepStage } from '../../../support/inventory/step-stage.ts';
@@ -10,23 +10,11 @@ const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
 
-function componentOf(
+const componentOf = (
   name: string,
   rest: Partial<SimComponent> = {},
   registration: Partial<Registration> = {},
-): SimComponent {
-  return {
-    registration: registrationOf(name, registration),
-    needs: [],
-    likes: [],
-    specFields: ['a'],
-    value: (inputs) => inputs.reduce((sum, input) => sum + input, 1),
-    patches: true,
-    durationMs: 100,
-    isSynchronous: true,
-    ...rest,
-  };
-}
+): SimComponent => simComponent(name, { specFields: ['a'], isSynchronous: true, ...rest }, registration);
 
 /** A world without faults and its only mothership. */
 function begin(components: readonly SimComponent[], entries = 1, seed = 1) {
@@ -47,6 +35,17 @@ const chainOf = (length: number, durationMs: (index: number) => number): SimComp
     componentOf(`c${index}`, { needs: index === 0 ? [] : [`c${index - 1}`], durationMs: durationMs(index) }),
   );
 
+/** Two to eight components; in half of the graphs they need all that they read. */
+function randomGraph(random: () => number): SimComponent[] {
+  const isNeeded = random() < 0.5 ? 1 : 0.6;
+  return Array.from({ length: 2 + Math.floor(random() * 7) }, (_, index) => {
+    const others = Array.from({ length: index }, (_unused, other) => `c${other}`).filter(() => random() < 0.5);
+    const needs = others.filter(() => random() < isNeeded);
+    const likes = others.filter((other) => !needs.includes(other));
+    return componentOf(`c${index}`, { needs, likes, durationMs: 1 + Math.floor(random() * 300) });
+  });
+}
+
 describe('components that nobody has put in order', () => {
   it('come to the same end in every order, a chain of n by at most 2 n runs', () => {
     for (let seed = 0; seed < 200; seed += 1) {
@@ -57,9 +56,43 @@ describe('components that nobody has put in order', () => {
       run(10 * second);
       for (let i = 0; i < length; i += 1) {
         assert.equal(outcome('u1', `c${i}`), 'Done', `seed ${seed}`);
-        assert.equal(world.entries.get('u1')?.outputs[`c${i}`]?.value, 2 + 2 * i, `seed ${seed}`);
+        assert.equal(world.entries.get('u1')?.facts.outputs[`c${i}`]?.value, 2 + 2 * i, `seed ${seed}`);
       }
       assert.ok(world.log.length <= 2 * length, `seed ${seed}: ${world.log.length} runs of ${length}`);
+    }
+  });
+
+  it('of any graph without circles come to the same end, each by one run and one more for each change of what it reads', () => {
+    for (let seed = 0; seed < 300; seed += 1) {
+      const random = seededRandom(seed);
+      const components = randomGraph(random);
+      const ends = [1, 2].map((order) => {
+        const shuffled = [...components].sort(() => random() - 0.5);
+        const { world, run } = begin(shuffled, 1, seed + order);
+        const changes = new Map<string, number>();
+        let before: Readonly<Record<string, unknown>> = {};
+        world.watchers.add((_uid, entry) => {
+          const outputs = entry?.facts.outputs ?? {};
+          for (const name of Object.keys(outputs)) {
+            if (outputs[name] !== before[name]) changes.set(name, (changes.get(name) ?? 0) + 1);
+          }
+          before = outputs;
+        });
+        run(20 * second);
+        for (const { name, needs, likes } of components) {
+          const runs = world.calls.get(name) ?? 0;
+          const allowed = [...needs, ...likes].reduce((sum, other) => sum + (changes.get(other) ?? 0), 1);
+          assert.ok(runs <= allowed, `seed ${seed}: ${runs} runs of ${name}, ${allowed} at most`);
+        }
+        // What only waits for what it needs has that at once: a run when it is made, and one for each input.
+        const edges = components.reduce((sum, { needs }) => sum + needs.length, 0);
+        if (components.every(({ likes }) => likes.length === 0)) {
+          assert.ok(world.log.length <= components.length + edges, `seed ${seed}: ${world.log.length} runs`);
+        }
+        return world.entries.get('u1')?.facts.outputs;
+      });
+      assert.equal(Object.keys(ends[0] ?? {}).length, components.length, `seed ${seed}`);
+      assert.deepEqual(ends[0], ends[1], `seed ${seed}`);
     }
   });
 
@@ -98,7 +131,7 @@ describe('triggers', () => {
     }
     run(10 * second);
     assert.equal(outcome('u1', 'c0'), 'Done');
-    assert.equal(world.entries.get('u1')?.outputs['c0']?.value, writes);
+    assert.equal(world.entries.get('u1')?.facts.outputs['c0']?.value, writes);
     assert.ok(world.log.length <= 2 + (writes * 5) / 200, `${world.log.length} runs`);
   });
 
@@ -126,7 +159,7 @@ describe('triggers', () => {
       run(backAt - 50);
       world.edit('u1', { spec: { cluster: { a: 1 } } });
       run(5 * second);
-      assert.equal(world.entries.get('u1')?.outputs['c0']?.value, 2, `back at ${backAt} ms`);
+      assert.equal(world.entries.get('u1')?.facts.outputs['c0']?.value, 2, `back at ${backAt} ms`);
     }
   });
 
@@ -136,7 +169,7 @@ describe('triggers', () => {
     world.withdraw('u1', 'c0');
     run(1.1 * hour + second);
     assert.deepEqual(world.log[1]?.reasons, ['Interval']);
-    assert.equal(world.entries.get('u1')?.outputs['c0']?.value, 2);
+    assert.equal(world.entries.get('u1')?.facts.outputs['c0']?.value, 2);
   });
 
   it('by remote events run the component of that entry alone', () => {

@@ -1,0 +1,96 @@
+import type { Registration } from '../../../src/inventory/registration.ts';
+import { readsOf, registrationOf } from './registrations.ts';
+import type { SimComponent } from './simulated-world.ts';
+
+const minute = 60_000;
+
+/** A component that reads what it uses. Without more: one that patches the sum of its inputs and 1 after 100 ms. */
+export function simComponent(
+  name: string,
+  does: Partial<SimComponent> = {},
+  registration: Partial<Registration> = {},
+): SimComponent {
+  const { needs = [], likes = [], specFields = [] } = does;
+  const others = [...needs, ...likes].map((other) => `/status/outputs/${other}/value` as const);
+  const fields = specFields.map((field) => `/spec/cluster/${field}` as const);
+  return {
+    name,
+    registration: registrationOf(name, {
+      reads: [...readsOf(name, ...others, ...fields)].sort(),
+      ...registration,
+    }),
+    value: (inputs) => inputs.reduce((sum, input) => sum + input, 1),
+    patches: true,
+    durationMs: 100,
+    ...does,
+    needs,
+    likes,
+    specFields,
+  };
+}
+
+/** `endless`: without a circle, but for two that never agree. */
+export type Graph = 'acyclic' | 'circles' | 'endless';
+
+/** Up to eight components that read each other's outputs; in some graphs one of them makes the kubeconfig that others use. */
+export function randomComponents(random: () => number, graph: Graph): SimComponent[] {
+  const below = (n: number): number => Math.floor(random() * n);
+  const count = 1 + Math.min(below(8), below(8));
+  const nameOf = (index: number): string => `c${index}`;
+  const maker = random() < 0.4 ? nameOf(below(count)) : undefined;
+  const components = Array.from({ length: count }, (_, index) => {
+    const name = nameOf(index);
+    const others = Array.from({ length: graph === 'circles' ? count : index }, (_unused, other) => other)
+      .filter((other) => other !== index && random() < 0.4)
+      .map(nameOf);
+    const needs = others.filter((other) => other === maker || random() < 0.6);
+    return simComponent(
+      name,
+      {
+        needs,
+        likes: others.filter((other) => !needs.includes(other)),
+        specFields: random() < 0.5 ? ['a'] : [],
+        // In circles values only grow, up to a bound, so that they come to rest.
+        value:
+          graph === 'circles'
+            ? (inputs) => Math.min(9, 1 + Math.max(0, ...inputs))
+            : (inputs) => inputs.reduce((sum, input) => (sum * 31 + input + 7) % 29, index),
+        patches: random() < 0.5,
+        durationMs: 1 + below(300),
+        // In circles they would wait for one another.
+        waitsForReaders: graph !== 'circles' && random() < 0.5,
+        makesKubeconfig: name === maker,
+        usesKubeconfigOf: maker !== undefined && needs.includes(maker) ? maker : undefined,
+      },
+      randomRegistration(random),
+    );
+  });
+  return graph === 'endless' ? [...components, ...neverAgreeing(random)] : components;
+}
+
+/** Named like no other. */
+export const isEndless = ({ name }: SimComponent): boolean => name.startsWith('endless');
+
+function neverAgreeing(random: () => number): SimComponent[] {
+  const durationMs = 1 + Math.floor(random() * 100);
+  const rest = { durationMs, patches: random() < 0.5, isSynchronous: true };
+  return [
+    simComponent('endless0', {
+      ...rest,
+      likes: ['endless1'],
+      value: ([other = 0]) => (1 + other) % 2,
+    }),
+    simComponent('endless1', { ...rest, likes: ['endless0'], value: ([other = 0]) => other }),
+  ];
+}
+
+function randomRegistration(random: () => number): Partial<Registration> {
+  return {
+    maxConcurrent: 1 + Math.floor(random() * 3),
+    retry: { baseMs: 1000, capMs: 8000 },
+    leaseMs: 20_000,
+    maxRunMs: 120_000,
+    timeoutMs: 2000,
+    intervalMs: (30 + Math.floor(random() * 60)) * minute,
+  };
+}

@@ -1,0 +1,6 @@
+/** An invariant does not hold. */
+export class Violation extends Error {}
+
+export function hold(isSo: boolean, invariant: string, detail: () => string): asserts isSo {
+  if (!isSo) throw new Violation(`${invariant}: ${detail()}`);
+}
