@@ -34,6 +34,8 @@ interface Current {
   readonly sight: Sight | undefined;
   /** The token that it has now; undefined when another process started it. */
   token: RunToken | undefined;
+  /** One that it is to have once the record that names it is stored. */
+  withheld: RunToken | undefined;
   /** Every credential that it has had. */
   readonly credentials: string[];
 }
@@ -62,6 +64,7 @@ export class KeyLoop {
   #uncalled = 0;
   /** In a row: times that what a run came to was refused. */
   #refusals = 0;
+  #unstored = false;
   #written: { readonly from: string; readonly stored: StoredRecord } | undefined;
   /** Monotonic milliseconds of the first trigger that is still to be answered. */
   #wantedSince: number | undefined;
@@ -88,6 +91,11 @@ export class KeyLoop {
 
   get current(): Current | undefined {
     return this.#current;
+  }
+
+  /** The record that its state has was refused by the API server: in the store still lies the one before. */
+  get unstored(): boolean {
+    return this.#unstored;
   }
 
   /** The lane that it waits in. */
@@ -184,7 +192,13 @@ export class KeyLoop {
   refreshed(token: RunToken): void {
     if (!this.#current) return;
     this.#current.token = token;
+    this.#current.withheld = undefined;
     this.#current.credentials.push(token.id);
+  }
+
+  /** Its new token is not to be given out yet. */
+  withhold(token: RunToken): void {
+    if (this.#current) this.#current.withheld = token;
   }
 
   /** A bug, or a key that cannot be handled: it shows in the entry, is tried again, and nothing else is stopped by it. */
@@ -292,11 +306,19 @@ export class KeyLoop {
 
   async #found(stored: StoredRecord | undefined): Promise<void> {
     await this.#take(({ inputs }) => ({ kind: 'found', stored, inputs }));
+    if (this.#state.stored === stored) this.#unstored = false;
     const record = this.#state.stored?.record;
     const registration = this.#registration;
     if (!record || !registration || !isAtWork(this.#state) || this.#current?.seq === record.seq) return;
     const credentials = [record.credentialId, record.previousCredential?.id].filter((id) => id !== undefined);
-    this.#current = { seq: record.seq, registration, sight: undefined, token: undefined, credentials };
+    this.#current = {
+      seq: record.seq,
+      registration,
+      sight: undefined,
+      token: undefined,
+      withheld: undefined,
+      credentials,
+    };
   }
 
   #quick(effect: Effect, found: Found): void {
@@ -354,6 +376,7 @@ export class KeyLoop {
       return { event: undefined, isLost: true };
     }
     this.#refusals = 0;
+    this.#unstored = false;
     if (swap.kind === 'conflict') {
       // What was to follow is found out anew.
       work.enqueue(this.text, triggerReasons.requeue, lanes.input, 0);
@@ -370,6 +393,7 @@ export class KeyLoop {
   #storeLater(effect: Extract<Effect, { kind: 'store' }>, message: string): void {
     const { clock, signal, startDelayMs, enqueue } = this.#work;
     const { row } = this.#state;
+    this.#unstored = true;
     this.#show({ state: 'Failed', reason: 'NotStored', message });
     const shown = this.#state.row;
     const again = async (): Promise<void> => {
@@ -397,6 +421,7 @@ export class KeyLoop {
     const { base, ended } = effect;
     if (ended) work.teller.stored(this.key, base.record, ended);
     const refusal = await work.outputs.retire(entry.ref, registration, this.#latest(base), work.signal);
+    this.#unstored = refusal !== undefined;
     if (!refusal) {
       this.#failures = 0;
       work.retired(this.key, entry, inputs.mayRun);
@@ -420,6 +445,7 @@ export class KeyLoop {
       const token = await work.tokens.forRun(found.entry, found.registration, work.signal);
       const swap = await work.runs.swap({ ...next, credentialId: token.id }, base, work.signal);
       this.#failures = 0;
+      this.#unstored = false;
       if (swap.kind === 'conflict') return this.#beaten(swap.stored);
       const { stored } = swap;
       this.#current = {
@@ -427,6 +453,7 @@ export class KeyLoop {
         registration: found.registration,
         sight: { entry: found.entry, present: found.present },
         token,
+        withheld: undefined,
         credentials: [token.id],
       };
       return { event: ({ inputs }) => ({ kind: 'started', stored, inputs }) };

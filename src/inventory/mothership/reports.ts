@@ -62,7 +62,7 @@ export class Reports implements ReportSink {
     take: (event: ReturnType<KeyLoop['outcomeEvent']>) => Promise<void>,
   ): Promise<ReportAnswer> {
     const stored = onRun(loop, run);
-    if (!stored) return this.#after(run, credentialId, body);
+    if (!stored) return this.#after(run, credentialId, body, loop.unstored);
     const isItsOwn = this.#isItsCredential(stored, credentialId);
     if (!isItsOwn && !isOfDrained(loop, credentialId)) return foreign;
     const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
@@ -79,10 +79,11 @@ export class Reports implements ReportSink {
     const credentials = loop.current?.credentials ?? [credentialId];
     await take(loop.outcomeEvent(read.value.outcome));
     // Unless somebody else had ended it first; what was Deleted leaves no outcome behind.
+    const { unstored } = loop;
     const { phase, stored: after } = loop.state;
-    if (phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return over(run);
+    if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return over(run);
     this.#remember(run, { seq: run.seq, credentials, outcome: fingerprint(body) });
-    return { status: 200, lease: undefined };
+    return unstored ? notStored : { status: 200, lease: undefined };
   }
 
   async #heartbeat(
@@ -99,6 +100,11 @@ export class Reports implements ReportSink {
     const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
     await take(() => ({ kind: 'heartbeat', leaseMs, credential }));
     if (!onRun(loop, run)) return over(run);
+    if (loop.unstored) {
+      // The fence does not know it, and a second one would push out the one that the component has.
+      if (token) loop.withhold(token);
+      return notStored;
+    }
     if (token) loop.refreshed(token);
     return { status: 200, lease: leaseOf(leaseMs, token) };
   }
@@ -109,7 +115,9 @@ export class Reports implements ReportSink {
     const { current } = loop;
     const entry = entries.find(loop.key.entryUid);
     if (!current || !entry) return undefined;
-    if (current.token && current.token.expiresAtMs - clock.now() > refreshMs) return undefined;
+    const lasts = (token: RunToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
+    if (current.withheld && lasts(current.withheld)) return current.withheld;
+    if (current.token && lasts(current.token)) return undefined;
     return tokens.forRun(entry, current.registration, signal);
   }
 
@@ -119,11 +127,11 @@ export class Reports implements ReportSink {
   }
 
   /** The run is not on: the same outcome again is fine, everything else is too late. */
-  #after(run: Run, credentialId: string, body: unknown): ReportAnswer {
+  #after(run: Run, credentialId: string, body: unknown, unstored = false): ReportAnswer {
     const ended = this.#ended.get(keyText(run));
     if (ended?.seq !== run.seq) return over(run);
     if (!ended.credentials.includes(credentialId)) return foreign;
-    if (ended.outcome === fingerprint(body)) return { status: 200, lease: undefined };
+    if (ended.outcome === fingerprint(body)) return unstored ? notStored : { status: 200, lease: undefined };
     this.#deps.log.warn('a run that has ended was reported again with another outcome; the first one counts', {
       run: runId(run, run.seq),
     });
@@ -166,6 +174,13 @@ const foreign: ReportAnswer = {
   status: 403,
   code: 'ForeignCredential',
   message: 'only the token of the run itself may report for it',
+};
+
+/** It has been taken in and is tried again; until then nobody may rely on it. */
+const notStored: ReportAnswer = {
+  status: 503,
+  code: 'Unavailable',
+  message: 'not stored, report again: the API server refuses the record of the run',
 };
 
 const over = (run: Run): ReportAnswer => ({
