@@ -13,6 +13,8 @@ export const callSlackMs = 5000;
  * whoever stored its lease may not have been ours.
  */
 export const graceMs = 10_000;
+/** Share of a lease by which the stored one may be shorter than the one that was granted: a component may report as often as it likes. */
+export const unstoredShare = 0.1;
 /** How far the clock of whoever stored an instant may be from ours. */
 export const clockSlackMs = 300_000;
 /** No token of a run lives longer. */

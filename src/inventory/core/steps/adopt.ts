@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Lane, lanes } from '../lanes.ts';
 import type { RunRecord, StoredRecord } from '../run-record.ts';
 import type { Inputs, KeyEvent } from '../step.ts';
-import { clockSlackMs, graceMs, longestDelayMs, wakeReason } from '../timing.ts';
+import { clockSlackMs, graceMs, longestDelayMs, unstoredShare, wakeReason } from '../timing.ts';
 import { goneFor, onDeleting } from './drain.ts';
 import { loseRun } from './finish.ts';
 import type { Turn } from './turn.ts';
@@ -110,8 +110,8 @@ function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolea
     loseRun(turn, inputs);
     return;
   }
-  const leftMs = (record.leaseUntilMs ?? nowMs) - nowMs;
   const longestMs = Math.max(graceMs, registration.leaseMs, registration.timeoutMs);
+  const leftMs = (record.leaseUntilMs ?? nowMs) - nowMs + longestMs * unstoredShare;
   turn.become({ leaseAt: Math.max(granted, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)) });
   if (inputs.mayRun.may === 'delete') onDeleting(turn, inputs);
   turn.awaitLease();

@@ -1,5 +1,5 @@
 import type { KeyEvent } from '../step.ts';
-import { tokenLifetimeMs } from '../timing.ts';
+import { tokenLifetimeMs, unstoredShare } from '../timing.ts';
 import type { Turn } from './turn.ts';
 
 type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
@@ -22,9 +22,6 @@ export function onHeartbeat(turn: Turn, { leaseMs, credential }: Of<'heartbeat'>
   );
 }
 
-/** Share of a lease. */
-const spared = 0.1;
-
 function extend(
   turn: Turn,
   leaseMs: number,
@@ -38,8 +35,9 @@ function extend(
   turn.become({ leaseAt: monotonicMs + grantedMs });
   const { record } = stored;
   const gainedMs = nowMs + grantedMs - (record.leaseUntilMs ?? nowMs);
-  // What is stored is for whoever leads next, who waits a while in any case; a component may report as often as it likes.
-  const isWorthStoring = !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * spared;
+  // What is stored is for whoever leads next, who waits that much longer.
+  const isWorthStoring =
+    !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * unstoredShare;
   if (isWorthStoring) turn.store({ ...record, ...change, asynchronous: true, leaseUntilMs: nowMs + grantedMs }, stored);
   turn.awaitLease();
 }
