@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 export type JsonObject = { [field: string]: unknown };
 
 /** Above what the API server stores of one object (1.5 MiB), so nothing legitimate is cut off. */
@@ -12,6 +14,16 @@ export function isRecord(value: unknown): value is JsonObject {
 /** The object's own `field`; undefined for what is inherited and for anything that is not an object. */
 export function own(object: unknown, field: string): unknown {
   return isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined;
+}
+
+/** Whether two JSON values are the same. Values that are nested too deep to be compared (from some 1,500 levels) count as different. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  try {
+    return isDeepStrictEqual(a, b);
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
 }
 
 export type JsonCopy = { readonly value: unknown } | { readonly problem: string };

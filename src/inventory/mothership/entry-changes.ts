@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { forceAnnotation, kubeconfigOutput } from '../../api/inventory/names.ts';
 import { isPointer, isWithin, type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
+import { sameJson } from '../../kit/json-value.ts';
 import { lanes, type Trigger, triggerReasons } from '../core/lanes.ts';
 import type { RunRecord } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
@@ -15,8 +16,7 @@ const now = (reason: Trigger['reason'], about: string | undefined, lane: Trigger
 });
 
 /** Whether anything that components can read differs. */
-export const hasOtherContent = (before: Entry, after: Entry): boolean =>
-  !isDeepStrictEqual(before.content, after.content);
+export const hasOtherContent = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
 /**
  * What a change of an entry is to one component: why it may want to run. Whether it does is for the digest to say; a change of nothing
@@ -36,7 +36,7 @@ export function triggersOf(
   }
   if (otherContent) {
     const differs = (path: JsonPointer): boolean =>
-      !isDeepStrictEqual(valueAt(before.content, path), valueAt(after.content, path));
+      !sameJson(valueAt(before.content, path), valueAt(after.content, path));
     triggers.push(...registration.reads.filter(differs).map(readChanged));
     const arrived = record?.lastOutcome?.missing.find(
       ({ path, want }) => want === 'noReaders' || (isPointer(path) && differs(path)),
@@ -61,7 +61,7 @@ const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
 export function isRotated(before: Entry, after: Entry): boolean {
   const old = valueAt(before.content, kubeconfigVersion);
   const now = valueAt(after.content, kubeconfigVersion);
-  return old !== undefined && now !== undefined && !isDeepStrictEqual(old, now);
+  return old !== undefined && now !== undefined && !sameJson(old, now);
 }
 
 /** Whether it is about the kubeconfig. */

@@ -1,8 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { describe } from '../../kit/errors.ts';
 import { type JsonPointer, overlap, pointerOf, pointerSegments } from '../../kit/json-pointer.ts';
-import { isRecord } from '../../kit/json-value.ts';
+import { isRecord, sameJson } from '../../kit/json-value.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
 import { ApiError, isConflict } from '../../kube/errors.ts';
 import type { StoredRecord } from '../core/run-record.ts';
@@ -43,7 +42,7 @@ export class Outputs {
       return outcome;
     }
     const { outputs } = this.#deps.newest.of(entry).content.status;
-    if (!isDeepStrictEqual(mergePatched(outputs, outcome.outputs), outputs)) return outcome;
+    if (!sameJson(mergePatched(outputs, outcome.outputs), outputs)) return outcome;
     const { outputs: _, ...rest } = outcome;
     return rest;
   }
