@@ -219,7 +219,12 @@ export class KeyLoop {
       this.#state = { ...freshKey, row, recent, lastStart };
       this.#current = undefined;
       this.#lost = false;
-      await this.#found(this.#work.runs.find(this.key));
+      try {
+        await this.#found(this.#work.runs.find(this.key));
+      } catch (error) {
+        this.#lost = true;
+        throw error;
+      }
     }
     if (this.#state.wake?.reason !== triggerReasons.retry) {
       await this.#take(({ inputs }) => ({ kind: 'trigger', trigger: trigger(triggerReasons.requeue), inputs }));
@@ -548,7 +553,8 @@ export class KeyLoop {
   #awaitLease(): void {
     const { clock, enqueue } = this.#work;
     const { leaseAt } = this.#state;
-    if (this.#dropped || leaseAt === undefined || !isAtWork(this.#state)) return;
+    // What is broken has a time of its own for being tried again.
+    if (this.#dropped || this.#broken || leaseAt === undefined || !isAtWork(this.#state)) return;
     enqueue(this.text, triggerReasons.leaseOver, lanes.time, leaseAt - clock.monotonic());
   }
 

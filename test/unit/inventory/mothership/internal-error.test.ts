@@ -95,6 +95,35 @@ describe('an exception in the handling of one key', () => {
     assert.equal(rowOf(inventory, 'good')?.state, 'Done');
   });
 
+  it('is tried again with backoff too when a run of it is over meanwhile', async () => {
+    const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }], {
+      network: ({ run }) => (run.seq === 1 ? { kind: 'accepted', leaseMs: 20_000 } : done()),
+    });
+    const { clock, inventory } = stage;
+    ({ ship } = stage);
+    const { ref } = inventory.create({ name: 'bad' });
+    await clock.advance(2_000);
+    const { entries } = ship.stores;
+    const find = entries.find.bind(entries);
+    let looks = 0;
+    entries.find = (uid) => {
+      const entry = find(uid);
+      if (uid !== ref.uid || !entry) return entry;
+      const get = (): never => {
+        looks += 1;
+        // So that a hot loop ends.
+        if (looks > 1_000) entries.find = find;
+        return poison();
+      };
+      return Object.defineProperty({ ...entry }, 'content', { get });
+    };
+    await clock.advance(120_000);
+    assert.ok(looks >= 5 && looks <= 60, `${looks} looks in two minutes`);
+    entries.find = find;
+    await clock.advance(31_000);
+    assert.equal(rowOf(inventory, 'bad')?.state, 'Done');
+  });
+
   it('loses no remote event that came meanwhile', async () => {
     const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }]);
     const { clock, inventory } = stage;
