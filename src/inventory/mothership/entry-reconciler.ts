@@ -117,7 +117,7 @@ export class EntryReconciler implements Reconciler {
 
   /** Milliseconds until it has to be looked at again; Infinity: not for this. */
   #watchRemotely(entry: Entry): number {
-    const { registry, remote, unwatched } = this.#deps;
+    const { registry, remote, unwatched, loops } = this.#deps;
     const { uid } = entry.ref;
     const watching = [...registry.all()]
       .filter((registration) => registration.remoteWatches.length > 0 && isFor(entry, registration))
@@ -131,7 +131,7 @@ export class EntryReconciler implements Reconciler {
     } else if (this.#watching.delete(uid)) {
       remote.forget(uid);
     }
-    if (remote.problem(uid) !== undefined) return unwatched.look(uid, watching.filter(hasManaged));
+    if (loops() && remote.problem(uid) !== undefined) return unwatched.look(uid, watching.filter(hasManaged));
     unwatched.forget(uid);
     return Number.POSITIVE_INFINITY;
   }
@@ -164,7 +164,8 @@ export class EntryReconciler implements Reconciler {
   /** For whoever leads next: nothing that happens until then is noticed here. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
-    for (const known of [this.#prepared, this.#deps.newest, this.#toldAt, this.#watching]) known.clear();
+    const { newest, unwatched } = this.#deps;
+    for (const known of [this.#prepared, newest, unwatched, this.#toldAt, this.#watching]) known.clear();
   }
 
   #forget(uid: string): void {

@@ -70,6 +70,8 @@ export class Feed implements Source {
   }
 
   trigger(key: ComponentKey, trigger: Trigger): void {
+    // What is watched elsewhere may tell of an entry that is gone.
+    if (!this.#deps.entries.find(key.entryUid)) return;
     this.#deps.metrics.triggered(key.component, trigger.reason);
     this.#deps.loops.of(key).trigger(trigger);
   }
@@ -110,6 +112,7 @@ export class Feed implements Source {
     const { uid } = entry.ref;
     if (change.kind === 'gone') {
       this.#waiting.delete(uid);
+      this.#early.delete(uid);
       this.#deps.loops.dropEntry(uid);
       return;
     }
@@ -193,7 +196,10 @@ export class Feed implements Source {
       const key = { entryUid: ref.uid, component: registration.name };
       const stored = runs.find(key);
       const trigger = firstTrigger(entry, registration, stored !== undefined, true);
-      if (!trigger || (loops.get(keyText(key))?.state.phase ?? 'idle') !== 'idle') continue;
+      const state = loops.get(keyText(key))?.state;
+      // It was taken for one that never ran.
+      if (stored && state?.phase === 'gone' && !state.stored) loops.of(key).found(stored);
+      if (!trigger || (state?.phase ?? 'idle') !== 'idle') continue;
       if (stored) loops.of(key).found(stored);
       loops.of(key).trigger(trigger);
     }

@@ -59,6 +59,10 @@ export class Unwatched {
     this.#asked.delete(entryUid);
   }
 
+  clear(): void {
+    this.#asked.clear();
+  }
+
   #now(): Asked {
     const { clock, random } = this.#deps;
     return { at: clock.monotonic(), periodMs: longestIntervalMs * (1 - jitter + 2 * jitter * random()) };

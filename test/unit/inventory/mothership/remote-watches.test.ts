@@ -53,6 +53,16 @@ describe('watches of other clusters', () => {
     await ship.stop();
   });
 
+  it('are not listened to about an entry that is gone', async () => {
+    const { clock, ship } = await stage([proxy]);
+    const triggers = async () => [...(await ship.metric('drawbridge_inventory_triggers_total')).values()];
+    const before = await triggers();
+    ship.remote.event({ entryUid: 'gone', component: 'proxy', about: 'managed/instances.services.test' });
+    await clock.advance(1_000);
+    assert.deepEqual(await triggers(), before);
+    await ship.stop();
+  });
+
   it('say in the entry whether they are to be relied on, and since when', async () => {
     const { clock, inventory, ship, ref, two, health } = await stage([proxy, other]);
     assert.equal(health(), 'True Watching');
