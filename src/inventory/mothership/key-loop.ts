@@ -560,9 +560,9 @@ export class KeyLoop {
 
   /** Milliseconds that the run that is on may still take. */
   longestLeaseMs(): number {
-    const startedAtMs = this.#state.stored?.record.startedAtMs;
-    if (startedAtMs === undefined || !this.#current) return 0;
-    return startedAtMs + this.#current.registration.maxRunMs - this.#work.clock.now();
+    const { lastStart } = this.#state;
+    if (lastStart === undefined || !this.#current) return 0;
+    return lastStart + this.#current.registration.maxRunMs - this.#work.clock.monotonic();
   }
 
   #isNews(stored: StoredRecord | undefined): boolean {

@@ -70,6 +70,14 @@ describe('the heartbeats of a run that goes on', () => {
     assert.deepEqual([phase, credentialId, previousCredential], ['Idle', undefined, undefined]);
   });
 
+  it('are taken though the clock has been set forward', async () => {
+    const run = await longRun(3600);
+    ({ ship } = run);
+    run.clock.setWall(run.clock.now() + 2 * 60 * minute);
+    await run.beatUntil(minute);
+    assert.equal((await run.report(run.credentials.at(-1) ?? '', { outcome: 'Done' })).status, 200);
+  });
+
   it('do not make the token before good for longer than a token can be', async () => {
     const run = await longRun(3600);
     ({ ship } = run);
