@@ -2,7 +2,7 @@ import { clusterInventories } from '../../api/inventory/names.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
-import { isForbidden } from '../../kube/errors.ts';
+import { ApiError, isForbidden, TransportError } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Entry } from '../entry.ts';
 import { fenceCode } from '../policy/violation.ts';
@@ -24,7 +24,7 @@ export interface DryRunProofDeps {
 const nobody: Grantee = { name: '0-proof', kubeconfig: 'none' };
 /** How often somebody looks for a first entry. */
 const lookMs = 100;
-/** Between two trials: at other entries, and the longest once all have been tried. */
+/** Between two trials: at other entries, and the longest when all have been tried or another one would tell no more. */
 const pausesMs = { least: 500, most: 30_000 };
 
 /** Proves that writes of components are fenced, by one that has to be refused: a dry run, with a token that holds no run. */
@@ -51,9 +51,10 @@ export class DryRunProof implements FenceProof {
       const found = entry && (await this.#trial(entry, signal));
       this.#proved = found === 'fenced';
       if (this.#proved) return;
+      const isRoundOver = found === 'open' || (this.#tried.size > 0 && !this.#untried());
+      if (isRoundOver) this.#tried.clear();
       let waitMs = found ? pausesMs.least : lookMs;
-      if (found === 'open' || (this.#tried.size > 0 && !this.#untried())) {
-        this.#tried.clear();
+      if (isRoundOver || found === 'away') {
         waitMs = pauseMs;
         pauseMs = Math.min(pauseMs * 2, pausesMs.most);
       }
@@ -61,7 +62,7 @@ export class DryRunProof implements FenceProof {
     }
   }
 
-  async #trial(entry: Entry, signal: AbortSignal): Promise<'fenced' | 'open' | 'unknown'> {
+  async #trial(entry: Entry, signal: AbortSignal): Promise<'fenced' | 'open' | 'unknown' | 'away'> {
     const { log } = this.#deps;
     const { namespace, name, uid } = entry.ref;
     this.#tried.set(namespace, (this.#tried.get(namespace) ?? new Set<string>()).add(uid));
@@ -73,7 +74,7 @@ export class DryRunProof implements FenceProof {
     } catch (error) {
       const about = { entry: `${namespace}/${name}`, error: describe(error) };
       if (!signal.aborted) log.warn('not known yet whether writes of components are fenced, so none is run', about);
-      return 'unknown';
+      return isAway(error) ? 'away' : 'unknown';
     }
   }
 
@@ -114,3 +115,7 @@ export class DryRunProof implements FenceProof {
     }
   }
 }
+
+/** Of the API server or the webhook, whatever the entry: others would fare no better now. */
+const isAway = (error: unknown): boolean =>
+  error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));

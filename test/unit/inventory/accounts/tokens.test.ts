@@ -8,7 +8,7 @@ import { tokenReader } from '../../../../src/inventory/accounts/token-reader.ts'
 import type { Entry } from '../../../../src/inventory/entry.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import type { WriteOptions } from '../../../../src/kube/client.ts';
-import { ApiError } from '../../../../src/kube/errors.ts';
+import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
 
@@ -167,6 +167,45 @@ describe('the proof that writes are fenced', () => {
     ]);
     assert.deepEqual([proved, accounts], [true, 0]);
   });
+
+  for (const [what, error, least, most] of [
+    ['slows down while the API server issues no tokens, however many entries there are', refusal('away', 503), 10, 20],
+    ['slows down while it asks too much', refusal('too many requests', 429), 10, 20],
+    ['slows down while nothing answers', new TransportError('connection refused', undefined, true), 10, 20],
+    ['goes on to the next entry after a refusal that is about one', refusal('cannot create'), 590, 610],
+  ] as const) {
+    it(what, async () => {
+      const { world, accounts, entry } = stage();
+      let tries = 0;
+      let isRefused = true;
+      const proof = new DryRunProof({
+        entries: () => Array.from({ length: 1_000 }, (_, i) => ({ ...entry, ref: { ...entry.ref, uid: `u-${i}` } })),
+        accounts,
+        tokens: {
+          forAccount: async () => {
+            tries += 1;
+            if (isRefused) throw error;
+            return { id: 'JTI=1', token: 't', expiresAtMs: 0 };
+          },
+        },
+        clientWith: () => ({
+          client: { ...world.client, mergePatch: () => Promise.reject(refusal(noRun)) },
+          close: async () => {},
+        }),
+        clock: world.clock,
+        log: noLog,
+      });
+      const aborter = new AbortController();
+      const proving = proof.prove(aborter.signal);
+      for (let step = 0; step < 3_000; step++) await world.clock.advance(100);
+      assert.ok(tries >= least && tries <= most, `${tries} tries in 5 minutes`);
+      isRefused = false;
+      for (let step = 0; step < 310; step++) await world.clock.advance(100);
+      assert.equal(proof.proved, true);
+      aborter.abort(new Error('enough'));
+      await proving;
+    });
+  }
 
   it('waits for an entry, which may be on its way out', async () => {
     const none = await prove([refusal(noRun)], () => []);
