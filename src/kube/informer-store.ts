@@ -29,6 +29,8 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #objects = new Map<string, T>();
   #synced = false;
   #aliveAtMs: number | undefined;
+  /** There were too many objects, and no shorter list since. */
+  #overflowed = false;
   #failed: { readonly reason: string; readonly sinceMs: number } | undefined;
 
   constructor(spec: StoreSpec<T>, clock: Clock, log: KubeLog) {
@@ -114,7 +116,8 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
-    this.#failed = undefined;
+    // A server that is heard while it lists too much is still of no use.
+    if (!this.#overflowed) this.#failed = undefined;
   }
 
   failed(reason: string): void {
@@ -129,9 +132,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
           const object = this.#projected(item);
           if (object) fresh.set(keyOf(item.metadata), object);
         }
-        if (fresh.size <= this.#maxObjects) return;
-        const message = `there are more than ${this.#maxObjects} ${this.resource.plural}`;
-        throw new CodedError('TooManyObjects', message);
+        if (fresh.size > this.#maxObjects) this.#overflow();
       },
       restart: (): void => fresh.clear(),
       commit: (): void => {
@@ -147,17 +148,26 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     const key = keyOf(object.metadata);
     const before = this.#objects.get(key);
     if (this.#isPast(type, key, before, resourceVersion)) return;
+    const now = type === 'DELETED' ? undefined : this.#projected(object);
+    if (now && !before && this.#objects.size >= this.#maxObjects) this.#overflow();
     if (type === 'DELETED') this.#bury(key, resourceVersion);
     else this.#tombstones.delete(key);
-    this.#set(key, before, type === 'DELETED' ? undefined : this.#projected(object));
+    this.#set(key, before, now);
   }
 
   absent(): void {
     this.#replaceAll(new Map());
   }
 
+  #overflow(): never {
+    this.#overflowed = true;
+    throw new CodedError('TooManyObjects', `there are more than ${this.#maxObjects} ${this.resource.plural}`);
+  }
+
   #replaceAll(fresh: Map<string, T>): void {
     if (this.signal.aborted) return;
+    this.#overflowed = false;
+    this.#failed = undefined;
     for (const [key, before] of [...this.#objects]) if (!fresh.has(key)) this.#set(key, before, undefined, true);
     for (const [key, now] of fresh) {
       const before = this.#objects.get(key);

@@ -1,7 +1,7 @@
 import type { KubeObject, Resource } from '../api/object.ts';
 import { backoffMs } from '../kit/backoff.ts';
 import { type Clock, sleep } from '../kit/clock.ts';
-import { describe } from '../kit/errors.ts';
+import { CodedError, describe } from '../kit/errors.ts';
 import { resourcePath } from './api-paths.ts';
 import { ApiError, isGone, isNotFound } from './errors.ts';
 import { listPages } from './list-pages.ts';
@@ -21,7 +21,7 @@ export interface ReflectorSpec {
   readonly followsSchema?: boolean;
 }
 
-/** Where a reflector puts what it learns. */
+/** Where a reflector puts what it learns. What throws CodedError `TooManyObjects` is left alone for minutes, then listed anew. */
 export interface ReflectorSink {
   /** Takes in a complete list that arrives in parts: `restart` voids the parts so far, `commit` makes it the content. */
   beginList(): { add(items: readonly KubeObject[]): void; restart(): void; commit(): void };
@@ -49,6 +49,8 @@ const CAP_MS = 5_000;
 /** Failures in a row between two warnings: about one a minute. */
 const WARN_EVERY = 15;
 const ABSENT_CAP_MS = 30_000;
+/** Looking again means to read them all again. */
+const TOO_MANY_MS = 300_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 /** A watch that ended sooner counts as a failure, so that a server which closes at once is not hammered. */
 const SHORT_LIVED_MS = 5_000;
@@ -189,6 +191,10 @@ class Reflector {
     if (error instanceof MalformedStreamError && ++this.#malformed >= MALFORMED_BEFORE_RELIST) {
       this.#malformed = 0;
       this.#from = undefined;
+    }
+    if (error instanceof CodedError && error.code === 'TooManyObjects') {
+      this.#from = undefined;
+      return this.#backoff(describe(error)) + TOO_MANY_MS * (0.5 + this.#options.random() / 2);
     }
     if (isNotFound(error)) {
       // The collection itself is gone: versions of a later one under the same name start over with a list.

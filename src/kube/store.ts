@@ -23,7 +23,10 @@ export interface StoreSpec<T extends Projected> {
   readonly project: (object: KubeObject) => T | undefined;
   /** Named indexes: each maps an object to the values under which it is found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
-  /** A list that brings more than this is refused, as a failure is: for servers that are not trusted. Default: no limit. */
+  /**
+   * What grows beyond this is refused, keeps what it had, and counts as failing until a list is short enough again, which is tried every
+   * few minutes: for servers that are not trusted. Default: no limit.
+   */
   readonly maxObjects?: number;
   /** True for kinds that may not be installed (Argo Rollout): the store then counts as synced while the kind is absent. */
   readonly optional?: boolean;

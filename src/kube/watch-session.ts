@@ -19,7 +19,7 @@ export interface WatchSessionOptions {
   /** Query of a watch that starts after what has been seen so far. */
   readonly query: () => Query;
   readonly alive: () => void;
-  /** Called for everything but ERROR. */
+  /** Called for everything but ERROR. What it throws ends the watch. */
   readonly event: (event: Exclude<WatchEvent, { type: 'ERROR' }>) => void;
   readonly signal: AbortSignal;
 }
@@ -61,8 +61,12 @@ export function runWatchSession(options: WatchSessionOptions): Promise<void> {
       else openSuccessor();
     };
     const onEvent = (event: WatchEvent): void => {
-      if (event.type === 'ERROR') fail(event.error);
-      else options.event(event);
+      try {
+        if (event.type === 'ERROR') fail(event.error);
+        else options.event(event);
+      } catch (error) {
+        fail(error);
+      }
     };
     const open = (headTimeoutMs: number, answered: () => void, ended: (error?: unknown) => void): Cancel =>
       openWatchStream(

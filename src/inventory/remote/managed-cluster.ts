@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { ManagedWatch } from './managed-watch.ts';
-import { maxObjects, watchText } from './watch-spec.ts';
+import { watchText } from './watch-spec.ts';
 
 export interface ManagedClusterOptions {
   /** Opens the cluster with the kubeconfig of now. Rejects with why it cannot. */
@@ -79,8 +79,7 @@ export class ManagedClusterWatches {
   get problem(): string | undefined {
     if (this.#failure !== undefined) return this.#failure;
     const openMs = this.#options.clock.monotonic() - this.#sinceMs;
-    for (const { watch, synced, silentMs, failing, overflowed } of this.#watches.values()) {
-      if (overflowed) return `there are more than ${maxObjects} ${watch.resource}`;
+    for (const { watch, synced, silentMs, failing } of this.#watches.values()) {
       if (failing && failing.forMs > FAILING_MS) return `${watch.resource} cannot be watched: ${failing.reason}`;
       if (!synced && openMs > LISTED_MS) return `${watch.resource} could not be listed for over ${LISTED_MS / 1000} s`;
       if (synced && silentMs > SILENT_MS)

@@ -2,7 +2,7 @@ import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
 import type { Watched } from './projections.ts';
-import { maxObjects, watchSpec } from './watch-spec.ts';
+import { watchSpec } from './watch-spec.ts';
 
 /**
  * One watch of a managed cluster, over all connections that it has had: what it has seen stays known when the credentials change, so
@@ -15,7 +15,6 @@ export class ManagedWatch {
   /** False until it has once seen everything. */
   #primed = false;
   #store: Store<Watched> | undefined;
-  #overflowed = false;
   #detach: () => void = () => {};
 
   constructor(watch: RemoteWatch, changed: () => void) {
@@ -25,7 +24,6 @@ export class ManagedWatch {
 
   attach(cluster: Cluster): void {
     this.detach();
-    this.#overflowed = false;
     const { store, release } = cluster.watch(watchSpec(this.watch));
     this.#store = store;
     const unsubscribe = store.subscribe((event) => this.#take(event));
@@ -45,11 +43,6 @@ export class ManagedWatch {
     this.#detach();
     this.#detach = () => {};
     this.#store = undefined;
-  }
-
-  /** It had grown beyond what is kept, and was given up until it is attached again. */
-  get overflowed(): boolean {
-    return this.#overflowed;
   }
 
   get synced(): boolean {
@@ -75,11 +68,6 @@ export class ManagedWatch {
     if (this.#seen.get(key) === digest) return;
     this.#seen.set(key, digest);
     this.#tell();
-    if (this.#seen.size <= maxObjects) return;
-    this.detach();
-    this.#overflowed = true;
-    this.#seen.clear();
-    this.#primed = false;
   }
 
   /** What went while nobody looked; at the first time, everything may have changed since the last run. */

@@ -55,8 +55,39 @@ describe('list-watch', () => {
     );
     await until(() => lists === 1 && clock.pendingTimers > 0);
     assert.deepEqual([store.synced, told()], [false, []]);
-    await advanceIo(clock, 1_000);
+    await advanceIo(clock, 120_000);
+    assert.equal(lists, 1);
+    assert.equal(store.failing?.reason, 'there are more than 1 pods');
+    await advanceIo(clock, 180_000);
     await store.whenSynced();
+    assert.deepEqual(told(), ['added a 5']);
+    assert.equal(store.failing, undefined);
+  });
+
+  it('ends a watch that grows beyond what is allowed, and lists anew minutes later', async () => {
+    let lists = 0;
+    const { store, told } = await start(
+      (request, answer) => {
+        if (!request.watch) {
+          lists += 1;
+          // Heard, and still too long the second time.
+          return answer.list('10', lists === 2 ? [pod('a', '5'), pod('b', '7')] : [pod('a', '5')]);
+        }
+        answer.open();
+        if (lists === 1) answer.event('ADDED', pod('b', '11'));
+      },
+      { maxObjects: 1 },
+    );
+    await store.whenSynced();
+    await until(() => store.failing !== undefined);
+    await advanceIo(clock, 120_000);
+    assert.equal(lists, 1);
+    await advanceIo(clock, 180_000);
+    await until(() => lists === 2 && clock.pendingTimers > 0);
+    assert.equal(store.failing?.reason, 'there are more than 1 pods');
+    assert.ok(store.failing.forMs > 180_000);
+    await advanceIo(clock, 300_000);
+    await until(() => lists === 3 && store.failing === undefined);
     assert.deepEqual(told(), ['added a 5']);
   });
 
