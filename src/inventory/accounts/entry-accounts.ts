@@ -89,9 +89,11 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** Makes `ensure` look again: something that was there has gone. */
-  forget(entryUid: string): void {
+  /** Makes `ensure` look again: something that was there has gone. False when all of it was withdrawn meanwhile. */
+  forget(entryUid: string): boolean {
+    if (!this.#known.has(entryUid)) return false;
     this.#known.set(entryUid, { components: new Map(), lost: true, held: undefined, supplied: null });
+    return true;
   }
 
   async withdraw(ref: EntryRef, signal: AbortSignal): Promise<void> {
@@ -127,7 +129,9 @@ export class EntryAccounts implements EntryAccess {
       await this.#untilInForce(ref, component, grantsOf(component), '', signal);
     }
     const now = this.#deps.clock.monotonic();
-    this.#of(ref.uid).components.set(component.name, { grants: grantsOf(component), madeAt: now, seenAt: now });
+    // Unless it was withdrawn meanwhile: nobody would take it out again.
+    const known = this.#known.get(ref.uid)?.components;
+    known?.set(component.name, { grants: grantsOf(component), madeAt: now, seenAt: now });
   }
 
   #isNew(uid: string, component: Grantee): boolean {

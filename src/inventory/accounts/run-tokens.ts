@@ -45,8 +45,7 @@ export class RunTokens implements TokenIssuer {
     try {
       return await this.#issue(account, undefined, signal);
     } catch (error) {
-      if (!isNotFound(error)) throw error;
-      accounts.forget(uid);
+      if (!isNotFound(error) || !accounts.forget(uid)) throw error;
       await accounts.ensure(entry, grantee, signal);
       return this.#issue(account, undefined, signal);
     }

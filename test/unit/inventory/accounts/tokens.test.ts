@@ -40,6 +40,18 @@ describe('the token of a run', () => {
     assert.equal((await tokens.forRun(entry, network, signal)).id, 'JTI=id-2');
   });
 
+  it('is not had, and nothing is made again, when all of the entry is withdrawn meanwhile', async () => {
+    const { world, accounts, entry } = stage();
+    const createToken = async (): Promise<never> => {
+      await accounts.withdraw(entry.ref, signal);
+      throw new ApiError(404, 'NotFound', 'no such account');
+    };
+    const client = { ...world.client, createToken };
+    const tokens = new RunTokens({ client, accounts, homeNamespace: 'drawbridge-system', clock: world.clock });
+    await assert.rejects(tokens.forRun(entry, network, signal), { code: 404 });
+    assert.deepEqual(world.cluster.list(serviceAccounts), []);
+  });
+
   it('is not used when it has no id', async () => {
     const { world, tokens, entry } = stage();
     world.jti = undefined;
