@@ -100,7 +100,7 @@ export class Mothership {
   readonly #reached = hintSource('reached');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
-  readonly #newest = new NewestEntries();
+  readonly #newest: NewestEntries;
   readonly #entryReconciler: EntryReconciler;
   readonly #metrics: ReturnType<typeof mothershipMetrics>;
   #lead: Lead | undefined;
@@ -109,6 +109,7 @@ export class Mothership {
   constructor(deps: MothershipDeps) {
     this.#deps = deps;
     const { entries, runs, registrations, clock, access, remote, fence } = deps;
+    this.#newest = new NewestEntries((uid) => entries.find(uid) !== undefined);
     this.#metrics = mothershipMetrics(deps.metrics);
     this.#breakers = new Breakers({
       clock,

@@ -3,10 +3,18 @@ import type { Entry } from '../entry.ts';
 
 /** What we wrote of entries last, until the watch has it: what is compared with what stands there must not be older. */
 export class NewestEntries {
+  readonly #isThere: (uid: string) => boolean;
   readonly #written = new Map<string, Entry>();
 
+  /** `isThere`: whether the watch has the entry. */
+  constructor(isThere: (uid: string) => boolean) {
+    this.#isThere = isThere;
+  }
+
   wrote(entry: Entry): void {
-    this.#written.set(entry.ref.uid, this.of(entry));
+    const { uid } = entry.ref;
+    // An answer may come after the entry has gone and was forgotten.
+    if (this.#isThere(uid)) this.#written.set(uid, this.of(entry));
   }
 
   /** `entry`, or what we wrote after it. */

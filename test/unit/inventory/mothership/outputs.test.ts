@@ -24,7 +24,7 @@ describe('outputs while the watch is late', () => {
     entries,
     runs,
     registry: registrations,
-    newest: new NewestEntries(),
+    newest: new NewestEntries(() => true),
     clock,
     random: () => 0,
     log: noLog,
@@ -56,6 +56,26 @@ describe('outputs while the watch is late', () => {
     const base = { record: { entry: other, component: 'network' }, resourceVersion: '1' } as unknown as StoredRecord;
     assert.equal(await outputs.retire(other, network, base, signal), undefined);
     assert.deepEqual(inventory.entry(other)?.content.status.outputs, {});
+  });
+});
+
+describe('what was written of an entry last', () => {
+  it('is kept until the watch has it, and not for an entry that is gone', async () => {
+    const inventory = new MemoryInventory();
+    const { entries, pause } = inventory.open();
+    let isThere = true;
+    const newest = new NewestEntries(() => isThere);
+    const { ref } = inventory.create({ name: 'one' });
+    const before = entries.find(ref.uid);
+    assert.ok(before);
+    pause();
+    const after = await entries.patch(ref, 'status', { status: { outputs: { network: { v: 'A' } } } }, { signal });
+    newest.wrote(after);
+    assert.equal(newest.of(before), after);
+    newest.forget(ref.uid);
+    isThere = false;
+    newest.wrote(after);
+    assert.equal(newest.of(before), before);
   });
 });
 
