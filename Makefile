@@ -37,7 +37,7 @@ integration: dist/drawbridge.js ## the integration tests; FILE=test/integration/
 .PHONY: faults
 faults: dist/drawbridge.js ## faults between the server and the API server, and random lives of inventories, longer than make test (DRAWBRIDGE_SLOW=1 for the slow ones too)
 	npm run --silent test:integration -- --exit 'test/faults/**/*.test.ts'
-	RUNS=100000 npx --no-install mocha --config test/mocharc.json test/unit/inventory/core/schedules.test.ts
+	RUNS=100000 DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-$$(date +%s)} npx --no-install mocha --config test/mocharc.json test/unit/inventory/core/schedules.test.ts
 	RUNS=2000 DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-$$(date +%s)} npx --no-install mocha --config test/mocharc.json test/unit/inventory/mothership/schedules.test.ts
 
 .PHONY: fuzz

@@ -1,5 +1,5 @@
 import { seededRandom } from '../random.ts';
-import { type Graph, randomComponents } from './random-components.ts';
+import { type Graph, isEndless, randomComponents } from './random-components.ts';
 import { checkEnd, wrongOutput } from './schedule-end.ts';
 import { ScheduleStage } from './schedule-stage.ts';
 import { SimulatedWorld } from './simulated-world.ts';
@@ -46,8 +46,10 @@ export function runSchedule(seed: number): ScheduleReport {
   world.faulty = false;
   stage.calm();
   events += world.time.runUntil(faultMs + (world.isSevere ? longQuietMs : quietMs), maxEvents);
-  // An interval may just be over.
-  for (let i = 0; i < 60 && !stage.leader?.isAtRest; i += 1) world.time.runUntil(world.time.now + second, maxEvents);
+  // An interval may just be over. Those that never agree are never at rest.
+  const isAtRest = (): boolean =>
+    [...(stage.leader?.loops.values() ?? [])].every((loop) => loop.isAtRest || isEndless(loop.component));
+  for (let i = 0; i < 60 && !isAtRest(); i += 1) world.time.runUntil(world.time.now + second, maxEvents);
   checkEnd(world, stage);
   if (graph === 'acyclic') {
     // Inputs that changed and were back before anybody saw it are the one thing that only time repairs.

@@ -97,12 +97,6 @@ export class SimulatedMothership extends SimulatedProcess implements LoopHost {
     };
   }
 
-  /** Whether nothing is under way. */
-  get isAtRest(): boolean {
-    for (const { isAtRest } of this.loops.values()) if (!isAtRest) return false;
-    return true;
-  }
-
   /** Takes the lead: reads everything, looks at every key. */
   lead(): void {
     const { registrations, records, entries } = this.world;

@@ -3,7 +3,8 @@ import { runSchedule } from '../../../support/inventory/schedule.ts';
 import { chooseSeed } from '../../../support/random.ts';
 
 const schedules = Number(process.env['RUNS'] ?? 10_000);
-const seed = chooseSeed();
+/** The same ones each time: new ones are for `make faults`. */
+const seed = chooseSeed(20261122);
 
 /** How often something has to be in so many schedules, for these to say anything about it. */
 const atLeast: Readonly<Record<string, number>> = {
