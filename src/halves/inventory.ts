@@ -1,12 +1,11 @@
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { startAdmissionServer } from '../admission/server.ts';
 import type { CertificateDeps } from '../certificates/controllers.ts';
 import type { Config } from '../config.ts';
 import { isLoopbackHttp } from '../inventory/http/endpoint-url.ts';
 import type { Mothership } from '../inventory/mothership/mothership.ts';
 import { openMothership } from '../inventory/open-mothership.ts';
-import { listen } from '../kit/listen.ts';
+import { type Listening, listenHttp } from '../kit/listen.ts';
 import { type Credentials, staticCredentials } from '../kube/credentials.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import type { Log } from '../observe/log.ts';
@@ -75,19 +74,11 @@ async function serveCallbacks(
   app: RequestListener,
   certificate: Serving['certificate'],
   log: Log,
-): Promise<{ readonly port: number; close(): Promise<void> }> {
+): Promise<Listening> {
   const { callbackUrl, callbackPort: port, allowLoopbackHttp } = inventory;
   if (!allowLoopbackHttp || !isLoopbackHttp(callbackUrl)) {
     return startAdmissionServer({ app, certificate: certificate(), host, port, clock, log });
   }
   const server = createServer({ headersTimeout: 5_000, requestTimeout: 10_000 }, app);
-  await listen(server, host, port);
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return listenHttp(server, host, port);
 }

@@ -1,4 +1,5 @@
-import type { Server } from 'node:net';
+import type { Server as HttpServer } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
 import { CodedError, describe } from './errors.ts';
 
 /** Resolves once `server` listens; 0 takes a free port. Rejects with CodedError `PortUnavailable` when the address cannot be had. */
@@ -14,4 +15,23 @@ export function listen(server: Server, host: string, port: number): Promise<void
       resolve();
     });
   });
+}
+
+export interface Listening {
+  readonly port: number;
+  /** Cuts what is open. */
+  close(): Promise<void>;
+}
+
+/** The same for an HTTP server that need not see calls to their end when it closes. */
+export async function listenHttp(server: HttpServer, host: string, port: number): Promise<Listening> {
+  await listen(server, host, port);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
 }

@@ -1,14 +1,8 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { describe } from '../kit/errors.ts';
-import { listen } from '../kit/listen.ts';
+import { type Listening, listenHttp } from '../kit/listen.ts';
 import type { Health, HealthReport } from './health.ts';
 import type { Metrics } from './metrics.ts';
-
-export interface PlainServer {
-  readonly port: number;
-  close(): Promise<void>;
-}
 
 interface Address {
   readonly host: string;
@@ -20,7 +14,7 @@ interface Address {
  * `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line a check.
  * Rejects with `PortUnavailable` when the port cannot be had.
  */
-export function startProbeServer(options: Address & { readonly health: Health }): Promise<PlainServer> {
+export function startProbeServer(options: Address & { readonly health: Health }): Promise<Listening> {
   const { health } = options;
   return start(options, (path, response) => {
     if (path === '/readyz') return report(response, health.readiness());
@@ -30,7 +24,7 @@ export function startProbeServer(options: Address & { readonly health: Health })
 }
 
 /** `/metrics` in the Prometheus text format. Rejects with `PortUnavailable` when the port cannot be had. */
-export function startMetricsServer(options: Address & { readonly metrics: Metrics }): Promise<PlainServer> {
+export function startMetricsServer(options: Address & { readonly metrics: Metrics }): Promise<Listening> {
   const { metrics } = options;
   return start(options, (path, response) => {
     if (path !== '/metrics') return send(response, 404, TEXT, 'here is /metrics\n');
@@ -56,7 +50,7 @@ function send(response: ServerResponse, status: number, type: string, body: stri
 async function start(
   { host, port }: Address,
   serve: (path: string, response: ServerResponse) => void,
-): Promise<PlainServer> {
+): Promise<Listening> {
   const listener: RequestListener = (request, response) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') return send(response, 405, TEXT, 'GET only\n');
     return serve((request.url ?? '').replace(/\?.*/s, ''), response);
@@ -66,13 +60,5 @@ async function start(
     listener,
   );
   server.maxConnections = 128;
-  await listen(server, host, port);
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return listenHttp(server, host, port);
 }

@@ -26,7 +26,6 @@ export async function fleetRound(stage: InventoryStage, { count, changes, size }
   const began = performance.now();
   await inFlight(count, (i) => stage.entry(`entry-${i}`, { cluster, suspend: true }));
   const createdMs = performance.now() - began;
-  // What is over then has cost the API server as much time as the creates.
   await stage.until('all entries to have a status', () => isSettled(stage), 15 * 60_000);
   const settledMs = performance.now() - began;
   const fullMb = await residentMb(stage);

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { get } from 'node:http';
+import type { Listening } from '../../../src/kit/listen.ts';
 import { Health } from '../../../src/observe/health.ts';
-import { type PlainServer, startMetricsServer, startProbeServer } from '../../../src/observe/http.ts';
+import { startMetricsServer, startProbeServer } from '../../../src/observe/http.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 
-const read = async (server: PlainServer, path: string): Promise<{ status: number; text: string }> => {
+const read = async (server: Listening, path: string): Promise<{ status: number; text: string }> => {
   const [answer] = await once(get({ host: '127.0.0.1', port: server.port, path }), 'response');
   let text = '';
   for await (const chunk of answer) text += chunk;
@@ -13,7 +14,7 @@ const read = async (server: PlainServer, path: string): Promise<{ status: number
 };
 
 describe('the probe and metrics servers', () => {
-  const servers: PlainServer[] = [];
+  const servers: Listening[] = [];
   const local = { host: '127.0.0.1', port: 0 };
   afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 
