@@ -11,7 +11,7 @@ import type { Reply } from '../ports/component-client.ts';
 import type { RunToken } from '../ports/token-issuer.ts';
 import type { Registration } from '../registration.ts';
 import type { Sight } from './look.ts';
-import { Mailbox } from './mailbox.ts';
+import { Mailbox, type Task } from './mailbox.ts';
 import { mayPass } from './persist.ts';
 import type { Work } from './work.ts';
 
@@ -51,7 +51,8 @@ export class KeyLoop {
   #state: KeyState = freshKey;
   #current: Current | undefined;
   #registration: Registration | undefined;
-  readonly #mailbox: Mailbox;
+  /** While there is anything to do. */
+  #mailbox: Mailbox | undefined;
   #inTurn = false;
   #call: Deferred<void> | undefined;
   /** In a row: starts that could not be tried, and times that it could not be handled. */
@@ -75,14 +76,6 @@ export class KeyLoop {
     this.key = key;
     this.text = keyText(key);
     this.#work = work;
-    this.#mailbox = new Mailbox({
-      onError: (error) => {
-        if (!work.signal.aborted) this.#broke(error);
-      },
-      onEmpty: () => {
-        if (!this.#inTurn) this.#releaseIfFree();
-      },
-    });
   }
 
   get state(): KeyState {
@@ -104,7 +97,7 @@ export class KeyLoop {
   }
 
   trigger(trigger: Trigger): void {
-    this.#mailbox.do(() => {
+    this.#do(() => {
       if (trigger.atMs === undefined && this.#wantedSince === undefined) {
         this.#wantedSince = this.#work.clock.monotonic();
         this.#wantedLane = trigger.lane;
@@ -118,8 +111,8 @@ export class KeyLoop {
    * that has come is looked up once it does.
    */
   contentChanged(): void {
-    if (!this.#mailbox.busy) return;
-    this.#mailbox.do(() => {
+    if (!this.#mailbox) return;
+    this.#do(() => {
       const about = this.#state.stored?.record.lastOutcome?.missing[0]?.path;
       if (about === undefined) return undefined;
       const trigger = { reason: triggerReasons.inputArrived, about, lane: lanes.input, atMs: undefined };
@@ -129,14 +122,14 @@ export class KeyLoop {
 
   /** The record as it lies in the store, for what is not known of it yet. */
   found(stored: StoredRecord | undefined): void {
-    this.#mailbox.do(() => {
+    this.#do(() => {
       if (!this.#isNews(stored)) return undefined;
       return this.#found(stored);
     });
   }
 
   deleting(): void {
-    this.#mailbox.do(() => this.#take(({ inputs }) => ({ kind: 'deleting', inputs })));
+    this.#do(() => this.#take(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
   /** The entry is gone, or nobody has to do with the component any more. */
@@ -149,10 +142,10 @@ export class KeyLoop {
   async turn(): Promise<void> {
     this.#inTurn = true;
     try {
-      await this.#mailbox.settled(() => this.#onTurn());
+      await this.#settled(() => this.#onTurn());
       await this.#call?.promise;
       // What the answer brought about.
-      await this.#mailbox.settled(() => undefined);
+      await this.#settled(() => undefined);
     } finally {
       this.#inTurn = false;
       this.#releaseIfFree();
@@ -168,7 +161,7 @@ export class KeyLoop {
       // Otherwise nothing has happened yet, and it is reported again.
       if (this.#lost) throw error;
     };
-    this.#mailbox.do(() => {
+    this.#do(() => {
       if (this.#lost) return void answer.reject(new Error('the run is being looked at anew'));
       return task(async (event) => {
         await this.#take(event);
@@ -199,6 +192,27 @@ export class KeyLoop {
   /** Its new token is not to be given out yet. */
   withhold(token: RunToken): void {
     if (this.#current) this.#current.withheld = token;
+  }
+
+  #do(task: Task): void {
+    this.#mailbox ??= new Mailbox({
+      onError: (error) => {
+        if (!this.#work.signal.aborted) this.#broke(error);
+      },
+      onEmpty: () => {
+        this.#mailbox = undefined;
+        if (!this.#inTurn) this.#releaseIfFree();
+      },
+    });
+    this.#mailbox.do(task);
+  }
+
+  /** Resolves once it is done with, also when it failed. */
+  #settled(task: Task): Promise<void> {
+    const settled = deferred();
+    this.#do(task);
+    this.#do(() => void settled.resolve());
+    return settled.promise;
   }
 
   /** A bug, or a key that cannot be handled: it shows in the entry, is tried again, and nothing else is stopped by it. */
@@ -415,7 +429,7 @@ export class KeyLoop {
     const delayMs = startDelayMs(this.#refusals);
     this.#refusals += 1;
     sleep(clock, delayMs, signal).then(
-      () => this.#mailbox.do(again),
+      () => this.#do(again),
       () => undefined,
     );
   }
@@ -495,7 +509,7 @@ export class KeyLoop {
     const call = deferred();
     this.#call = call;
     const ended = (reply: Reply | undefined): void => {
-      this.#mailbox.do(() => {
+      this.#do(() => {
         if (this.#call === call) this.#call = undefined;
         call.resolve();
         return reply && this.#onReply(current, reply);

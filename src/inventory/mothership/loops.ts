@@ -22,7 +22,7 @@ export class Loops {
     const known = this.#byKey.get(text);
     if (known) return known;
     const loop = new KeyLoop(key, this.#work);
-    this.#byKey.set(text, loop);
+    this.#byKey.set(loop.text, loop);
     const siblings = this.#byEntry.get(key.entryUid) ?? new Set();
     siblings.add(loop);
     this.#byEntry.set(key.entryUid, siblings);

@@ -1,6 +1,4 @@
-import { deferred } from '../../kit/promises.ts';
-
-type Task = () => Promise<unknown> | undefined;
+export type Task = () => Promise<unknown> | undefined;
 
 export interface MailboxDeps {
   /** What a task has thrown; those after it go on. */
@@ -19,22 +17,9 @@ export class Mailbox {
     this.#deps = deps;
   }
 
-  /** Whether a task is under way. */
-  get busy(): boolean {
-    return this.#busy;
-  }
-
   do(task: Task): void {
     this.#tasks.push(task);
     if (!this.#busy) void this.#drain();
-  }
-
-  /** Resolves once it is done with, also when it failed. */
-  settled(task: Task): Promise<void> {
-    const settled = deferred();
-    this.do(task);
-    this.do(() => void settled.resolve());
-    return settled.promise;
   }
 
   async #drain(): Promise<void> {
