@@ -55,16 +55,10 @@ export class KeyLoop {
   #mailbox: Mailbox | undefined;
   #inTurn = false;
   #call: Deferred<void> | undefined;
-  /** In a row: starts that could not be tried, and times that it could not be handled. */
-  #failures = 0;
   /** It could not be handled, and is to be tried again. */
   #broken = false;
   /** Nor is it known how much of what followed was carried out: until it is looked at anew, events say nothing. */
   #lost = false;
-  /** Started in a row, and not called for a reason of our own. */
-  #uncalled = 0;
-  /** In a row: times that what a run came to was refused. */
-  #refusals = 0;
   #unstored = false;
   #written: { readonly from: string; readonly stored: StoredRecord } | undefined;
   /** Monotonic milliseconds of the first trigger that is still to be answered. */
@@ -221,13 +215,14 @@ export class KeyLoop {
     this.#state = { ...this.#state, row: work.teller.broke(this.key, error) };
     work.teller.row(this.key);
     this.#broken = true;
-    work.enqueue(this.text, triggerReasons.requeue, lanes.time, work.startDelayMs(this.#failures));
-    this.#failures += 1;
+    work.failures.failed(this);
+    work.enqueue(this.text, triggerReasons.requeue, lanes.time, work.failures.delayMs(this));
   }
 
   /** As whoever begins to lead would go on with it. What came while it could not be handled was not heard: that is worth a run. */
   async #recover(): Promise<void> {
-    const failures = this.#failures;
+    const { failures } = this.#work;
+    const before = failures.count(this);
     if (this.#lost) {
       const { row, recent, lastStart } = this.#state;
       this.#state = { ...freshKey, row, recent, lastStart };
@@ -245,7 +240,7 @@ export class KeyLoop {
     }
     this.#broken = false;
     await this.#take(({ inputs }) => ({ kind: 'slot', inputs }));
-    if (this.#failures === failures) this.#failures = 0;
+    if (failures.count(this) === before) failures.forget(this);
   }
 
   /** One event: `step`, then its effects, then what they answered. */
@@ -347,8 +342,7 @@ export class KeyLoop {
       case 'enqueue': {
         // Before it is in the queue again: others may wait for its slot in a more urgent lane.
         if (!this.#inTurn) this.#releaseIfFree();
-        const backoffMs = this.#failures > 0 ? work.startDelayMs(this.#failures - 1) : 0;
-        const delayMs = Math.max(effect.delayMs, backoffMs);
+        const delayMs = Math.max(effect.delayMs, work.failures.delayMs(this));
         work.enqueue(this.text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
         return;
       }
@@ -394,7 +388,7 @@ export class KeyLoop {
       this.#storeLater(effect, swap.message);
       return { event: undefined, isLost: true };
     }
-    this.#refusals = 0;
+    work.refusals.forget(this);
     this.#unstored = false;
     if (swap.kind === 'conflict') {
       // What was to follow is found out anew.
@@ -410,7 +404,7 @@ export class KeyLoop {
 
   /** What is refused shows, and is tried again between other events, unless one of those has made it pointless. */
   #storeLater(effect: Extract<Effect, { kind: 'store' }>, message: string): void {
-    const { clock, signal, startDelayMs, enqueue } = this.#work;
+    const { clock, signal, refusals, enqueue } = this.#work;
     const { row } = this.#state;
     this.#unstored = true;
     this.#show({ state: 'Failed', reason: 'NotStored', message });
@@ -426,9 +420,8 @@ export class KeyLoop {
       // What was to follow from it.
       enqueue(this.text, triggerReasons.requeue, lanes.input, 0);
     };
-    const delayMs = startDelayMs(this.#refusals);
-    this.#refusals += 1;
-    sleep(clock, delayMs, signal).then(
+    refusals.failed(this);
+    sleep(clock, refusals.delayMs(this), signal).then(
       () => this.#do(again),
       () => undefined,
     );
@@ -442,13 +435,13 @@ export class KeyLoop {
     const refusal = await work.outputs.retire(entry.ref, registration, this.#latest(base), work.signal);
     this.#unstored = refusal !== undefined;
     if (!refusal) {
-      this.#failures = 0;
+      work.failures.forget(this);
       work.retired(this.key, entry, inputs.mayRun);
       return;
     }
     this.#show({ state: 'Deleting', reason: refusal.code, message: refusal.message });
-    work.enqueue(this.text, triggerReasons.requeue, lanes.time, work.startDelayMs(this.#failures));
-    this.#failures += 1;
+    work.failures.failed(this);
+    work.enqueue(this.text, triggerReasons.requeue, lanes.time, work.failures.delayMs(this));
   }
 
   /** In place of what its last run came to. */
@@ -463,7 +456,7 @@ export class KeyLoop {
     try {
       const token = await work.tokens.forRun(found.entry, found.registration, work.signal);
       const swap = await work.runs.swap({ ...next, credentialId: token.id }, base, work.signal);
-      this.#failures = 0;
+      work.failures.forget(this);
       this.#unstored = false;
       if (swap.kind === 'conflict') return this.#beaten(swap.stored);
       const { stored } = swap;
@@ -479,7 +472,7 @@ export class KeyLoop {
     } catch (error) {
       work.signal.throwIfAborted();
       if (!mayPass(error)) throw error;
-      this.#failures += 1;
+      work.failures.failed(this);
       work.teller.notStarted(this.key, describe(error));
       return notDone(base);
     }
@@ -526,7 +519,7 @@ export class KeyLoop {
     if (this.#current !== current || this.#state.stored?.record.seq !== current.seq || !isAtWork(this.#state)) {
       return undefined;
     }
-    if (reply.kind !== 'notCalled') this.#uncalled = 0;
+    if (reply.kind !== 'notCalled') this.#work.uncalled.forget(this);
     switch (reply.kind) {
       case 'outcome':
         return this.#take(this.outcomeEvent(reply.outcome));
@@ -541,11 +534,11 @@ export class KeyLoop {
           ...this.#looked(found, undefined),
         }));
       case 'notCalled': {
-        const { teller, startDelayMs } = this.#work;
+        const { teller, uncalled } = this.#work;
         teller.notStarted(this.key, reply.message);
+        uncalled.failed(this);
         // No breaker slows this down.
-        const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, startDelayMs(this.#uncalled));
-        this.#uncalled += 1;
+        const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(this));
         return this.#take((found) => ({
           kind: 'notAccepted',
           notCalled: true,

@@ -7,7 +7,6 @@ import type { Runnable } from '../../engine/member.ts';
 import { done } from '../../engine/result.ts';
 import { fromSubscription, type Subscribable } from '../../engine/sources/from-subscription.ts';
 import { hintSource } from '../../engine/sources/hint.ts';
-import { backoffMs } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { aborted } from '../../kit/promises.ts';
@@ -36,6 +35,7 @@ import { EntryReconciler } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
 import { Feed } from './feed.ts';
 import { mothershipGauges } from './gauges.ts';
+import { KeyBackoff } from './key-backoff.ts';
 import { Limits } from './limits.ts';
 import { Look } from './look.ts';
 import { Loops } from './loops.ts';
@@ -236,6 +236,7 @@ export class Mothership {
     const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl } =
       this.#deps;
     const persist = { clock, random, log };
+    const backoff = { ...startBackoff, random };
     // Every call and write waits for it.
     setMaxListeners(0, signal);
     const work: Work = {
@@ -252,9 +253,11 @@ export class Mothership {
       calls: new Calls({ components, clock, api, callbackUrl }),
       outputs: new Outputs({ entries, runs, registry: registrations, newest: this.#newest, ...persist }),
       teller: new Teller({ onRow: (uid) => this.#told.hint(uid), metrics: this.#metrics, events, log }),
+      failures: new KeyBackoff(backoff),
+      uncalled: new KeyBackoff(backoff),
+      refusals: new KeyBackoff(backoff),
       enqueue: (text, reason, lane, delayMs) => void this.#queue.hint(text, reason, { lane, delayMs }),
       endpoint: (component, verdict, retryAfterMs) => this.#breakers.tell(component, verdict, retryAfterMs),
-      startDelayMs: (failures) => backoffMs({ ...startBackoff, attempt: failures, random }),
       retired: (key, entry, may) => this.#retired(key, entry, may),
       isOlder: (a, b) => isOlder(a.resourceVersion, b.resourceVersion),
     };

@@ -6,6 +6,7 @@ import type { ComponentKey } from '../key.ts';
 import type { RunStore } from '../ports/run-store.ts';
 import type { TokenIssuer } from '../ports/token-issuer.ts';
 import type { Calls } from './calls.ts';
+import type { KeyBackoff } from './key-backoff.ts';
 import type { Limits } from './limits.ts';
 import type { Look } from './look.ts';
 import type { Outputs } from './outputs.ts';
@@ -29,12 +30,16 @@ export interface Work {
   readonly calls: Calls;
   readonly outputs: Outputs;
   readonly teller: Teller;
+  /** Of keys that could not be started, handled or taken out. */
+  readonly failures: KeyBackoff<object>;
+  /** Of keys that were started, and whose component was not called for a reason of our own. */
+  readonly uncalled: KeyBackoff<object>;
+  /** Of keys whose record is refused. */
+  readonly refusals: KeyBackoff<object>;
   /** Puts a key into the queue. `delayMs` is monotonic time. */
   enqueue(text: string, reason: string, lane: number, delayMs: number): void;
   /** What the breaker of its endpoint is told. */
   endpoint(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void;
-  /** Delay before the next start, after so many failed ones before the last; milliseconds. */
-  startDelayMs(failures: number): number;
   /** A component is done with an entry for good. */
   retired(key: ComponentKey, entry: Entry, mayRun: Inputs['mayRun']): void;
   isOlder(a: StoredRecord, b: StoredRecord): boolean;
