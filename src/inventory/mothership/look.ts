@@ -3,7 +3,7 @@ import { forceAnnotation } from '../../api/inventory/names.ts';
 import type { DigestInputs } from '../core/digest.ts';
 import type { AllHold, PresentReads } from '../core/predicates.ts';
 import type { StoredRecord } from '../core/run-record.ts';
-import type { Inputs } from '../core/step.ts';
+import type { Inputs, KeyEvent } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { RunStore } from '../ports/run-store.ts';
@@ -24,6 +24,14 @@ export interface Sight {
   readonly entry: Entry;
   readonly present: PresentReads;
 }
+
+/** What was looked up for an event. */
+export interface Found extends Sight {
+  readonly registration: Registration;
+  readonly inputs: Inputs;
+}
+
+export type EventOf = (found: Found) => KeyEvent;
 
 /** Looks at the newest version of an entry on behalf of one component. */
 export class Look {

@@ -277,7 +277,7 @@ export class Mothership {
         clock,
         random,
       }),
-      reports: new Reports(loops, { entries, tokens, clock, log, signal }),
+      reports: new Reports(loops, { ...work, entries, log }),
     };
   }
 

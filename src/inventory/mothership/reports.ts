@@ -1,24 +1,25 @@
 import { type Lease, readReport } from '../../api/inventory/contract/report.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
-import { type Clock, formatTime } from '../../kit/clock.ts';
+import { formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { InventoryStore } from '../ports/inventory-store.ts';
 import type { ReportAnswer, ReportSink } from '../ports/report-sink.ts';
-import type { RunToken, TokenIssuer } from '../ports/token-issuer.ts';
-import type { KeyLoop } from './key-loop.ts';
+import type { RunToken } from '../ports/token-issuer.ts';
+import { outcomeEvent } from './component-call.ts';
+import type { KeyMemory } from './key-memory.ts';
+import type { EventOf } from './look.ts';
 import type { Loops } from './loops.ts';
+import type { Work } from './work.ts';
 
-export interface ReportsDeps {
+export interface ReportsDeps extends Pick<Work, 'tokens' | 'look' | 'outputs' | 'clock' | 'signal'> {
   readonly entries: InventoryStore;
-  readonly tokens: TokenIssuer;
-  readonly clock: Clock;
   readonly log: Log;
-  readonly signal: AbortSignal;
 }
 
+type Take = (eventOf: EventOf) => Promise<void>;
 type Run = ComponentKey & { readonly seq: number };
 
 /** What is kept of a run that has ended by a report, for reports that come twice. */
@@ -48,23 +49,17 @@ export class Reports implements ReportSink {
     const loop = this.#loops.get(keyText(run));
     if (!loop) return this.#after(run, credentialId, body);
     try {
-      return await loop.report((take) => this.#taken(loop, run, credentialId, body, take));
+      return await loop.report((memory, take) => this.#taken(memory, run, credentialId, body, take));
     } catch (error) {
       return { status: 503, code: 'Unavailable', message: `not stored, report again: ${describe(error)}` };
     }
   }
 
-  async #taken(
-    loop: KeyLoop,
-    run: Run,
-    credentialId: string,
-    body: unknown,
-    take: (event: ReturnType<KeyLoop['outcomeEvent']>) => Promise<void>,
-  ): Promise<ReportAnswer> {
-    const stored = onRun(loop, run);
-    if (!stored) return this.#after(run, credentialId, body, loop.unstored);
+  async #taken(memory: KeyMemory, run: Run, credentialId: string, body: unknown, take: Take): Promise<ReportAnswer> {
+    const stored = onRun(memory, run);
+    if (!stored) return this.#after(run, credentialId, body, memory.unstored);
     const isItsOwn = this.#isItsCredential(stored, credentialId);
-    if (!isItsOwn && !isOfDrained(loop, credentialId)) return foreign;
+    if (!isItsOwn && !isOfDrained(memory, credentialId)) return foreign;
     const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
     if (!read.ok) {
       const [first] = read.errors;
@@ -75,45 +70,40 @@ export class Reports implements ReportSink {
       };
     }
     if (read.value.kind === 'heartbeat' && !isItsOwn) return foreign;
-    if (read.value.kind === 'heartbeat') return this.#heartbeat(loop, run, read.value.leaseSeconds, take);
-    const credentials = loop.current?.credentials ?? [credentialId];
-    await take(loop.outcomeEvent(read.value.outcome));
+    if (read.value.kind === 'heartbeat') return this.#heartbeat(memory, run, read.value.leaseSeconds, take);
+    const credentials = memory.run?.credentials ?? [credentialId];
+    await take(outcomeEvent(this.#deps, memory.run, read.value.outcome));
     // Unless somebody else had ended it first; what was Deleted leaves no outcome behind.
-    const { unstored } = loop;
-    const { phase, stored: after } = loop.state;
+    const { unstored } = memory;
+    const { phase, stored: after } = memory.state;
     if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return over(run);
     this.#remember(run, { seq: run.seq, credentials, outcome: fingerprint(body) });
     return unstored ? notStored : { status: 200, lease: undefined };
   }
 
-  async #heartbeat(
-    loop: KeyLoop,
-    run: Run,
-    leaseSeconds: number | undefined,
-    take: (event: ReturnType<KeyLoop['outcomeEvent']>) => Promise<void>,
-  ): Promise<ReportAnswer> {
-    const { current } = loop;
-    const left = loop.longestLeaseMs();
+  async #heartbeat(memory: KeyMemory, run: Run, leaseSeconds: number | undefined, take: Take): Promise<ReportAnswer> {
+    const current = memory.run;
+    const left = memory.leftMs(this.#deps.clock.monotonic());
     if (!current || left <= 0) return over(run);
     const leaseMs = Math.min((leaseSeconds ?? current.registration.leaseMs / 1000) * 1000, left);
-    const token = await this.#refreshed(loop);
+    const token = await this.#refreshed(memory);
     const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
     await take(() => ({ kind: 'heartbeat', leaseMs, credential }));
-    if (!onRun(loop, run)) return over(run);
-    if (loop.unstored) {
+    if (!onRun(memory, run)) return over(run);
+    if (memory.unstored) {
       // The fence does not know it, and a second one would push out the one that the component has.
-      if (token) loop.withhold(token);
+      if (token) memory.run?.withhold(token);
       return notStored;
     }
-    if (token) loop.refreshed(token);
+    if (token) memory.run?.refreshed(token);
     return { status: 200, lease: leaseOf(leaseMs, token) };
   }
 
   /** A new token, when the one that the component has does not last much longer; never for longer than the run may take. */
-  async #refreshed(loop: KeyLoop): Promise<RunToken | undefined> {
+  async #refreshed(memory: KeyMemory): Promise<RunToken | undefined> {
     const { entries, tokens, clock, signal } = this.#deps;
-    const { current } = loop;
-    const entry = entries.find(loop.key.entryUid);
+    const current = memory.run;
+    const entry = entries.find(memory.key.entryUid);
     if (!current || !entry) return undefined;
     const lasts = (token: RunToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
     if (current.withheld && lasts(current.withheld)) return current.withheld;
@@ -153,14 +143,14 @@ export class Reports implements ReportSink {
 }
 
 /** The record of the run, if that is the one that is on. */
-function onRun({ state }: KeyLoop, { seq }: Run): StoredRecord | undefined {
+function onRun({ state }: KeyMemory, { seq }: Run): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
 }
 
 /** A run whose entry is being deleted has no credential any more, and is waited for: that it is over may still be said. */
-const isOfDrained = ({ state, current }: KeyLoop, credentialId: string): boolean =>
-  state.phase === 'draining' && current?.credentials.includes(credentialId) === true;
+const isOfDrained = ({ state, run }: KeyMemory, credentialId: string): boolean =>
+  state.phase === 'draining' && run?.credentials.includes(credentialId) === true;
 
 function leaseOf(leaseMs: number, token: RunToken | undefined): Lease {
   const leaseSeconds = Math.max(1, Math.floor(leaseMs / 1000));

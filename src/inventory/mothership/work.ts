@@ -7,6 +7,7 @@ import type { RunStore } from '../ports/run-store.ts';
 import type { TokenIssuer } from '../ports/token-issuer.ts';
 import type { Calls } from './calls.ts';
 import type { KeyBackoff } from './key-backoff.ts';
+import type { KeyMemory } from './key-memory.ts';
 import type { Limits } from './limits.ts';
 import type { Look } from './look.ts';
 import type { Outputs } from './outputs.ts';
@@ -31,11 +32,11 @@ export interface Work {
   readonly outputs: Outputs;
   readonly teller: Teller;
   /** Of keys that could not be started, handled or taken out. */
-  readonly failures: KeyBackoff<object>;
+  readonly failures: KeyBackoff<KeyMemory>;
   /** Of keys that were started, and whose component was not called for a reason of our own. */
-  readonly uncalled: KeyBackoff<object>;
+  readonly uncalled: KeyBackoff<KeyMemory>;
   /** Of keys whose record is refused. */
-  readonly refusals: KeyBackoff<object>;
+  readonly refusals: KeyBackoff<KeyMemory>;
   /** Puts a key into the queue. `delayMs` is monotonic time. */
   enqueue(text: string, reason: string, lane: number, delayMs: number): void;
   /** What the breaker of its endpoint is told. */

@@ -1,0 +1,77 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import { describe } from '../../kit/errors.ts';
+import type { Entry } from '../entry.ts';
+import type { Reply } from '../ports/component-client.ts';
+import type { CurrentRun } from './current-run.ts';
+import type { KeyMemory } from './key-memory.ts';
+import type { EventOf } from './look.ts';
+import type { Work } from './work.ts';
+
+/** No lease is shorter, milliseconds, whatever a component asks for. */
+const shortestLeaseMs = 1000;
+
+/** Calls the component for the run that this process has started; undefined when there is none. Rejects only when it does not lead any more. */
+export function callComponent(work: Work, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
+  const { calls, clock, signal, teller } = work;
+  const { run, state, wanted } = memory;
+  if (!state.stored || !run?.token || !run.sight) return undefined;
+  const { record } = state.stored;
+  if (wanted) teller.dispatched(record, wanted.lane, clock.monotonic() - wanted.since);
+  memory.wanted = undefined;
+  return calls.call(entry, record, run.token, run.registration, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    return { kind: 'broken', code: 'Crashed', message: describe(error) };
+  });
+}
+
+/** What the answer says of its run; undefined when that is over: a report or the end of the lease may have been first. */
+export function replyEvent(work: Work, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
+  if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.isAtWork) return undefined;
+  const { clock, teller, uncalled } = work;
+  if (reply.kind !== 'notCalled') uncalled.forget(memory);
+  switch (reply.kind) {
+    case 'outcome':
+      return outcomeEvent(work, run, reply.outcome);
+    case 'accepted': {
+      const longestMs = memory.leftMs(clock.monotonic());
+      const leaseMs = Math.max(shortestLeaseMs, Math.min(reply.leaseMs ?? run.registration.leaseMs, longestMs));
+      return () => ({ kind: 'accepted', leaseMs });
+    }
+    case 'notAccepted': {
+      const { retryAfterMs } = reply;
+      return ({ inputs }) => ({ kind: 'notAccepted', retryAfterMs, inputs });
+    }
+    case 'notCalled': {
+      teller.notStarted(memory.key, reply.message);
+      uncalled.failed(memory);
+      // No breaker slows this down.
+      const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(memory));
+      return ({ inputs }) => ({ kind: 'notAccepted', notCalled: true, retryAfterMs, inputs });
+    }
+    case 'broken': {
+      const { code, message } = reply;
+      return ({ inputs }) => ({ kind: 'broken', code, message, inputs });
+    }
+  }
+}
+
+/** What a run has come to, by an answer or a report; with whether what it misses was there when it began, and is there now. */
+export function outcomeEvent(
+  { look, outputs }: Pick<Work, 'look' | 'outputs'>,
+  run: CurrentRun | undefined,
+  outcome: Outcome,
+): EventOf {
+  const seq = run?.seq ?? 0;
+  return (found) => {
+    const event = {
+      kind: 'outcome',
+      seq,
+      outcome: outputs.withoutIdle(found.entry, outcome),
+      inputs: found.inputs,
+    } as const;
+    if (outcome.outcome !== 'NotReady') return event;
+    const { missing } = outcome;
+    const heldAtStart = run?.sight !== undefined && look.holds(run.sight, missing);
+    return { ...event, missing: { heldAtStart, holdsNow: look.holds(found, missing) } };
+  };
+}
