@@ -11,7 +11,10 @@ export interface Clock {
   now(): number;
   /** Milliseconds since an arbitrary origin; never goes backwards, unaffected by changes of the wall clock. */
   monotonic(): number;
-  /** Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time. A pending call does not keep the process alive. */
+  /**
+   * Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time, and never before `monotonic` shows that. A pending call
+   * does not keep the process alive.
+   */
   schedule(delayMs: number, callback: () => void): Cancel;
 }
 
@@ -22,13 +25,15 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule(delayMs, callback) {
+    const dueMs = performance.now() + Math.max(0, delayMs);
     let timer: NodeJS.Timeout;
-    const arm = (leftMs: number): void => {
-      const stepMs = Math.min(Math.max(0, leftMs), LONGEST_TIMER_MS);
-      timer = setTimeout(() => (leftMs > stepMs ? arm(leftMs - stepMs) : callback()), stepMs);
+    const arm = (): void => {
+      const leftMs = Math.ceil(dueMs - performance.now());
+      // Node counts from when it last looked at the time, so that its timers are often a millisecond or two early.
+      timer = setTimeout(() => (performance.now() < dueMs ? arm() : callback()), Math.min(leftMs, LONGEST_TIMER_MS));
       timer.unref();
     };
-    arm(delayMs);
+    arm();
     return () => clearTimeout(timer);
   },
 };

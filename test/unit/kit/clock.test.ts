@@ -57,6 +57,23 @@ describe('systemClock', () => {
         resolve();
       });
     });
-    assert.ok(systemClock.monotonic() - startedAt >= 4);
+    assert.ok(systemClock.monotonic() - startedAt >= 5);
+  });
+
+  it('runs none before its time, not even by a fraction of a millisecond', async () => {
+    const alive = setInterval(() => {}, 1000);
+    const earlyByMs = await Promise.all(
+      Array.from({ length: 200 }, (_, index) => {
+        const dueAt = systemClock.monotonic() + index / 7;
+        return new Promise<number>((resolve) => {
+          systemClock.schedule(dueAt - systemClock.monotonic(), () => resolve(dueAt - systemClock.monotonic()));
+        });
+      }),
+    );
+    clearInterval(alive);
+    assert.deepEqual(
+      earlyByMs.filter((ms) => ms > 0),
+      [],
+    );
   });
 });
