@@ -45,9 +45,10 @@ export class ScriptedComponent {
     });
   }
 
-  static async start(script: Script): Promise<ScriptedComponent> {
+  /** Default: on a free port. */
+  static async start(script: Script, port = 0): Promise<ScriptedComponent> {
     const component = new ScriptedComponent(script);
-    await listen(component.#server, '127.0.0.1', 0);
+    await listen(component.#server, '127.0.0.1', port);
     return component;
   }
 
