@@ -69,6 +69,7 @@ export class KeyLoop {
   drop(): void {
     this.#memory.dropped = true;
     this.#work.limits.drop(this.key);
+    this.#steps.releaseIfFree();
   }
 
   /** Its turn in the queue: ends when everything has come to rest, a call included. */

@@ -47,7 +47,7 @@ export class KeySteps {
       },
       onEmpty: () => {
         this.#mailbox = undefined;
-        this.#releaseIfFree();
+        this.releaseIfFree();
       },
     });
     this.#mailbox.do(task);
@@ -68,7 +68,7 @@ export class KeySteps {
       await turn();
     } finally {
       this.#inTurn = false;
-      this.#releaseIfFree();
+      this.releaseIfFree();
     }
   }
 
@@ -156,7 +156,7 @@ export class KeySteps {
     switch (effect.kind) {
       case 'enqueue': {
         // Before it is in the queue again: others may wait for its slot in a more urgent lane.
-        this.#releaseIfFree();
+        this.releaseIfFree();
         const delayMs = Math.max(effect.delayMs, failures.delayMs(this.#memory));
         enqueue(text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
         return;
@@ -207,9 +207,10 @@ export class KeySteps {
     enqueue(text, triggerReasons.requeue, lanes.time, failures.delayMs(this.#memory));
   }
 
-  #releaseIfFree(): void {
+  /** Its slot is somebody else's, unless it is in its turn or at work. Whom it calls is at work, though its entry may be gone. */
+  releaseIfFree(): void {
     if (this.#inTurn) return;
-    const { trouble, isAtWork, text } = this.#memory;
-    if (trouble === 'lost' || !isAtWork) this.#work.limits.release(text);
+    const { dropped, trouble, isAtWork, text } = this.#memory;
+    if (dropped || trouble === 'lost' || !isAtWork) this.#work.limits.release(text);
   }
 }

@@ -71,14 +71,13 @@ export class Limits {
     this.entryChanged(key.entryUid);
   }
 
-  /** Nobody looks after it any more: what is in the queue of it may end there. */
+  /** Nobody looks after it any more: what is in the queue of it may end there. A slot that it has is still to be released. */
   drop(key: ComponentKey): void {
     const text = keyText(key);
     this.#unlist(text, key);
     for (const by of [key.component, key.entryUid]) {
       if (this.#waiting.get(by)?.every(({ size }) => size === 0)) this.#waiting.delete(by);
     }
-    this.release(text);
     this.#deps.poke([text]);
   }
 

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { Limits } from '../../../../src/inventory/mothership/limits.ts';
-import { MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
+import { sleep } from '../../../../src/kit/clock.ts';
+import { done, MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
 import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
@@ -54,5 +56,28 @@ describe('slots', () => {
     } finally {
       await ship.stop();
     }
+  });
+
+  it('stay taken by a call that is on, though its entry is gone', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network', maxConcurrent: 1 }], {
+      network: async (_request, signal) => {
+        await sleep(clock, 3000, signal);
+        return done();
+      },
+    });
+    const { ref: first } = inventory.create({ name: 'first' });
+    await clock.advance(1000);
+    inventory.create({ name: 'second' });
+    // By force: nobody waits for the call.
+    inventory.edit(first, ({ metadata }) => {
+      metadata.finalizers = [];
+      metadata.deletionTimestamp = '2026-11-21T10:00:00Z';
+    });
+    await clock.advance(1000);
+    assert.equal(inventory.entry(first), undefined);
+    assert.equal(ship.calls.length, 1);
+    await clock.advance(1500);
+    assert.equal(ship.calls.length, 2);
+    await ship.stop();
   });
 });
