@@ -10,6 +10,7 @@ import { ApiError } from '../../../src/kube/errors.ts';
 import { entryOf } from './entry-of.ts';
 import { MemoryWatch } from './memory-watch.ts';
 import { mergePatch } from './merge-patch.ts';
+import { plainCopy } from './plain-copy.ts';
 
 export type StoreOperation = 'entry.get' | 'entry.patch' | 'run.load' | 'run.swap' | 'run.remove';
 
@@ -50,14 +51,14 @@ export class MemoryInventory {
       apiVersion: `${inventoryGroup}/v1alpha1`,
       kind: 'ClusterInventory',
       metadata: { namespace, name, uid, generation: 1, labels: { ...labels }, annotations: { ...annotations } },
-      spec: { mode: 'managed', suspend: false, ...structuredClone(spec) },
+      spec: { mode: 'managed', suspend: false, ...plainCopy(spec) },
     });
   }
 
   /** Changes an entry as anybody with the right might: `change` works on a copy. */
   edit(ref: { readonly namespace?: string; readonly name: string }, change: (object: ClusterInventory) => void): Entry {
     const { object } = this.#there(ref);
-    const next = structuredClone(object);
+    const next = plainCopy(object);
     change(next);
     return this.#store(next, object);
   }
@@ -142,13 +143,12 @@ export class MemoryInventory {
       subscribe: (listener) => watch.subscribe(listener),
       whenSynced: () => Promise.resolve(),
       load: (key, signal) => this.#call('run.load', signal, () => this.#records.get(keyText(key))),
-      swap: (next, base, signal) =>
-        this.#call('run.swap', signal, () => {
-          const swap = this.#swap(next, base);
-          // The answer to a write is the latest that its writer knows.
-          if (swap.stored) watch.note(keyText(keyOf(swap.stored.record)), swap.stored);
-          return swap;
-        }),
+      swap: async (next, base, signal) => {
+        const swap = await this.#call('run.swap', signal, () => this.#swap(next, base));
+        // The answer to a write is the latest that its writer knows; of one that got lost only the watch tells.
+        if (swap.stored) watch.note(keyText(keyOf(swap.stored.record)), swap.stored);
+        return swap;
+      },
       remove: (stored, signal) =>
         this.#call('run.remove', signal, () => {
           const key = keyText(keyOf(stored.record));
@@ -179,11 +179,11 @@ export class MemoryInventory {
       throw new ApiError(409, 'Conflict', `${ref.name} is at ${view.resourceVersion}`);
     }
     const merged = mergePatch(object, patch) as ClusterInventory;
-    const next = structuredClone(object);
+    const next = plainCopy(object);
     if (part === 'status') {
-      if (merged.status) next.status = structuredClone(merged.status);
+      if (merged.status) next.status = plainCopy(merged.status);
     } else {
-      next.metadata = structuredClone(merged.metadata);
+      next.metadata = plainCopy(merged.metadata);
     }
     return this.#store(next, object);
   }
@@ -197,7 +197,11 @@ export class MemoryInventory {
       throw new ApiError(422, 'Invalid', 'a credential dies with its run');
     }
     if (stored && next.seq < stored.record.seq) throw new ApiError(422, 'Invalid', 'seq cannot go back');
-    return { kind: 'stored', stored: this.#putRecord(key, structuredClone(next)) };
+    const written = this.#putRecord(key, plainCopy(next));
+    // It belongs to its entry: of one that is gone it is collected.
+    const isOwned = [...this.#entries.values()].some(({ view }) => view.ref.uid === next.entry.uid);
+    if (!isOwned) this.#putRecord(key, undefined);
+    return { kind: 'stored', stored: written };
   }
 
   #putRecord(key: string, record: undefined): undefined;

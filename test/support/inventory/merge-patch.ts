@@ -1,8 +1,9 @@
 import { isRecord, type JsonObject } from '../../../src/kit/json-value.ts';
+import { plainCopy } from './plain-copy.ts';
 
 /** RFC 7386, as the API server does it. Neither argument is changed. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
-  if (!isRecord(patch)) return structuredClone(patch);
+  if (!isRecord(patch)) return plainCopy(patch);
   const merged: JsonObject = isRecord(target) ? { ...target } : {};
   for (const [field, value] of Object.entries(patch)) {
     if (value === null) delete merged[field];

@@ -3,7 +3,7 @@ import type { RunRecord, StoredRecord } from '../../../src/inventory/core/run-re
 import { fenceViolation } from '../../../src/inventory/policy/fence.ts';
 import type { Swap } from '../../../src/inventory/ports/run-store.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
-import { formatTime } from '../../../src/kit/clock.ts';
+import { fenced } from './fenced.ts';
 import { checkRecord } from './record-checks.ts';
 import { type EntryFacts, newFacts, type SimEntry, simEntryOf } from './simulated-entry.ts';
 import { epochMs } from './simulated-process.ts';
@@ -294,15 +294,3 @@ export class SimulatedWorld {
     return stored;
   }
 }
-
-/** As the API server has it. */
-const fenced = ({ entry, component, phase, credentialId, previousCredential }: RunRecord) => ({
-  entry,
-  component,
-  phase,
-  ...(credentialId === undefined ? {} : { credentialID: credentialId }),
-  ...(previousCredential && {
-    previousCredentialID: previousCredential.id,
-    previousCredentialExpiresAt: formatTime(previousCredential.expiresAtMs),
-  }),
-});

@@ -1,0 +1,15 @@
+import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
+import type { FencedRun } from '../../../src/inventory/policy/fence.ts';
+import { formatTime } from '../../../src/kit/clock.ts';
+
+/** A record as the fence reads it. */
+export const fenced = ({ entry, component, phase, credentialId, previousCredential }: RunRecord): FencedRun => ({
+  entry,
+  component,
+  phase,
+  ...(credentialId === undefined ? {} : { credentialID: credentialId }),
+  ...(previousCredential && {
+    previousCredentialID: previousCredential.id,
+    previousCredentialExpiresAt: formatTime(previousCredential.expiresAtMs),
+  }),
+});
