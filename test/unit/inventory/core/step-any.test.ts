@@ -9,7 +9,8 @@ import { chooseSeed, seededRandom } from '../../../support/random.ts';
 
 const walks = 300;
 const steps = 60;
-const seed = chooseSeed();
+/** The same ones each time, unless DRAWBRIDGE_SEED says another. */
+const seed = chooseSeed(20261122);
 
 describe(`any event in any state, from DRAWBRIDGE_SEED=${seed}`, () => {
   it('leads to a state, never to an error, changes nothing that it was given, and leaves what has ended as it is', () => {
