@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { runSchedule } from '../../../support/inventory/schedule.ts';
 import { chooseSeed } from '../../../support/random.ts';
 
-const schedules = Number(process.env['RUNS'] ?? 10_000);
+const schedules = Number(process.env['RUNS'] ?? process.env['SCHEDULES'] ?? 10_000);
 /** The same ones each time: new ones are for `make faults`. */
 const seed = chooseSeed(20261122);
 
