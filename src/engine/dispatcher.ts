@@ -15,8 +15,8 @@ export interface DispatcherOptions extends QueueOptions {
   readonly reservedForUpperLanes: number;
 }
 
-/** Turns that wait for nothing follow each other without an end; after so many, timers and sockets are looked after. */
-const turnsInARow = 256;
+/** Turns that wait for nothing would follow each other without an end: after so many of any kind, timers and sockets are looked after. */
+const turnsAtATime = 256;
 
 /** Hands the keys of one queue to the reconciler, so many at a time, and turns each result into the key's next turn. */
 export class Dispatcher {
@@ -28,7 +28,8 @@ export class Dispatcher {
   #lowestLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
-  #inARow = 0;
+  /** Handed out since it last waited for timers and sockets. */
+  #turns = 0;
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
@@ -60,10 +61,10 @@ export class Dispatcher {
       this.#scheduled = false;
       this.#dispatch();
     };
-    if (this.#inARow < turnsInARow) {
+    if (this.#turns < turnsAtATime) {
       queueMicrotask(dispatch);
     } else {
-      this.#inARow = 0;
+      this.#turns = 0;
       this.#options.clock.schedule(0, dispatch);
     }
   }
@@ -72,13 +73,13 @@ export class Dispatcher {
     const { workers, reservedForUpperLanes } = this.#options;
     const free = workers - reservedForUpperLanes;
     while (this.#state === 'open' && this.#active.size < workers) {
-      if (this.#inARow >= turnsInARow) {
+      if (this.#turns >= turnsAtATime) {
         this.#wake();
         return;
       }
       const work = this.queue.take(this.#lowestLaneActive < free ? this.#lowestLane : this.#lowestLane - 1);
       if (!work) return;
-      this.#inARow += 1;
+      this.#turns += 1;
       void this.#reconcile(work);
     }
   }

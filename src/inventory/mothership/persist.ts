@@ -10,12 +10,12 @@ export interface PersistDeps {
   readonly log: Log;
 }
 
-/** What the API server will answer again, however often it is asked. */
+/** What the API server mostly answers again, however often it is asked. */
 const refusals = new Set([400, 403, 404, 405, 409, 413, 422]);
 const backoff = { baseMs: 100, capMs: 10_000 };
 /** Whoever asks for more, a proxy perhaps, would have a run that has ended stand as one that is on. */
 const longestAskedMs = 30_000;
-/** A webhook or a right may be missing for a moment only. */
+/** In all, outages in between or not: a webhook or a right may be missing for a moment only. */
 const mostRefusals = 5;
 
 /** Whether trying again may help: whatever else is thrown is a bug, and met again. */
@@ -23,8 +23,8 @@ export const mayPass = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
 
 /**
- * Does what must not be lost, again and again while the API server is away. Rejects with the reason of `signal`, or with the answer
- * when the API server keeps refusing it, or at once with what is no answer and no outage.
+ * Does what must not be lost, again and again while the API server is away or overloaded. Rejects with the reason of `signal`, or with the
+ * last answer once the API server has refused it several times, or at once with what is neither an answer nor an outage.
  */
 export async function persist<T>(
   { clock, random, log }: PersistDeps,

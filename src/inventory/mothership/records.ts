@@ -11,7 +11,7 @@ export type Storing = Swap | { readonly kind: 'refused'; readonly message: strin
 /** Of a request whose content is at fault. */
 const contentCodes = new Set([400, 413, 422]);
 
-/** Stores what runs came to, however long that takes. */
+/** Stores what runs came to, however long the API server is away. */
 export class Records {
   readonly #runs: RunStore;
   readonly #deps: PersistDeps;
@@ -21,7 +21,10 @@ export class Records {
     this.#deps = deps;
   }
 
-  /** An outcome whose details are refused is stored without them. */
+  /**
+   * An outcome whose details are refused is stored without them. Rejects with the reason of `signal`, and with what is neither an answer
+   * nor an outage.
+   */
   async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Storing> {
     const storing = await this.#try(next, base, signal);
     if (!(storing instanceof ApiError)) return storing;
