@@ -1,8 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { percentile } from '../support/percentile.ts';
 import { benchmark } from './support/command.ts';
-import { type Figures, numberFrom, percentile } from './support/figures.ts';
+import { type Figures, numberFrom } from './support/figures.ts';
 import type { LoadOrder, LoadResult } from './support/load.ts';
 import { accessGroup, type BenchStage, cpuMs } from './support/stage.ts';
 

@@ -23,10 +23,10 @@ import { isNotFound } from '../../src/kube/errors.ts';
 import { inlineCredentials } from '../../src/kube/inline-kubeconfig.ts';
 import { fileCredentials } from '../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../src/kube/open-cluster.ts';
-import { percentile } from '../bench/support/figures.ts';
 import { bindingPlane } from '../support/binding/planes.ts';
 import { inventoryExample } from '../support/inventory/examples.ts';
 import { adminKubeconfig, ReferenceFleet } from '../support/inventory/reference-fleet.ts';
+import { percentile } from '../support/percentile.ts';
 import { sharedPlane, testNamespace } from '../support/plane.ts';
 
 const clock = systemClock;

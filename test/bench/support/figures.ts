@@ -1,12 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { percentile } from '../../support/percentile.ts';
 
 export type Figures = Readonly<Record<string, number>>;
-
-/** The value that the given share (0 to 1) of the values does not exceed. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
-}
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deferred } from '../../../src/kit/promises.ts';
+import { percentile } from '../../support/percentile.ts';
 import { now, type Watched } from '../support/api.ts';
 import { type BindingBenchStage, isMarked } from '../support/binding-stage.ts';
-import { type Figures, percentile } from '../support/figures.ts';
+import type { Figures } from '../support/figures.ts';
 
 const limitMs = 30_000;
 const namespaces = 5;

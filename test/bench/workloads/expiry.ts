@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../../sandbox/wait.ts';
+import { percentile } from '../../support/percentile.ts';
 import { type ApiObject, connections, inParallel, now } from '../support/api.ts';
-import { type Figures, percentile } from '../support/figures.ts';
+import type { Figures } from '../support/figures.ts';
 import type { BenchStage } from '../support/stage.ts';
 
 let run = 0;

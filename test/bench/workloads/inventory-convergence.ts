@@ -2,7 +2,8 @@ import { registerChain, untilReady } from '../../support/inventory/chain.ts';
 import { writesThatNobodyReads, writesToOneEntry } from '../../support/inventory/consolidation.ts';
 import { killInFlight } from '../../support/inventory/killed.ts';
 import type { InventoryStage } from '../../support/inventory/stage.ts';
-import { type Figures, percentile } from '../support/figures.ts';
+import { percentile } from '../../support/percentile.ts';
+import type { Figures } from '../support/figures.ts';
 
 /** How soon entries come right, and with how many runs. */
 export async function convergenceRound(stage: InventoryStage): Promise<Figures> {

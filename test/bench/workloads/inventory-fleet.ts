@@ -1,5 +1,6 @@
 import type { InventoryStage } from '../../support/inventory/stage.ts';
-import { type Figures, percentile } from '../support/figures.ts';
+import { percentile } from '../../support/percentile.ts';
+import type { Figures } from '../support/figures.ts';
 
 export interface FleetWorkload {
   readonly count: number;

@@ -1,6 +1,7 @@
 import { deferred } from '../../../src/kit/promises.ts';
+import { percentile } from '../../support/percentile.ts';
 import { now } from '../support/api.ts';
-import { type Figures, percentile } from '../support/figures.ts';
+import type { Figures } from '../support/figures.ts';
 import type { BenchStage } from '../support/stage.ts';
 
 let run = 0;
