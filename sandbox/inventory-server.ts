@@ -113,7 +113,7 @@ export class InventoryServer {
     this.#child = child;
     const look = async (): Promise<boolean> => {
       if (!this.running) throw new Error(`the server ended before it was ready:\n${await this.log()}`);
-      return fetch(`http://127.0.0.1:${this.#healthPort}/readyz`).then(
+      return this.health('readyz').then(
         (answer) => answer.ok,
         () => false,
       );
@@ -143,6 +143,10 @@ export class InventoryServer {
 
   metrics(): Promise<string> {
     return fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`).then((answer) => answer.text());
+  }
+
+  health(check: 'readyz' | 'livez'): Promise<Response> {
+    return fetch(`http://127.0.0.1:${this.#healthPort}/${check}`);
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -33,7 +33,7 @@ export class InventoryStage {
 
   static async open(
     flags: readonly string[] = [],
-    options: Pick<InventoryServerOptions, 'front'> = {},
+    options: Pick<InventoryServerOptions, 'front' | 'apiserver'> = {},
   ): Promise<InventoryStage> {
     const plane = await sharedPlane();
     const namespace = await testNamespace('inventory', plane);
