@@ -28,7 +28,7 @@ export const systemClock: Clock = {
     const dueMs = performance.now() + Math.max(0, delayMs);
     let timer: NodeJS.Timeout;
     const arm = (): void => {
-      const leftMs = Math.ceil(dueMs - performance.now());
+      const leftMs = Math.max(0, Math.ceil(dueMs - performance.now()));
       // Node counts from when it last looked at the time, so that its timers are often a millisecond or two early.
       timer = setTimeout(() => (performance.now() < dueMs ? arm() : callback()), Math.min(leftMs, LONGEST_TIMER_MS));
       timer.unref();
