@@ -8,8 +8,9 @@ import type { EventOf, Found } from './look.ts';
 import { mayPass } from './persist.ts';
 import type { Work } from './work.ts';
 
+const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
 /** The effects that are waited for. */
-export type Write = Extract<Effect, { kind: 'start' | 'store' | 'apply' | 'retire' }>;
+export type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type Of<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
 /** What a write came to. */
@@ -27,7 +28,7 @@ export interface Again {
   readonly attempt: () => Promise<Written>;
 }
 
-const writes: ReadonlySet<Effect['kind']> = new Set(['start', 'store', 'apply', 'retire']);
+const writes: ReadonlySet<Effect['kind']> = new Set(writeKinds);
 export const isWrite = (effect: Effect): effect is Write => writes.has(effect.kind);
 
 export function write(work: Work, memory: KeyMemory, effect: Write, found: Found): Promise<Written> {
