@@ -21,8 +21,8 @@ export interface LimitsDeps {
 }
 
 /**
- * How many runs there may be at a time: of a component, over all entries, and of an entry. Runs that go on after their call count.
- * A slot that gets free goes to whoever waits for it in the most urgent lane.
+ * How many runs there may be at a time: of a component, over all entries, and of an entry. Runs that go on after their call count,
+ * until their entry is gone. A slot that gets free goes to whoever waits for it in the most urgent lane.
  */
 export class Limits {
   readonly #deps: LimitsDeps;
