@@ -98,7 +98,11 @@ export class AccessStage {
 
   /** For tests that forge what the policies would refuse. */
   async removePolicies(): Promise<void> {
-    await this.plane.kubectl(['delete', admissionPolicies, '-l', 'app.kubernetes.io/name=drawbridge']);
+    const ours = ['-l', 'app.kubernetes.io/name=drawbridge'];
+    // Last the one that is looked for below: the API server notices them in order.
+    const others = '--field-selector=metadata.name!=drawbridge-children';
+    await this.plane.kubectl(['delete', 'validatingadmissionpolicybindings', ...ours, others]);
+    await this.plane.kubectl(['delete', admissionPolicies, ...ours]);
     await this.policiesAre('gone');
   }
 
