@@ -55,10 +55,11 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
     here(`get clusterinventory/${entry} -n ${namespace} -o jsonpath={.status.outputs.kubeconfig.version}`);
 
   tell.step('Two clusters: ours, with drawbridge and the entries, and one that the cloud will give us');
+  tell.evidence('a stand-in plays the cloud');
   tell.evidence(`ours: ${management.server}`);
   tell.evidence(`the other: ${managed.server}`);
 
-  tell.step('Five components, each a program of its own. Nothing says which comes first');
+  tell.step('Five components, each called over HTTP. Nothing says which comes first');
   await fleet.register();
   tell.command('kubectl get componentreconcilers');
   tell.evidence(await here('get componentreconcilers'));
@@ -93,6 +94,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   await there('apply -f -', { input: stringify(serviceInstance) });
   await eventually('the proxy', async () => (await there(`get ${proxy} -o name`, { reject: false })).startsWith('dep'));
   tell.evidence(await there(`get ${proxy}`));
+  tell.evidence('0/1, because that cluster has no nodes here');
   tell.evidence(`why it ran: ${await reasonOf(here, 'connectivity-proxy')}`);
 
   tell.step('The kubeconfig is replaced, by force this time; whoever reads it runs again');
@@ -112,6 +114,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.evidence(await here(`delete clusterinventory orders -n ${namespace} --timeout=60s`));
   tell.evidence(await here(`get virtualnetworks,shoots,${runs}`));
   tell.evidence(await there(`get ${proxy}`, { reject: false }));
+  await there('wait --for=delete namespace/connectivity-proxy --timeout=60s', { reject: false });
 
   tell.step('A cluster that was there already, brought by its kubeconfig: the same from there on');
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'legacy-admin' } };
