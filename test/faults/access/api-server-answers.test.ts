@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import type { ScriptedRequest, Verdict } from '../../../sandbox/http-script.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { orphansIn, requestsIn } from '../../support/orphans.ts';
+import { sharedPlane } from '../../support/plane.ts';
+import { chooseSeed, seededRandom } from '../../support/random.ts';
+import { RequestWitness } from '../../support/request-witness.ts';
+
+const seed = chooseSeed();
+const each = 10;
+
+type Fault = (random: () => number, call: ScriptedRequest) => Verdict;
+
+const status = (code: number, reason: string, message: string): object => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  status: 'Failure',
+  code,
+  reason,
+  message,
+});
+
+const faults: [string, Fault][] = [
+  [
+    '429 with Retry-After on a fifth of the calls and 503 on a tenth',
+    (random) => {
+      const dice = random();
+      if (dice < 0.2) {
+        const body = status(429, 'TooManyRequests', 'slow down');
+        return { status: 429, headers: { 'retry-after': '1' }, body };
+      }
+      return dice < 0.3 ? { status: 503, body: status(503, 'ServiceUnavailable', 'not now') } : 'pass';
+    },
+  ],
+  [
+    'connections cut after a third of the writes was carried out',
+    (random, { method }) => (method !== 'GET' && random() < 0.33 ? 'cut-answer' : 'pass'),
+  ],
+  [
+    'connections cut before or after a quarter of all calls',
+    (random) => {
+      const dice = random();
+      if (dice < 0.25) return dice < 0.12 ? 'cut' : 'cut-answer';
+      return 'pass';
+    },
+  ],
+  [
+    'conflicts on a third of the writes',
+    (random, { method }) =>
+      method !== 'GET' && random() < 0.33
+        ? { status: 409, body: status(409, 'Conflict', 'the object has been modified') }
+        : 'pass',
+  ],
+];
+
+describe('an apiserver that answers badly', () => {
+  for (const [what, fault] of faults) {
+    describe(`with ${what}`, () => {
+      let stage: AccessStage;
+      let witness: RequestWitness;
+
+      before(async function () {
+        this.timeout(1_200_000);
+        const plane = await sharedPlane();
+        const random = seededRandom(seed);
+        let suffering = '-';
+        const proxy = await plane.proxy({
+          onRequest: (call) =>
+            call.path.includes(`/namespaces/${suffering}/`) || call.watch ? fault(random, call) : 'pass',
+        });
+        stage = await AccessStage.open({ apiserver: proxy.server });
+        suffering = stage.namespace;
+        witness = RequestWitness.of(plane, stage.namespace);
+      });
+
+      after(async () => {
+        witness?.close();
+        await stage?.close();
+      });
+
+      it(`everything becomes Ready, ends, and nothing stays (DRAWBRIDGE_SEED=${seed})`, async function () {
+        this.timeout(90_000);
+        const manifests = Array.from({ length: each }, (_, i) => [
+          podRequest(`lasting-${i}`, { duration: '10m' }),
+          execRequest(`lasting-${i}`, { duration: '10m' }),
+          podRequest(`short-${i}`, { duration: '2s' }),
+          execRequest(`short-${i}`, { duration: '2s' }),
+        ]).flat();
+        const asked = await Promise.all(manifests.map((manifest) => stage.askOk(stage.alice, manifest)));
+        const isLasting = ({ metadata }: StoredRequest): boolean => metadata.name.startsWith('lasting');
+
+        const settled = async (): Promise<boolean> => {
+          const requests = await requestsIn(stage.plane, stage.namespace);
+          return requests.every((request) => isLasting(request) && request.status?.ready === true);
+        };
+        const startedMs = performance.now();
+        await until('lasting grants to be Ready and short ones gone', settled, { timeoutMs: 40_000 });
+        console.log(`      settled after ${Math.round(performance.now() - startedMs)} ms`);
+        for (const request of asked.filter(isLasting)) {
+          const kinds = (await stage.children(request.metadata.uid)).map(({ kind }) => kind);
+          const expected =
+            request.kind === 'PodAccessRequest' ? ['Pod', 'Role', 'RoleBinding'] : ['Role', 'RoleBinding'];
+          assert.deepEqual(kinds, expected, request.metadata.name);
+        }
+        assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
+
+        await stage.kubectl('delete', 'podaccessrequests,execaccessrequests', '--all', '--timeout=30s');
+        assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
+        assert.deepEqual(witness.secondChoices(), []);
+        assert.ok(stage.server.running);
+      });
+    });
+  }
+});

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { deadlineOf, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { orphansIn } from '../../support/orphans.ts';
+import { sharedPlane } from '../../support/plane.ts';
+
+/** From the beginning of the outage; the grants end in it. */
+const outageMs = 5000;
+
+describe('an apiserver that is away', () => {
+  let stage: AccessStage;
+  let proxy: FaultProxy;
+
+  before(async function () {
+    this.timeout(1_200_000);
+    const plane = await sharedPlane();
+    proxy = await plane.proxy();
+    stage = await AccessStage.open({ apiserver: proxy.server });
+  });
+
+  afterEach(() => proxy.pass());
+
+  after(async () => {
+    await stage?.close();
+    await proxy?.close();
+  });
+
+  const closed = async (request: StoredRequest): Promise<number> => {
+    const gone = async (): Promise<boolean> =>
+      !(await stage.children(request.metadata.uid)).some(({ kind }) => kind === 'RoleBinding');
+    await until('the RoleBinding to be gone', gone, { timeoutMs: 10_000, everyMs: 20 });
+    return Date.now();
+  };
+
+  const outages: [string, () => void][] = [
+    ['refuses connections', () => proxy.refuse()],
+    ['answers nothing any more', () => proxy.stall()],
+  ];
+
+  for (const [what, begin] of outages) {
+    it(`and ${what}: grants that ended meanwhile are closed within 2 s of its return`, async function () {
+      this.timeout(40_000);
+      const id = what.split(' ')[0];
+      const requests = await Promise.all([
+        stage.askUntilReady(stage.alice, podRequest(`out-${id}`, { duration: '8s' })),
+        stage.askUntilReady(stage.alice, execRequest(`out-${id}`, { duration: '8s' })),
+      ]);
+      begin();
+      proxy.resetAll();
+      await sleep(Math.max(outageMs, ...requests.map((request) => deadlineOf(request) + 1000 - Date.now())));
+      for (const request of requests) assert.ok((await stage.children(request.metadata.uid)).length > 0);
+      const backMs = Date.now();
+      await proxy.pass();
+      const closedMs = await Promise.all(requests.map(closed));
+      console.log(`      closed ${closedMs.map((at) => at - backMs).join(' and ')} ms after the return`);
+      for (const at of closedMs) assert.ok(at - backMs <= 2000, `${at - backMs} ms`);
+      for (const request of requests) await stage.gone(request);
+      assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
+      assert.ok(stage.server.running);
+    });
+  }
+
+  it('and comes back: what was asked and given back meanwhile is dealt with', async function () {
+    this.timeout(40_000);
+    const given = await stage.askUntilReady(stage.alice, podRequest('given-back', { duration: '10m' }));
+    proxy.refuse();
+    proxy.resetAll();
+    // The webhooks are reached all the same; templates are known.
+    const asked = await stage.askOk(stage.alice, podRequest('asked', { duration: '10m' }));
+    await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
+    await sleep(2000);
+    await proxy.pass();
+    await stage.gone(given);
+    await stage.ready(asked);
+    await stage.kubectl('delete', 'podaccessrequests', '--all', '--timeout=20s');
+    assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
+  });
+});

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { BenchStage } from '../../bench/support/stage.ts';
+import { burstOfRequests } from '../../bench/workloads/burst.ts';
+import { spreadExpiries } from '../../bench/workloads/expiry.ts';
+import { sharedPlane } from '../../support/plane.ts';
+
+const count = 200;
+
+/** How fast this is, the benchmarks tell (`make bench`); here it must be complete, whatever the machine. */
+describe(`${count} requests at once`, () => {
+  let stage: BenchStage;
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BenchStage.open(await sharedPlane());
+  });
+
+  after(async function () {
+    this.timeout(60_000);
+    await stage?.close();
+  });
+
+  it('are all Ready, each for five writes', async function () {
+    this.timeout(240_000);
+    const mark = stage.plane.auditLog.mark();
+    await burstOfRequests(stage, count, 'instant');
+    const { writes } = stage.calls(mark);
+    await stage.clear();
+    assert.ok(writes <= 5.5 * count, `${writes} writes`);
+  });
+
+  it('all end, none before its deadline', async function () {
+    this.timeout(240_000);
+    const { lateMs } = await spreadExpiries(stage, count, 1_000, 25);
+    assert.equal(lateMs.length, count);
+    assert.ok(Math.min(...lateMs) >= 0, `the first one ended ${-Math.min(...lateMs)} ms early`);
+  });
+});

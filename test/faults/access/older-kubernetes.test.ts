@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { type Plane, startPlane } from '../../../sandbox/plane.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+// The sandbox's own version is the newest of the three, and every other test runs on it.
+for (const version of ['1.34', '1.35']) {
+  describe(`Kubernetes ${version}, as the API server emulates it`, () => {
+    let plane: Plane;
+    let stage: AccessStage;
+
+    before(async function () {
+      // The first run on a machine builds Kubernetes.
+      this.timeout(1_200_000);
+      plane = await startPlane({
+        apiserverFlags: [`--emulated-version=${version}`],
+        onProgress: (line) => console.error(line),
+      });
+      stage = await AccessStage.open({ on: plane });
+      await stage.policiesAre('in force');
+    });
+    after(async () => {
+      await stage?.close();
+      await plane?.stop();
+    });
+
+    it('is what the plane says', async () => {
+      const { body } = await plane.call('GET', '/version');
+      const { emulationMajor, emulationMinor } = body as { emulationMajor: string; emulationMinor: string };
+      assert.equal(`${emulationMajor}.${emulationMinor}`, version);
+    });
+
+    for (const request of [podRequest('own', { duration: '4s' }), execRequest('running', { duration: '4s' })]) {
+      it(`gives by a ${request.kind} what was asked for, to its requester alone, until its end`, async () => {
+        const ready = await stage.askUntilReady(stage.alice, request);
+        const pod = ready.status?.podName ?? '';
+        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
+        const { stdout } = await stage.alice.kubectl(['exec', pod, '-n', stage.namespace, '--', 'echo', 'in']);
+        assert.equal(stdout, 'in\n');
+        await stage.closed(ready);
+        assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
+      });
+    }
+
+    it('refuses by webhook whoever is in no allowed group', async () => {
+      assert.equal((await stage.ask(stage.bob, podRequest('outsider'))).status, 403);
+    });
+
+    it('keeps by policy what a request says, while no webhook is there', async () => {
+      await stage.removeWebhooksOnly();
+      const forged = async (): Promise<boolean> => (await stage.ask(stage.alice, podRequest('forged'))).status === 403;
+      await until('the policy to refuse it', forged, { timeoutMs: 15_000, everyMs: 100 });
+    });
+  });
+}

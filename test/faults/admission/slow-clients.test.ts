@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
+import { Agent, request } from 'node:https';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { createAuthority, issue } from '../../../sandbox/pki.ts';
+import { Certificate } from '../../../src/admission/certificate.ts';
+import { type AdmissionServer, startAdmissionServer } from '../../../src/admission/server.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { accessRequest, paths, requester, reviewOf, World } from '../../unit/admission/support.ts';
+
+const authority = createAuthority('test');
+const body = JSON.stringify({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  request: reviewOf('podaccessrequests', 'CREATE', { object: accessRequest({ requester }) }),
+});
+
+describe('clients that are slow on purpose', function () {
+  this.timeout(20_000);
+  const folder = mkdtempSync(join(tmpdir(), 'drawbridge-slow-'));
+  const agent = new Agent({ keepAlive: true });
+  const sockets: Socket[] = [];
+  let server: AdmissionServer;
+
+  before(async () => {
+    const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+    const { certificate, key } = issue(authority, { commonName: 'webhook', serves: ['127.0.0.1'] });
+    writeFileSync(files.certFile, certificate);
+    writeFileSync(files.keyFile, key);
+    const app = new World().app as RequestListener;
+    const options = { clock: systemClock, log: noLog };
+    const loaded = new Certificate({ ...files, ...options });
+    server = await startAdmissionServer({ app, certificate: loaded, host: '127.0.0.1', port: 0, ...options });
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    agent.destroy();
+    await server.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const review = async (): Promise<number> => {
+    const sent = request({
+      host: '127.0.0.1',
+      port: server.port,
+      path: paths.validatePod,
+      method: 'POST',
+      agent,
+      ca: authority.certificate,
+      headers: { 'content-type': 'application/json', 'content-length': body.length },
+    });
+    const start = performance.now();
+    sent.end(body);
+    const [answer] = await once(sent, 'response');
+    for await (const _ of answer);
+    assert.equal(answer.statusCode, 200);
+    return performance.now() - start;
+  };
+  const keep = <T extends Socket>(socket: T): T => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.resume();
+    return socket;
+  };
+  const tls = async (): Promise<Socket> => {
+    const socket = keep(connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate }));
+    await once(socket, 'secureConnect');
+    return socket;
+  };
+  /** Milliseconds until the server ends the connection. */
+  const lifeOf = async (socket: Socket): Promise<number> => {
+    const start = performance.now();
+    await once(socket, 'close');
+    return performance.now() - start;
+  };
+
+  it('are cut off: headers and handshake after 5 s, the whole request after 10 s, while others are served', async () => {
+    await review();
+    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    const noHandshake = lifeOf(keep(connectTcp(server.port, '127.0.0.1')));
+    const silent = lifeOf(await tls());
+    const slowHeaders = await tls();
+    slowHeaders.write(head);
+    const headers = lifeOf(slowHeaders);
+    const slowBody = await tls();
+    slowBody.write(`${head}Content-Length: 1000\r\n\r\n{`);
+    const bodies = lifeOf(slowBody);
+    await Promise.all(Array.from({ length: 300 }, tls));
+    const times: number[] = [];
+    const settled = Promise.all([noHandshake, silent, headers, bodies]);
+    let over = false;
+    void settled.then(() => {
+      over = true;
+    });
+    while (!over) {
+      times.push(await review());
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const [handshakeMs, silentMs, headersMs, bodyMs] = await settled;
+    for (const [title, ms, limit] of [
+      ['handshake', handshakeMs, 5_000],
+      ['silence', silentMs, 5_000],
+      ['headers', headersMs, 5_000],
+      ['body', bodyMs, 10_000],
+    ] as const) {
+      assert.ok(ms > limit - 1_500 && ms < limit + 2_500, `${title}: ${ms} ms`);
+    }
+    const p99 = times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
+    assert.ok(p99 <= 250, `p99 ${p99} ms`);
+  });
+});

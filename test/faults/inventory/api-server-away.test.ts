@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
+import { deferred } from '../../../src/kit/promises.ts';
+import { report } from '../../support/inventory/run-report.ts';
+import type { Script } from '../../support/inventory/scripted-component.ts';
+import { InventoryStage } from '../../support/inventory/stage.ts';
+import { sharedPlane } from '../../support/plane.ts';
+
+/** With DRAWBRIDGE_SLOW=1 an outage lasts until the server says that it is not ready: after a minute without a word. */
+const slow = Boolean(process.env['DRAWBRIDGE_SLOW']);
+const outageMs = 5000;
+const unreadyWithinMs = 62_000;
+/** Falls due in the middle of an outage, also when a busy machine is slow to begin that. */
+const dueSeconds = 4;
+/** Nothing falls due after an outage for so long. */
+const restMs = 1_800_000;
+
+const replicas = [
+  { who: 'a single replica', flags: [], elected: false },
+  { who: 'a leader', flags: ['--leader-elect=true', '--identity=leader'], elected: true },
+];
+const outages = [
+  {
+    how: 'refuses connections',
+    begin: (proxy: FaultProxy): void => {
+      proxy.refuse();
+      proxy.resetAll();
+    },
+  },
+  { how: 'answers nothing any more', begin: (proxy: FaultProxy): void => proxy.stall() },
+];
+
+for (const { who, flags, elected } of replicas) {
+  describe(`an API server that is away from ${who} of the inventory`, function () {
+    this.timeout(300_000);
+    let proxy: FaultProxy;
+    let stage: InventoryStage;
+    /** As `<component> <operation> <entry>`. */
+    let calls: string[];
+    /** Ids of all runs that somebody was called for. */
+    let runs: string[];
+    /** What `network` does for the entry of that name; it is Done with any other. */
+    const scripts = new Map<string, Script>();
+
+    before(async () => {
+      const plane = await sharedPlane();
+      await plane.kubectl(['delete', 'lease', '-n', 'drawbridge-system', 'drawbridge-inventory', '--ignore-not-found']);
+      proxy = await plane.proxy();
+      stage = await InventoryStage.open(flags, { apiserver: proxy.server });
+    });
+    beforeEach(() => {
+      calls = [];
+      runs = [];
+    });
+    afterEach(async () => {
+      scripts.clear();
+      await proxy?.pass();
+      await stage?.clear();
+    });
+    after(async () => {
+      await stage?.close();
+      await proxy?.close();
+    });
+
+    // To lose the lead, both are alike.
+    for (const { how, begin } of elected && !slow ? outages.slice(1) : outages) {
+      it(`and ${how}: calls nobody, and nothing is lost or repeated when it is back`, async () => {
+        await component('network', (request) => scripts.get(nameOf(request))?.(request) ?? { outcome: 'Done' });
+        await component('reader', () => ({ outcome: 'Done' }), { reads: ['/status/outputs/network'] });
+        const names = ['held', 'reporting', 'due', 'changed', 'untouched'];
+        await Promise.all([...names, 'deleted'].map((name) => stage.entry(name)));
+        await stage.ready(...names, 'deleted');
+
+        const answer = deferred();
+        const outputs = { network: { vnetName: 'v-1' } };
+        await called('held', () => answer.promise.then(() => ({ outcome: 'Done', outputs })));
+        const reporting = await called('reporting', () => ({ status: 202, body: { leaseSeconds: 300 } }));
+        await recorded(reporting, ({ asynchronous }) => asynchronous);
+        const due = await called('due', () => ({ outcome: 'Progressing', requeueAfterSeconds: dueSeconds }));
+        scripts.delete('due');
+        await recorded(due, ({ phase }) => phase === 'Idle');
+
+        begin(proxy);
+        const awayMs = performance.now();
+        calls = [];
+        const taken = reportUntilTaken(reporting, { outcome: 'Done', outputs });
+        // What fails before it is awaited is to be told of first.
+        taken.catch(() => undefined);
+        answer.resolve();
+        await Promise.all([configure('changed', 1), stage.delete('deleted'), stage.entry('created')]);
+        await sleep(Math.max(0, awayMs + outageMs - performance.now()));
+        if (elected) await stage.until('it to lead no more', leadsNoMore);
+        if (slow) await unready(awayMs);
+        assert.equal((await stage.server.health('livez')).status, 200, 'a restart would not help');
+        assert.deepEqual(calls, []);
+
+        await proxy.pass();
+        const backMs = performance.now();
+        await stage.gone('deleted');
+        await stage.ready(...names, 'created');
+        await stage.until('all to be at rest', () => atRest([...names, 'created'].length * 2));
+        console.log(`      all is well ${(performance.now() - backMs).toFixed(0)} ms after the return`);
+        await stage.until('it to be ready', async () => (await stage.server.health('readyz')).ok);
+        await taken;
+        assert.deepEqual(calls.sort(), [
+          'network delete deleted',
+          'network reconcile changed',
+          'network reconcile created',
+          'network reconcile due',
+          // Who leads no more has hung up; another may have led meanwhile.
+          ...(elected ? ['network reconcile held'] : []),
+          'reader delete deleted',
+          'reader reconcile created',
+          'reader reconcile held',
+          'reader reconcile reporting',
+        ]);
+        assert.equal(new Set(runs).size, runs.length, 'no run is called twice');
+      });
+    }
+
+    async function component(name: string, does: Script, spec: Readonly<Record<string, unknown>> = {}): Promise<void> {
+      const it = await stage.component(name, does, { timeoutSeconds: 30, ...spec });
+      it.onCall(({ request }) => {
+        calls.push(`${name} ${request.operation} ${nameOf(request)}`);
+        runs.push(request.run.id);
+      });
+    }
+
+    /** Changes the entry, and gives the call that this leads to, which is answered by `script`. */
+    async function called(name: string, script: Script): Promise<ReconcileRequest> {
+      const run = deferred<ReconcileRequest>();
+      scripts.set(name, (request) => {
+        run.resolve(request);
+        return script(request);
+      });
+      await configure(name, 0);
+      return run.promise;
+    }
+
+    const nameOf = ({ entry }: ReconcileRequest): string => entry.url.split('/').at(-1) ?? '';
+
+    const configure = (name: string, size: number): Promise<unknown> =>
+      stage.patch(name, { spec: { components: { network: { config: { size } } } } });
+
+    const recorded = ({ entry, run }: ReconcileRequest, as: (record: RunRecord) => boolean): Promise<void> =>
+      stage.until(`run ${run.id} to be recorded`, async () =>
+        (await stage.records()).some((record) => record.entry.uid === entry.id && record.seq === run.seq && as(record)),
+      );
+
+    async function reportUntilTaken(run: ReconcileRequest, outcome: object): Promise<void> {
+      for (;;) {
+        const status = await report(run, outcome);
+        if (status === 200) return;
+        assert.equal(status, 503);
+        await sleep(250);
+      }
+    }
+
+    const leadsNoMore = async (): Promise<boolean> => {
+      const said = [...(await stage.server.log()).matchAll(/(no longer )?leading/g)];
+      return said.at(-1)?.[1] !== undefined;
+    };
+
+    async function unready(awayMs: number): Promise<void> {
+      const look = async (): Promise<boolean> => (await stage.server.health('readyz')).status === 503;
+      await stage.until('it not to be ready', look, 2 * unreadyWithinMs);
+      const tookMs = performance.now() - awayMs;
+      assert.ok(tookMs < unreadyWithinMs, `${tookMs} ms`);
+    }
+
+    /** Each run has ended once, and what came of the last of each key is stored. */
+    async function atRest(keys: number): Promise<boolean> {
+      const records = await stage.records();
+      return (
+        records.length === keys &&
+        records.every(
+          ({ phase, credentialId, seq, lastOutcome, nextAtMs = 0 }) =>
+            phase === 'Idle' &&
+            credentialId === undefined &&
+            lastOutcome?.outcome === 'Done' &&
+            lastOutcome.seq === seq &&
+            nextAtMs > Date.now() + restMs,
+        )
+      );
+    }
+  });
+}

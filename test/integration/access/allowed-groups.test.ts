@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { requestLabel } from '../../../src/api/access/names.ts';
+import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+describe('M2: somebody of no allowed group', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  for (const manifest of [podRequest('by-bob'), execRequest('by-bob')]) {
+    it(`gets no ${manifest.kind}, and is told which group it takes`, async () => {
+      const { code, stderr } = await stage.bob.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
+        input: JSON.stringify(manifest),
+        reject: false,
+      });
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /NotEligible: spec\.templateName: user bob is in \[qa, system:authenticated\]; template payments-(shell|exec) allows \[devs, sre\]/,
+      );
+      assert.equal(await stage.read(manifest.kind, 'by-bob'), undefined);
+    });
+  }
+
+  it('leaves nothing behind', async () => {
+    const left = await stage.kubectl('get', 'pods,roles,rolebindings', '-l', requestLabel, '-o', 'name');
+    assert.equal(left, '');
+  });
+
+  describe('who may do in the namespace anyway', () => {
+    const kinds = ['PodAccessRequest', 'ExecAccessRequest'];
+    const rows: [string, string[], string[]][] = [
+      ['nothing but exec', ['pods/exec'], ['ExecAccessRequest']],
+      ['nothing but make pods', ['pods'], []],
+      ['exec and make pods', ['pods/exec', 'pods'], ['PodAccessRequest', 'ExecAccessRequest']],
+    ];
+    for (const [index, [title, resources, gets]] of rows.entries()) {
+      it(`${title} gets ${gets.join(' and ') || 'nothing'}`, async () => {
+        const user = `dora-${index}`;
+        const dora = await Person.of(stage.plane, user, []);
+        await stage.apply({
+          apiVersion: 'rbac.authorization.k8s.io/v1',
+          kind: 'Role',
+          metadata: { name: user },
+          rules: [{ apiGroups: [''], resources, verbs: ['create'] }],
+        });
+        for (const role of [user, 'request-access']) {
+          await stage.kubectl('create', 'rolebinding', `${user}-${role}`, `--role=${role}`, `--user=${user}`);
+        }
+        for (const kind of kinds) {
+          const request = kind === 'PodAccessRequest' ? podRequest : execRequest;
+          const { status, body } = await stage.ask(dora, request(`by-${user}`, { duration: '10m' }));
+          assert.equal(status, gets.includes(kind) ? 201 : 403, `${kind}: ${JSON.stringify(body)}`);
+          if (status === 201) await stage.ready(body as StoredRequest);
+          else assert.match(JSON.stringify(body), /NotEligible/);
+        }
+      });
+    }
+  });
+});

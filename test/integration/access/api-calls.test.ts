@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AuditCall } from '../../../sandbox/audit-log.ts';
+import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+/**
+ * Not counted: lists and watches, which serve all requests at once; Events, which are grouped and may be dropped; the Lease, which
+ * belongs to the process; SubjectAccessReviews, which only a caller outside of the allowed groups costs.
+ */
+const uncountedVerbs = ['list', 'watch'];
+const uncountedResources = ['events', 'leases', 'subjectaccessreviews'];
+const writeVerbs = ['create', 'update', 'patch', 'delete', 'deletecollection'];
+
+const quietMs = 3000;
+
+describe('the calls that access costs the API', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+
+  after(() => stage?.close());
+
+  const counted = (since: number): AuditCall[] =>
+    stage.plane.auditLog
+      .calls({ user: stage.server.installation.serverUser, since })
+      // What other tests left behind is none of this test's business.
+      .filter(({ uri }) => uri.includes(`/namespaces/${stage.namespace}/`))
+      .filter(({ verb, resource }) => !uncountedVerbs.includes(verb) && !uncountedResources.includes(resource));
+
+  const writes = (calls: readonly AuditCall[]): string[] =>
+    calls.filter(({ verb }) => writeVerbs.includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
+
+  const tell = (what: string, calls: readonly AuditCall[]): void =>
+    console.log(`      ${what}: ${calls.length} calls, ${writes(calls).length} of them writes`);
+
+  const openings: [string, Manifest, string[]][] = [
+    [
+      'a pod of its own',
+      podRequest('open-pod', { duration: '10m' }),
+      [
+        'patch podaccessrequests/status',
+        'create pods',
+        'create roles',
+        'create rolebindings',
+        'patch podaccessrequests/status',
+      ],
+    ],
+    [
+      'a running pod',
+      execRequest('open-exec', { duration: '10m' }),
+      ['patch execaccessrequests/status', 'create roles', 'create rolebindings', 'patch execaccessrequests/status'],
+    ],
+  ];
+
+  for (const [what, manifest, expected] of openings) {
+    it(`come to ${expected.length} writes and no read until a request for ${what} is Ready`, async function () {
+      // On a busy machine a pod may take the second after which it counts as late, and that is told in a write of its own.
+      this.retries(2);
+      const since = stage.plane.auditLog.mark();
+      const request = await stage.askUntilReady(stage.alice, manifest);
+      const calls = counted(since);
+      await stage.alice.call('DELETE', stage.urlOf(manifest.kind, request.metadata.name));
+      await stage.gone(request);
+      tell(`${manifest.kind} until Ready`, calls);
+      assert.deepEqual(
+        calls.map(({ verb, resource }) => `${verb} ${resource}`),
+        expected,
+      );
+    });
+  }
+
+  it('come to 6 writes when the pod takes its time', async () => {
+    await stage.apply(slowTemplate);
+    await stage.templateReady('PodAccessTemplate', 'slow-shell');
+    const since = stage.plane.auditLog.mark();
+    await stage.askUntilReady(stage.alice, podRequest('slow', { duration: '10m', templateName: 'slow-shell' }));
+    const calls = counted(since);
+    tell('PodAccessRequest until Ready, slow pod', calls);
+    assert.equal(writes(calls).length, 6, writes(calls).join(', '));
+  });
+
+  const endings: [string, Manifest, number][] = [
+    ['with a pod of its own', podRequest('life-pod', { duration: '3s' }), 10],
+    ['in a running pod', execRequest('life-exec', { duration: '3s' }), 8],
+  ];
+
+  for (const [what, manifest, limit] of endings) {
+    it(`come to ${limit} writes and no read for a whole life ${what}`, async function () {
+      this.retries(2);
+      const since = stage.plane.auditLog.mark();
+      await stage.gone(await stage.askUntilReady(stage.alice, manifest));
+      // Nothing may come after the end either.
+      await sleep(500);
+      const calls = counted(since);
+      tell(`${manifest.kind}, whole life`, calls);
+      assert.equal(writes(calls).length, limit, writes(calls).join(', '));
+      assert.equal(calls.length, limit);
+    });
+  }
+
+  describe('with nothing to do', () => {
+    const names = ['one', 'two', 'three'];
+
+    before(async () => {
+      const asked = names.flatMap((name) => [podRequest(name), execRequest(name)]);
+      await Promise.all(asked.map((manifest) => stage.askUntilReady(stage.alice, manifest)));
+    });
+
+    it('come to no write after a restart', async () => {
+      const since = stage.plane.auditLog.mark();
+      await stage.restart();
+      await sleep(quietMs);
+      const calls = counted(since);
+      tell(`restart with ${2 * names.length} grants`, calls);
+      assert.deepEqual(writes(calls), []);
+    });
+
+    it('come to no write when somebody labels a request', async () => {
+      const since = stage.plane.auditLog.mark();
+      await stage.kubectl('label', 'podaccessrequests,execaccessrequests', '--all', 'team=payments');
+      await sleep(quietMs / 2);
+      const calls = counted(since);
+      tell('label', calls);
+      assert.deepEqual(writes(calls), []);
+    });
+  });
+});
+
+const slowTemplate: Manifest = {
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name: 'slow-shell' },
+  spec: {
+    accessConfig: { allowedGroups: ['devs'] },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    controllerTargetMutationConfig: { podAnnotations: { 'sandbox/ready-after': '2500ms' } },
+  },
+};

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { type AccessInProcess, runAccess } from '../../support/access-in-process.ts';
+import { deadlineOf, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { OffsetClock } from '../../support/offset-clock.ts';
+import { signerOn, stamped } from '../../support/signers.ts';
+
+const hourMs = 3_600_000;
+
+describe('a wall clock that jumps', () => {
+  let stage: AccessStage;
+  let clock: OffsetClock;
+  let controllers: AccessInProcess;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    // One writer: from here on the controllers run in this process, under a clock of ours.
+    await stage.stop();
+    await stage.removeWebhooks();
+  });
+  after(() => stage?.close());
+
+  beforeEach(async () => {
+    clock = new OffsetClock();
+    controllers = await runAccess(stage.server.installation.kubeconfig, clock);
+  });
+  afterEach(() => controllers?.stop());
+
+  const granted = async (name: string, duration: string): Promise<StoredRequest> => {
+    const manifest = stamped(await signerOn(stage.plane), podRequest(name, { duration }), stage);
+    return stage.askUntilReady(stage.plane, manifest);
+  };
+
+  const mayExec = ({ status }: StoredRequest): Promise<boolean> =>
+    stage.alice.mayExec(stage.namespace, status?.podName ?? '');
+
+  it('24 hours ahead ends a grant of one hour within a second', async () => {
+    const request = await granted('ahead', '1h');
+    assert.equal(await mayExec(request), true);
+    clock.jump(24 * hourMs);
+    await until('the access to end', async () => !(await mayExec(request)), { timeoutMs: 1000, everyMs: 10 });
+    await stage.closed(request);
+    assert.equal(controllers.records.at(-1)?.code, 'Expired');
+  });
+
+  it('one hour back never extends a grant', async () => {
+    const request = await granted('back', '4s');
+    clock.jump(-hourMs);
+    await until('the deadline and one second', () => Date.now() >= deadlineOf(request) + 1000, {
+      timeoutMs: 10_000,
+      everyMs: 10,
+    });
+    assert.equal(await mayExec(request), false);
+    await stage.closed(request);
+  });
+
+  it('one hour back and forth again changes nothing', async () => {
+    const request = await granted('both', '4s');
+    clock.jump(-hourMs);
+    clock.jump(hourMs);
+    await until('the last half second', () => Date.now() >= deadlineOf(request) - 500, {
+      timeoutMs: 10_000,
+      everyMs: 10,
+    });
+    assert.equal(await mayExec(request), true);
+    await until('the deadline and one second', () => Date.now() >= deadlineOf(request) + 1000, {
+      timeoutMs: 10_000,
+      everyMs: 10,
+    });
+    assert.equal(await mayExec(request), false);
+    await stage.closed(request);
+  });
+});

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { type Plane, startPlane } from '../../../sandbox/plane.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+const kinds = [
+  ['PodAccessRequest', podRequest],
+  ['ExecAccessRequest', execRequest],
+] as const;
+
+describe('when somebody deletes the CRD of live grants', () => {
+  let plane: Plane;
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    plane = await startPlane();
+    stage = await AccessStage.open({ on: plane });
+  });
+  after(async () => {
+    await stage?.server.kill();
+    await plane?.stop();
+  });
+
+  for (const [kind, ask] of kinds) {
+    const crd = `${kind.toLowerCase()}s.crds.wizardofoz.co`;
+    const url = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${crd}`;
+
+    it(`${kind}: the access ends within two seconds, and then the CRD goes`, async () => {
+      const asked = ['one', 'two'].map((name) => ask(name, { duration: '10m' }));
+      const requests: StoredRequest[] = await Promise.all(asked.map((one) => stage.askUntilReady(stage.alice, one)));
+      const pods = requests.map(({ status }) => status?.podName ?? '');
+      for (const pod of pods) assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+      await plane.call('DELETE', url);
+      const closed = async (): Promise<boolean> => {
+        const children = await Promise.all(requests.map(({ metadata }) => stage.children(metadata.uid)));
+        const bindings = children.flat().filter((child) => child.kind === 'RoleBinding');
+        const open = await Promise.all(pods.map((pod) => stage.alice.mayExec(stage.namespace, pod)));
+        return bindings.length === 0 && !open.includes(true);
+      };
+      await until('the access to end', closed, { timeoutMs: 2000, everyMs: 20 });
+      // Requests hold their names until their stamps are too old to be used again, about ten seconds.
+      await until('the CRD to go', async () => (await plane.probe(url)).status === 404, { timeoutMs: 40_000 });
+      const left = await Promise.all(requests.map(({ metadata }) => stage.children(metadata.uid)));
+      assert.deepEqual(left.flat(), []);
+      const told = await stage.audit(({ event, what }) => event === 'revocation' && what.kind === kind);
+      assert.deepEqual(told.map(({ what, code }) => [what.name, code]).sort(), [
+        ['one', 'Deleted'],
+        ['two', 'Deleted'],
+      ]);
+      assert.ok(stage.server.running);
+    });
+  }
+});

@@ -1,0 +1,318 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import {
+  conditionOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { type StampOptions, signerOn, stamped } from '../../support/signers.ts';
+
+const quietMs = 2000;
+
+interface DeadEnd {
+  readonly title: string;
+  readonly manifest: Manifest;
+  /** The condition that is False, and its reason. */
+  readonly condition: readonly [type: string, reason: string];
+  /** The same, if another loop is faster. */
+  readonly otherwise?: DeadEnd['condition'];
+  readonly message: RegExp;
+  /** Whom the stamp names, where it is not alice of group devs; false for no stamp. */
+  readonly stamp?: Pick<StampOptions, 'username' | 'groups'> | false;
+}
+
+const withFinalizer = ({ metadata, ...manifest }: Manifest): Manifest => ({
+  ...manifest,
+  metadata: { ...metadata, finalizers: [revokeFinalizer] },
+});
+
+const template = (name: string, target: string, spec: object = {}): Manifest => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name },
+  spec: {
+    accessConfig: { allowedGroups: ['devs'] },
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: target },
+    ...spec,
+  },
+});
+
+const patched = (name: string, ...patchSpecOperations: object[]): Manifest =>
+  template(name, 'payments', { controllerTargetMutationConfig: { patchSpecOperations } });
+
+const execTemplate = (name: string, target: string): Manifest => ({
+  ...template(name, target),
+  kind: 'ExecAccessTemplate',
+});
+
+const deployment = (name: string, replicas: number): Manifest => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name },
+  spec: {
+    replicas,
+    selector: { matchLabels: { app: name } },
+    template: {
+      metadata: { labels: { app: name } },
+      spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
+    },
+  },
+});
+
+describe('a request that turns out to be impossible', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    const templates = [
+      patched('patch-misses', { op: 'remove', path: '/spec/containers/7' }),
+      patched('patch-tests', { op: 'test', path: '/spec/containers/0/name', value: 'other' }),
+      patched('patch-privileged', {
+        op: 'add',
+        path: '/spec/containers/0/securityContext',
+        value: { privileged: true },
+      }),
+      patched('patch-account', { op: 'add', path: '/spec/serviceAccountName', value: 'builder' }),
+      template('no-container', 'payments', { controllerTargetMutationConfig: { defaultContainerName: 'sidecar' } }),
+      template('vanishing', 'vanishing'),
+      execTemplate('asleep', 'asleep'),
+    ];
+    await stage.apply(deployment('vanishing', 1), deployment('asleep', 0), ...templates);
+    await stage.plane.call('POST', `/api/v1/namespaces/${stage.namespace}/pods`, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'stranger', labels: { app: 'stranger' } },
+      spec: { containers: [{ name: 'app', image: 'busybox:1.37' }] },
+    });
+    await Promise.all(templates.map(({ kind, metadata: { name = '' } }) => stage.templateReady(kind, name)));
+  });
+  after(() => stage?.close());
+
+  const assertDeadEnd = async (
+    request: StoredRequest,
+    { condition, otherwise = condition, message }: Pick<DeadEnd, 'condition' | 'otherwise' | 'message'>,
+  ): Promise<void> => {
+    const isFalse = (now: StoredRequest, [type]: DeadEnd['condition']): boolean =>
+      conditionOf(now, type)?.status === 'False';
+    const denied = await stage.requestUntil(
+      `to be denied by ${condition[0]}`,
+      request,
+      (now) => isFalse(now, condition) || isFalse(now, otherwise),
+    );
+    const [type, reason] = isFalse(denied, condition) ? condition : otherwise;
+    const told = conditionOf(denied, type);
+    assert.equal(told?.reason, reason);
+    assert.match(told?.message ?? '', message);
+    assert.equal(denied.status?.ready, false);
+    assert.equal(denied.status?.accessMessage ?? '', '');
+    assert.deepEqual(await stage.children(request.metadata.uid), []);
+    const { name } = request.metadata;
+    const line = await stage.auditLine(
+      'the denial',
+      ({ event, verdict, what }) => event === 'grant' && verdict === 'denied' && what.name === name,
+    );
+    assert.equal(line.what.kind, request.kind);
+  };
+
+  const assertQuiet = async (): Promise<void> => {
+    const since = stage.plane.auditLog.mark();
+    await sleep(quietMs);
+    const calls = stage.plane.auditLog
+      .calls({ user: stage.server.installation.serverUser, since })
+      .filter(({ namespace, verb }) => namespace === stage.namespace && verb !== 'watch')
+      // Events are told a while later, all at once.
+      .filter(({ resource }) => resource !== 'events')
+      .map(({ verb, uri }) => `${verb} ${uri}`);
+    assert.deepEqual(calls, []);
+  };
+
+  describe('says so in a condition and gets nothing:', () => {
+    const through = (templateName: string) => podRequest(templateName, { templateName, duration: '10m' });
+    const deadEnds: DeadEnd[] = [
+      {
+        title: 'a pod that is not of the target',
+        manifest: execRequest('not-of-target', { targetPod: 'stranger' }),
+        condition: ['AccessResourcesCreated', 'InvalidTargetPod'],
+        message: /"stranger" is not a pod of the template's workload/,
+      },
+      {
+        title: 'a pod that does not exist, told alike',
+        manifest: execRequest('not-there', { targetPod: 'nobody' }),
+        condition: ['AccessResourcesCreated', 'InvalidTargetPod'],
+        message: /"nobody" is not a pod of the template's workload/,
+      },
+      {
+        title: 'a target without a running pod',
+        manifest: execRequest('asleep', { templateName: 'asleep' }),
+        condition: ['AccessResourcesCreated', 'NoRunningPod'],
+        message: /no running pod/,
+      },
+      {
+        title: 'a patch that does not apply',
+        manifest: through('patch-misses'),
+        condition: ['AccessResourcesCreated', 'InvalidPatch'],
+        message: /patchSpecOperations\[0\]/,
+      },
+      {
+        title: 'a patch whose test does not hold',
+        manifest: through('patch-tests'),
+        condition: ['AccessResourcesCreated', 'InvalidPatch'],
+        message: /patchSpecOperations\[0\]/,
+      },
+      {
+        title: 'a patch that makes the pod privileged',
+        manifest: through('patch-privileged'),
+        condition: ['AccessResourcesCreated', 'PodReachesTooFar'],
+        message: /privileged of the access pod is set/,
+      },
+      {
+        title: 'a patch that takes another ServiceAccount',
+        manifest: through('patch-account'),
+        condition: ['AccessResourcesCreated', 'PodReachesTooFar'],
+        message: /spec\.serviceAccountName of the access pod is "builder"/,
+      },
+      {
+        title: 'a container that the pod does not have',
+        manifest: through('no-container'),
+        condition: ['AccessResourcesCreated', 'ContainerNotFound'],
+        message: /"sidecar"/,
+      },
+    ];
+    for (const deadEnd of deadEnds) {
+      it(deadEnd.title, async () => assertDeadEnd(await stage.askOk(stage.alice, deadEnd.manifest), deadEnd));
+    }
+
+    it('and is not tried again', assertQuiet);
+
+    it('is deleted when the time it asked for is over', async () => {
+      const request = await stage.askOk(stage.alice, execRequest('short', { targetPod: 'stranger', duration: '2s' }));
+      await stage.gone(request);
+    });
+  });
+
+  describe('because it was made while the webhooks were away:', () => {
+    const deadEnds: DeadEnd[] = [
+      {
+        title: 'without a requester nobody is let in',
+        manifest: podRequest('unstamped', { duration: '10m' }),
+        stamp: false,
+        condition: ['AccessResourcesCreated', 'StampMissing'],
+        message: /nobody vouches for the requester/,
+      },
+      {
+        title: 'a requester of no allowed group is not let in',
+        manifest: podRequest('not-eligible', { duration: '10m' }),
+        stamp: { username: 'bob', groups: ['qa'] },
+        condition: ['AccessResourcesCreated', 'NotEligible'],
+        message: /user bob is in \[qa\]; template payments-shell allows \[devs, sre\]/,
+      },
+      {
+        title: 'a template that does not exist',
+        manifest: podRequest('templateless', { duration: '10m', templateName: 'nothing' }),
+        condition: ['TargetTemplateExists', 'NotFound'],
+        message: /nothing does not exist/,
+      },
+      {
+        title: 'a target that vanished',
+        manifest: podRequest('vanished', { duration: '10m', templateName: 'vanishing' }),
+        condition: ['AccessResourcesCreated', 'TargetNotFound'],
+        // When the template was looked at before the request.
+        otherwise: ['TargetTemplateExists', 'TemplateNotReady'],
+        message: /Deployment (\S+\/)?vanishing does not exist/,
+      },
+      ...['soon', '0s', '-5m'].map((duration, index) => ({
+        title: `a duration of ${duration}`,
+        manifest: podRequest(`odd-${index}`, { duration }),
+        condition: ['AccessDurationsValid', 'NotAcceptable'] as const,
+        message: /spec\.duration/,
+      })),
+    ];
+    const squatted = ['Pod', 'Role', 'RoleBinding'] as const;
+    const requests = new Map<string, StoredRequest>();
+    const premade = new Map<string, string>();
+
+    const childName = (request: StoredRequest | undefined): string =>
+      `${request?.metadata.name}-${request?.metadata.uid.slice(0, 8)}-access`;
+
+    const objectUnder = (kind: string, name: string): Promise<string> =>
+      stage.kubectl(
+        'get',
+        kind,
+        name,
+        '-o',
+        'jsonpath={.metadata.uid} {.metadata.resourceVersion} {.rules} {.roleRef} {.subjects}',
+      );
+
+    before(async () => {
+      await stage.stop();
+      await stage.removeWebhooks();
+      const signer = await signerOn(stage.plane);
+      const { namespace } = stage;
+      for (const { manifest, stamp } of deadEnds) {
+        const made = stamp === false ? withFinalizer(manifest) : stamped(signer, manifest, { namespace, ...stamp });
+        requests.set(manifest.metadata.name ?? '', await stage.askOk(stage.plane, made));
+      }
+      for (const kind of squatted) {
+        const manifest = podRequest(`squatted-${kind.toLowerCase()}`, { duration: '10m' });
+        const request = await stage.askOk(stage.plane, stamped(signer, manifest, { namespace }));
+        requests.set(kind, request);
+        const name = childName(request);
+        await stage.apply(squatter(kind, name));
+        // The scheduler and kwok move it along; what counts is what we do to it.
+        if (kind === 'Pod') await stage.kubectl('wait', `pod/${name}`, '--for=condition=Ready', '--timeout=20s');
+        premade.set(kind, await objectUnder(kind, name));
+      }
+      await stage.kubectl('delete', 'deployment', 'vanishing');
+      await stage.start();
+    });
+
+    for (const deadEnd of deadEnds) {
+      it(deadEnd.title, () =>
+        assertDeadEnd(requests.get(deadEnd.manifest.metadata.name ?? '') as StoredRequest, deadEnd),
+      );
+    }
+
+    for (const kind of squatted) {
+      it(`a ${kind} of somebody else under the name it would get, which stays untouched`, async () => {
+        const request = requests.get(kind) as StoredRequest;
+        await assertDeadEnd(request, {
+          condition: ['AccessResourcesCreated', 'NameCollision'],
+          message: new RegExp(`${kind} .*${childName(request)} exists and was not made for this request`),
+        });
+        assert.equal(await objectUnder(kind, childName(request)), premade.get(kind));
+        assert.equal(await stage.alice.mayExec(stage.namespace, childName(request)), false);
+      });
+    }
+
+    it('and is not tried again', assertQuiet);
+  });
+
+  function squatter(kind: 'Pod' | 'Role' | 'RoleBinding', name: string): Manifest {
+    const rbac = 'rbac.authorization.k8s.io';
+    switch (kind) {
+      case 'Pod':
+        return {
+          apiVersion: 'v1',
+          kind,
+          metadata: { name },
+          spec: { containers: [{ name: 'app', image: 'busybox:1.37' }] },
+        };
+      case 'Role':
+        return { apiVersion: `${rbac}/v1`, kind, metadata: { name }, rules: [] };
+      case 'RoleBinding':
+        return {
+          apiVersion: `${rbac}/v1`,
+          kind,
+          metadata: { name },
+          roleRef: { apiGroup: rbac, kind: 'Role', name },
+          subjects: [{ apiGroup: rbac, kind: 'User', name: 'mallory' }],
+        };
+    }
+  }
+});

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+/** Long enough for everything that must not happen; a grant is Ready in less. */
+const quietMs = 1500;
+
+describe('M22: a dry run', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  const objects = (): Promise<string> =>
+    stage.kubectl('get', 'podaccessrequests,execaccessrequests,pods,roles,rolebindings,events', '-o', 'name');
+
+  const kubectlCreate = (manifest: Manifest): Promise<unknown> =>
+    stage.alice.kubectl(['create', '--dry-run=server', '-n', stage.namespace, '-f', '-'], {
+      input: JSON.stringify(manifest),
+    });
+
+  it('of a create leaves nothing but an audit line that says dry run', async () => {
+    const before = await objects();
+    const mark = stage.plane.auditLog.mark();
+    await kubectlCreate(podRequest('dry-pod'));
+    await kubectlCreate(execRequest('dry-exec'));
+    await sleep(quietMs);
+    assert.equal(await objects(), before);
+    const calls = stage.plane.auditLog.calls({ user: stage.server.installation.serverUser, since: mark });
+    assert.deepEqual(
+      calls.filter(({ verb, namespace }) => verb !== 'watch' && namespace === stage.namespace),
+      [],
+    );
+    for (const name of ['dry-pod', 'dry-exec']) {
+      const lines = await stage.audit(({ what }) => what.name === name);
+      assert.deepEqual(
+        lines.map(({ event, verdict, who, ...rest }) => [event, verdict, who.user, rest['dryRun']]),
+        [['admission', 'allowed', 'alice', true]],
+      );
+    }
+  });
+
+  it('is refused like the real thing, and says dry run in the audit line', async () => {
+    const { status, body } = await stage.ask(stage.bob, podRequest('dry-bob'), '?dryRun=All');
+    assert.equal(status, 403);
+    assert.match((body as { message: string }).message, /template payments-shell allows \[devs, sre\]/);
+    const line = await stage.auditLine('the refusal', ({ what }) => what.name === 'dry-bob');
+    assert.deepEqual([line.verdict, line['code'], line['dryRun']], ['denied', 'NotEligible', true]);
+  });
+
+  it('of a delete takes nothing away', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('stays', { duration: '10m' }));
+    await stage.alice.kubectl(['delete', 'podaccessrequest', 'stays', '-n', stage.namespace, '--dry-run=server']);
+    await sleep(quietMs);
+    assert.equal((await stage.children(request.metadata.uid)).length, 3);
+    assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+  });
+});

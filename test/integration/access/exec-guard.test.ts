@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { waysIn } from '../../../src/audit/record.ts';
+import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+import { enter, execs } from '../../support/ways-in.ts';
+
+describe('M17: an access pod is for those whom its grant names', () => {
+  let stage: AccessStage;
+  let request: StoredRequest;
+  let pod: string;
+  /** Both may enter every pod of the namespace; dora is a firefighter. */
+  let eve: Person;
+  let dora: Person;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open({ flags: ['--break-glass-group=firefighters'] });
+    eve = await Person.of(stage.plane, 'eve', ['editors']);
+    dora = await Person.of(stage.plane, 'dora', ['firefighters']);
+    for (const { name } of [eve, dora]) await stage.mayEnterPods(name);
+    request = await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
+    pod = request.status?.podName ?? '';
+  });
+  after(() => stage?.close());
+
+  const echo = (who: Person, name: string) =>
+    who.kubectl(['exec', '-n', stage.namespace, name, '--', 'echo', 'in'], { reject: false });
+
+  it('the requester gets in', async () => {
+    assert.equal((await echo(stage.alice, pod)).stdout, 'in\n');
+  });
+
+  for (const way of waysIn) {
+    it(`somebody with the rights of edit does not, by ${way}`, async () => {
+      assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
+      const { status, body } = await enter[way](eve, stage.namespace, pod);
+      assert.equal(status, 403, JSON.stringify(body));
+      assert.match((body as { message: string }).message, /NotYourPod: .* ask for one of your own/);
+    });
+  }
+
+  for (const [how, exec] of Object.entries(execs)) {
+    it(`by ${how} of exec the requester gets in, and nobody else`, async () => {
+      const { status, body } = await exec(eve, stage.namespace, pod);
+      assert.equal(status, 403, JSON.stringify(body));
+      assert.match(JSON.stringify(body), /NotYourPod: .* ask for one of your own/);
+      const own = await exec(stage.alice, stage.namespace, pod);
+      // A POST would have to be upgraded to SPDY from here on.
+      assert.equal(own.status, how === 'a POST' ? 400 : 101, JSON.stringify(own.body));
+      if (own.status === 101) assert.match(String(own.body), /in\n/);
+    });
+  }
+
+  it('nor does an administrator, who can read why', async () => {
+    const { code, stderr } = await stage.plane.kubectl(['exec', '-n', stage.namespace, pod, '--', 'true'], {
+      reject: false,
+    });
+    assert.notEqual(code, 0);
+    assert.match(stderr, /NotYourPod: pod own-\w+-access was opened for those whom PodAccessRequest own lets in/);
+  });
+
+  it('the break-glass group gets in, with an audit line and a Warning Event', async () => {
+    assert.equal((await echo(dora, pod)).stdout, 'in\n');
+    const line = await stage.auditLine('break-glass', ({ who, event }) => who.user === 'dora' && event === 'exec');
+    assert.deepEqual([line.verdict, line['code'], line['request'], line['pod']], ['allowed', 'BreakGlass', 'own', pod]);
+    const noted = async (): Promise<string | undefined> => {
+      const { items } = JSON.parse(await stage.kubectl('get', 'events.events.k8s.io', '-o', 'json')) as {
+        items: { type: string; reason: string; note: string; regarding: { name: string } }[];
+      };
+      return items.find(({ type, reason, regarding }) => {
+        return type === 'Warning' && reason === 'BreakGlass' && regarding.name === pod;
+      })?.note;
+    };
+    assert.match(await until('the Event', noted, { timeoutMs: 10_000, everyMs: 200 }), /^dora ran a command in/);
+  });
+
+  it('pods of others with such a name are open to whom they were open before', async () => {
+    const spec = { containers: [{ name: 'app', image: 'busybox:1.37' }] };
+    await stage.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'shell-access' }, spec });
+    await stage.kubectl('wait', 'pod/shell-access', '--for=condition=Ready', '--timeout=30s');
+    assert.equal((await echo(eve, 'shell-access')).stdout, 'in\n');
+    assert.equal((await echo(stage.alice, 'shell-access')).code, 1, 'she has no rights on it');
+  });
+
+  it('a pod of that name that does not exist is not there for anybody', async () => {
+    const { status } = await enter.exec(eve, stage.namespace, 'no-access');
+    assert.equal(status, 404);
+  });
+
+  it('nobody gets in once the access is given back', async () => {
+    const { name } = request.metadata;
+    await stage.alice.call('PATCH', stage.urlOf(request.kind, name), { spec: { revoked: true } });
+    await stage.closed(request);
+    assert.notEqual((await echo(stage.alice, pod)).code, 0);
+  });
+});

@@ -1,0 +1,413 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../../sandbox/wait.ts';
+import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import {
+  conditionOf,
+  deadlineOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('M5: a grant', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  const reaches = (instantMs: number): Promise<unknown> =>
+    until('the time to come', () => Date.now() >= instantMs, { timeoutMs: 60_000, everyMs: 10 });
+
+  /** Asks the apiserver as `carol` over and over; resolves to whether she was ever let in, once told to end. */
+  const watchCarol = (pod: string): { end: () => Promise<boolean> } => {
+    let [ended, everLetIn] = [false, false];
+    const asking = (async () => {
+      while (!ended) {
+        everLetIn ||= await stage.carol.mayExec(stage.namespace, pod);
+        await sleep(100);
+      }
+    })();
+    return {
+      async end() {
+        ended = true;
+        await asking;
+        return everLetIn;
+      },
+    };
+  };
+
+  /** A short grant from its beginning to its end; `meanwhile` happens once it is Ready. */
+  const lives = async (manifest: Manifest, meanwhile: (request: StoredRequest) => Promise<unknown>): Promise<void> => {
+    const request = await stage.askUntilReady(stage.alice, manifest);
+    const pod = request.status?.podName ?? '';
+    const deadline = deadlineOf(request);
+    const carol = watchCarol(pod);
+    assert.equal(await stage.alice.canExec(stage.namespace, pod), 'yes');
+    await meanwhile(request);
+    await reaches(deadline + 1000);
+    assert.equal(await stage.alice.canExec(stage.namespace, pod), 'no');
+    assert.equal(await carol.end(), false);
+    await stage.gone(request);
+  };
+
+  const template = (name: string): Manifest => ({
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'PodAccessTemplate',
+    metadata: { name },
+    spec: {
+      accessConfig: { allowedGroups: ['devs'] },
+      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    },
+  });
+
+  const through = async (name: string, request: string, duration: string): Promise<Manifest> => {
+    await stage.apply(template(name));
+    await stage.templateReady('PodAccessTemplate', name);
+    return podRequest(request, { templateName: name, duration });
+  };
+
+  const created = 'AccessResourcesCreated';
+
+  const eventsOf = ({ kind, metadata: { name } }: StoredRequest): Promise<string> =>
+    stage.kubectl('events', '--for', `${kind.toLowerCase()}/${name}`);
+
+  const target = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'ledger' };
+  const statefulSet: Manifest = {
+    apiVersion: target.apiVersion,
+    kind: target.kind,
+    metadata: { name: target.name },
+    spec: {
+      serviceName: 'ledger',
+      selector: { matchLabels: { app: 'ledger' } },
+      template: {
+        metadata: { labels: { app: 'ledger' } },
+        spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
+      },
+    },
+  };
+  const execTemplate: Manifest = {
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'ExecAccessTemplate',
+    metadata: { name: 'ledger' },
+    spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target },
+  };
+
+  describe('is open from Ready on and closed one second after its deadline, to its requester and never to a colleague', () => {
+    const patchTemplate = (name: string, spec: object): Promise<string> =>
+      stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
+
+    const cases: [string, () => Promise<void>][] = [
+      ['of a pod of one’s own', () => lives(podRequest('plain', { duration: '5s' }), async () => undefined)],
+      ['of a running pod, which stays', ofRunningPod],
+      [
+        'with a template that nobody may use any more',
+        async () =>
+          lives(await through('closing', 'closing', '5s'), () =>
+            patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
+          ),
+      ],
+      [
+        'with a template whose target is gone',
+        async () =>
+          lives(await through('aimless', 'aimless', '5s'), async () => {
+            await patchTemplate('aimless', { controllerTargetRef: { name: 'vanished' } });
+            await stage.templateReady('PodAccessTemplate', 'aimless', false);
+          }),
+      ],
+      [
+        'with a longer maximum written into the template meanwhile',
+        async () =>
+          lives(await through('longer', 'longer', '5s'), () =>
+            patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
+          ),
+      ],
+      ['with an owner written into the request meanwhile', () => lives(podRequest('owned', { duration: '5s' }), adopt)],
+      ['with a hundred requests whose pods are never Ready before it in line', amongUnready],
+      ['with somebody else’s finalizer on the request, which then waits without any access', withForeignFinalizer],
+    ];
+    const outcomes = new Map<string, Promise<unknown>>();
+
+    // Side by side, because each takes its seconds.
+    before(() => {
+      for (const [title, run] of cases)
+        outcomes.set(
+          title,
+          run().catch((error: unknown) => error),
+        );
+    });
+
+    for (const [title] of cases) {
+      it(title, async () => {
+        const error = await outcomes.get(title);
+        if (error) throw error;
+      });
+    }
+
+    function adopt({ metadata: { name } }: StoredRequest): Promise<string> {
+      const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'somebody', uid: '0', controller: true };
+      const patch = JSON.stringify({ metadata: { ownerReferences: [owner] } });
+      return stage.kubectl('patch', 'podaccessrequest', name, '--type=merge', '-p', patch);
+    }
+
+    async function amongUnready(): Promise<void> {
+      const { spec } = template('never') as unknown as { spec: object };
+      const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/ready-after': '1h' } };
+      await stage.apply({ ...template('never'), spec: { ...spec, controllerTargetMutationConfig } });
+      await stage.templateReady('PodAccessTemplate', 'never');
+      const ask = (index: number): Promise<StoredRequest> =>
+        stage.askOk(stage.alice, podRequest(`never-${index}`, { templateName: 'never', duration: '10m' }));
+      await Promise.all(Array.from({ length: 100 }, (_, index) => ask(index)));
+      await lives(podRequest('among-unready', { duration: '15s' }), async () => undefined);
+    }
+
+    async function ofRunningPod(): Promise<void> {
+      let pod = '';
+      await lives(execRequest('running', { duration: '5s' }), async ({ status }) => {
+        pod = status?.podName ?? '';
+      });
+      assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.phase}'), 'Running');
+    }
+
+    async function withForeignFinalizer(): Promise<void> {
+      const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '5s' }));
+      const pod = request.status?.podName ?? '';
+      const patch = (finalizers: unknown): Promise<string> =>
+        stage.kubectl(
+          'patch',
+          'podaccessrequest',
+          'held',
+          '--type=merge',
+          '-p',
+          JSON.stringify({ metadata: { finalizers } }),
+        );
+      await patch([revokeFinalizer, 'example.com/hold']);
+      await reaches(deadlineOf(request) + 1000);
+      assert.equal(await stage.alice.canExec(stage.namespace, pod), 'no');
+      const childless = async (): Promise<boolean> => (await stage.children(request.metadata.uid)).length === 0;
+      await until('the children to be gone', childless, { timeoutMs: 5000 });
+      const held = await stage.requestUntil('to wait', request, ({ metadata }) => metadata.finalizers?.length === 1);
+      assert.deepEqual(held.metadata.finalizers, ['example.com/hold']);
+      await patch(null);
+      await stage.gone(request);
+    }
+  });
+
+  it('ends on time with a graceful restart in between', () =>
+    lives(podRequest('restarted', { duration: '5s' }), () => stage.restart()));
+
+  it('ends within two seconds of first contact when its deadline fell into our downtime', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('downtime', { duration: '3s' }));
+    const { installation } = stage.server;
+    await stage.stop();
+    await reaches(deadlineOf(request) + 200);
+    await stage.start({ installation });
+    const shut = async (): Promise<boolean> =>
+      !(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''));
+    await until('the access to end', shut, { timeoutMs: 2000 });
+    await stage.closed(request);
+  });
+
+  it('tells the end in an audit line and an Event', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('told', { duration: '2s' }));
+    await stage.closed(request);
+    const line = await stage.auditLine(
+      'the revocation',
+      ({ event, what }) => event === 'revocation' && what.name === 'told',
+    );
+    assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
+    await until('the Event AccessExpired', async () => (await eventsOf(request)).includes('AccessExpired'), {
+      timeoutMs: 5000,
+      everyMs: 200,
+    });
+  });
+
+  describe('ends at once, and everything made for it is gone,', () => {
+    const endings: [string, string, (request: StoredRequest) => Promise<unknown>][] = [
+      [
+        'when the requester deletes the request',
+        'Deleted',
+        ({ kind, metadata: { name } }) =>
+          stage.alice.kubectl(['delete', kind, name, '-n', stage.namespace, '--wait=false']),
+      ],
+      [
+        'when the request is deleted and its children orphaned',
+        'Deleted',
+        ({ kind, metadata: { name } }) => stage.kubectl('delete', kind, name, '--cascade=orphan', '--wait=false'),
+      ],
+      [
+        'when its template is deleted',
+        'TemplateDeleted',
+        ({ spec }) => stage.kubectl('delete', 'podaccesstemplate', String(spec?.['templateName'])),
+      ],
+      [
+        'when its template is deleted and replaced by a namesake',
+        'TemplateDeleted',
+        async ({ spec }) => {
+          const name = String(spec?.['templateName']);
+          await stage.kubectl('delete', 'podaccesstemplate', name);
+          await stage.apply(template(name));
+        },
+      ],
+      [
+        'when its pod is deleted',
+        'TargetPodGone',
+        ({ status }) => stage.kubectl('delete', 'pod', status?.podName ?? '', '--wait=false'),
+      ],
+    ];
+    for (const [index, [title, code, end]] of endings.entries()) {
+      it(title, async () => {
+        const name = `ending-${index}`;
+        const request = await stage.askUntilReady(stage.alice, await through(name, name, '10m'));
+        const pod = request.status?.podName ?? '';
+        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        await end(request);
+        await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+          timeoutMs: 1000,
+          everyMs: 10,
+        });
+        await stage.closed(request);
+        const line = await stage.auditLine(
+          'the revocation',
+          ({ event, what }) => event === 'revocation' && what.name === name,
+        );
+        assert.equal(line['code'], code);
+        await until('the Event AccessRevoked', async () => (await eventsOf(request)).includes('AccessRevoked'), {
+          timeoutMs: 10_000,
+          everyMs: 200,
+        });
+      });
+    }
+
+    it('when the running pod it was for is deleted, without moving to the next', async () => {
+      const request = await stage.askUntilReady(stage.alice, execRequest('pod-gone', { duration: '10m' }));
+      await stage.kubectl('delete', 'pod', request.status?.podName ?? '', '--wait=false');
+      await stage.closed(request);
+    });
+
+    it('when a StatefulSet replaces the running pod it was for by a namesake, which it does not open', async () => {
+      await stage.apply(statefulSet, execTemplate);
+      await stage.kubectl('rollout', 'status', 'statefulset/ledger', '--timeout=30s');
+      await stage.templateReady('ExecAccessTemplate', 'ledger');
+      const asked = execRequest('namesake', { templateName: 'ledger', targetPod: 'ledger-0', duration: '10m' });
+      const request = await stage.askUntilReady(stage.alice, asked);
+      const before = request.status?.grant?.pod.uid;
+      assert.equal(await stage.alice.mayExec(stage.namespace, 'ledger-0'), true);
+      await stage.kubectl('delete', 'pod', 'ledger-0', '--wait=false');
+      const uid = (): Promise<string> => stage.kubectl('get', 'pod', 'ledger-0', '-o', 'jsonpath={.metadata.uid}');
+      const replaced = async (): Promise<boolean> => ![before, ''].includes(await uid().catch(() => ''));
+      await until('the namesake', replaced, { timeoutMs: 15_000, everyMs: 50 });
+      await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, 'ledger-0')), {
+        timeoutMs: 1000,
+        everyMs: 10,
+      });
+      await stage.closed(request);
+      const { code } = await stage.alice.kubectl(['exec', '-n', stage.namespace, 'ledger-0', '--', 'true'], {
+        reject: false,
+      });
+      assert.notEqual(code, 0);
+      const line = await stage.auditLine(
+        'the revocation',
+        ({ event, what }) => event === 'revocation' && what.name === 'namesake',
+      );
+      assert.equal(line['code'], 'TargetPodGone');
+    });
+  });
+
+  it('ends while the node of its pod is away: nothing waits for the pod, which has a second left once it is back', async () => {
+    const { spec } = template('away') as unknown as { spec: object };
+    // The plane's only node takes the pod and does nothing about it.
+    const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/host': 'true' } };
+    await stage.apply({ ...template('away'), spec: { ...spec, controllerTargetMutationConfig } });
+    await stage.templateReady('PodAccessTemplate', 'away');
+    const asked = await stage.askOk(stage.alice, podRequest('away', { templateName: 'away', duration: '10m' }));
+    const { status } = await stage.requestUntil(
+      'to be opened',
+      asked,
+      (one) => conditionOf(one, created) !== undefined,
+    );
+    const pod = status?.podName ?? '';
+    const field = (path: string): Promise<string> => stage.kubectl('get', 'pod', pod, '-o', `jsonpath={${path}}`);
+    await until('a node', async () => (await field('.spec.nodeName')) !== '', { timeoutMs: 10_000, everyMs: 50 });
+    await stage.alice.call('PATCH', stage.urlOf(asked.kind, 'away'), { spec: { revoked: true } });
+    const released = async (): Promise<boolean> => (await stage.read(asked.kind, 'away')) === undefined;
+    await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
+    assert.deepEqual(await stage.children(asked.metadata.uid), [{ kind: 'Pod', name: pod }]);
+    assert.equal(await field('.metadata.deletionGracePeriodSeconds'), '1');
+    assert.equal(await field('.spec.terminationGracePeriodSeconds'), '1');
+    await stage.restart();
+    const lines = await stage.audit(({ event, what }) => {
+      return event === 'revocation' && (what.name === 'away' || what.name === pod);
+    });
+    assert.deepEqual(
+      lines.map((line) => line['code']),
+      ['Revoked'],
+    );
+    await stage.kubectl('delete', 'pod', pod, '--grace-period=0', '--force');
+  });
+
+  describe('is closed though somebody holds what was made for it by finalizers', () => {
+    before(() => stage.removePolicies());
+    after(async () => {
+      await stage.restoreWebhooks();
+      await stage.policiesAre('in force');
+    });
+
+    const plurals = ['rolebindings', 'roles', 'pods'];
+    const hold = async (pod: string, finalizers: readonly string[] | null): Promise<void> => {
+      const patch = JSON.stringify({ metadata: { finalizers } });
+      for (const plural of plurals) await stage.kubectl('patch', plural, pod, '--type=merge', '-p', patch);
+    };
+
+    const endings: [string, string, string, (request: StoredRequest) => Promise<unknown>][] = [
+      ['when its time is over', '5s', 'Expired', (request) => reaches(deadlineOf(request))],
+      [
+        'when it is given back',
+        '10m',
+        'Revoked',
+        ({ kind, metadata: { name } }) =>
+          stage.alice.call('PATCH', stage.urlOf(kind, name), { spec: { revoked: true } }),
+      ],
+    ];
+    for (const [index, [title, duration, code, end]] of endings.entries()) {
+      it(title, async () => {
+        const name = `holding-${index}`;
+        const request = await stage.askUntilReady(stage.alice, podRequest(name, { duration }));
+        const pod = request.status?.podName ?? '';
+        await hold(pod, ['example.com/hold']);
+        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        await end(request);
+        await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+          timeoutMs: 1000,
+          everyMs: 10,
+        });
+        const line = await stage.auditLine(
+          'the revocation',
+          ({ event, what }) => event === 'revocation' && what.name === name,
+        );
+        assert.equal(line['code'], code);
+        const released = async (): Promise<boolean> => (await stage.read(request.kind, name)) === undefined;
+        await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
+        const held = await stage.children(request.metadata.uid);
+        assert.deepEqual(
+          held.map(({ kind }) => kind),
+          ['Pod', 'Role', 'RoleBinding'],
+        );
+        for (const plural of plurals) {
+          const metadata = await stage.kubectl('get', plural, pod, '-o', 'jsonpath={.metadata.deletionTimestamp}');
+          assert.notEqual(metadata, '', plural);
+        }
+        assert.equal(await stage.kubectl('get', 'rolebinding', pod, '-o', 'jsonpath={.subjects}'), '');
+        assert.deepEqual(await stage.audit(({ what, ...one }) => what.name === pod && one['code'] === 'Orphaned'), []);
+        await hold(pod, null);
+        await stage.gone(request);
+      });
+    }
+  });
+});

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import { execRequest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('M7: finalizers and owners that would outlive a delete', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'somebody', uid: 'b7b9f6a6-0000-4000-8000-000000000000' };
+
+  for (const { metadata, ...manifest } of [podRequest('owned'), execRequest('owned')]) {
+    it(`are dropped from a ${manifest.kind}`, async () => {
+      const created = await stage.askOk(stage.alice, {
+        ...manifest,
+        metadata: { ...metadata, finalizers: ['example.com/forever'], ownerReferences: [owner] },
+      });
+      assert.deepEqual(created.metadata.finalizers, [revokeFinalizer]);
+      assert.equal(created.metadata.ownerReferences, undefined);
+    });
+  }
+});

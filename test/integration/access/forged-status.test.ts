@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('M12: a status that somebody else wrote', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    await stage.removePolicies();
+  });
+  after(() => stage?.close());
+
+  /** As the administrator of the cluster; rejects with what the API server says. */
+  const writeStatus = ({ kind, metadata: { name } }: StoredRequest, status: object): Promise<string> =>
+    stage.kubectl('patch', kind, name, '--subresource=status', '--type=merge', '-p', JSON.stringify({ status }));
+
+  /** One that is denied, so that it has no grant of its own. */
+  const ungranted = async (name: string): Promise<StoredRequest> => {
+    const request = await stage.askOk(stage.alice, execRequest(name, { targetPod: 'nobody', duration: '10m' }));
+    return stage.requestUntil('to be denied', request, ({ status }) => (status?.conditions ?? []).length > 0);
+  };
+
+  const victim = async (): Promise<string> =>
+    stage.kubectl('get', 'pods', '-l', 'app=payments', '-o', 'jsonpath={.items[0].metadata.name}');
+
+  const assertRevoked = async (request: StoredRequest): Promise<void> => {
+    const { uid } = request.metadata;
+    await stage.requestUntil('to end', request, ({ metadata }) => metadata.deletionTimestamp !== undefined);
+    assert.deepEqual(await stage.children(uid), []);
+    const line = await stage.auditLine(
+      'the revocation',
+      ({ event, what }) => event === 'revocation' && what['uid' as 'name'] === uid,
+    );
+    assert.equal(line['code'], 'GrantInvalid');
+    assert.deepEqual(
+      await stage.audit(({ verdict, what }) => verdict === 'granted' && what['uid' as 'name'] === uid),
+      [],
+    );
+  };
+
+  it('names another pod, and opens none', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('renamed', { duration: '10m' }));
+    const pod = await victim();
+    await writeStatus(request, { podName: pod });
+    await sleep(1000);
+    assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
+    assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+    await stage.alice.call('DELETE', stage.urlOf(request.kind, 'renamed'));
+    await until('the children to be gone', async () => (await stage.children(request.metadata.uid)).length === 0, {
+      timeoutMs: 2000,
+    });
+  });
+
+  it('grants what nobody decided, and is revoked', async () => {
+    const request = await ungranted('invented');
+    const template = await stage.read('ExecAccessTemplate', 'payments-exec');
+    const grant = {
+      template: { kind: 'ExecAccessTemplate', name: 'payments-exec', uid: template?.metadata.uid, generation: 1 },
+      subjects: [{ kind: 'User', name: 'bob' }],
+      pod: { name: await victim() },
+      planHash: 'c0ffee',
+      expiresAt: '2099-01-01T00:00:00Z',
+      mac: 'x'.repeat(43),
+    };
+    await writeStatus(request, { grant, conditions: [] });
+    await assertRevoked(request);
+    assert.equal(await stage.bob.mayExec(stage.namespace, await victim()), false);
+  });
+
+  it('carries the grant of another request, and is revoked', async () => {
+    const model = await stage.askUntilReady(stage.carol, execRequest('model', { duration: '10m' }));
+    const request = await ungranted('borrowed');
+    await writeStatus(request, { grant: model.status?.grant, conditions: [] });
+    await assertRevoked(request);
+    assert.equal((await stage.read(model.kind, 'model'))?.status?.ready, true);
+  });
+
+  it('cannot change a grant', async () => {
+    const request = await stage.askUntilReady(stage.alice, execRequest('longer', { duration: '10m' }));
+    const longer = writeStatus(request, { grant: { expiresAt: '2099-01-01T00:00:00Z' } });
+    await assert.rejects(longer, /status.grant cannot change once it is set/);
+  });
+
+  it('names children that are not ours: ours are deleted, and nothing else', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('misled', { duration: '10m' }));
+    const pod = await victim();
+    const uid = await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}');
+    const children = ['Pod', 'Role', 'RoleBinding'].map((kind) => ({ kind, name: pod, uid }));
+    await writeStatus(request, { children });
+    await stage.alice.call('DELETE', stage.urlOf(request.kind, 'misled'));
+    await until('ours to be gone', async () => (await stage.children(request.metadata.uid)).length === 0, {
+      timeoutMs: 2000,
+    });
+    assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}'), uid);
+    assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), false);
+  });
+});

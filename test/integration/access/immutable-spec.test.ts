@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { execRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('M8: of a request that was made', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    await stage.askUntilReady(stage.alice, execRequest('kept', { duration: '10m' }));
+  });
+  after(() => stage?.close());
+
+  const changes: [string, object][] = [
+    ['the template', { templateName: 'other' }],
+    ['the duration', { duration: '2h' }],
+    ['a pod where none was named', { targetPod: 'payments-0' }],
+    ['the requester', { requester: { username: 'mallory', uid: '', groups: [], time: '2026-11-21T09:00:00Z' } }],
+    ['a duration that is taken out', { duration: null }],
+  ];
+  for (const [title, spec] of changes) {
+    it(`${title} cannot change`, async () => {
+      const before = await stage.read('ExecAccessRequest', 'kept');
+      const { code, stderr } = await stage.plane.kubectl(
+        ['patch', '-n', stage.namespace, 'execaccessrequest', 'kept', '--type=merge', '-p', JSON.stringify({ spec })],
+        { reject: false },
+      );
+      assert.equal(code, 1);
+      assert.match(stderr, /spec: Forbidden: SpecImmutable: a request cannot be changed once it is made/);
+      assert.deepEqual(await stage.read('ExecAccessRequest', 'kept'), before);
+    });
+  }
+});

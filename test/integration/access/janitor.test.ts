@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+const promisedMs = 60_000;
+
+describe('M6: whatever is left behind by a request that was forced away is deleted', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+
+  after(() => stage?.close());
+
+  const kindsLeft = async ({ metadata }: StoredRequest): Promise<string[]> =>
+    (await stage.children(metadata.uid)).map(({ kind }) => kind);
+
+  const mayExec = ({ status }: StoredRequest): Promise<boolean> =>
+    stage.alice.mayExec(stage.namespace, status?.podName ?? '');
+
+  /** Deletes the request with `Orphan` and takes every finalizer off until it is gone. */
+  const forceAway = async ({ kind, metadata: { name, uid } }: StoredRequest): Promise<void> => {
+    const url = stage.urlOf(kind, name);
+    await stage.plane.call('DELETE', url, { preconditions: { uid }, propagationPolicy: 'Orphan' });
+    const gone = async (): Promise<boolean> => {
+      await stage.plane.call('PATCH', url, { metadata: { finalizers: null } });
+      return (await stage.read(kind, name)) === undefined;
+    };
+    await until(`${kind} ${name} to be forced away`, gone, { timeoutMs: 15_000, everyMs: 25 });
+  };
+
+  const untilNothingIsLeft = async (request: StoredRequest, timeoutMs: number): Promise<number> => {
+    const since = Date.now();
+    const nothing = async (): Promise<boolean> => (await kindsLeft(request)).length === 0 && !(await mayExec(request));
+    await until(`nothing of ${request.metadata.name} to be left`, nothing, { timeoutMs, everyMs: 25 });
+    return Date.now() - since;
+  };
+
+  const manifests: Manifest[] = [
+    podRequest('forced-pod', { duration: '10m' }),
+    execRequest('forced-exec', { duration: '10m' }),
+  ];
+
+  for (const manifest of manifests) {
+    it(`${manifest.kind}, while the server runs: at once`, async () => {
+      const request = await stage.askUntilReady(stage.alice, manifest);
+      await forceAway(request);
+      const tookMs = await untilNothingIsLeft(request, promisedMs);
+      console.log(`      ${tookMs} ms`);
+      assert.ok(tookMs < 5000, `${tookMs} ms`);
+      const told = await stage.audit(
+        ({ event, what }) => event === 'revocation' && (what.name ?? '').startsWith(request.metadata.name),
+      );
+      assert.equal(told.length, 1, 'one line, from the loop that knew the request');
+      assert.equal(told[0]?.who.user, 'alice');
+    });
+  }
+
+  it('with nobody there to see it: when the server starts, by their marks alone', async () => {
+    const asked = manifests.map((manifest) => stage.askUntilReady(stage.alice, manifest));
+    const kept = await stage.askUntilReady(stage.alice, podRequest('kept', { duration: '10m' }));
+    const requests = await Promise.all(asked);
+    await stage.server.kill();
+    await stage.removeWebhooks();
+    await stage.apply(bystander(requests[0]?.metadata.uid ?? ''));
+    for (const request of requests) {
+      await forceAway(request);
+      assert.ok((await kindsLeft(request)).length >= 2, 'Orphan leaves the children there');
+      assert.equal(await mayExec(request), true);
+    }
+    await stage.start();
+    for (const request of requests) {
+      console.log(`      ${await untilMarked(request)} ms after the start`);
+    }
+    assert.deepEqual((await kindsLeft(kept)).sort(), ['Pod', 'Role', 'RoleBinding']);
+    assert.equal(await mayExec(kept), true);
+
+    const told = await stage.audit((line) => line['code'] === 'Orphaned');
+    const objects = told.map(({ what }) => what.kind);
+    assert.deepEqual(objects.toSorted(), ['Pod', 'Role', 'Role', 'RoleBinding', 'RoleBinding']);
+    assert.ok(told.every(({ event, verdict }) => event === 'revocation' && verdict === 'revoked'));
+    assert.match(await stage.kubectl('get', 'roles', '-o', 'name'), /\/bystander/);
+  });
+
+  /** All but what somebody else labelled like ours. */
+  async function untilMarked(request: StoredRequest): Promise<number> {
+    const since = Date.now();
+    const left = async (): Promise<string[]> =>
+      (await stage.children(request.metadata.uid)).map(({ name }) => name).filter((name) => name !== 'bystander');
+    const nothing = async (): Promise<boolean> => (await left()).length === 0 && !(await mayExec(request));
+    await until(`nothing of ${request.metadata.name} to be left`, nothing, { timeoutMs: 10_000, everyMs: 25 });
+    return Date.now() - since;
+  }
+
+  /** Carries our label and nothing else of ours. */
+  const bystander = (uid: string): Manifest => ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: 'bystander', labels: { 'access.drawbridge.dev/request': uid } },
+    rules: [],
+  });
+});

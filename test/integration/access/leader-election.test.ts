@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { install } from '../../../sandbox/installation.ts';
+import { freePorts } from '../../../sandbox/ports.ts';
+import { ServerProcess } from '../../../sandbox/server-process.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { deadlineOf, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { orphansIn } from '../../support/orphans.ts';
+import { sharedPlane } from '../../support/plane.ts';
+
+const leaseUrl = '/apis/coordination.k8s.io/v1/namespaces/drawbridge-system/leases/drawbridge-access';
+const elected = (identity: string): string[] => ['--leader-elect=true', `--identity=${identity}`];
+
+describe('two servers with leader election', () => {
+  let stage: AccessStage;
+  let right: ServerProcess;
+  /** Non-GET calls of `right`, as they pass the proxy in front of it: method and path. */
+  const writesOfRight: string[] = [];
+
+  before(async function () {
+    this.timeout(1_200_000);
+    const plane = await sharedPlane();
+    // A server that was killed earlier in this run would be waited for.
+    await plane.kubectl(['delete', 'lease', '-n', 'drawbridge-system', 'drawbridge-access', '--ignore-not-found']);
+    stage = await AccessStage.open({ flags: elected('left') });
+    await leaderIs('left');
+    const proxy = await plane.proxy({
+      onRequest: ({ method, path }) => {
+        if (method !== 'GET') writesOfRight.push(`${method} ${path}`);
+        return 'pass';
+      },
+    });
+    const [port = 0] = await freePorts(1);
+    right = await ServerProcess.start(plane, {
+      installation: { ...stage.server.installation, port },
+      apiserver: proxy.server,
+      flags: elected('right'),
+    });
+  });
+
+  after(async () => {
+    await right?.stop();
+    await stage?.close();
+  });
+
+  const leader = async (): Promise<string | undefined> => {
+    const { body } = await stage.plane.probe(leaseUrl);
+    return (body as { spec?: { holderIdentity?: string } }).spec?.holderIdentity;
+  };
+
+  const leaderIs = (identity: string, timeoutMs = 10_000): Promise<boolean> =>
+    until(`${identity} to lead`, async () => (await leader()) === identity, { timeoutMs, everyMs: 20 });
+
+  const sendWebhooksTo = (server: ServerProcess): Promise<unknown> => install(stage.plane, server.installation.port);
+
+  const hasGone = async (request: StoredRequest, timeoutMs: number): Promise<number> => {
+    const closed = async (): Promise<boolean> =>
+      !(await stage.children(request.metadata.uid)).some(({ kind }) => kind === 'RoleBinding');
+    await until('the RoleBinding to be gone', closed, { timeoutMs, everyMs: 20 });
+    return Date.now();
+  };
+
+  /** All but the Lease, and the heads of its own audit journal. */
+  const isLeaders = (write: string): boolean => !/\/(leases|configmaps)\//.test(write);
+
+  const verdicts = async (server: ServerProcess, name: string): Promise<string[]> =>
+    (await server.audit(({ what }) => what.name === name)).map(({ event, verdict }) => `${event} ${verdict}`);
+
+  it('both answer webhooks, and one of them grants', async () => {
+    await sendWebhooksTo(right);
+    await stage.askUntilReady(stage.alice, podRequest('by-right'));
+    assert.deepEqual(await verdicts(right, 'by-right'), ['admission allowed']);
+    assert.deepEqual(await verdicts(stage.server, 'by-right'), ['grant granted']);
+
+    await sendWebhooksTo(stage.server);
+    await stage.askUntilReady(stage.alice, podRequest('by-left'));
+    assert.deepEqual(await verdicts(stage.server, 'by-left'), ['admission allowed', 'grant granted']);
+    assert.deepEqual(await verdicts(right, 'by-left'), []);
+    assert.deepEqual(writesOfRight.filter(isLeaders), []);
+  });
+
+  it('hand over when the leader is stopped, and the grants with the lead', async () => {
+    await sendWebhooksTo(right);
+    const request = await stage.askUntilReady(stage.alice, podRequest('handed-over', { duration: '3s' }));
+    const stopping = stage.stop();
+    const toldMs = Date.now();
+    await leaderIs('right');
+    const ledMs = Date.now();
+    const goneMs = await hasGone(request, 10_000);
+    await stopping;
+    const deadlineMs = deadlineOf(request);
+    console.log(
+      `      lead taken ${ledMs - toldMs} ms after SIGTERM; RoleBinding gone ${goneMs - deadlineMs} ms after its deadline, ${goneMs - ledMs} ms after the lead was taken`,
+    );
+    // A standby looks about twice a second; its answer and the start of its controllers come on top.
+    assert.ok(ledMs - toldMs < 2000, `${ledMs - toldMs} ms`);
+    assert.ok(goneMs <= Math.max(deadlineMs + 1000, ledMs + 2000));
+    await stage.closed(request);
+    // What was granted by the one is known to the other.
+    assert.equal((await stage.read('PodAccessRequest', 'by-left'))?.status?.ready, true);
+    assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
+  });
+
+  if (process.env['DRAWBRIDGE_SLOW']) {
+    it('do not wait for a leader that froze, and it writes nothing when it thaws', async function () {
+      this.timeout(90_000);
+      await stage.start({ installation: stage.server.installation, flags: elected('left') });
+      await leaderIs('right');
+      const request = await stage.askUntilReady(stage.alice, podRequest('frozen', { duration: '6s' }));
+      await sendWebhooksTo(stage.server);
+      right.signal('SIGSTOP');
+      const frozenMs = Date.now();
+      await leaderIs('left', 25_000);
+      const ledMs = Date.now();
+      const goneMs = await hasGone(request, 10_000);
+      console.log(
+        `      lead taken ${ledMs - frozenMs} ms after the freeze; RoleBinding gone ${goneMs - ledMs} ms later`,
+      );
+      assert.ok(ledMs - frozenMs < 18_000);
+      assert.ok(goneMs <= ledMs + 2000);
+
+      // Work for whoever believes to lead, of every kind.
+      const ending = await stage.askUntilReady(stage.alice, podRequest('while-frozen', { duration: '2s' }));
+      const before = writesOfRight.length;
+      right.signal('SIGCONT');
+      const asked = await stage.askUntilReady(stage.alice, podRequest('after-thaw'));
+      await stage.closed(ending);
+      await stage.alice.call('DELETE', stage.urlOf(asked.kind, asked.metadata.name));
+      await stage.closed(asked);
+      await sleep(5000);
+      assert.deepEqual(writesOfRight.slice(before).filter(isLeaders), []);
+      assert.equal(await leader(), 'left');
+      assert.ok(right.running);
+    });
+  }
+});

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import type { Person } from '../../support/person.ts';
+
+const attempts = 50;
+const perUser = 7;
+const perNamespace = 12;
+const perTemplate = 4;
+
+describe('limits on open grants', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open({
+      flags: [`--max-grants-per-user=${perUser}`, `--max-grants-per-namespace=${perNamespace}`],
+    });
+  });
+  after(() => stage?.close());
+
+  const requests = async (): Promise<StoredRequest[]> => {
+    const lists = ['PodAccessRequest', 'ExecAccessRequest'].map(async (kind) => {
+      const { body } = await stage.plane.probe(stage.urlOf(kind));
+      return (body as { items: StoredRequest[] }).items.map((item) => ({ ...item, kind }));
+    });
+    return (await Promise.all(lists)).flat();
+  };
+  const bindings = async (): Promise<number> =>
+    (await stage.kubectl('get', 'rolebindings', '-l', 'access.drawbridge.dev/request', '-o', 'name'))
+      .split('\n')
+      .filter((line) => line !== '').length;
+  const isDenied = ({ status }: StoredRequest): boolean =>
+    status?.conditions?.some(({ reason, status: value }) => reason === 'LimitReached' && value === 'False') === true;
+
+  /** Creates all at once; resolves once each is refused, denied or ready, with how many are open. */
+  async function burst(person: Person, manifests: readonly Manifest[]): Promise<number> {
+    const answers = await Promise.all(manifests.map((manifest) => stage.ask(person, manifest)));
+    for (const { status, body } of answers) {
+      if (status !== 201) assert.match((body as { message: string }).message, /LimitReached: /);
+      assert.ok(status === 201 || status === 403, String(status));
+    }
+    const settled = async (): Promise<boolean> =>
+      (await requests()).every((request) => request.status?.ready === true || isDenied(request));
+    await until('every request to be settled', settled, { timeoutMs: 60_000 });
+    return bindings();
+  }
+
+  /** Gives everything back. */
+  async function clear(): Promise<void> {
+    await Promise.all(
+      (await requests()).map(({ kind, metadata }) => stage.plane.call('DELETE', stage.urlOf(kind, metadata.name))),
+    );
+    await until('all requests to be gone', async () => (await requests()).length === 0, { timeoutMs: 60_000 });
+    assert.equal(await bindings(), 0);
+  }
+  afterEach(clear);
+
+  it(`are exact for a user under ${attempts} creates at once, of both kinds`, async () => {
+    const manifests = Array.from({ length: attempts }, (_, index) =>
+      (index % 2 === 0 ? podRequest : execRequest)(`user-${index}`, { duration: '30m' }),
+    );
+    assert.equal(await burst(stage.alice, manifests), perUser);
+    const ready = (await requests()).filter(({ status }) => status?.ready === true);
+    assert.equal(ready.length, perUser);
+  });
+
+  it(`are exact for a namespace, whoever asks`, async () => {
+    const of = (name: string): Manifest[] =>
+      Array.from({ length: attempts / 2 }, (_, index) => execRequest(`${name}-${index}`, { duration: '30m' }));
+    await Promise.all([burst(stage.alice, of('alice')), burst(stage.carol, of('carol'))]);
+    assert.equal(await bindings(), perNamespace);
+  });
+
+  it('are exact for a template that sets one', async () => {
+    const patch = JSON.stringify({ spec: { accessConfig: { maxGrants: perTemplate } } });
+    await stage.kubectl('patch', 'execaccesstemplate', 'payments-exec', '--type=merge', '-p', patch);
+    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    const manifests = Array.from({ length: attempts }, (_, index) => execRequest(`template-${index}`));
+    assert.equal(await burst(stage.alice, manifests), perTemplate);
+  });
+
+  it('are told at once by the webhook, with the count and the time, and free again when access is given back', async () => {
+    await stage.kubectl(
+      'patch',
+      'execaccesstemplate',
+      'payments-exec',
+      '--type=merge',
+      '-p',
+      '{"spec":{"accessConfig":{"maxGrants":1}}}',
+    );
+    await stage.templateReady('ExecAccessTemplate', 'payments-exec');
+    const first = await stage.askUntilReady(stage.alice, execRequest('first', { duration: '30m' }));
+    const { status, body } = await stage.ask(stage.carol, execRequest('second'));
+    assert.equal(status, 403);
+    assert.match(
+      (body as { message: string }).message,
+      /LimitReached: template "payments-exec" has 1 open grant, and the limit is 1; the next place is free at \d{4}-\S+Z or when access is given back/,
+    );
+    await stage.kubectl(
+      'patch',
+      'execaccessrequest',
+      first.metadata.name,
+      '--type=merge',
+      '-p',
+      '{"spec":{"revoked":true}}',
+    );
+    await until('the place to be free', async () => (await bindings()) === 0, { timeoutMs: 10_000 });
+    await until('carol to be let in', async () => (await stage.ask(stage.carol, execRequest('third'))).status === 201, {
+      timeoutMs: 10_000,
+    });
+  });
+});

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { revokeFinalizer } from '../../../src/api/access/names.ts';
+import { conditionOf, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+interface Container {
+  name: string;
+  command?: string[];
+  args?: string[];
+  env?: { name: string; value?: string }[];
+  resources?: object;
+  livenessProbe?: object;
+}
+
+interface Pod {
+  metadata: { labels: Record<string, string>; annotations?: Record<string, string> };
+  spec: { containers: Container[]; terminationGracePeriodSeconds: number; nodeSelector?: object; priority?: number };
+}
+
+describe('M28: manifests as Oz users have them', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    await stage.applyFiles('examples/oz/1-workload.yaml');
+    await stage.applyFiles(
+      ...['pod-access-template-target', 'pod-access-template-overrides', 'pod-access-template-patch'].map(oz2),
+      ...['pod-access-template-podspec', 'exec-access-template'].map(oz2),
+    );
+    await stage.kubectl('rollout', 'status', 'deployment/storefront', '--timeout=30s');
+    await stage.kubectl('rollout', 'status', 'statefulset/ledger', '--timeout=30s');
+    await stage.kubectl('wait', 'podaccesstemplates,execaccesstemplates', '--all', '--for=condition=TargetRefExists');
+    await stage.kubectl(
+      'wait',
+      'podaccesstemplates,execaccesstemplates',
+      '--all',
+      '--for=condition=TemplateDurationsValid',
+    );
+  });
+  after(() => stage?.close());
+
+  const oz2 = (name: string): string => `examples/oz/2-${name}.yaml`;
+
+  const podOf = async (request: StoredRequest): Promise<Pod> =>
+    JSON.parse(await stage.kubectl('get', 'pod', request.status?.podName ?? '', '-o', 'json')) as Pod;
+
+  /** A pod of alice's own through the template. */
+  const podThrough = async (templateName: string): Promise<Pod> =>
+    podOf(await stage.askUntilReady(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' })));
+
+  it('show in kubectl get that the templates are ready', async () => {
+    const rows = (await stage.kubectl('get', 'podaccesstemplates')).trim().split('\n');
+    assert.deepEqual(rows[0]?.split(/\s+/), ['NAME', 'READY']);
+    assert.ok(
+      rows.slice(1).every((row) => row.endsWith('true')),
+      rows.join('\n'),
+    );
+  });
+
+  it('apply as they are: requests for a pod, for any pod and for a certain pod become Ready', async () => {
+    const requests = ['pod-access-request', 'exec-access-request', 'exec-access-request-target-pod'];
+    await stage.applyFiles(...requests.map((name) => `examples/oz/3-${name}.yaml`));
+    for (const condition of ['AccessResourcesReady', 'AccessStillValid']) {
+      const named = [
+        'podaccessrequest/storefront-console',
+        'execaccessrequest/storefront-any',
+        'execaccessrequest/ledger-first',
+      ];
+      await stage.kubectl('wait', ...named, `--for=condition=${condition}`, '--timeout=20s');
+    }
+    const [any, certain] = await Promise.all(
+      ['storefront-any', 'ledger-first'].map((name) => stage.read('ExecAccessRequest', name)),
+    );
+    assert.match(any?.status?.podName ?? '', /^storefront-[a-z0-9]+-[a-z0-9]+$/);
+    assert.equal(certain?.status?.podName, 'ledger-0');
+  });
+
+  it('applied again change nothing', async () => {
+    const again = await stage.applyFiles('examples/oz/3-pod-access-request.yaml', oz2('pod-access-template-overrides'));
+    assert.deepEqual(
+      again
+        .trim()
+        .split('\n')
+        .map((line) => line.split(' ').at(-1)),
+      ['unchanged', 'unchanged'],
+    );
+    const { metadata } = (await stage.read('PodAccessRequest', 'storefront-console')) as StoredRequest;
+    assert.deepEqual(metadata.finalizers, [revokeFinalizer]);
+  });
+
+  it('a Deployment as target gives its pod, without its labels and its grace period', async () => {
+    const { metadata, spec } = await podThrough('storefront-plain');
+    assert.deepEqual(
+      spec.containers.map(({ name }) => name),
+      ['web', 'proxy'],
+    );
+    assert.equal(metadata.labels['app'], undefined);
+    assert.equal(metadata.annotations?.['metrics.example.com/scrape'], 'true');
+    assert.equal(spec.terminationGracePeriodSeconds, 1);
+  });
+
+  it('overrides replace command, arguments and resources, and add environment, labels and annotations', async () => {
+    const { metadata, spec } = await podThrough('storefront-console');
+    const [web] = spec.containers;
+    assert.deepEqual([web?.command, web?.args], [['sh', '-c'], ['sleep 7200']]);
+    assert.deepEqual(web?.resources, {
+      requests: { cpu: '100m', memory: '64Mi' },
+      limits: { cpu: '1', memory: '128Mi' },
+    });
+    assert.deepEqual(
+      web?.env?.map(({ name, value }) => [name, value]),
+      [
+        ['MODE', 'production'],
+        ['MODE', 'console'],
+        ['POD_NAME', undefined],
+      ],
+    );
+    assert.equal(metadata.labels['role'], 'console');
+    assert.equal(metadata.annotations?.['team.example.com/owner'], 'storefront');
+    assert.equal(metadata.annotations?.['metrics.example.com/scrape'], undefined);
+    assert.deepEqual(spec.nodeSelector, { 'kubernetes.io/os': 'linux' });
+    assert.equal(spec.terminationGracePeriodSeconds, 45);
+    assert.ok(web?.livenessProbe);
+  });
+
+  it('patchSpecOperations change what no field covers', async () => {
+    const { spec } = await podThrough('storefront-patched');
+    assert.deepEqual(
+      spec.containers.map(({ name }) => name),
+      ['console'],
+    );
+    assert.equal(spec.priority, 0);
+  });
+
+  it('podSpec gives a pod without any workload, within the caps', async () => {
+    const { spec } = await podThrough('toolbox');
+    assert.deepEqual(
+      spec.containers.map(({ name, command }) => [name, command]),
+      [['toolbox', ['sleep', 'infinity']]],
+    );
+    assert.deepEqual(spec.containers[0]?.resources, {
+      limits: { cpu: '500m', memory: '256Mi', 'ephemeral-storage': '1Gi' },
+      requests: { cpu: '0', memory: '0', 'ephemeral-storage': '0' },
+    });
+  });
+
+  it('an ExecAccessRequest lets its requester, and nobody else, into the pod it names', async () => {
+    const request = await stage.askUntilReady(stage.alice, execRequest('own-shell', { duration: '10m' }));
+    const pod = request.status?.podName ?? '';
+    assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+    assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
+    assert.equal(request.status?.accessMessage, `kubectl exec -ti -n ${stage.namespace} ${pod} -- /bin/sh`);
+    assert.deepEqual(
+      (await stage.children(request.metadata.uid)).map(({ kind }) => kind),
+      ['Role', 'RoleBinding'],
+    );
+  });
+
+  describe('a pod that takes its time', () => {
+    const slow = (name: string, podAnnotations: object) => ({
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'PodAccessTemplate',
+      metadata: { name },
+      spec: {
+        accessConfig: { allowedGroups: ['devs'] },
+        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+        controllerTargetMutationConfig: { podAnnotations },
+      },
+    });
+    const readiness = (request: StoredRequest) => conditionOf(request, 'AccessResourcesReady');
+
+    it('is waited for: NotYetReady first, then Ready', async () => {
+      await stage.apply(slow('slow', { 'sandbox/ready-after': '2500ms' }));
+      await stage.templateReady('PodAccessTemplate', 'slow');
+      const asked = await stage.askOk(stage.alice, podRequest('waits', { templateName: 'slow' }));
+      const waiting = await stage.requestUntil('to say that it waits', asked, (now) => readiness(now) !== undefined);
+      assert.deepEqual([readiness(waiting)?.status, readiness(waiting)?.reason], ['False', 'NotYetReady']);
+      assert.equal(conditionOf(waiting, 'AccessResourcesCreated')?.status, 'True');
+      assert.equal(waiting.status?.ready, false);
+      await stage.ready(asked);
+    });
+
+    it('shows why its container does not start', async () => {
+      await stage.apply(slow('stuck', { 'sandbox/waiting-reason': 'ImagePullBackOff' }));
+      await stage.templateReady('PodAccessTemplate', 'stuck');
+      const asked = await stage.askOk(stage.alice, podRequest('stays', { templateName: 'stuck' }));
+      const waiting = await stage.requestUntil(
+        'to say why it waits',
+        asked,
+        (now) => readiness(now)?.status === 'False',
+      );
+      assert.equal(readiness(waiting)?.message, 'container app: ImagePullBackOff');
+    });
+  });
+});

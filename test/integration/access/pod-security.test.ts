@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+type Operation = readonly [op: 'add' | 'replace', path: string, value: unknown];
+
+const accessConfig = { allowedGroups: ['devs'] };
+
+const template = (name: string, spec: object): Manifest => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind: 'PodAccessTemplate',
+  metadata: { name },
+  spec: { accessConfig, ...spec },
+});
+
+const patched = (name: string, operations: readonly Operation[], more: object = {}): Manifest =>
+  template(name, {
+    controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    controllerTargetMutationConfig: {
+      patchSpecOperations: operations.map(([op, path, value]) => ({ op, path, value })),
+    },
+    ...more,
+  });
+
+const hostPath = { name: 'host', hostPath: { path: '/' } };
+
+/** Not scheduled: what counts is its pod template. */
+const agent: Manifest = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'agent' },
+  spec: {
+    replicas: 0,
+    selector: { matchLabels: { app: 'agent' } },
+    template: {
+      metadata: { labels: { app: 'agent' } },
+      spec: { hostPID: true, containers: [{ name: 'app', image: 'a:1' }] },
+    },
+  },
+};
+const agentRef = { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'agent' } };
+
+describe('M14: the pod of an access template', () => {
+  let stage: AccessStage;
+  /** May do everything with templates, by name, and what they hand out; but is no administrator to them. */
+  let erin: Person;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    erin = await Person.of(stage.plane, 'erin', ['owners']);
+    await stage.apply(agent, {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'owners' },
+      rules: [
+        {
+          apiGroups: ['crds.wizardofoz.co'],
+          resources: ['podaccesstemplates'],
+          verbs: ['get', 'list', 'create', 'update', 'patch', 'delete'],
+        },
+        { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'create'] },
+        { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
+      ],
+    });
+    await stage.kubectl('create', 'rolebinding', 'owners', '--role=owners', '--group=owners');
+  });
+
+  after(() => stage?.close());
+
+  const ask = async (templateName: string): Promise<StoredRequest> => {
+    await stage.templateReady('PodAccessTemplate', templateName);
+    return stage.askOk(stage.alice, podRequest(`via-${templateName}`, { templateName, duration: '10m' }));
+  };
+
+  const specs: [string, Manifest, RegExp][] = [
+    [
+      'privileged',
+      patched('privileged', [['add', '/spec/containers/0/securityContext', { privileged: true }]]),
+      /privileged of the access pod is set/,
+    ],
+    [
+      'more capable',
+      patched('capable', [['add', '/spec/containers/0/securityContext', { capabilities: { add: ['SYS_PTRACE'] } }]]),
+      /adds "SYS_PTRACE"/,
+    ],
+    ['in the network of the node', patched('host-network', [['add', '/spec/hostNetwork', true]]), /spec\.hostNetwork/],
+    ['among the processes of the node', patched('host-pid', [['add', '/spec/hostPID', true]]), /spec\.hostPID/],
+    [
+      'on the node’s disk',
+      patched('host-path', [['add', '/spec/volumes', [hostPath]]]),
+      /spec\.volumes\[0\]\.hostPath/,
+    ],
+    [
+      'on a port of the node',
+      patched('host-port', [['add', '/spec/containers/0/ports', [{ containerPort: 80, hostPort: 80 }]]]),
+      /takes port 80 of the node/,
+    ],
+    [
+      'free to set the node’s sysctls',
+      patched('sysctl', [['add', '/spec/securityContext', { sysctls: [{ name: 'kernel.msgmax', value: '65536' }] }]]),
+      /sets "kernel\.msgmax"/,
+    ],
+    [
+      'with a bare /proc',
+      patched('proc', [['add', '/spec/containers/0/securityContext', { procMount: 'Unmasked' }]]),
+      /procMount/,
+    ],
+    [
+      'another ServiceAccount',
+      patched('account', [['add', '/spec/serviceAccountName', 'builder']]),
+      /is "builder", not "default"/,
+    ],
+    ['on a node of choice', patched('node', [['add', '/spec/nodeName', 'node-0']]), /spec\.nodeName/],
+    [
+      'what a copied container makes of it',
+      patched('copied', [
+        ['add', '/spec/initContainers', [{ name: 'i', image: 'a:1', securityContext: { privileged: true } }]],
+      ]),
+      /spec\.initContainers\[0\]\.securityContext\.privileged/,
+    ],
+    [
+      'privileged by podSpec',
+      template('written', { podSpec: { hostIPC: true, containers: [{ name: 'a', image: 'a:1' }] } }),
+      /spec\.hostIPC/,
+    ],
+    ['as privileged as its workload', template('after-agent', agentRef), /spec\.hostPID/],
+  ];
+  for (const [title, manifest, message] of specs) {
+    it(`is never ${title}`, async () => {
+      await stage.apply(manifest);
+      const denied = await stage.requestUntil('to be denied', await ask(manifest.metadata.name ?? ''), (now) =>
+        (now.status?.conditions ?? []).some(({ reason }) => reason === 'PodReachesTooFar'),
+      );
+      assert.match(conditionOf(denied, 'AccessResourcesCreated')?.message ?? '', message);
+      assert.deepEqual(await stage.children(denied.metadata.uid), []);
+    });
+  }
+
+  const create = (person: Pick<Person, 'call'>, manifest: Manifest) =>
+    person.call('POST', stage.urlOf('PodAccessTemplate'), manifest);
+  const flagged = (name: string): Manifest => template(name, { ...agentRef, allowPrivilegedPod: true });
+
+  it('may be all that where an administrator says so', async () => {
+    await stage.apply(flagged('admin-agent'));
+    const { status } = await stage.ready(await ask('admin-agent'));
+    const pod = await stage.kubectl('get', 'pod', status?.podName ?? '', '-o', 'jsonpath={.spec.hostPID}');
+    assert.equal(pod, 'true');
+  });
+
+  it('is not opened up by somebody who may only write templates', async () => {
+    const { status, body } = await create(erin, flagged('erin-agent'));
+    assert.equal(status, 403, JSON.stringify(body));
+    assert.match(
+      (body as { message: string }).message,
+      /AuthorLacksRights: .* "erin" may not allow-privileged podaccesstemplates\.crds\.wizardofoz\.co "erin-agent"/,
+    );
+    assert.equal((await create(erin, template('erin-agent', agentRef))).status, 201);
+    const url = stage.urlOf('PodAccessTemplate', 'erin-agent');
+    assert.equal((await erin.call('PATCH', url, { spec: { allowPrivilegedPod: true } })).status, 403);
+    const other = stage.urlOf('PodAccessTemplate', 'admin-agent');
+    const widened = { spec: { accessConfig: { allowedGroups: ['devs', 'owners'] } } };
+    assert.equal((await erin.call('PATCH', other, widened)).status, 403, 'nor what an administrator has opened up');
+  });
+
+  it('is opened up by who may allow-privileged this one template', async () => {
+    await stage.kubectl(
+      ...['create', 'role', 'one-agent', '--verb=allow-privileged'],
+      ...['--resource=podaccesstemplates.crds.wizardofoz.co', '--resource-name=erin-agent'],
+    );
+    await stage.kubectl('create', 'rolebinding', 'one-agent', '--role=one-agent', '--user=erin');
+    const url = stage.urlOf('PodAccessTemplate', 'erin-agent');
+    assert.equal((await erin.call('PATCH', url, { spec: { allowPrivilegedPod: true } })).status, 200);
+    assert.equal((await create(erin, flagged('other-agent'))).status, 403);
+    assert.ok((await stage.ready(await ask('erin-agent'))).status?.ready);
+  });
+});

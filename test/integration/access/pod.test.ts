@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { requestConditions, summaryConditions } from '../../../src/api/access/names.ts';
+import { conditionOf, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('a PodAccessRequest', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  describe('of somebody in an allowed group', () => {
+    let request: StoredRequest;
+
+    before(async () => {
+      await stage.alice.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
+        input: JSON.stringify(podRequest('debug', { duration: '10m' })),
+      });
+      const wait = ['wait', 'podaccessrequest/debug', '-n', stage.namespace, '--timeout=20s'];
+      await stage.alice.kubectl([...wait, '--for=condition=AccessResourcesReady']);
+      await stage.alice.kubectl([...wait, '--for=condition=AccessStillValid']);
+      request = await stage.ready((await stage.read('PodAccessRequest', 'debug')) as StoredRequest);
+    });
+
+    it('says in kubectl get which template, which pod and that it is ready', async () => {
+      const { stdout } = await stage.alice.kubectl(['get', 'podaccessrequest', 'debug', '-n', stage.namespace]);
+      const [header = '', row = ''] = stdout.trim().split('\n');
+      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY']);
+      assert.deepEqual(row.split(/\s+/), ['debug', 'payments-shell', request.status?.podName, 'true']);
+    });
+
+    it('has every condition True, of reason Success and of its generation', () => {
+      const conditions = request.status?.conditions ?? [];
+      const expected = [...Object.values(requestConditions), summaryConditions.ready];
+      assert.deepEqual(conditions.map(({ type }) => type).sort(), expected.sort());
+      for (const { type, status, reason, observedGeneration } of conditions) {
+        assert.deepEqual(
+          { type, status, reason, observedGeneration },
+          { type, status: 'True', reason: 'Success', observedGeneration: request.metadata.generation },
+        );
+      }
+    });
+
+    it('gets a Pod, a Role and a RoleBinding under one name, cut from its own and its uid', async () => {
+      const name = `debug-${request.metadata.uid.slice(0, 8)}-access`;
+      assert.equal(request.status?.podName, name);
+      assert.deepEqual(await stage.children(request.metadata.uid), [
+        { kind: 'Pod', name },
+        { kind: 'Role', name },
+        { kind: 'RoleBinding', name },
+      ]);
+    });
+
+    it('tells the command that opens the pod', () => {
+      const message = `kubectl exec -ti -n ${stage.namespace} ${request.status?.podName} -- /bin/sh`;
+      assert.equal(request.status?.accessMessage, message);
+      assert.equal(conditionOf(request, 'AccessMessage')?.message, message);
+    });
+
+    it('is told in Events, and by one audit line for the admission and one for the grant', async () => {
+      const ours = await stage.audit(({ what }) => what.namespace === stage.namespace && what.name === 'debug');
+      assert.deepEqual(
+        ours.map(({ event, verdict, who }) => [event, verdict, who.user]),
+        [
+          ['admission', 'allowed', 'alice'],
+          ['grant', 'granted', 'alice'],
+        ],
+      );
+      await until(
+        'the Event AccessGranted',
+        async () => (await stage.kubectl('events', '--for', 'podaccessrequest/debug')).includes('AccessGranted'),
+        { timeoutMs: 5000, everyMs: 200 },
+      );
+    });
+  });
+
+  it('serves a client that creates with generateName, polls status.ready and prints status.accessMessage', async () => {
+    const { metadata: _, ...manifest } = podRequest('');
+    const created = await stage.askOk(stage.alice, { ...manifest, metadata: { generateName: 'alice-' } });
+    assert.match(created.metadata.name, /^alice-[a-z0-9]{10}$/);
+    const url = stage.urlOf('PodAccessRequest', created.metadata.name);
+    const polled = await until(
+      'status.ready',
+      async () => {
+        const { body } = await stage.alice.call('GET', url);
+        const { status } = body as StoredRequest;
+        return status?.ready === true && status;
+      },
+      { timeoutMs: 15_000, everyMs: 100 },
+    );
+    assert.match(polled.accessMessage ?? '', new RegExp(` ${polled.podName} -- /bin/sh$`));
+  });
+
+  it('serves a cluster administrator of no allowed group, who holds the rights already', async () => {
+    const request = await stage.askUntilReady(stage.plane, podRequest('by-admin'));
+    const { user, groups = [] } = (await stage.auditLine('the admission', ({ what }) => what.name === 'by-admin')).who;
+    assert.deepEqual([user, groups.includes('devs')], ['sandbox-admin', false]);
+    assert.equal(request.spec?.requester?.username, 'sandbox-admin');
+  });
+});

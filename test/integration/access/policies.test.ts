@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
+import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+const rbac = '/apis/rbac.authorization.k8s.io/v1';
+
+describe('S16: with neither server nor webhooks, the API server', () => {
+  let stage: AccessStage;
+  /** May do everything in the namespace, and nothing to the cluster. */
+  let eve: Person;
+  let pod: StoredRequest;
+  let child: string;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    await stage.policiesAre('in force');
+    eve = await Person.of(stage.plane, 'eve', ['editors']);
+    await stage.apply(everythingButFinalizers);
+    await stage.kubectl('create', 'rolebinding', 'eve', '--role=everything', '--user=eve');
+    const whole = await stage.askUntilReady(stage.alice, execRequest('whole', { duration: '10m' }));
+    await stage.alice.call('DELETE', stage.urlOf(whole.kind, 'whole'));
+    await stage.gone(whole);
+    pod = await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
+    child = pod.status?.podName ?? '';
+    await stage.server.kill();
+    await stage.removeWebhooksOnly();
+  });
+  after(async () => {
+    if (!stage) return;
+    await stage.start();
+    await stage.close();
+  });
+
+  const url = (plural: string, name = ''): string => {
+    const prefix = plural.startsWith('pods') ? '/api/v1' : rbac;
+    const [resource, subresource] = plural.split('/');
+    const path = [`${prefix}/namespaces/${stage.namespace}/${resource}`, name, subresource];
+    return path.filter((part) => part !== '' && part !== undefined).join('/');
+  };
+
+  const assertRefused = ({ status, body }: ApiAnswer, code: string, expected: 403 | 422 = 403): void => {
+    assert.equal(status, expected, JSON.stringify(body));
+    const { message } = body as { message: string };
+    assert.ok(message.includes(code), message);
+    if (expected === 403) assert.match(message, /ValidatingAdmissionPolicy/);
+  };
+  const assertOk = ({ status, body }: ApiAnswer): void => assert.ok(status < 300, `${status} ${JSON.stringify(body)}`);
+
+  const seal = { nonce: 'n', signature: 'x'.repeat(43) };
+  const own = { username: 'alice', uid: '', groups: ['devs', 'system:authenticated'], time: '2026-11-21T09:00:00Z' };
+  const stamped = (name: string, requester: object = {}): Manifest =>
+    podRequest(name, { requester: { ...own, ...seal, ...requester } });
+  const withMetadata = (manifest: Manifest, metadata: object): Manifest => ({
+    ...manifest,
+    metadata: { ...manifest.metadata, ...metadata },
+  });
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'mine', uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11' };
+
+  describe('refuses a request', () => {
+    const creations: [string, Manifest, string][] = [
+      ['that nobody stamped', podRequest('bare'), 'StampMissing'],
+      ['with a requester, but no signature', podRequest('half', { requester: own }), 'StampMissing'],
+      ['in the name of somebody else', stamped('other', { username: 'bob' }), 'RequesterForged'],
+      ['with groups that the caller is not in', stamped('risen', { groups: ['admins'] }), 'RequesterForged'],
+      ['with the uid of somebody else', stamped('uid', { uid: 'u-1' }), 'RequesterForged'],
+      [
+        'with a foreign finalizer',
+        withMetadata(stamped('held'), { finalizers: ['a.b/c', revokeFinalizer] }),
+        'ForeignHold',
+      ],
+      ['with an owner', withMetadata(stamped('owned'), { ownerReferences: [owner] }), 'ForeignHold'],
+    ];
+    for (const [title, manifest, code] of creations) {
+      it(title, async () => assertRefused(await stage.ask(stage.alice, manifest), code));
+    }
+
+    it('to be granted by a writer of its status', async () => {
+      const patch = { status: { podName: 'other', ready: false } };
+      assertRefused(await eve.call('PATCH', `${stage.urlOf(pod.kind, 'own')}/status`, patch), 'StatusReserved');
+      assertRefused(await stage.plane.call('PATCH', `${stage.urlOf(pod.kind, 'own')}/status`, patch), 'StatusReserved');
+    });
+
+    const changes: [string, object][] = [
+      ['another duration', { duration: '20h' }],
+      ['no duration', { duration: null }],
+      ['another template', { templateName: 'other' }],
+      ['another requester', { requester: { username: 'eve' } }],
+      ['no requester', { requester: null }],
+    ];
+    for (const [title, spec] of changes) {
+      it(`to have ${title} later`, async () =>
+        assertRefused(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { spec }), 'SpecImmutable', 422));
+    }
+
+    it('to lose our finalizer', async () =>
+      assertRefused(
+        await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata: { finalizers: null } }),
+        'FinalizerKept',
+      ));
+  });
+
+  describe('refuses a template', () => {
+    it('whose default is longer than its maximum', async () => {
+      const accessConfig = { allowedGroups: ['devs'], defaultDuration: '3h', maxDuration: '2h' };
+      const answer = await eve.call('PATCH', stage.urlOf('PodAccessTemplate', 'payments-shell'), {
+        spec: { accessConfig },
+      });
+      assertRefused(answer, 'must not be longer than maxDuration', 422);
+    });
+
+    it('to be called ready by anybody but us', async () => {
+      const status = `${stage.urlOf('PodAccessTemplate', 'payments-shell')}/status`;
+      assertRefused(await eve.call('PATCH', status, { status: { ready: false } }), 'StatusReserved');
+    });
+  });
+
+  describe('refuses of what we made', () => {
+    const metadata = { name: 'made-1a2b3c4d-access', labels: { [requestLabel]: 'made' } };
+    const forgeries: [string, object][] = [
+      ['pods', { metadata, spec: { containers: [{ name: 'app', image: 'evil:1' }] } }],
+      ['roles', { metadata, rules: [] }],
+      [
+        'rolebindings',
+        { metadata, roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'everything' } },
+      ],
+    ];
+    for (const [plural, forgery] of forgeries) {
+      it(`another that looks like it among the ${plural}`, async () => {
+        assertRefused(await eve.call('POST', url(plural), forgery), 'ReservedLabel');
+        assertRefused(await stage.plane.call('POST', url(plural), forgery), 'ReservedLabel');
+      });
+    }
+
+    it('that something else becomes it', async () =>
+      assertRefused(
+        await eve.call('PATCH', url('roles', 'everything'), { metadata: { labels: { [requestLabel]: 'x' } } }),
+        'ReservedLabel',
+      ));
+
+    const marks: [string, object, string][] = [
+      ['the loss of its label', { labels: { [requestLabel]: null } }, 'MarkKept'],
+      ['another label', { labels: { [requestLabel]: 'other' } }, 'MarkKept'],
+      ['another plan hash', { annotations: { [planHashAnnotation]: 'c0ffee' } }, 'MarkKept'],
+      ['the loss of its MAC', { annotations: { [macAnnotation]: null } }, 'MarkKept'],
+      ['the loss of its owner', { ownerReferences: null }, 'OwnerKept'],
+      ['a finalizer', { finalizers: ['example.com/hold'] }, 'ForeignHold'],
+      ['the finalizer of the garbage collector, by hand', { finalizers: ['foregroundDeletion'] }, 'ForeignHold'],
+    ];
+    for (const [title, change, code] of marks) {
+      it(title, async () => {
+        for (const plural of ['pods', 'roles', 'rolebindings']) {
+          assertRefused(await eve.call('PATCH', url(plural, child), { metadata: change }), code);
+        }
+        if (code === 'OwnerKept') return;
+        assertRefused(await stage.plane.call('PATCH', url('pods/status', child), { metadata: change }), code);
+      });
+    }
+
+    it('more rights', async () => {
+      const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }];
+      assertRefused(await eve.call('PATCH', url('roles', child), { rules }), 'GrantKept');
+    });
+
+    it('other subjects', async () => {
+      const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'eve' }];
+      assertRefused(await eve.call('PATCH', url('rolebindings', child), { subjects }), 'GrantKept');
+    });
+
+    it('another image', async () => {
+      const now = (await stage.plane.call('GET', url('pods', child))).body as { spec: { containers: object[] } };
+      const containers = now.spec.containers.map((container) => ({ ...container, image: 'evil:1' }));
+      assertRefused(await eve.call('PATCH', url('pods', child), { spec: { containers } }), 'ImageKept');
+    });
+  });
+
+  describe('lets pass', () => {
+    it('a stamp of the caller, which the controller then judges', async () =>
+      assertOk(await stage.ask(stage.alice, stamped('judged'), '?dryRun=All')));
+
+    it('labels and annotations of others', async () => {
+      const metadata = { labels: { team: 'payments' }, annotations: { 'example.com/seen': 'yes' } };
+      assertOk(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata }));
+      for (const plural of ['pods', 'roles', 'rolebindings']) {
+        assertOk(await eve.call('PATCH', url(plural, child), { metadata }));
+      }
+    });
+
+    it('templates in order', async () => {
+      const metadata = { annotations: { 'example.com/seen': 'yes' } };
+      assertOk(await eve.call('PATCH', stage.urlOf('PodAccessTemplate', 'payments-shell'), { metadata }));
+    });
+
+    it('pods and roles that are none of ours', async () => {
+      await stage.kubectl('rollout', 'restart', 'deployment/payments');
+      await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
+      await stage.kubectl('create', 'role', 'reader', '--verb=get', '--resource=pods');
+    });
+
+    it('that access is given back', async () =>
+      assertOk(await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { spec: { revoked: true } })));
+
+    const deletes: [string, string, string[] | undefined][] = [
+      ['rolebindings', 'Background', undefined],
+      ['roles', 'Foreground', ['foregroundDeletion']],
+      ['pods', 'Orphan', ['orphan']],
+    ];
+    for (const [plural, propagation, finalizers] of deletes) {
+      it(`deletes, of ${plural} with ${propagation}, which the garbage collector brings to their end`, async () => {
+        const answer = await eve.call('DELETE', `${url(plural, child)}?propagationPolicy=${propagation}`);
+        assertOk(answer);
+        assert.deepEqual((answer.body as { metadata: { finalizers?: string[] } }).metadata.finalizers, finalizers);
+        const isGone = async (): Promise<boolean> => (await stage.plane.probe(url(plural, child))).status === 404;
+        await until('it to be gone', isGone, { timeoutMs: 30_000, everyMs: 100 });
+      });
+    }
+
+    it('deletes, of requests', async () => {
+      assertOk(await eve.call('DELETE', stage.urlOf(pod.kind, 'own')));
+      assertRefused(
+        await eve.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata: { finalizers: null } }),
+        'FinalizerKept',
+      );
+    });
+
+    it('an administrator who takes the finalizer off by hand', async () => {
+      assertOk(await stage.plane.call('PATCH', stage.urlOf(pod.kind, 'own'), { metadata: { finalizers: null } }));
+      assert.equal(await stage.read(pod.kind, 'own'), undefined);
+    });
+  });
+
+  it('has nothing to say against the policies themselves', async () => {
+    const names = ['drawbridge-requests', 'drawbridge-status', 'drawbridge-children'];
+    const json = await stage.kubectl('get', 'validatingadmissionpolicies', ...names, '-o', 'json');
+    const { items } = JSON.parse(json) as { items: { status: { typeChecking?: object } }[] };
+    assert.equal(items.length, names.length);
+    for (const { status } of items) assert.deepEqual(status.typeChecking, {});
+  });
+});
+
+const everythingButFinalizers: Manifest = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'Role',
+  metadata: { name: 'everything' },
+  rules: [
+    {
+      apiGroups: ['crds.wizardofoz.co'],
+      resources: ['podaccessrequests', 'podaccessrequests/status', 'podaccesstemplates', 'podaccesstemplates/status'],
+      verbs: ['*'],
+    },
+    { apiGroups: [''], resources: ['pods'], verbs: ['*'] },
+    {
+      apiGroups: ['rbac.authorization.k8s.io'],
+      resources: ['roles', 'rolebindings'],
+      verbs: ['*', 'escalate', 'bind'],
+    },
+  ],
+};

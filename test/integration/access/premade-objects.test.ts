@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import type { HttpScript } from '../../../sandbox/http-script.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { macAnnotation, planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
+import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+const rbac = 'rbac.authorization.k8s.io';
+
+/** What somebody who can read the request would make of it. */
+function lookalike(kind: string, request: StoredRequest, mac: string | undefined): Manifest {
+  const { name, uid } = request.metadata;
+  const childName = `${name}-${uid.slice(0, 8)}-access`;
+  const metadata = {
+    name: childName,
+    labels: { [requestLabel]: uid },
+    annotations: {
+      [planHashAnnotation]: request.status?.grant?.planHash ?? '',
+      ...(mac === undefined ? {} : { [macAnnotation]: mac }),
+    },
+    ownerReferences: [{ apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: request.kind, name, uid, controller: true }],
+  };
+  switch (kind) {
+    case 'Pod':
+      return {
+        apiVersion: 'v1',
+        kind,
+        metadata,
+        spec: { containers: [{ name: 'app', image: 'evil:1' }] },
+      };
+    case 'Role':
+      return {
+        apiVersion: `${rbac}/v1`,
+        kind,
+        metadata,
+        rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }],
+      };
+    default:
+      return {
+        apiVersion: `${rbac}/v1`,
+        kind,
+        metadata,
+        roleRef: { apiGroup: rbac, kind: 'Role', name: childName },
+        subjects: [{ apiGroup: rbac, kind: 'User', name: 'mallory' }],
+      };
+  }
+}
+
+describe('M10: an object made in advance under the name of a child', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    await stage.removePolicies();
+  });
+  after(() => stage?.close());
+
+  /** A request whose grant is decided, and a server that died right after it. */
+  const decided = async (name: string): Promise<StoredRequest> => {
+    const { installation } = stage.server;
+    let [deciding, dead] = [false, false];
+    const script: HttpScript = {
+      onRequest: ({ method, path }) => {
+        if (dead) return 'cut';
+        deciding =
+          method === 'PATCH' && path.includes(`/namespaces/${stage.namespace}/podaccessrequests/${name}/status`);
+        dead = deciding;
+        return deciding ? 'cut-answer' : 'pass';
+      },
+    };
+    const proxy = await stage.plane.proxy(script);
+    await stage.stop();
+    await stage.start({ installation, apiserver: proxy.server });
+    const request = await stage.askOk(stage.alice, podRequest(name, { duration: '10m' }));
+    await until('the decision', () => dead, { timeoutMs: 10_000, everyMs: 5 });
+    await stage.server.kill();
+    await proxy.close();
+    return stage.requestUntil('to be decided', request, ({ status }) => status?.grant !== undefined);
+  };
+
+  const forgeries: [string, string, string | undefined][] = [
+    ['Pod', 'without a MAC', undefined],
+    ['Role', 'without a MAC', undefined],
+    ['RoleBinding', 'without a MAC', undefined],
+    ['Role', 'with a MAC of its own making', 'x'.repeat(43)],
+  ];
+  for (const [index, [kind, how, mac]] of forgeries.entries()) {
+    it(`a ${kind} with the right owner and plan hash, ${how}, is not adopted, and grants nothing`, async () => {
+      const request = await decided(`premade-${index}`);
+      const { installation } = stage.server;
+      const forged = lookalike(kind, request, mac);
+      const { name = '' } = forged.metadata;
+      await stage.apply(forged);
+      await stage.start({ installation });
+      const denied = await stage.requestUntil(
+        'to be denied',
+        request,
+        (now) => conditionOf(now, 'AccessResourcesCreated')?.status === 'False',
+      );
+      assert.equal(conditionOf(denied, 'AccessResourcesCreated')?.reason, 'NameCollision');
+      // What claims to belong to the request goes with all that was opened for it.
+      assert.deepEqual(await stage.children(request.metadata.uid), []);
+      assert.equal(await stage.alice.mayExec(stage.namespace, name), false);
+    });
+  }
+});

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { execRequest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('M1: who asks', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  const claimed = { username: 'mallory', uid: '1', groups: ['system:masters'], time: '2020-01-01T00:00:00Z' };
+
+  for (const manifest of [
+    podRequest('claims', { requester: claimed }),
+    execRequest('claims', { requester: claimed }),
+  ]) {
+    describe(`a ${manifest.kind}`, () => {
+      it('is stamped with the caller, whatever it claims', async () => {
+        const { spec } = await stage.askOk(stage.alice, manifest);
+        assert.equal(spec?.requester?.username, 'alice');
+        assert.deepEqual(spec?.requester?.groups, ['devs', 'system:authenticated']);
+      });
+
+      it('is stamped with the person that an administrator impersonates', async () => {
+        const name = 'impersonated';
+        await stage.plane.kubectl(
+          ['create', '-n', stage.namespace, '-f', '-', '--as=carol', '--as-group=devs', '--as-uid=c-7'],
+          { input: JSON.stringify({ ...manifest, metadata: { name } }) },
+        );
+        const requester = (await stage.read(manifest.kind, name))?.spec?.requester;
+        assert.deepEqual([requester?.username, requester?.groups], ['carol', ['devs', 'system:authenticated']]);
+      });
+
+      it('keeps its requester, whoever writes another one into it', async () => {
+        const patch = JSON.stringify({ spec: { requester: claimed } });
+        const { code, stderr } = await stage.plane.kubectl(
+          ['patch', '-n', stage.namespace, manifest.kind, 'claims', '--type=merge', '-p', patch],
+          { reject: false },
+        );
+        assert.equal(code, 1);
+        assert.match(stderr, /SpecImmutable/);
+      });
+
+      it('keeps its requester when a client replaces it from a manifest that names none', async () => {
+        const { requester: _, ...spec } = manifest['spec'] as { requester: object };
+        await stage.plane.kubectl(['replace', '-n', stage.namespace, '-f', '-'], {
+          input: JSON.stringify({ ...manifest, spec }),
+        });
+        assert.equal((await stage.read(manifest.kind, 'claims'))?.spec?.requester?.username, 'alice');
+      });
+    });
+  }
+});

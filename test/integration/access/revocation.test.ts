@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+const limitMs = 1000;
+
+describe('M19: access that is given back', () => {
+  let stage: AccessStage;
+  /** In no group that may do anything. */
+  let dave: Person;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    dave = await Person.of(stage.plane, 'dave', ['marketing']);
+  });
+
+  after(() => stage?.close());
+
+  const patch = (who: Pick<Person, 'call'>, { kind, metadata }: StoredRequest, spec: object): Promise<ApiAnswer> =>
+    who.call('PATCH', stage.urlOf(kind, metadata.name), { spec });
+
+  const revoke = async (who: Pick<Person, 'call'>, request: StoredRequest): Promise<void> => {
+    const { status, body } = await patch(who, request, { revoked: true });
+    assert.equal(status, 200, JSON.stringify(body));
+  };
+
+  const assertRefused = ({ status, body }: ApiAnswer, expected: number, message: RegExp): void => {
+    assert.equal(status, expected, JSON.stringify(body));
+    assert.match((body as { message: string }).message, message);
+  };
+
+  const openings: [string, Manifest, () => Pick<Person, 'call'> & { readonly name?: string }, string][] = [
+    ['by its requester, of a pod of one’s own', podRequest('own-pod', { duration: '10m' }), () => stage.alice, 'alice'],
+    ['by its requester, of a running pod', execRequest('own-exec', { duration: '10m' }), () => stage.alice, 'alice'],
+    ['by an administrator', podRequest('admin-pod', { duration: '10m' }), () => stage.plane, ''],
+  ];
+  for (const [title, manifest, revoker, user] of openings) {
+    it(`${title}, is closed within a second`, async () => {
+      const request = await stage.askUntilReady(stage.alice, manifest);
+      const pod = request.status?.podName ?? '';
+      assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+
+      await revoke(revoker(), request);
+      const revokedAt = Date.now();
+      await until('no right to exec', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+        timeoutMs: 5000,
+        everyMs: 10,
+      });
+      const closedMs = Date.now() - revokedAt;
+      await until('the children to be gone', async () => (await stage.children(request.metadata.uid)).length === 0, {
+        timeoutMs: 5000,
+        everyMs: 25,
+      });
+      const childrenMs = Date.now() - revokedAt;
+      console.log(`      ${closedMs} ms until no exec, ${childrenMs} ms until the children were gone`);
+      assert.ok(closedMs <= limitMs && childrenMs <= limitMs, `${closedMs} ms and ${childrenMs} ms`);
+      await stage.closed(request);
+
+      const { name } = request.metadata;
+      const end = await stage.auditLine(
+        'the revocation',
+        ({ event, what }) => event === 'revocation' && what.name === name && what.kind === request.kind,
+      );
+      assert.deepEqual([end.verdict, end['code'], end.who.user], ['revoked', 'Revoked', 'alice']);
+      const [admitted] = await stage.audit(
+        ({ event, what, message }) =>
+          event === 'admission' &&
+          what.name === name &&
+          what.operation === 'UPDATE' &&
+          message === 'revokes the access',
+      );
+      assert.equal(admitted?.verdict, 'allowed');
+      if (user !== '') assert.equal(admitted?.who.user, user);
+    });
+  }
+
+  it('by kubectl, as the example of the role says', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('by-kubectl', { duration: '10m' }));
+    const args = ['patch', 'podaccessrequest', 'by-kubectl', '-n', stage.namespace, '--type=merge'];
+    await stage.alice.kubectl([...args, '-p', '{"spec":{"revoked":true}}']);
+    await stage.closed(request);
+  });
+
+  it('before it was granted, is not granted any more', async () => {
+    const manifest = execRequest('denied', { targetPod: 'nobody', duration: '10m' });
+    const request = await stage.requestUntil('to be denied', await stage.askOk(stage.alice, manifest), ({ status }) =>
+      (status?.conditions ?? []).some((condition) => condition.status === 'False'),
+    );
+    await revoke(stage.alice, request);
+    await stage.closed(request);
+    const told = await stage.audit(({ event, what }) => event === 'revocation' && what.name === 'denied');
+    assert.deepEqual(told, [], 'there was no access that could have ended');
+  });
+
+  describe('changes nothing else:', () => {
+    let request: StoredRequest;
+
+    before(async () => {
+      request = await stage.askUntilReady(stage.alice, podRequest('steady', { duration: '10m' }));
+    });
+
+    const refusals: [string, object][] = [
+      ['another duration with it', { revoked: true, duration: '20m' }],
+      ['no duration with it', { revoked: true, duration: null }],
+      ['another template with it', { revoked: true, templateName: 'other' }],
+      ['another duration alone', { duration: '20m' }],
+    ];
+    for (const [title, spec] of refusals) {
+      it(title, async () => assertRefused(await patch(stage.alice, request, spec), 422, /SpecImmutable/));
+    }
+
+    it('another requester with it', async () => {
+      const requester = { ...request.spec?.requester, username: 'carol' };
+      assertRefused(await patch(stage.alice, request, { revoked: true, requester }), 422, /SpecImmutable/);
+    });
+
+    it('a value that is no boolean', async () =>
+      assertRefused(await patch(stage.alice, request, { revoked: 'yes' }), 422, /spec\.revoked/));
+
+    it('for somebody who may not update requests', async () =>
+      assertRefused(await patch(dave, request, { revoked: true }), 403, /cannot patch/));
+
+    it('and false means what unset means', async () => {
+      assert.equal((await patch(stage.alice, request, { revoked: false })).status, 200);
+      assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+      await revoke(stage.alice, request);
+      await stage.closed(request);
+    });
+  });
+
+  it('stays closed, even when somebody else holds the request', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '10m' }));
+    const finalizers = [...(request.metadata.finalizers ?? []), 'example.com/hold'];
+    const url = stage.urlOf(request.kind, 'held');
+    await stage.plane.call('PATCH', url, { metadata: { finalizers } });
+    await revoke(stage.alice, request);
+    const closed = async (): Promise<boolean> => (await stage.children(request.metadata.uid)).length === 0;
+    await until('the children to be gone', closed, { timeoutMs: 5000, everyMs: 25 });
+    for (const revoked of [false, null]) {
+      assertRefused(await patch(stage.alice, request, { revoked }), 422, /SpecImmutable: access that was given back/);
+    }
+    await stage.plane.call('PATCH', url, { metadata: { finalizers: null } });
+    await stage.gone(request);
+  });
+
+  it('from the start, is refused', async () =>
+    assertRefused(
+      await stage.ask(stage.alice, podRequest('stillborn', { revoked: true })),
+      422,
+      /AlreadyRevoked: spec\.revoked is true/,
+    ));
+
+  it('from the start, while nobody could refuse it, is never granted', async () => {
+    await stage.stop();
+    await stage.removeWebhooks();
+    const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+    const request = await stage.askOk(stage.plane, podRequest('unseen', { requester, revoked: true }));
+    await stage.start();
+    await stage.gone(request);
+    assert.deepEqual(await stage.audit(({ what, event }) => event === 'grant' && what.name === 'unseen'), []);
+  });
+});

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { until } from '../../../sandbox/wait.ts';
+import { covers, type RbacRule } from '../../../src/grants/rule-cover.ts';
+import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+import { sharedPlane } from '../../support/plane.ts';
+import { chooseSeed, seededRandom } from '../../support/random.ts';
+
+const logs = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };
+const forward = { apiGroups: [''], resources: ['pods/portforward'], verbs: ['get', 'create'] };
+
+interface GrantedRules {
+  readonly resources: readonly string[];
+  readonly resourceNames: readonly string[];
+}
+const rulesOf = ({ status }: StoredRequest): readonly GrantedRules[] =>
+  (status?.grant as { rules?: readonly GrantedRules[] } | undefined)?.rules ?? [];
+
+describe('rules that a template adds', () => {
+  let stage: AccessStage;
+  let erin: Person;
+  let flags: string[];
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    const plane = await sharedPlane();
+    const grantable = join(plane.directory, 'grantable.json');
+    await writeFile(grantable, JSON.stringify([logs, forward]));
+    flags = [`--grantable=${grantable}`];
+    stage = await AccessStage.open({ flags });
+    // What the chart adds to the server's own rights for the same list.
+    const role = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { name: 'grantable' },
+      rules: [logs, forward],
+    };
+    await stage.apply(role);
+    const { serverUser } = stage.server.installation;
+    await stage.kubectl('create', 'rolebinding', 'grantable', '--role=grantable', `--user=${serverUser}`);
+    erin = await Person.of(plane, 'erin', ['authors']);
+    await stage.kubectl(
+      'create',
+      'role',
+      'author',
+      '--verb=create,update',
+      '--resource=podaccesstemplates,execaccesstemplates',
+    );
+    await stage.kubectl('create', 'role', 'debugger', '--verb=get,list,watch,create', '--resource=pods,pods/exec');
+    for (const name of ['author', 'debugger']) {
+      await stage.kubectl('create', 'rolebinding', `erin-${name}`, `--role=${name}`, '--user=erin');
+    }
+  });
+  after(() => stage?.close());
+
+  const template = (name: string, rules: readonly object[]): Manifest => ({
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'ExecAccessTemplate',
+    metadata: { name, namespace: stage.namespace },
+    spec: {
+      accessConfig: { allowedGroups: ['devs'], rules },
+      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+    },
+  });
+  const may = async (person: Person, verb: string, subresource: string, name: string): Promise<boolean> => {
+    const resourceAttributes = { namespace: stage.namespace, verb, resource: 'pods', subresource, name };
+    const { body } = await person.call('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes },
+    });
+    return (body as { status?: { allowed?: boolean } }).status?.allowed === true;
+  };
+
+  it('hold for the granted pod, for the requester, and for nothing else', async () => {
+    await stage.apply(template('logs', [logs]));
+    await stage.templateReady('ExecAccessTemplate', 'logs');
+    const request = await stage.askUntilReady(stage.alice, execRequest('read', { templateName: 'logs' }));
+    const pod = request.status?.podName ?? '';
+    assert.deepEqual(
+      rulesOf(request).map(({ resources, resourceNames }) => [...resources, ...resourceNames]),
+      [
+        ['pods', pod],
+        ['pods/exec', pod],
+        ['pods/log', pod],
+      ],
+    );
+    assert.equal(await may(stage.alice, 'get', 'log', pod), true);
+    assert.equal(await may(stage.alice, 'get', 'log', 'another'), false);
+    assert.equal(await may(stage.alice, 'get', 'log', ''), false);
+    assert.equal(await may(stage.alice, 'create', 'portforward', pod), false);
+    assert.equal(await may(stage.carol, 'get', 'log', pod), false);
+
+    // Neither the next reconciliation nor a restart looks at the template again.
+    await stage.apply(template('logs', [logs, forward]));
+    await stage.templateReady('ExecAccessTemplate', 'logs');
+    await stage.stop();
+    await stage.start({ installation: stage.server.installation, flags });
+    const after = await stage.read('ExecAccessRequest', 'read');
+    assert.ok(after);
+    assert.deepEqual(rulesOf(after), rulesOf(request));
+    assert.equal(await may(stage.alice, 'create', 'portforward', pod), false);
+    await stage.plane.call('DELETE', stage.urlOf('ExecAccessRequest', 'read'));
+    await stage.closed(request);
+    assert.equal(await may(stage.alice, 'get', 'log', pod), false);
+  });
+
+  it('reach a pod of one’s own too', async () => {
+    const patch = JSON.stringify({ spec: { accessConfig: { rules: [forward] } } });
+    await stage.kubectl('patch', 'podaccesstemplate', 'payments-shell', '--type=merge', '-p', patch);
+    await stage.templateReady('PodAccessTemplate', 'payments-shell');
+    const request = await stage.askUntilReady(stage.alice, podRequest('forward'));
+    assert.equal(await may(stage.alice, 'create', 'portforward', request.status?.podName ?? ''), true);
+  });
+
+  for (const [title, rules, message] of [
+    [
+      'that the installation does not allow',
+      [{ ...logs, resources: ['pods/attach'] }],
+      /NotGrantable: .*get pods\/attach/,
+    ],
+    ['on other resources', [{ ...logs, resources: ['secrets'] }], /InvalidRules: .*"secrets"/],
+    ['with wildcards', [{ ...logs, verbs: ['*'] }], /InvalidRules: .*"\*"/],
+    ['without resources', [{ apiGroups: [''], resources: [], verbs: ['get'] }], /resources/],
+  ] as const) {
+    it(`are refused ${title}`, async () => {
+      const { status, body } = await erin.call('POST', stage.urlOf('ExecAccessTemplate'), template('bad', rules));
+      assert.notEqual(status, 201);
+      assert.match((body as { message: string }).message, message);
+    });
+  }
+
+  it('are refused with URLs or names of objects, which no grant has', async () => {
+    for (const extra of [{ nonResourceURLs: ['/metrics'] }, { resourceNames: ['other'] }]) {
+      const manifest = template('strict', [{ ...logs, ...extra }]);
+      const { status, body } = await erin.call(
+        'POST',
+        `${stage.urlOf('ExecAccessTemplate')}?fieldValidation=Strict`,
+        manifest,
+      );
+      assert.equal(status, 400);
+      assert.match((body as { message: string }).message, /unknown field/);
+    }
+  });
+
+  it('are refused from an author who may not do the same to every pod of the namespace', async () => {
+    const create = (): Promise<{ status: number; body: unknown }> =>
+      erin.call('POST', stage.urlOf('ExecAccessTemplate'), template('erins', [logs]));
+    const { status, body } = await create();
+    assert.equal(status, 403);
+    assert.match(
+      (body as { message: string }).message,
+      /AuthorLacksRights: .*"erin" may not get pods\/log in namespace/,
+    );
+    await stage.kubectl('create', 'role', 'one-log', '--verb=get', '--resource=pods/log', '--resource-name=web');
+    await stage.kubectl('create', 'rolebinding', 'erin-one-log', '--role=one-log', '--user=erin');
+    await until('erin to read one log', () => may(erin, 'get', 'log', 'web'), { timeoutMs: 10_000 });
+    assert.equal((await create()).status, 403);
+    await stage.kubectl('create', 'role', 'every-log', '--verb=get', '--resource=pods/log');
+    await stage.kubectl('create', 'rolebinding', 'erin-every-log', '--role=every-log', '--user=erin');
+    await until('erin to read every log', () => may(erin, 'get', 'log', ''), { timeoutMs: 10_000 });
+    assert.equal((await create()).status, 201);
+  });
+});
+
+describe('the subset check of rules', () => {
+  const holders = 24;
+  const rulesEach = 30;
+
+  it(`is the API server’s own, for ${holders * rulesEach} random pairs`, async function () {
+    this.timeout(300_000);
+    const plane = await sharedPlane();
+    const seed = chooseSeed();
+    const random = seededRandom(seed);
+    const namespace = `cover-${seed}`;
+    await plane.kubectl(['create', 'namespace', namespace]);
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+    const some = (words: readonly string[], most: number, least = 1): string[] => {
+      const count = least + Math.floor(random() * (most - least + 1));
+      return [...words].sort(() => random() - 0.5).slice(0, count);
+    };
+    const randomRule = (): RbacRule => ({
+      apiGroups: random() < 0.15 ? ['*'] : some(['', 'apps'], 2),
+      resources: some(['pods', 'pods/log', 'pods/exec', '*/log', 'pods/*', '*'], 2),
+      verbs: random() < 0.15 ? ['*'] : some(['get', 'list', 'create'], 3),
+      resourceNames: random() < 0.5 ? [] : some(['a', 'b', '*'], 2),
+    });
+    const randomRules = (most: number): RbacRule[] =>
+      Array.from({ length: 1 + Math.floor(random() * most) }, randomRule);
+    const makesRoles: RbacRule = { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs: ['create'] };
+    const metadata = (name: string) => ({ name, namespace });
+
+    let yes = 0;
+    for (let index = 0; index < holders; index++) {
+      const held = [...randomRules(3), makesRoles];
+      const person = await Person.of(plane, `holder-${seed}-${index}`, []);
+      const name = `held-${index}`;
+      await plane.call('POST', `${rbac}/roles`, { metadata: metadata(name), rules: held });
+      await plane.call('POST', `${rbac}/rolebindings`, {
+        metadata: metadata(name),
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: person.name }],
+      });
+      const create = (rules: readonly RbacRule[]) =>
+        person.call('POST', `${rbac}/roles?dryRun=All`, { metadata: metadata('asked'), rules });
+      await until('the rights to be known', async () => (await create([makesRoles])).status === 201, {
+        timeoutMs: 10_000,
+      });
+      for (let turn = 0; turn < rulesEach; turn++) {
+        const asked = randomRules(2);
+        const { status, body } = await create(asked);
+        const told = JSON.stringify({ seed, held, asked, status, body });
+        assert.ok(status === 201 || status === 403, told);
+        if (status === 403) assert.match((body as { message: string }).message, /attempting to grant RBAC permissions/);
+        assert.equal(covers(held, asked), status === 201, told);
+        if (status === 201) yes++;
+      }
+    }
+    await plane.kubectl(['delete', 'namespace', namespace, '--wait=false']);
+    assert.ok(yes > 20 && yes < holders * rulesEach - 20, `${yes} yes, seed ${seed}`);
+  });
+});

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { execRequest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('M3: the grant', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  for (const manifest of [podRequest('own'), execRequest('running')]) {
+    it(`of a ${manifest.kind} lets in who asked, and nobody else of the group`, async () => {
+      const request = await stage.askUntilReady(stage.alice, manifest);
+      const pod = request.status?.podName ?? '';
+      assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+      assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
+    });
+  }
+});

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { applyCrds } from '../../../sandbox/readiness.ts';
+import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { rolloutCrd } from '../../support/argo-rollouts.ts';
+
+const podTemplate = (app: string) => ({
+  metadata: { labels: { app } },
+  spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
+});
+
+const workload = (kind: string, name: string, spec: object = {}): Manifest => ({
+  apiVersion: kind === 'Rollout' ? 'argoproj.io/v1alpha1' : 'apps/v1',
+  kind,
+  metadata: { name },
+  spec: { selector: { matchLabels: { app: name } }, template: podTemplate(name), ...spec },
+});
+
+const workloads = {
+  Deployment: workload('Deployment', 'target-deployment'),
+  StatefulSet: workload('StatefulSet', 'target-statefulset', { serviceName: 'x' }),
+  DaemonSet: workload('DaemonSet', 'target-daemonset'),
+  Rollout: workload('Rollout', 'target-rollout', { replicas: 1, strategy: { canary: {} } }),
+};
+
+const template = (kind: 'PodAccessTemplate' | 'ExecAccessTemplate', { apiVersion, kind: of, metadata }: Manifest) => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind,
+  metadata: { name: `for-${metadata.name}` },
+  spec: {
+    accessConfig: { allowedGroups: ['devs'] },
+    controllerTargetRef: { apiVersion, kind: of, name: metadata.name },
+  },
+});
+
+describe('the target of a template', () => {
+  let stage: AccessStage;
+  let crd: string;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes and downloads the module.
+    this.timeout(1_200_000);
+    crd = await rolloutCrd();
+    stage = await AccessStage.open();
+  });
+
+  after(async () => {
+    await stage?.plane.kubectl(['delete', '--ignore-not-found', '--wait=true', '-f', crd]);
+    await stage?.close();
+  });
+
+  const asksThrough = (templateName: string) => ({ templateName, duration: '10m' });
+
+  for (const kind of ['Deployment', 'StatefulSet', 'DaemonSet'] as const) {
+    it(`may be a ${kind}, for a pod of one's own and for a running one`, async () => {
+      const target = workloads[kind];
+      const templates = [template('PodAccessTemplate', target), template('ExecAccessTemplate', target)];
+      await stage.apply(target, ...templates);
+      await stage.kubectl('rollout', 'status', `${kind}/${target.metadata.name}`, '--timeout=30s');
+      const name = `for-${target.metadata.name}`;
+      await Promise.all(templates.map((one) => stage.templateReady(one.kind, name)));
+      const [pod, exec] = await Promise.all([
+        stage.askUntilReady(stage.alice, podRequest(name, asksThrough(name))),
+        stage.askUntilReady(stage.alice, execRequest(name, asksThrough(name))),
+      ]);
+      assert.match(pod.status?.podName ?? '', /-access$/);
+      assert.match(exec.status?.podName ?? '', new RegExp(`^${target.metadata.name}-`));
+    });
+  }
+
+  it('may be an Argo Rollout, also one whose CRD comes later than the template', async function () {
+    this.timeout(120_000);
+    const target = workloads.Rollout;
+    const name = `for-${target.metadata.name}`;
+    await stage.apply(template('PodAccessTemplate', target));
+    await stage.templateReady('PodAccessTemplate', name, false);
+
+    await applyCrds(stage.plane, [crd]);
+    await stage.apply(target);
+    await stage.templateReady('PodAccessTemplate', name);
+    const request = await stage.askUntilReady(stage.alice, podRequest(name, asksThrough(name)));
+    assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+  });
+});

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import { keySecretName } from '../../../src/access/signing/key-secret.ts';
+import {
+  conditionOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+const controllerTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
+
+const template = (kind: string, name: string, spec: object = {}): Manifest => ({
+  apiVersion: 'crds.wizardofoz.co/v1alpha1',
+  kind,
+  metadata: { name },
+  spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef, ...spec },
+});
+const podTemplate = (name: string, spec: object = {}): Manifest => template('PodAccessTemplate', name, spec);
+const execTemplate = (name: string, spec: object = {}): Manifest => template('ExecAccessTemplate', name, spec);
+
+interface Rule {
+  readonly apiGroups: string[];
+  readonly resources: string[];
+  readonly verbs: string[];
+}
+const writesTemplates: Rule = {
+  apiGroups: ['crds.wizardofoz.co'],
+  resources: ['podaccesstemplates', 'execaccesstemplates'],
+  verbs: ['get', 'list', 'create', 'update', 'patch', 'delete'],
+};
+const core = (resource: string, ...verbs: string[]): Rule => ({ apiGroups: [''], resources: [resource], verbs });
+const sees = core('pods', 'get', 'list', 'watch');
+const execs = core('pods/exec', 'get', 'create');
+const creates = core('pods', 'create');
+
+describe('M13: a template hands out', () => {
+  let stage: AccessStage;
+  /** Holds what templates hand out, until a test takes it away. */
+  let erin: Person;
+  /** May write templates, and lacks what a test says. */
+  let mallory: Person;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    erin = await Person.of(stage.plane, 'erin', ['owners']);
+    mallory = await Person.of(stage.plane, 'mallory', ['editors']);
+    await holds('owners', writesTemplates, sees, execs, creates);
+    await stage.kubectl('create', 'rolebinding', 'owners', '--role=owners', '--group=owners');
+    await stage.kubectl('create', 'rolebinding', 'editors', '--role=editors', '--group=editors');
+  });
+
+  after(() => stage?.close());
+
+  const holds = (role: string, ...rules: Rule[]): Promise<string> =>
+    stage.apply({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: { name: role }, rules });
+
+  const create = (person: Pick<Person, 'call'>, manifest: Manifest): Promise<ApiAnswer> =>
+    person.call('POST', stage.urlOf(manifest.kind), manifest);
+  const createOk = async (person: Pick<Person, 'call'>, manifest: Manifest): Promise<StoredRequest> => {
+    const { status, body } = await create(person, manifest);
+    assert.equal(status, 201, JSON.stringify(body));
+    return body as StoredRequest;
+  };
+  const patch = (person: Pick<Person, 'call'>, { kind, metadata }: Manifest, change: object): Promise<ApiAnswer> =>
+    person.call('PATCH', stage.urlOf(kind, metadata.name), change);
+  const refused = ({ status, body }: ApiAnswer, message: RegExp): void => {
+    assert.equal(status, 403, JSON.stringify(body));
+    assert.match((body as { message: string }).message, message);
+  };
+  const authorOf = async ({ kind, metadata }: Manifest): Promise<unknown> => {
+    const stored = await stage.read(kind, metadata.name ?? '');
+    return (stored?.spec?.['author'] as { username?: string } | undefined)?.username;
+  };
+  /** What a request through the template is told, at admission; undefined when it is let through. */
+  const refusalThrough = async (templateName: string): Promise<string | undefined> => {
+    const { status, body } = await stage.ask(stage.alice, podRequest('through', { templateName }), '?dryRun=All');
+    return status === 201 ? undefined : (body as { message: string }).message;
+  };
+  const unknown = async (name: string): Promise<void> => {
+    const stored = await stage.templateReady('PodAccessTemplate', name, false);
+    assert.equal(conditionOf(stored, 'AuthorHoldsRights')?.reason, 'AuthorUnknown');
+    assert.match((await refusalThrough(name)) ?? '', /TemplateNotReady: .*AuthorHoldsRights is not True/);
+  };
+
+  describe('to no group that Kubernetes itself gives:', () => {
+    for (const group of ['system:authenticated', 'system:masters', 'system:serviceaccounts:payments']) {
+      it(group, async () => {
+        const allowedGroups = ['devs', group];
+        refused(
+          await create(stage.plane, podTemplate('everybody', { accessConfig: { allowedGroups } })),
+          /SystemGroup/,
+        );
+      });
+    }
+  });
+
+  describe('nothing that its author lacks:', () => {
+    const lacks: [string, Manifest, Rule[], RegExp][] = [
+      ['to exec', execTemplate('grab'), [sees], /"mallory" may not get pods\/exec, create pods\/exec in namespace/],
+      [
+        'to exec as newer servers ask for it',
+        execTemplate('grab'),
+        [sees, core('pods/exec', 'get')],
+        /not create pods\/exec/,
+      ],
+      ['to see pods', execTemplate('grab'), [execs], /not get pods, list pods, watch pods in namespace/],
+      ['to create pods', podTemplate('grab'), [sees, execs], /may not create pods in namespace/],
+    ];
+    for (const [title, manifest, rules, message] of lacks) {
+      it(title, async () => {
+        await holds('editors', writesTemplates, ...rules);
+        refused(await create(mallory, manifest), message);
+      });
+    }
+
+    it('not even by changing what somebody else wrote, or by claiming to be them', async () => {
+      const manifest = podTemplate('of-erin');
+      await createOk(erin, manifest);
+      const author = { username: 'erin', groups: ['owners'], time: '2026-11-21T09:00:00Z' };
+      refused(await create(mallory, podTemplate('grab', { author })), /AuthorLacksRights: .*"mallory"/);
+      refused(
+        await patch(mallory, manifest, { spec: { accessConfig: { allowedGroups: ['editors'] } } }),
+        /AuthorLacksRights/,
+      );
+      refused(await patch(mallory, manifest, { spec: { author } }), /AuthorLacksRights/);
+      assert.equal((await patch(mallory, manifest, { metadata: { labels: { team: 'x' } } })).status, 200);
+      assert.equal(await authorOf(manifest), 'erin');
+    });
+
+    it('but all of what its author holds', async () => {
+      await createOk(erin, execTemplate('shell'));
+      await stage.templateReady('PodAccessTemplate', 'of-erin');
+      await stage.templateReady('ExecAccessTemplate', 'shell');
+      const asked = [
+        podRequest('to-a-pod', { templateName: 'of-erin', duration: '10m' }),
+        execRequest('to-a-shell', { templateName: 'shell', duration: '10m' }),
+      ];
+      await Promise.all(asked.map((manifest) => stage.askUntilReady(stage.alice, manifest)));
+    });
+
+    it('and asks nobody about the author while somebody waits for a grant', async () => {
+      await stage.restart();
+      await stage.templateReady('PodAccessTemplate', 'of-erin');
+      const reviews = (since: number): number =>
+        stage.plane.auditLog
+          .calls({ user: stage.server.installation.serverUser, since })
+          .filter(({ resource }) => resource === 'subjectaccessreviews').length;
+      // Authors of other templates are asked about from time to time as well.
+      const counts: number[] = [];
+      for (const name of ['first', 'second', 'third']) {
+        const since = stage.plane.auditLog.mark();
+        await stage.askUntilReady(stage.alice, podRequest(name, { templateName: 'of-erin', duration: '10m' }));
+        counts.push(reviews(since));
+      }
+      assert.ok(counts.includes(0), counts.join());
+    });
+  });
+
+  describe('nothing more', () => {
+    it('once its author has lost the rights, until they are back', async () => {
+      await holds('owners', writesTemplates, sees, creates);
+      await stage.restart();
+      const stored = await stage.templateReady('PodAccessTemplate', 'of-erin', false);
+      assert.equal(conditionOf(stored, 'AuthorHoldsRights')?.reason, 'AuthorLacksRights');
+      assert.match((await refusalThrough('of-erin')) ?? '', /"erin" may not get pods\/exec, create pods\/exec/);
+      await holds('owners', writesTemplates, sees, execs, creates);
+      await stage.restart();
+      await stage.templateReady('PodAccessTemplate', 'of-erin');
+      assert.equal(await refusalThrough('of-erin'), undefined);
+    });
+  });
+
+  describe('nothing while nobody vouches for it:', () => {
+    const unseen = podTemplate('unseen');
+
+    before(async () => {
+      const stamped = await createOk(erin, podTemplate('stamped'));
+      await createOk(erin, podTemplate('changed'));
+      await stage.templateReady('PodAccessTemplate', 'changed');
+      await stage.removeWebhooks();
+      await createOk(stage.plane, unseen);
+      await createOk(stage.plane, podTemplate('copied', { author: stamped.spec?.['author'] }));
+      const { status } = await patch(stage.plane, podTemplate('changed'), { spec: { maxCpu: '1' } });
+      assert.equal(status, 200);
+      await stage.restoreWebhooks();
+    });
+
+    it('written while the webhooks were away', () => unknown('unseen'));
+    it('with the stamp of another template', () => unknown('copied'));
+    it('changed while the webhooks were away, with the stamp of before', () => unknown('changed'));
+
+    it('unless existing templates are trusted, and then only those that name no author', async () => {
+      await stage.stop();
+      await stage.start({ installation: stage.server.installation, flags: ['--trust-existing-templates=true'] });
+      await stage.templateReady('PodAccessTemplate', 'unseen');
+      await stage.askUntilReady(stage.alice, podRequest('trusted', { templateName: 'unseen', duration: '10m' }));
+      await unknown('changed');
+      await stage.restart();
+      await unknown('unseen');
+    });
+
+    it('until somebody who may do all of it touches the author', async () => {
+      await holds('editors', writesTemplates, sees, execs);
+      const claim = { spec: { author: { username: 'me' } } };
+      refused(await patch(mallory, unseen, claim), /AuthorLacksRights/);
+      assert.equal((await patch(erin, unseen, claim)).status, 200);
+      assert.equal(await authorOf(unseen), 'erin');
+      await stage.templateReady('PodAccessTemplate', 'unseen');
+      await stage.askUntilReady(stage.alice, podRequest('vouched', { templateName: 'unseen', duration: '10m' }));
+    });
+
+    it('or until it is applied with a change', async () => {
+      await stage.apply(podTemplate('changed', { maxCpu: '2' }));
+      await stage.templateReady('PodAccessTemplate', 'changed');
+    });
+  });
+
+  describe('the same', () => {
+    it('after the keys have been rotated twice', async () => {
+      const url = `/api/v1/namespaces/drawbridge-system/secrets/${keySecretName}`;
+      for (const _ of ['once', 'twice']) {
+        const { body } = await stage.plane.call('GET', url);
+        const previous = (body as { data: { current: string } }).data.current;
+        await stage.plane.call('PATCH', url, { data: { current: randomBytes(32).toString('base64'), previous } });
+        await stage.restart();
+        await stage.templateReady('PodAccessTemplate', 'of-erin');
+        await stage.askUntilReady(
+          stage.alice,
+          podRequest(`rotated-${_}`, { templateName: 'of-erin', duration: '10m' }),
+        );
+      }
+      assert.equal(await authorOf(podTemplate('of-erin')), 'erin');
+    });
+  });
+});

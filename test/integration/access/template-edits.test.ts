@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import {
+  conditionOf,
+  deadlineOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+
+const controllerTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' };
+
+describe('M09: a later edit of a template', () => {
+  let stage: AccessStage;
+  let admin: Person;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    admin = await Person.of(stage.plane, 'root', ['system:masters']);
+  });
+
+  after(() => stage?.close());
+
+  const template = (name: string, config: object = {}, kind = 'PodAccessTemplate', more: object = {}): Manifest => ({
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind,
+    metadata: { name },
+    spec: { accessConfig: { allowedGroups: ['devs'], maxDuration: '1h', ...config }, controllerTargetRef, ...more },
+  });
+  const edit = async (name: string, spec: object, kind = 'PodAccessTemplate'): Promise<void> => {
+    const { status, body } = await stage.plane.call('PATCH', stage.urlOf(kind, name), { spec });
+    assert.equal(status, 200, JSON.stringify(body));
+  };
+  const grantThrough = async (
+    manifest: Manifest,
+    person: Pick<Person, 'call'> = stage.alice,
+    duration = '30m',
+  ): Promise<StoredRequest> => {
+    const templateName = manifest.metadata.name ?? '';
+    await stage.apply(manifest);
+    await stage.templateReady(manifest.kind, templateName);
+    const request = manifest.kind === 'PodAccessTemplate' ? podRequest : execRequest;
+    return stage.askUntilReady(person, request(`via-${templateName}`, { templateName, duration }));
+  };
+  const rulesOf = async (request: StoredRequest): Promise<unknown> =>
+    JSON.parse(await stage.kubectl('get', 'role', await childName(request), '-o', 'json')).rules;
+  const childName = async ({ metadata }: StoredRequest): Promise<string> =>
+    (await stage.children(metadata.uid)).find(({ kind }) => kind === 'Role')?.name ?? '';
+  const again = async ({ kind, metadata }: StoredRequest): Promise<StoredRequest> =>
+    (await stage.read(kind, metadata.name)) ?? assert.fail('the request is gone');
+  /** Resolves with how long it took until nothing was left, and checks the code that the journal has. */
+  const ended = async (request: StoredRequest, code: string, sinceMs: number): Promise<number> => {
+    const goneMs = (await stage.closed(request)) - sinceMs;
+    const line = await stage.auditLine(
+      'the revocation',
+      ({ event, what }) => event === 'revocation' && what.name === request.metadata.name,
+    );
+    assert.equal(line['code'], code);
+    return goneMs;
+  };
+
+  describe('adds nothing to a grant:', () => {
+    for (const kind of ['PodAccessTemplate', 'ExecAccessTemplate']) {
+      it(`of a ${kind}`, async () => {
+        const name = `wider-${kind.toLowerCase().slice(0, 4)}`;
+        const before = await grantThrough(template(name, {}, kind));
+        const rules = await rulesOf(before);
+        const pod = before.status?.podName ?? '';
+        await edit(
+          name,
+          {
+            accessConfig: {
+              allowedGroups: ['devs', 'qa'],
+              defaultDuration: '2h',
+              maxDuration: '10h',
+              grantTo: 'AllowedGroups',
+            },
+            controllerTargetRef: { ...controllerTargetRef, name: 'other' },
+          },
+          kind,
+        );
+        await stage.templateReady(kind, name, false);
+        await stage.restart();
+        // Whatever an edit brings about has been brought about when the next request is through.
+        await stage.askUntilReady(stage.alice, podRequest(`after-${name}`, { duration: '10m' }));
+        const now = await again(before);
+        assert.deepEqual(now.status?.grant, before.status?.grant);
+        assert.deepEqual(await rulesOf(before), rules);
+        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+        assert.equal(await stage.carol.mayExec(stage.namespace, pod), false);
+        assert.equal(await stage.bob.mayExec(stage.namespace, pod), false);
+      });
+    }
+  });
+
+  describe('that shortens maxDuration', () => {
+    it('ends it at the shorter time, counted from its creation', async () => {
+      const request = await grantThrough(template('shorter'));
+      const createdMs = deadlineOf(request) - 30 * 60_000;
+      const leftS = Math.ceil((Date.now() - createdMs) / 1000) + 6;
+      await edit('shorter', { accessConfig: { maxDuration: `${leftS}s`, defaultDuration: '1s' } });
+      const told = await stage.requestUntil('to tell of its end', request, (now) =>
+        /was shortened/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
+      );
+      assert.equal(told.status?.ready, true);
+      assert.deepEqual(told.status?.grant, request.status?.grant);
+      const pod = request.status?.podName ?? '';
+      await until('no right to exec', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+        timeoutMs: 30_000,
+        everyMs: 20,
+      });
+      const lateMs = Date.now() - (createdMs + leftS * 1000);
+      assert.ok(lateMs >= -50 && lateMs <= 1000, `${lateMs} ms late`);
+      await ended(request, 'Shortened', Date.now());
+    });
+
+    it('ends it at once when that time is over', async () => {
+      const request = await grantThrough(template('over'));
+      await edit('over', { accessConfig: { maxDuration: '1s', defaultDuration: '1s' } });
+      console.log(`      ${await ended(request, 'Shortened', Date.now())} ms until all was gone`);
+    });
+
+    it('leaves it alone when it is taken back in time', async () => {
+      const request = await grantThrough(template('back'));
+      await edit('back', { accessConfig: { maxDuration: '29m', defaultDuration: '1s' } });
+      await stage.requestUntil('to tell of its end', request, (now) =>
+        /was shortened/.test(conditionOf(now, 'AccessStillValid')?.message ?? ''),
+      );
+      await edit('back', { accessConfig: { maxDuration: '10h' } });
+      const now = await stage.requestUntil('to tell of its end', request, (later) =>
+        (conditionOf(later, 'AccessStillValid')?.message ?? '').endsWith('Z'),
+      );
+      assert.equal(conditionOf(now, 'AccessStillValid')?.message, `until ${now.status?.grant?.expiresAt}`);
+    });
+
+    it('counts as well while nobody is there to see it', async () => {
+      const request = await grantThrough(template('unseen'));
+      await stage.stop();
+      await stage.removeWebhooks();
+      await edit('unseen', { accessConfig: { maxDuration: '1s', defaultDuration: '1s' } });
+      await stage.start();
+      await ended(request, 'Shortened', Date.now());
+    });
+  });
+
+  describe('that removes a group', () => {
+    it('ends what rests on it', async () => {
+      const request = await grantThrough(template('removed'));
+      await edit('removed', { accessConfig: { allowedGroups: ['qa'] } });
+      console.log(`      ${await ended(request, 'NoLongerAllowed', Date.now())} ms until all was gone`);
+    });
+
+    it('leaves it to who is in another one, and to who holds the rights anyway', async () => {
+      const kept = await grantThrough(template('kept', { allowedGroups: ['devs', 'qa'] }));
+      const own = await grantThrough(template('own'), admin);
+      await edit('kept', { accessConfig: { allowedGroups: ['devs'] } });
+      await edit('own', { accessConfig: { allowedGroups: ['qa'] } });
+      await stage.askUntilReady(stage.alice, podRequest('after-removal', { duration: '10m' }));
+      for (const request of [kept, own]) assert.equal((await again(request)).status?.ready, true);
+    });
+
+    it('ends a grant to all groups', async () => {
+      const request = await grantThrough(
+        template('groups', { allowedGroups: ['devs', 'qa'], grantTo: 'AllowedGroups' }),
+      );
+      assert.equal(await stage.bob.mayExec(stage.namespace, request.status?.podName ?? ''), true);
+      await edit('groups', { accessConfig: { allowedGroups: ['devs'] } });
+      await ended(request, 'NoLongerAllowed', Date.now());
+    });
+  });
+
+  it('that deletes it ends everything', async () => {
+    const request = await grantThrough(template('deleted'));
+    await stage.plane.call('DELETE', stage.urlOf('PodAccessTemplate', 'deleted'));
+    await ended(request, 'TemplateDeleted', Date.now());
+  });
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+
+describe('M21: a template', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+  });
+  after(() => stage?.close());
+
+  const labels = { app: 'late' };
+  const target: Manifest = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'late' },
+    spec: {
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: { containers: [{ name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] }] },
+      },
+    },
+  };
+  const template = (name: string): Manifest => ({
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'PodAccessTemplate',
+    metadata: { name },
+    spec: {
+      accessConfig: { allowedGroups: ['devs'] },
+      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'late' },
+    },
+  });
+
+  it('is not ready without its target, and refuses requests with the reason', async () => {
+    await stage.apply(template('late'));
+    const condition = conditionOf(await stage.templateReady('PodAccessTemplate', 'late', false), 'TargetRefExists');
+    assert.deepEqual([condition?.status, condition?.reason], ['False', 'NotFound']);
+    assert.match(condition?.message ?? '', /^Deployment access-[^/]+\/late does not exist/);
+    const { status, body } = await stage.ask(stage.alice, podRequest('early', { templateName: 'late' }));
+    assert.equal(status, 403);
+    assert.match(JSON.stringify(body), /TemplateNotReady: .*Deployment access-[^/]+\/late does not exist/);
+  });
+
+  it('turns ready when the target appears, back when it goes, and ready again', async () => {
+    await stage.apply(target);
+    await stage.templateReady('PodAccessTemplate', 'late');
+    await stage.kubectl('delete', 'deployment', 'late');
+    await stage.templateReady('PodAccessTemplate', 'late', false);
+    await stage.apply(target);
+    await stage.templateReady('PodAccessTemplate', 'late');
+    await stage.askUntilReady(stage.alice, podRequest('in-time', { templateName: 'late' }));
+  });
+
+  it('that no controller has looked at yet admits a request, which is served once one has', async () => {
+    const { installation } = stage.server;
+    await stage.stop();
+    const leases = '/apis/coordination.k8s.io/v1/namespaces/drawbridge-system/leases';
+    await stage.plane.call('DELETE', `${leases}/drawbridge-access`);
+    await stage.plane.call('POST', leases, {
+      metadata: { name: 'drawbridge-access' },
+      spec: { holderIdentity: 'somebody else', leaseDurationSeconds: 600, renewTime: '2026-01-01T00:00:00.000000Z' },
+    });
+    await stage.start({ installation, flags: ['--leader-elect=true'] });
+    await stage.apply(template('unseen'));
+    const request = await stage.askOk(stage.alice, podRequest('waits', { templateName: 'unseen' }));
+    assert.equal(((await stage.read('PodAccessTemplate', 'unseen')) as StoredRequest).status, undefined);
+    await stage.plane.call('DELETE', `${leases}/drawbridge-access`);
+    await stage.ready(request);
+  });
+});

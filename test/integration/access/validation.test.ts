@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { testNamespace } from '../../support/plane.ts';
+
+describe('M20: a request that can never be granted is refused when it is made', () => {
+  let stage: AccessStage;
+  let elsewhere: string;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    elsewhere = await testNamespace('elsewhere');
+    const away = { ...targetless('away-shell'), metadata: { name: 'away-shell', namespace: elsewhere } };
+    await stage.plane.kubectl(['apply', '-f', '-'], { input: JSON.stringify(away) });
+    await stage.apply(targetless('aimless-shell'));
+    await stage.templateReady('PodAccessTemplate', 'aimless-shell', false);
+  });
+  after(async () => {
+    await stage?.plane.call('DELETE', `/api/v1/namespaces/${elsewhere}`);
+    await stage?.close();
+  });
+
+  const targetless = (name: string): Manifest => ({
+    apiVersion: 'crds.wizardofoz.co/v1alpha1',
+    kind: 'PodAccessTemplate',
+    metadata: { name },
+    spec: {
+      accessConfig: { allowedGroups: ['devs'] },
+      controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'missing' },
+    },
+  });
+
+  type Refusal = [title: string, manifest: Manifest, code: string, status: number, message: RegExp];
+  const badDurations = ['soon', '10', '1d', '0s', '-5m', '1ms'];
+  const refusals: Refusal[] = [
+    [
+      'through a template that does not exist',
+      podRequest('no-template', { templateName: 'nothing' }),
+      'TemplateNotFound',
+      404,
+      /PodAccessTemplate "nothing" does not exist in namespace "access-[^"]+"; kubectl get podaccesstemplates/,
+    ],
+    [
+      'through a template of the other kind',
+      execRequest('other-kind', { templateName: 'payments-shell' }),
+      'TemplateNotFound',
+      404,
+      /ExecAccessTemplate "payments-shell" does not exist/,
+    ],
+    [
+      'through a template of another namespace',
+      podRequest('far-template', { templateName: 'away-shell' }),
+      'TemplateNotFound',
+      404,
+      /PodAccessTemplate "away-shell" does not exist in namespace "access-/,
+    ],
+    [
+      'through a template that is not ready',
+      podRequest('unready-template', { templateName: 'aimless-shell' }),
+      'TemplateNotReady',
+      403,
+      /template aimless-shell is not ready: TargetRefExists is not True: Deployment access-[^/]+\/missing does not exist/,
+    ],
+    ...badDurations.map(
+      (duration, index): Refusal => [
+        `for ${JSON.stringify(duration)}`,
+        podRequest(`bad-duration-${index}`, { duration }),
+        'InvalidDuration',
+        422,
+        /spec\.duration .*for example "?30m"? or "?1h30m/,
+      ],
+    ),
+  ];
+
+  for (const [title, manifest, code, status, message] of refusals) {
+    it(`${title}: ${code}`, async () => {
+      const answer = await stage.ask(stage.alice, manifest);
+      assert.equal(answer.status, status, JSON.stringify(answer.body));
+      assert.match((answer.body as { message: string }).message, message);
+      assert.equal(await stage.read(manifest.kind, manifest.metadata.name ?? ''), undefined);
+      const { name } = manifest.metadata;
+      const line = await stage.auditLine(
+        'the refusal',
+        ({ what, verdict }) => what.name === name && verdict === 'denied',
+      );
+      assert.deepEqual([line['code'], line.who.user], [code, 'alice']);
+    });
+  }
+
+  it('but one for more than the maximum gets the maximum, and is told at once and in its condition', async () => {
+    const { stderr } = await stage.alice.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
+      input: JSON.stringify(podRequest('too-long', { duration: '99h' })),
+    });
+    const told = /requested 99h0m0s, granted the template's maximum of 4h0m0s/;
+    assert.match(stderr, new RegExp(`^Warning: spec\\.duration: ${told.source}`));
+    await stage.kubectl('wait', 'podaccessrequest/too-long', '--for=condition=AccessResourcesReady', '--timeout=20s');
+    const conditions = await stage.kubectl(
+      'get',
+      'podaccessrequest',
+      'too-long',
+      '-o',
+      'jsonpath={.status.conditions}',
+    );
+    assert.match(conditions, told);
+  });
+});

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import type { AuditLine } from '../../../sandbox/server-process.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { waysIn } from '../../../src/audit/record.ts';
+import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
+import { enter, execs } from '../../support/ways-in.ts';
+
+describe('M16: each of the five ways into a pod', () => {
+  let stage: AccessStage;
+  /** May enter every pod of the namespace by her own rights. */
+  let eve: Person;
+  let own: StoredRequest;
+  let running: StoredRequest;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    stage = await AccessStage.open();
+    eve = await Person.of(stage.plane, 'eve', ['editors', 'on-call']);
+    await stage.mayEnterPods(eve.name);
+    const asked = [podRequest('own', { duration: '10m' }), execRequest('running', { duration: '10m' })];
+    const [first, second] = await Promise.all(asked.map((one) => stage.askUntilReady(stage.alice, one)));
+    assert.ok(first && second);
+    [own, running] = [first, second];
+  });
+  after(() => stage?.close());
+
+  const podOf = ({ status }: StoredRequest): string => status?.podName ?? '';
+  const uidOf = (pod: string): Promise<string> => stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.uid}');
+
+  /** All lines about `pod` and `user` since `before`. */
+  const lines = (pod: string, user: string): Promise<AuditLine[]> =>
+    stage.audit((line) => line['pod'] === pod && line.who.user === user && line.event !== 'grant');
+
+  for (const way of waysIn) {
+    it(`${way} into a pod of a workload leaves one line`, async () => {
+      const pod = podOf(running);
+      const uid = await uidOf(pod);
+      // What becomes of the connection depends on a kubelet that is not there.
+      await enter[way](eve, stage.namespace, pod);
+      const found = await until('the line', async () => lineOf(await lines(pod, 'eve'), way), { timeoutMs: 5000 });
+      assertLine(found, pod, uid);
+      assert.equal(found.verdict, 'observed');
+      assert.equal(found['request'], undefined, 'she used rights of her own');
+      assert.equal((await lines(pod, 'eve')).filter(({ event }) => event === way).length, 1);
+    });
+
+    it(`${way} into an access pod leaves one line`, async () => {
+      const pod = podOf(own);
+      const uid = await uidOf(pod);
+      assert.equal((await enter[way](eve, stage.namespace, pod)).status, 403);
+      const found = lineOf(await lines(pod, 'eve'), way);
+      assert.ok(found);
+      assertLine(found, pod, uid);
+      assert.deepEqual([found.verdict, found['code'], found['request']], ['denied', 'NotYourPod', 'own']);
+      assert.equal((await lines(pod, 'eve')).filter(({ event }) => event === way).length, 1);
+    });
+  }
+
+  for (const [title, request, verdict] of [
+    ['her own pod', () => own, 'allowed'],
+    ['the running pod that was opened to her', () => running, 'observed'],
+  ] as const) {
+    it(`names the request by which the requester enters ${title}`, async () => {
+      const pod = podOf(request());
+      await stage.alice.kubectl(['exec', '-n', stage.namespace, pod, '--', 'true']);
+      const found = lineOf(await lines(pod, 'alice'), 'exec');
+      assert.deepEqual([found?.verdict, found?.['request']], [verdict, request().metadata.name]);
+    });
+  }
+
+  for (const [how, exec] of Object.entries(execs)) {
+    it(`exec by ${how} leaves a line like any other, of a pod of a workload and of an access pod`, async () => {
+      for (const [request, verdict] of [
+        [running, 'observed'],
+        [own, 'denied'],
+      ] as const) {
+        const pod = podOf(request);
+        const entries = async (): Promise<AuditLine[]> =>
+          (await lines(pod, 'eve')).filter(({ event }) => event === 'exec');
+        const before = (await entries()).length;
+        await exec(eve, stage.namespace, pod);
+        const [line, ...others] = await until(
+          'the line',
+          async () => {
+            const found = (await entries()).slice(before);
+            return found.length > 0 && found;
+          },
+          { timeoutMs: 5000 },
+        );
+        assert.deepEqual([line?.verdict, others], [verdict, []]);
+        assertLine(line as AuditLine, pod, await uidOf(pod));
+      }
+    });
+  }
+
+  it('tells nothing of commands, ports and paths', async () => {
+    const entries = await stage.audit(({ event }) => (waysIn as readonly string[]).includes(event));
+    assert.ok(entries.length >= 10);
+    assert.doesNotMatch(JSON.stringify(entries.map(({ reviewUid: _, ...line }) => line)), /hunter2|"command"/);
+  });
+
+  const lineOf = (found: AuditLine[], way: string): AuditLine | undefined => found.find(({ event }) => event === way);
+
+  function assertLine({ who, what, ...line }: AuditLine, pod: string, uid: string): void {
+    assert.equal(who.user, 'eve');
+    assert.deepEqual(who.groups, ['editors', 'on-call', 'system:authenticated']);
+    assert.deepEqual([what['uid' as 'name'], line['pod']], [uid, pod]);
+    assert.equal(what.operation, line.event === 'ephemeralcontainers' ? 'UPDATE' : 'CONNECT');
+  }
+});

@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import { ClusterNamespace } from '../../../sandbox/binding/cluster-namespace.ts';
+import { type FixtureKind, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
+import { Provider } from '../../../sandbox/binding/provider.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { apiServiceBindings, boundSchemas, keepKubeconfigAnnotation } from '../../../src/api/binding/names.ts';
+import { customResourceDefinitions, secrets } from '../../../src/api/resources.ts';
+import { konnectorNamespace } from '../../support/binding/konnector-rights.ts';
+import { bindingPlane } from '../../support/binding/planes.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+
+/** What is wrong with the text of a kubeconfig, how it comes about, and what the binding says. */
+const kubeconfigs: [what: string, spoil: (text: string) => string, says: RegExp][] = [
+  ['is not YAML', () => 'a: b: {', /invalid kubeconfig: it is not YAML/],
+  ['is a text', () => 'hello', /it is not a YAML mapping/],
+  ['has no current context', (text) => without(text, 'current-context: default'), /current context "" not found/],
+  [
+    'names a context that is not there',
+    (text) => text.replace('current-context: default', 'current-context: other'),
+    /current context "other" not found/,
+  ],
+  [
+    'has no namespace',
+    (text) => text.replace(/\n *namespace: .*/, ''),
+    /has no namespace set; it must be the namespace of the provider/,
+  ],
+  [
+    'runs a program',
+    (text) => text.replace(/token: .*/, 'exec: {command: touch}'),
+    /exec of the user is not allowed here/,
+  ],
+  [
+    'reads a file',
+    (text) => text.replace(/token: .*/, 'tokenFile: /var/run/secrets/token'),
+    /tokenFile of the user is not allowed here/,
+  ],
+  [
+    'trusts anybody',
+    (text) => text.replace(/certificate-authority-data: .*/, 'insecure-skip-tls-verify: true'),
+    /insecure-skip-tls-verify of the cluster is not allowed here/,
+  ],
+  ['is not encrypted', (text) => text.replace('https://', 'http://'), /must begin with https/],
+];
+
+describe('bad input', () => {
+  let stage: BindingStage;
+  let secret: string;
+  /** In the consumer nobody has these. */
+  let others: FixtureKind[];
+  let count = 0;
+
+  /** What the good binding syncs goes on, whatever happens to the others; nothing is ever deleted. */
+  async function goesOn(): Promise<void> {
+    const oven = { name: `oven-${++count}` };
+    await stage.create(stage.kinds.ovens, oven);
+    await stage.whenMarked(stage.kinds.ovens, oven);
+    await stage.side.consumer.whenCondition('good', 'Ready');
+    for (const kind of [stage.kinds.ovens, stage.kinds.kettles]) {
+      assert.deepEqual(
+        stage.writes(kind).filter(({ verb }) => verb === 'delete'),
+        [],
+      );
+    }
+  }
+
+  /** The condition has a message that says something, and the binding is not ready for that reason. */
+  async function says(binding: string, type: string, reason: string, message: RegExp): Promise<void> {
+    const { consumer } = stage.side;
+    await consumer.whenCondition(binding, type, 'False', { reason, message });
+    await consumer.whenCondition(binding, 'Ready', 'False', { reason, message });
+  }
+
+  /** A Secret with this content, and a binding that names it. */
+  async function bindWith(binding: string, data: Readonly<Record<string, string>>, key?: string): Promise<void> {
+    const { client } = stage.side.consumer;
+    const encoded = Object.entries(data).map(([name, text]) => [name, Buffer.from(text).toString('base64')]);
+    await client.create(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: konnectorNamespace, name: binding },
+      data: Object.fromEntries(encoded),
+    });
+    await stage.side.consumer.bind(binding, binding, key === undefined ? {} : { key });
+  }
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open({ informerScope: 'Cluster' });
+    const kinds = fixtureKinds(`elsewhere-${stage.id}.example`, 'Prefixed');
+    others = [kinds.kettles, kinds.ovens];
+    await stage.provider.install(...others.map(({ crd }) => crd));
+    await stage.side.consumer.start();
+    secret = await stage.bind('good', [stage.kinds.ovens]);
+  });
+  after(async () => {
+    const names = others.map(({ crd }) => crd.metadata.name);
+    for (const name of names) await stage.side.consumer.client.delete(customResourceDefinitions, { name });
+    await stage.provider.remove(customResourceDefinitions, ...names);
+    await stage.close();
+  });
+  afterEach(goesOn);
+
+  describe('in the place of a kubeconfig', () => {
+    it('a Secret is missing, until it comes', async () => {
+      await stage.side.consumer.bind('missing', 'missing');
+      await says('missing', 'SecretValid', 'KubeconfigSecretNotFound', /kube-bind\/missing not found; create it/);
+      await stage.side.consumer.connect(stage.side.backend.identity.kubeconfig, { name: 'missing' });
+      await stage.side.consumer.whenCondition('missing', 'SecretValid');
+      await says('missing', 'Connected', 'APIServiceExportNotFound', /has no APIServiceExport missing/);
+    });
+
+    it('a Secret has no such key', async () => {
+      await bindWith('no-key', { other: 'x' });
+      await says('no-key', 'SecretValid', 'KubeconfigSecretInvalid', /missing key "kubeconfig"; it has "other"/);
+    });
+
+    for (const [index, [what, spoil, message]] of kubeconfigs.entries()) {
+      it(`a Secret ${what}`, async () => {
+        await bindWith(`bad-${index}`, { kubeconfig: spoil(stage.side.backend.identity.kubeconfig) });
+        await says(`bad-${index}`, 'SecretValid', 'KubeconfigSecretInvalid', message);
+      });
+    }
+
+    it('a Secret leads to a server that does not answer', async () => {
+      const text = stage.side.backend.identity.kubeconfigVia('https://127.0.0.1:1');
+      await bindWith('unreachable', { kubeconfig: text });
+      await says('unreachable', 'InformersSynced', 'InformersSyncing', /ECONNREFUSED .*\. It goes on trying; check/);
+    });
+
+    it('a Secret holds a token that is not accepted', async () => {
+      const text = stage.side.backend.identity.kubeconfig.replace(/token: .*/, 'token: nobody');
+      await bindWith('revoked', { kubeconfig: text });
+      await says('revoked', 'InformersSynced', 'InformersSyncing', /401.*\. It goes on trying; check/);
+    });
+
+    it("a Secret leads to another cluster's namespace of the same name", async () => {
+      const { backend, consumer } = stage.side;
+      const impostor = await Provider.open(await bindingPlane('second-consumer'));
+      const namespace = await ClusterNamespace.open(impostor, backend.clusterNamespace);
+      const annotations = { [keepKubeconfigAnnotation]: 'true' };
+      await consumer.connect(namespace.kubeconfig, { name: secret, annotations });
+      await says('good', 'SecretValid', 'KubeconfigSecretInvalid', /it belongs to another provider\. Put the former/);
+      const oven = { name: 'meanwhile' };
+      await stage.create(stage.kinds.ovens, oven);
+      await stage.whenMarked(stage.kinds.ovens, oven);
+      await consumer.connect(backend.identity.kubeconfig, { name: secret, annotations });
+      await consumer.whenCondition('good', 'Ready');
+      await impostor.close();
+    });
+  });
+
+  describe('from the provider', () => {
+    it('a BoundSchema is not structural', async () => {
+      const [kind] = others;
+      assert.ok(kind);
+      await stage.side.backend.export({ name: 'formless', kinds: [kind] });
+      await stage.side.backend.changeSchema(kind, () => ({
+        versions: [{ name: 'v1', served: true, storage: true, schema: { properties: { spec: { items: {} } } } }],
+      }));
+      await stage.side.consumer.bind('formless', secret);
+      const reason = 'CustomResourceDefinitionCreateFailed';
+      await says(
+        'formless',
+        'Connected',
+        reason,
+        /refuses CustomResourceDefinition .*; the provider has to correct its BoundSchema/,
+      );
+    });
+
+    it('a BoundSchema is missing', async () => {
+      const [, kind] = others;
+      assert.ok(kind);
+      const { backend, consumer } = stage.side;
+      await backend.export({ name: 'schemaless', kinds: [kind] });
+      const where = { namespace: backend.clusterNamespace, name: kind.crd.metadata.name };
+      const schema = await stage.provider.client.get(boundSchemas, where);
+      await stage.provider.client.delete(boundSchemas, where);
+      await consumer.bind('schemaless', secret);
+      await says('schemaless', 'Connected', 'BoundSchemaFetchFailed', /has no BoundSchema of that name/);
+      const { metadata, ...rest } = schema;
+      const { name, namespace, annotations = {} } = metadata;
+      // It comes back as one whose definition is there already, and is not ours.
+      await consumer.client.create(customResourceDefinitions, kind.crd);
+      const before = await consumer.get(customResourceDefinitions, { name });
+      await stage.provider.client.create(boundSchemas, {
+        ...rest,
+        metadata: { name, ...(namespace ? { namespace } : {}), annotations },
+      });
+      const reason = 'ForeignCustomResourceDefinition';
+      await says(
+        'schemaless',
+        'Connected',
+        reason,
+        /exists and was not made for APIServiceBinding schemaless; it is left/,
+      );
+      const after = await consumer.get(customResourceDefinitions, { name });
+      assert.equal(after?.metadata.generation, before?.metadata.generation);
+      assert.equal(after?.metadata.uid, before?.metadata.uid);
+      await consumer.client.delete(apiServiceBindings, { name: 'schemaless' });
+      const gone = async () => (await consumer.get(apiServiceBindings, { name: 'schemaless' })) === undefined;
+      await until('the binding to be gone', gone, { timeoutMs: 30_000 });
+      assert.ok(await consumer.get(customResourceDefinitions, { name }));
+    });
+
+    it('a request was refused, with a message that looks like a format', async () => {
+      await stage.side.backend.refuse('refused', '100%s of it is %d');
+      await stage.side.consumer.bind('refused', secret);
+      await says(
+        'refused',
+        'Connected',
+        'APIServiceExportFailed',
+        /refused the request for refused: 100%s of it is %d/,
+      );
+    });
+
+    it('a claim is on something that is not shared; the rest is bound', async () => {
+      const { kettles } = stage.kinds;
+      const { backend, consumer, namespace } = stage.side;
+      const selector = { labelSelector: {} };
+      const claims = [{ group: 'apps', resource: 'deployments', selector }];
+      await backend.export({ name: 'greedy', kinds: [kettles], claims });
+      await consumer.bind('greedy', secret);
+      await says('greedy', 'Connected', 'InvalidPermissionClaim', /claims deployments.apps, which is not shared; only/);
+      await stage.create(kettles, { namespace, name: 'tea' });
+      await stage.whenMarked(kettles, { namespace, name: 'tea' });
+    });
+  });
+
+  it('an object whose name is too long for the provider is told of, until it goes', async () => {
+    const { consumer } = stage.side;
+    const oven = { name: 'o'.repeat(250) };
+    await stage.create(stage.kinds.ovens, oven);
+    const message = /its name is too long for the provider, .* at most \d+ are possible; create it again/;
+    await says('good', 'Connected', 'ObjectsNotInSync', message);
+    await consumer.client.delete(stage.kinds.ovens.inConsumer, oven);
+    await stage.whenObjectGone(stage.kinds.ovens, oven);
+    await consumer.whenCondition('good', 'Ready');
+  });
+
+  it('leads to nothing that is not allowed', () => {
+    assert.deepEqual(stage.side.consumer.refusals(), []);
+    assert.deepEqual(stage.providerRefusals(), []);
+  });
+});
+
+function without(text: string, line: string): string {
+  assert.ok(text.includes(line));
+  return text.replace(line, '');
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { apiServiceBindingBundles, apiServiceBindings } from '../../../src/api/binding/names.ts';
+import { customResourceDefinitions } from '../../../src/api/resources.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+
+const patience = { timeoutMs: 30_000 };
+
+describe('a bundle', () => {
+  let stage: BindingStage;
+  const bindings = async (): Promise<string[]> => {
+    const { items } = await stage.side.consumer.client.list(apiServiceBindings);
+    return items.map(({ metadata }) => metadata.name).sort();
+  };
+  const whenBound = (names: readonly string[], within = patience): Promise<unknown> =>
+    until(`the bindings ${names}`, async () => (await bindings()).join() === names.join(), within);
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open({ isolation: 'Prefixed' });
+    const { consumer, backend } = stage.side;
+    await consumer.start();
+    await backend.export({ name: 'kettles', kinds: [stage.kinds.kettles] });
+    await consumer.bundle('acme', await consumer.connect(backend.identity.kubeconfig, { labelled: false }));
+  });
+  after(async () => stage.close());
+
+  it('binds what the provider exports', async () => {
+    await whenBound(['kettles']);
+    await stage.side.consumer.whenCondition('kettles', 'Ready');
+    const where = { namespace: stage.side.namespace, name: 'tea' };
+    await stage.create(stage.kinds.kettles, where);
+    await stage.whenMarked(stage.kinds.kettles, where);
+  });
+
+  it('binds what is exported later, at once', async () => {
+    const lists = () => stage.calls({ verbs: ['list'], resources: ['apiserviceexports'] }).length;
+    const before = lists();
+    await stage.side.backend.export({ name: 'ovens', kinds: [stage.kinds.ovens] });
+    await whenBound(['kettles', 'ovens']);
+    assert.equal(lists(), before, 'watched, not polled');
+    await stage.side.consumer.whenCondition('ovens', 'Ready');
+  });
+
+  it('takes no binding for its own that somebody else has made', async () => {
+    const { consumer } = stage.side;
+    const binding = await consumer.get(apiServiceBindings, { name: 'kettles' });
+    assert.equal(binding?.metadata.ownerReferences?.[0]?.name, 'acme');
+    await consumer.bind('mine', 'nowhere');
+    await consumer.whenCondition('mine', 'SecretValid', 'False');
+    assert.deepEqual(await bindings(), ['kettles', 'mine', 'ovens']);
+    await consumer.client.delete(apiServiceBindings, { name: 'mine' });
+    await whenBound(['kettles', 'ovens']);
+  });
+
+  it('unbinds what is exported no longer', async () => {
+    await stage.side.backend.withdraw('ovens');
+    await whenBound(['kettles']);
+    const { name } = stage.kinds.ovens.crd.metadata;
+    const gone = async () => (await stage.side.consumer.get(customResourceDefinitions, { name })) === undefined;
+    await until('the CRD to be gone', gone, patience);
+  });
+
+  it('takes its bindings, their objects and the copies with it', async function () {
+    this.timeout(180_000);
+    const { consumer } = stage.side;
+    try {
+      // Else it may take the garbage collector half a minute to look for kinds that are new to it.
+      await consumer.plane.component('kube-controller-manager').restart();
+    } catch {
+      // In a plane of another process it takes as long as it takes.
+    }
+    await consumer.client.delete(apiServiceBindingBundles, { name: 'acme' });
+    await whenBound([], { timeoutMs: 120_000 });
+    const { name } = stage.kinds.kettles.crd.metadata;
+    assert.equal(await consumer.get(customResourceDefinitions, { name }), undefined);
+    assert.equal(await stage.copy(stage.kinds.kettles, { namespace: stage.side.namespace, name: 'tea' }), undefined);
+  });
+
+  it('never did what it may not', () => {
+    assert.deepEqual(stage.side.consumer.refusals(), []);
+  });
+});

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import {
+  apiServiceBindings,
+  clusterNamespaceAnnotation,
+  consumerUidAnnotation,
+  providerUidAnnotation,
+  resyncAnnotation,
+} from '../../../src/api/binding/names.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+
+describe('what is kept in step', () => {
+  let stage: BindingStage;
+  const name = () => ({ namespace: stage.side.namespace, name: 'evening' });
+  const kind = () => stage.kinds.kettles;
+  const change = (patch: object) => stage.side.consumer.client.mergePatch(kind().inConsumer, name(), patch);
+  const changeCopy = (patch: object) => {
+    const { client } = stage.provider;
+    return client.mergePatch(kind().inProvider, stage.copyName(kind(), name()), patch);
+  };
+  const whenCopy = (matches: (copy: KubeObject) => boolean) => stage.whenCopy(kind(), name(), matches);
+  const whenObject = (matches: (object: KubeObject) => boolean) => stage.whenObject(kind(), name(), matches);
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open({ informerScope: 'Cluster' });
+    await stage.side.consumer.start();
+    await stage.bind('kitchen', [stage.kinds.kettles]);
+    const { client } = stage.side.consumer;
+    await client.create(kind().inConsumer, {
+      apiVersion: `${kind().inConsumer.group}/v1`,
+      kind: 'Kettle',
+      metadata: { ...name(), labels: { shelf: 'top' }, annotations: { note: 'mine' } },
+      spec: { heat: 100, note: 'first', tags: { a: '1', b: '2' }, secretRefs: [{ name: 'x' }, { name: 'y' }] },
+      recipe: { tea: 'green', water: 'soft' },
+    });
+    await stage.whenMarked(kind(), name());
+  });
+  after(async () => stage.close());
+
+  it('is all but metadata and status, going up', async () => {
+    const copy = await stage.copy(kind(), name());
+    assert.deepEqual(copy?.['recipe'], { tea: 'green', water: 'soft' });
+    assert.deepEqual(own(copy?.spec, 'tags'), { a: '1', b: '2' });
+    assert.equal(copy?.metadata.labels?.['shelf'], 'top');
+    assert.equal(copy?.metadata.annotations?.['note'], 'mine');
+    assert.equal(copy?.metadata.finalizers, undefined);
+  });
+
+  for (const [what, patch, gone] of [
+    ['a field', { spec: { note: null } }, ({ spec }: KubeObject) => own(spec, 'note') === undefined],
+    ['a field of a field', { spec: { tags: { b: null } } }, ({ spec }) => own(own(spec, 'tags'), 'b') === undefined],
+    [
+      'an element of a list',
+      { spec: { secretRefs: [{ name: 'y' }] } },
+      ({ spec }) => refsOf(spec) === '[{"name":"y"}]',
+    ],
+    ['a field beside spec', { recipe: { water: null } }, (copy) => own(copy['recipe'], 'water') === undefined],
+    ['all of it', { recipe: null }, (copy) => copy['recipe'] === undefined],
+  ] satisfies [string, object, (copy: KubeObject) => boolean][]) {
+    it(`loses in the provider what was removed here: ${what}`, async () => {
+      await change(patch);
+      await whenCopy(gone);
+    });
+  }
+
+  it('is mended when somebody changes the copy, its annotations included', async () => {
+    await changeCopy({
+      metadata: { annotations: { [consumerUidAnnotation]: null } },
+      spec: { heat: 1, note: 'theirs' },
+    });
+    const copy = await whenCopy(
+      ({ spec, metadata }) =>
+        own(spec, 'heat') === 100 &&
+        own(spec, 'note') === undefined &&
+        metadata.annotations?.[consumerUidAnnotation] !== undefined,
+    );
+    assert.equal(copy.metadata.annotations?.[clusterNamespaceAnnotation], stage.side.backend.clusterNamespace);
+  });
+
+  it('is made again when somebody deletes the copy', async () => {
+    const before = await stage.copy(kind(), name());
+    await stage.provider.client.delete(kind().inProvider, stage.copyName(kind(), name()));
+    const after = await whenCopy(({ metadata }) => metadata.uid !== before?.metadata.uid);
+    await whenObject(({ metadata }) => metadata.annotations?.[providerUidAnnotation] === after.metadata.uid);
+  });
+
+  it('is the status as a whole, coming down, removals included', async () => {
+    await stage.report(kind(), name(), { result: 'hot', notes: ['a', 'b'] });
+    await whenObject(({ status }) => own(status, 'result') === 'hot');
+    await stage.report(kind(), name(), { result: null, notes: ['b'] });
+    const object = await whenObject(({ status }) => own(status, 'result') === undefined);
+    assert.deepEqual(object.status, { notes: ['b'] });
+  });
+
+  it('is the last of many statuses, in few writes', async () => {
+    const { auditLog } = stage.side.consumer.plane;
+    const since = auditLog.mark();
+    const startMs = performance.now();
+    for (let heat = 1; heat <= 60; heat++) await stage.report(kind(), name(), { heat });
+    const seconds = (performance.now() - startMs) / 1000;
+    await whenObject(({ status }) => own(status, 'heat') === 60);
+    const user = stage.side.consumer.konnectorUser;
+    const resources = [`${kind().inConsumer.plural}/status`];
+    const writes = auditLog.calls({ user, since, resources }).length;
+    assert.ok(writes <= 2 + seconds / 0.3, `${writes} writes in ${seconds} s`);
+  });
+
+  it('is looked at again when the binding is asked to', async () => {
+    const { client } = stage.side.consumer;
+    const patch = { metadata: { annotations: { [resyncAnnotation]: 'now' } } };
+    await client.mergePatch(apiServiceBindings, { name: 'kitchen' }, patch);
+    await change({ spec: { heat: 7 } });
+    await whenCopy(({ spec }) => own(spec, 'heat') === 7);
+  });
+
+  it('never did what it may not', () => {
+    assert.deepEqual(stage.side.consumer.refusals(), []);
+    assert.deepEqual(stage.providerRefusals(), []);
+  });
+});
+
+const refsOf = (spec: unknown): string => JSON.stringify(own(spec, 'secretRefs'));

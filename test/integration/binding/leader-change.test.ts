@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import type { KonnectorProcess } from '../../../sandbox/binding/konnector-process.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { syncerFinalizer } from '../../../src/api/binding/names.ts';
+import { leases } from '../../../src/api/resources.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { konnectorNamespace } from '../../support/binding/konnector-rights.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+
+const patience = { timeoutMs: 40_000 };
+const lease = { namespace: konnectorNamespace, name: 'kube-bind' };
+const microTime = (ms: number): string => new Date(ms).toISOString().replace('Z', '000Z');
+
+describe('two konnectors of one consumer', () => {
+  let stage: BindingStage;
+  let older: KonnectorProcess;
+  let newer: KonnectorProcess;
+  const kind = () => stage.kinds.ovens;
+
+  const start = (): Promise<KonnectorProcess> => stage.side.consumer.start('--leader-elect=true');
+  const works = async (name: string): Promise<void> => {
+    await stage.create(kind(), { name });
+    await stage.whenMarked(kind(), { name });
+    await stage.report(kind(), { name }, { result: 'done' });
+    await stage.whenObject(kind(), { name }, ({ status }) => own(status, 'result') === 'done');
+  };
+  const holder = async (): Promise<unknown> =>
+    own((await stage.side.consumer.get(leases, lease))?.spec, 'holderIdentity');
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open({ isolation: 'None', informerScope: 'Cluster' });
+  });
+  after(async () => {
+    await stage.side.consumer.client.delete(leases, lease);
+    await stage.close();
+  });
+
+  it("wait for a konnector of kube-bind's that holds the lease, and take it when it goes", async () => {
+    const { consumer } = stage.side;
+    const now = microTime(Date.now());
+    await consumer.client.create(leases, {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: lease,
+      spec: { holderIdentity: 'konnector-of-kube-bind', leaseDurationSeconds: 15, acquireTime: now, renewTime: now },
+    });
+    const since = consumer.plane.auditLog.mark();
+    older = await consumer.spawn('--leader-elect=true');
+    const calls = (...verbs: string[]) =>
+      consumer.plane.auditLog.calls({ user: consumer.konnectorUser, since, verbs }).map(({ resource }) => resource);
+    const looks = () => calls('get').filter((resource) => resource === 'leases').length > 1;
+    await until('it to look at the lease twice', looks, patience);
+    assert.deepEqual(calls('create', 'update', 'patch', 'delete'), []);
+    assert.equal(await holder(), 'konnector-of-kube-bind');
+    // As client-go gives it back.
+    await consumer.client.mergePatch(leases, lease, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } });
+    await older.whenReady();
+    await stage.bind('kitchen', [kind()]);
+    await works('first');
+  });
+
+  it('hand over at once when the leader ends in order', async () => {
+    newer = await start();
+    const before = await holder();
+    assert.equal(await older.stop(), 0);
+    await works('second');
+    assert.notEqual(await holder(), before);
+    assert.deepEqual(
+      stage.calls().filter(({ code }) => code === 403),
+      [],
+    );
+  });
+
+  it('never both write: one that was paused past its lease finds that it leads no more', async () => {
+    const { client } = stage.side.consumer;
+    const paused = newer;
+    await works('renewed');
+    const before = await holder();
+    older = await start();
+    // What it was about to do when it stopped must not happen when it wakes.
+    paused.signal('SIGSTOP');
+    await client.delete(kind().inConsumer, { name: 'renewed' });
+    await client.mergePatch(kind().inConsumer, { name: 'first' }, { spec: { heat: 1 } });
+    await until('the other one to lead', async () => (await holder()) !== before, patience);
+    await stage.whenObjectGone(kind(), { name: 'renewed' });
+    await works('renewed');
+    await client.mergePatch(kind().inConsumer, { name: 'first' }, { spec: { heat: 2 } });
+    await stage.whenCopy(kind(), { name: 'first' }, ({ spec }) => own(spec, 'heat') === 2);
+    const uid = (await stage.copy(kind(), { name: 'renewed' }))?.metadata.uid;
+    const count = stage.writes(kind()).length;
+    paused.signal('SIGCONT');
+    const told = async () => /lost|not leading|no longer/i.test(await paused.log());
+    await until('the paused one to notice', told, patience);
+    await works('last');
+    assert.equal((await stage.copy(kind(), { name: 'renewed' }))?.metadata.uid, uid);
+    assert.equal(own((await stage.copy(kind(), { name: 'first' }))?.spec, 'heat'), 2);
+    const after = stage
+      .writes(kind())
+      .slice(count)
+      .map(({ verb, name, code }) => `${verb} ${name} ${code}`);
+    assert.deepEqual(after, ['create last 201']);
+    assert.ok(paused.running);
+  });
+
+  it('have made every copy once', async () => {
+    const made = new Map<string, number>();
+    for (const { verb, name, code } of stage.writes(kind())) {
+      if (verb === 'create' && code === 201) made.set(name, (made.get(name) ?? 0) + 1);
+    }
+    assert.deepEqual([...made].sort(), [
+      ['first', 1],
+      ['last', 1],
+      ['renewed', 2],
+      ['second', 1],
+    ]);
+    const object = await stage.side.consumer.get(kind().inConsumer, { name: 'last' });
+    assert.deepEqual(object?.metadata.finalizers, [syncerFinalizer]);
+    assert.deepEqual(stage.side.consumer.refusals(), []);
+  });
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { allowDeletesAnnotation, apiServiceBindings } from '../../../src/api/binding/names.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+
+/** As after a restore from an old backup: they are gone, and nobody was seen deleting them. */
+describe('objects that are gone when the konnector looks again', () => {
+  let stage: BindingStage;
+  const kind = () => stage.kinds.ovens;
+  const names = (prefix: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
+  const fill = async (all: readonly string[]): Promise<void> => {
+    await Promise.all(all.map((name) => stage.create(kind(), { name })));
+    await Promise.all(all.map((name) => stage.whenMarked(kind(), { name })));
+  };
+  const lose = async (all: readonly string[]): Promise<void> => {
+    const { consumer } = stage.side;
+    await consumer.konnector.kill();
+    await Promise.all(
+      all.map(async (name) => {
+        await consumer.client.mergePatch(kind().inConsumer, { name }, { metadata: { finalizers: null } });
+        await consumer.client.delete(kind().inConsumer, { name });
+      }),
+    );
+    await consumer.start();
+  };
+  const copies = async (all: readonly string[]): Promise<number> => {
+    const found = await Promise.all(all.map((name) => stage.copy(kind(), { name })));
+    return found.filter((copy) => copy !== undefined).length;
+  };
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open({ informerScope: 'Cluster' });
+    await stage.side.consumer.start();
+    await stage.bind('kitchen', [kind()]);
+  });
+  after(async () => stage.close());
+
+  it('lose their copies when they are few', async () => {
+    const few = names('few', 3);
+    await fill([...few, 'kept']);
+    await lose(few);
+    for (const name of few) await stage.whenCopyGone(kind(), { name });
+    assert.equal(await copies(['kept']), 1);
+  });
+
+  it('keep them when they are many, until somebody says so; the rest goes on', async () => {
+    const { consumer } = stage.side;
+    const many = names('many', 25);
+    await fill(many);
+    await lose(many);
+    const message = /25 copies in the provider have no object here any more.*allow-deletes/;
+    await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'ObjectsNotInSync', message });
+    await fill(['meanwhile']);
+    assert.equal(await copies(many), 25);
+    const allowed = { metadata: { annotations: { [allowDeletesAnnotation]: 'now' } } };
+    await consumer.client.mergePatch(apiServiceBindings, { name: 'kitchen' }, allowed);
+    for (const name of many) await stage.whenCopyGone(kind(), { name });
+    await consumer.whenCondition('kitchen', 'Ready');
+    assert.equal(await copies(['kept', 'meanwhile']), 2);
+  });
+
+  it('keep them when they come back first', async () => {
+    const { consumer } = stage.side;
+    const many = names('back', 25);
+    await fill(many);
+    const before = await stage.copy(kind(), { name: 'back-0' });
+    await lose(many);
+    await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'ObjectsNotInSync' });
+    await fill(many);
+    await consumer.whenCondition('kitchen', 'Ready');
+    assert.equal((await stage.copy(kind(), { name: 'back-0' }))?.metadata.uid, before?.metadata.uid);
+  });
+});

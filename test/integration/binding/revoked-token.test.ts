@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
+import { keepKubeconfigAnnotation } from '../../../src/api/binding/names.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+
+describe('a token that is revoked', () => {
+  let stage: BindingStage;
+  const kind = () => stage.kinds.kettles;
+  const name = (kettle: string) => ({ namespace: stage.side.namespace, name: kettle });
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open();
+    await stage.side.consumer.start();
+    await stage.bind('kitchen', [kind()]);
+    for (const kettle of ['kept', 'deleted']) await stage.create(kind(), name(kettle));
+    for (const kettle of ['kept', 'deleted']) await stage.whenMarked(kind(), name(kettle));
+  });
+  after(async () => stage.close());
+
+  it('stops what needs it, and the binding says so', async () => {
+    const { backend, consumer } = stage.side;
+    await backend.identity.revoke(backend.identity.tokenSecret);
+    // The API server believes it for some seconds more.
+    const refused = async (): Promise<boolean> => {
+      await consumer.client.mergePatch(kind().inConsumer, name('kept'), { spec: { heat: Date.now() % 1_000_000 } });
+      return stage.calls().some(({ code }) => code === 401);
+    };
+    await until('a refusal', refused, { timeoutMs: 30_000, everyMs: 500 });
+    await stage.create(kind(), name('late'));
+    await consumer.client.delete(kind().inConsumer, name('deleted'));
+    await consumer.whenCondition('kitchen', 'Ready', 'False', { message: /401/ });
+    await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'ObjectsNotInSync', message: /401/ });
+  });
+
+  it('deletes nothing, on either side', async () => {
+    assert.ok(await stage.copy(kind(), name('kept')));
+    assert.ok(await stage.copy(kind(), name('deleted')));
+    assert.ok(await stage.side.consumer.get(kind().inConsumer, name('deleted')));
+  });
+
+  it('may be replaced, and everything converges', async () => {
+    const { backend, consumer } = stage.side;
+    await backend.identity.rotate();
+    // Who was refused cannot read what the provider keeps for it: somebody brings it over.
+    const annotations = { [keepKubeconfigAnnotation]: 'true' };
+    await consumer.connect(backend.identity.kubeconfig, { annotations });
+    await stage.whenMarked(kind(), name('late'));
+    await stage.whenObjectGone(kind(), name('deleted'));
+    assert.equal(await stage.copy(kind(), name('deleted')), undefined);
+    const object = await consumer.get(kind().inConsumer, name('kept'));
+    const heat = own(object?.spec, 'heat');
+    await stage.whenCopy(kind(), name('kept'), ({ spec }) => own(spec, 'heat') === heat);
+    await consumer.whenCondition('kitchen', 'Ready');
+    const made = stage.writes(kind()).filter(({ verb, code }) => verb === 'create' && code === 201);
+    assert.deepEqual(made.map((call) => call.name).sort(), ['deleted', 'kept', 'late']);
+  });
+});

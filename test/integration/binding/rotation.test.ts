@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { clusterBindings, keepKubeconfigAnnotation, kubeconfigKey } from '../../../src/api/binding/names.ts';
+import { secrets } from '../../../src/api/resources.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { konnectorNamespace } from '../../support/binding/konnector-rights.ts';
+import { BindingStage } from '../../support/binding/stage.ts';
+
+const patience = { timeoutMs: 30_000 };
+
+describe('credentials that are replaced', () => {
+  let stage: BindingStage;
+  let secret: string;
+  let count = 0;
+
+  const next = (): string => `dish-${++count}`;
+
+  /** An object that goes up, and whose status comes down. */
+  const works = async (): Promise<void> => {
+    const name = { name: next() };
+    await stage.create(stage.kinds.ovens, name);
+    await stage.whenCopy(stage.kinds.ovens, name);
+    await stage.report(stage.kinds.ovens, name, { result: 'done' });
+    await stage.whenObject(stage.kinds.ovens, name, ({ status }) => own(status, 'result') === 'done');
+  };
+
+  /** Objects that are made one after the other until `end` is called. */
+  const steadily = (): { end: () => Promise<string[]> } => {
+    const names: string[] = [];
+    let ending = false;
+    const run = async (): Promise<void> => {
+      while (!ending) {
+        const name = next();
+        await stage.create(stage.kinds.ovens, { name });
+        names.push(name);
+      }
+    };
+    const running = run();
+    return {
+      async end() {
+        ending = true;
+        await running;
+        return names;
+      },
+    };
+  };
+
+  /** Every object has a copy that was made once and never deleted. */
+  const assertOnce = async (names: readonly string[]): Promise<void> => {
+    for (const name of names) await stage.whenCopy(stage.kinds.ovens, { name });
+    const writes = stage.writes(stage.kinds.ovens);
+    const made = new Map<string, number>();
+    for (const { verb, uri, code, name } of writes) {
+      assert.notEqual(verb, 'delete', uri);
+      if (verb === 'create' && code === 201) made.set(name, (made.get(name) ?? 0) + 1);
+    }
+    for (const name of names) assert.equal(made.get(`${stage.side.backend.clusterNamespace}-${name}`), 1, name);
+  };
+
+  const kubeconfigOfConsumer = async (): Promise<string> => {
+    const found = await stage.side.consumer.get(secrets, { namespace: konnectorNamespace, name: secret });
+    return Buffer.from(String(own(found?.['data'], kubeconfigKey)), 'base64').toString();
+  };
+
+  const proxyTo = async (): Promise<FaultProxy> => stage.provider.plane.proxy();
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open({ isolation: 'Prefixed', informerScope: 'Cluster', proxy: true });
+    await stage.side.consumer.start();
+    secret = await stage.bind('kitchen', [stage.kinds.ovens]);
+    await works();
+  });
+  after(async () => stage.close());
+
+  it('are taken over while objects are being made: none is lost, none is made twice, and nothing uses the old ones', async () => {
+    const { identity } = stage.side.backend;
+    const other = await proxyTo();
+    const load = steadily();
+    const old = await identity.rotate(other.server);
+    await until('the old session to end', () => stage.proxy.connections === 0, patience);
+    await identity.revoke(old);
+    const names = await load.end();
+    assert.equal(await kubeconfigOfConsumer(), identity.kubeconfig);
+    assert.ok(names.length > 3, `${names.length} objects`);
+    await assertOnce(names);
+    await works();
+    await stage.side.consumer.whenCondition('kitchen', 'Ready');
+  });
+
+  it('are taken from the consumer as well, as kubectl bind writes them there', async () => {
+    const { identity } = stage.side.backend;
+    const { consumer } = stage.side;
+    const other = await proxyTo();
+    const kubeconfig = identity.kubeconfigVia(other.server);
+    const load = steadily();
+    await consumer.connect(kubeconfig, { annotations: { [keepKubeconfigAnnotation]: 'true' } });
+    await until('the new way to be used', () => other.connections > 3, patience);
+    const names = await load.end();
+    await assertOnce(names);
+    await works();
+    assert.equal(await kubeconfigOfConsumer(), kubeconfig);
+  });
+
+  it('that do not work are not used: the last good ones are, and the binding says so', async () => {
+    const { consumer, backend } = stage.side;
+    const good = await kubeconfigOfConsumer();
+    const annotations = { [keepKubeconfigAnnotation]: 'true' };
+    const load = steadily();
+    await consumer.connect(good.replace(/token: .*/, 'token: nobody'), { annotations });
+    const condition = await consumer.whenCondition('kitchen', 'SecretValid', 'False');
+    assert.equal(condition.reason, 'KubeconfigSecretInvalid');
+    assert.match(condition.message ?? '', /its new kubeconfig is not used, the one before it still is: .*401/);
+    await works();
+    await consumer.connect('not: a: kubeconfig', { annotations });
+    await consumer.whenCondition('kitchen', 'SecretValid', 'False');
+    await works();
+    await consumer.connect(backend.identity.kubeconfig, { annotations });
+    await consumer.whenCondition('kitchen', 'SecretValid');
+    await consumer.whenCondition('kitchen', 'Ready');
+    await assertOnce(await load.end());
+  });
+
+  it('that the provider gives out and that do not work never reach the consumer', async () => {
+    const { consumer, backend } = stage.side;
+    const good = backend.identity.kubeconfig;
+    // Without the annotation the provider may replace it.
+    await consumer.connect(good);
+    await backend.identity.publish(good.replace(/token: .*/, 'token: nobody'));
+    const where = { namespace: backend.clusterNamespace, name: 'cluster' };
+    const look = async (): Promise<string | undefined> => {
+      const { status } = await stage.provider.client.get(clusterBindings, where);
+      const conditions = own(status, 'conditions') as { type: string; reason?: string; message?: string }[];
+      return conditions.find(({ type, reason }) => type === 'SecretValid' && reason === 'ProviderSecretInvalid')
+        ?.message;
+    };
+    assert.match(await until('the provider to be told', look, patience), /is not taken over: .*401/);
+    assert.equal(await kubeconfigOfConsumer(), good);
+    await works();
+    await backend.identity.publish(good);
+    await until('the provider to be content', async () => (await look()) === undefined, patience);
+  });
+
+  it('never did what it may not', () => {
+    assert.deepEqual(stage.side.consumer.refusals(), []);
+    assert.deepEqual(stage.providerRefusals(), []);
+  });
+});

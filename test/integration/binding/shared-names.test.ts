@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { binder } from '../../../sandbox/binding/provider.ts';
+import { clusterNamespaceAnnotation, syncerFinalizer } from '../../../src/api/binding/names.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { own } from '../../../src/kit/json-value.ts';
+import { BindingStage, type Side } from '../../support/binding/stage.ts';
+
+/** With isolation None all consumers and the provider itself share the names of cluster-scoped objects. */
+describe('two consumers that nothing isolates', () => {
+  let stage: BindingStage;
+  let first: Side;
+  let second: Side;
+  const kind = () => stage.kinds.ovens;
+  const make = async (name: string, side: Side): Promise<void> => {
+    await stage.create(kind(), { name }, { heat: 100 }, side);
+    await stage.whenMarked(kind(), { name }, side);
+  };
+  const copyOf = (name: string): Promise<KubeObject | undefined> => stage.copy(kind(), { name });
+  const ownerOf = async (name: string) => (await copyOf(name))?.metadata.annotations?.[clusterNamespaceAnnotation];
+  const deletes = (side: Side): string[] =>
+    stage
+      .writes(kind(), side)
+      .filter(({ verb }) => verb === 'delete')
+      .map(({ name }) => name);
+
+  /** Writes of a konnector to what the backend watches, and answers by handing out its rights anew. */
+  const toldBackend = ({ backend }: Side, since: number) => {
+    const user = `system:serviceaccount:${backend.clusterNamespace}:${binder}`;
+    const resources = ['apiserviceexports/status', 'apiservicenamespaces', 'boundschemas/status'];
+    const verbs = ['create', 'update', 'patch', 'delete'];
+    return stage.provider.plane.auditLog.calls({ user, since, resources, verbs });
+  };
+
+  before(async function () {
+    this.timeout(1_200_000);
+    stage = await BindingStage.open({ isolation: 'None', informerScope: 'Cluster', consumers: 2 });
+    stage.provider.rights = 'last';
+    const [one, two] = stage.sides;
+    assert.ok(one && two);
+    [first, second] = [one, two];
+    await Promise.all(stage.sides.map(({ consumer }) => consumer.start()));
+    await stage.bind('kitchen', [kind()], { side: first });
+    await make('of-first', first);
+  });
+  after(async () => stage.close());
+
+  it('lose their rights to one another, say so, and write nothing for which the backend would answer', async () => {
+    await stage.bind('kitchen', [kind()], { side: second });
+    await make('of-second', second);
+    const since = stage.provider.plane.auditLog.mark();
+    await stage.create(kind(), { name: 'late' }, { heat: 100 }, first);
+    const condition = await first.consumer.whenCondition('kitchen', 'Connected', 'False', {
+      reason: 'ObjectsNotInSync',
+    });
+    assert.match(condition.message ?? '', /late: the provider does not permit it: .*forbidden/);
+    await second.consumer.whenCondition('kitchen', 'Ready');
+    assert.deepEqual(toldBackend(first, since), []);
+    assert.deepEqual(toldBackend(second, since), []);
+    assert.deepEqual([deletes(first), deletes(second)], [[], []]);
+  });
+
+  it('go on within seconds when they get them back, without anybody asking', async () => {
+    await stage.provider.bindExportsTo(first.backend.clusterNamespace);
+    await stage.whenMarked(kind(), { name: 'late' }, first);
+    // The other one has lost them now.
+    await stage.provider.bindExportsTo(second.backend.clusterNamespace);
+    await make('late-too', second);
+    stage.provider.rights = 'everybody';
+    await stage.provider.bindExportsTo(first.backend.clusterNamespace);
+    await first.consumer.whenCondition('kitchen', 'Ready');
+    await second.consumer.whenCondition('kitchen', 'Ready');
+  });
+
+  it('asked no oftener than a backoff of five seconds lets them', () => {
+    for (const side of stage.sides) {
+      const refused = stage.writes(kind(), side).filter(({ code }) => code === 403);
+      assert.ok(refused.length <= 12, `${refused.length} refusals`);
+    }
+  });
+
+  it('leave what the other one has under a name alone, and say so', async () => {
+    await make('same', first);
+    await stage.create(kind(), { name: 'same' }, { heat: 5 }, second);
+    const condition = await second.consumer.whenCondition('kitchen', 'Connected', 'False', {
+      reason: 'ObjectsNotInSync',
+    });
+    assert.match(condition.message ?? '', /same: in the provider "same" exists already and is not a copy of ours/);
+    assert.equal(own((await copyOf('same'))?.spec, 'heat'), 100);
+    await first.consumer.whenCondition('kitchen', 'Ready');
+    await second.consumer.client.delete(kind().inConsumer, { name: 'same' });
+    await stage.whenObjectGone(kind(), { name: 'same' }, second);
+    assert.equal(await ownerOf('same'), first.backend.clusterNamespace);
+    assert.deepEqual(deletes(second), []);
+  });
+
+  it('leave what the provider made itself alone', async () => {
+    const { client } = stage.provider;
+    const native = { apiVersion: `${kind().inProvider.group}/v1`, kind: 'Oven', metadata: { name: 'native' } };
+    await client.create(kind().inProvider, { ...native, spec: { heat: 1 } });
+    await make('after-native', first);
+    await make('after-native-too', second);
+    const found = await copyOf('native');
+    assert.equal(found?.metadata.annotations, undefined);
+    assert.equal(own(found?.spec, 'heat'), 1);
+  });
+
+  it('keep their own when the other one restarts, unbinds or has none', async () => {
+    await first.consumer.konnector.kill();
+    await first.consumer.start();
+    await make('after-restart', first);
+    await first.consumer.client.delete(kind().inConsumer, { name: 'of-first' });
+    await stage.whenCopyGone(kind(), { name: 'of-first' }, first);
+    const all = ['of-second', 'late', 'late-too', 'same', 'after-native', 'after-native-too', 'after-restart'];
+    for (const name of all) assert.ok(await copyOf(name), name);
+    assert.deepEqual([deletes(first), deletes(second)], [['of-first'], []]);
+    const held = await second.consumer.get(kind().inConsumer, { name: 'of-second' });
+    assert.deepEqual(held?.metadata.finalizers, [syncerFinalizer]);
+  });
+});

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { chart } from '../../../sandbox/chart/helm.ts';
+import { until } from '../../../sandbox/wait.ts';
+import { accessUrl, execRequest, podRequest } from '../../support/access-requests.ts';
+import { AdmissionLoad } from '../../support/admission-load.ts';
+import { type Rule, rightFor, rightsIn, serverRightsIn } from '../../support/chart-manifests.ts';
+import { type CertificateMode, ChartStage } from '../../support/chart-stage.ts';
+
+const crdUrl = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podaccessrequests.crds.wizardofoz.co';
+const modes: readonly CertificateMode[] = ['own', 'secret', 'cert-manager'];
+
+const handedOutByEveryGrant: readonly Rule[] = [
+  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
+  { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
+];
+
+/** What needs a fault, more time or a kind that is not installed here, and where it is used. */
+const usedElsewhere: Readonly<Record<string, string>> = {
+  // Server-side apply asks for it besides patch, the verb that the audit log names.
+  'create /configmaps': '../access/audit-journal.test.ts',
+  'get /configmaps': '../access/audit-journal.test.ts',
+  'get crds.wizardofoz.co/execaccessrequests': '../access/janitor.test.ts',
+  'get crds.wizardofoz.co/podaccessrequests': '../access/janitor.test.ts',
+  'get rbac.authorization.k8s.io/rolebindings': '../../faults/access/crash-points.test.ts',
+  'get rbac.authorization.k8s.io/roles': '../../faults/access/crash-points.test.ts',
+  'patch rbac.authorization.k8s.io/rolebindings': '../access/expiry.test.ts',
+  'patch /secrets': '../certificates/own-certificates.test.ts',
+  'watch argoproj.io/rollouts': '../access/targets.test.ts',
+};
+
+describe('the chart, installed by Helm', function () {
+  this.timeout(180_000);
+  let stage: ChartStage;
+  /** Where the audit log of the API server was at the last installation. */
+  let mark = 0;
+
+  before(async () => {
+    stage = await ChartStage.open();
+  });
+  after(() => stage?.close());
+
+  for (const mode of modes) {
+    describe(`with certificates ${mode}`, () => {
+      it('becomes ready with two replicas', async () => {
+        mark = stage.plane.auditLog.mark();
+        await stage.install(mode);
+        assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
+      });
+
+      it('opens access with the rights of its own ServiceAccount', async () => {
+        const pod = await stage.askUntilReady(stage.alice, podRequest('pod'));
+        const exec = await stage.askUntilReady(stage.alice, execRequest('exec'));
+        for (const { status } of [pod, exec]) {
+          assert.equal(await stage.alice.mayExec(stage.payments, status?.podName ?? ''), true);
+        }
+        const refused = await stage.bob.call('POST', accessUrl('PodAccessRequest', stage.payments), podRequest('no'));
+        assert.equal(refused.status, 403, JSON.stringify(refused.body));
+        assert.deepEqual(forbidden(), []);
+      });
+
+      if (mode === 'own') {
+        it('holds no right that it neither uses nor hands out', async () => {
+          await useTheRest();
+          const held = serverRightsIn(await stage.helm.template(stage.namespace, { certificates: { mode } }));
+          const used = new Set(stage.plane.auditLog.calls({ user: stage.serverUser }).map(rightFor));
+          const handedOut = new Set(rightsIn(handedOutByEveryGrant));
+          const idle = held.filter((right) => !used.has(right) && !handedOut.has(right));
+          for (const file of Object.values(usedElsewhere)) assert.ok(existsSync(join(import.meta.dirname, file)), file);
+          assert.deepEqual(idle.sort(), Object.keys(usedElsewhere).sort());
+          assert.deepEqual(
+            [...used].filter((right) => !held.includes(right)),
+            [],
+          );
+        });
+      }
+
+      it('is upgraded, its CRDs too, and grants go on', async () => {
+        const newer = await mkdtemp(join(tmpdir(), 'drawbridge-chart-'));
+        try {
+          await cp(chart, newer, { recursive: true });
+          const file = join(newer, 'files/crds/podaccessrequests.yaml');
+          const crd = await readFile(file, 'utf8');
+          await writeFile(
+            file,
+            crd.replace('    plural: podaccessrequests', '    shortNames: [par]\n    plural: podaccessrequests'),
+          );
+          await stage.upgrade(mode, {}, newer);
+        } finally {
+          await rm(newer, { recursive: true });
+        }
+        const { body } = await stage.plane.probe(crdUrl);
+        assert.deepEqual((body as { spec: { names: { shortNames?: string[] } } }).spec.names.shortNames, ['par']);
+        await stage.upgrade(mode);
+        assert.equal((await stage.granted()).length, 3 + 2);
+      });
+
+      if (mode === 'secret') {
+        it('loses no call of 100 admissions a second while all replicas are replaced', async () => {
+          const before = stage.kubelet.pods.map(({ name }) => name);
+          const load = new AdmissionLoad(stage.plane, stage.payments, 50);
+          await stage.upgrade(mode, { log: { level: 'debug', format: 'text' } });
+          await sleepUntilGone(before);
+          await load.stop();
+          console.log(`      ${load.sent * 2} admissions, ${load.failures.length} failed`);
+          assert.deepEqual(load.failures, []);
+          assert.ok(load.sent > 200, `${load.sent} sent`);
+        });
+
+        it('loses no call of 100 admissions a second while the certificate is renewed', async () => {
+          const load = new AdmissionLoad(stage.plane, stage.payments, 50);
+          await sleep(1000);
+          await stage.renewCertificate();
+          // Files are brought up to date every second, and the server looks at them at once.
+          await sleep(5000);
+          await load.stop();
+          console.log(`      ${load.sent * 2} admissions, ${load.failures.length} failed`);
+          assert.deepEqual(load.failures, []);
+          for (const pod of stage.kubelet.pods) assert.match(await pod.log(), /serving certificate reloaded/);
+        });
+      }
+
+      it('revokes everything before it is uninstalled, lets nobody ask meanwhile, and leaves no grant behind', async () => {
+        const asked: number[] = [];
+        let asking = true;
+        const ask = async (): Promise<void> => {
+          for (let n = 0; asking && mode === 'secret'; n += 1) {
+            const { status } = await stage.alice.call(
+              'POST',
+              accessUrl('ExecAccessRequest', stage.payments),
+              execRequest(`late-${n}`),
+            );
+            asked.push(status);
+            await sleep(20);
+          }
+        };
+        const persistent = ask();
+        const said = await stage.uninstall();
+        asking = false;
+        await persistent;
+        assert.match(said, /release "drawbridge" uninstalled/, `${said}\n${await stage.kubelet.logs()}`);
+        if (mode === 'secret') {
+          const admitted = asked.filter((status) => status === 201).length;
+          console.log(`      asked ${asked.length} times meanwhile, admitted ${admitted}`);
+        }
+
+        assert.ok(!asked.includes(500), `${asked}`);
+        const [job] = stage.kubelet.all.filter(({ name }) => name.startsWith('drawbridge-revoke-all')).slice(-1);
+        assert.match(
+          (await job?.log()) ?? '',
+          /requests and \d+ objects made for them are left[\s\S]*nothing is open\n$/,
+        );
+        assert.deepEqual(await stage.granted(), []);
+        // Without webhooks anybody may store a request; nobody grants it.
+        await stage.deleteRequests();
+        await stage.leftovers();
+      });
+    });
+  }
+
+  /** What the other tests of this file do not do. */
+  const useTheRest = async (): Promise<void> => {
+    const { alice, payments, plane } = stage;
+    for (const [kind, request] of [
+      ['PodAccessRequest', podRequest],
+      ['ExecAccessRequest', execRequest],
+    ] as const) {
+      const url = accessUrl(kind, payments);
+      const gone = (name: string): Promise<unknown> =>
+        until(`${name} to be gone`, async () => (await plane.probe(`${url}/${name}`)).status === 404, {
+          timeoutMs: 30_000,
+        });
+
+      const { status } = await stage.askUntilReady(alice, request('revoked'));
+      const exec = `/api/v1/namespaces/${payments}/pods/${status?.podName}/exec?command=true&stdout=true`;
+      // The second time its Event is counted up.
+      for (let n = 0; n < 2; n += 1) await alice.call('POST', exec);
+      await alice.call('PATCH', `${url}/revoked`, { spec: { revoked: true } });
+
+      const forced = await stage.askUntilReady(alice, request('forced'));
+      await alice.call('DELETE', `${url}/forced?propagationPolicy=Orphan`);
+      await plane.call('PATCH', `${url}/forced`, { metadata: { finalizers: null } });
+
+      const missing = await alice.call('POST', url, request('missing', { templateName: 'missing' }));
+      assert.equal(missing.status, 404, JSON.stringify(missing.body));
+      await gone('revoked');
+      await gone('forced');
+      await until('its children to be gone', async () => (await stage.children(forced.metadata.uid)).length === 0, {
+        timeoutMs: 30_000,
+      });
+    }
+  };
+
+  const forbidden = (): string[] =>
+    stage.plane.auditLog
+      .calls({ user: stage.serverUser, since: mark })
+      .filter(({ code }) => code === 403)
+      .map(({ verb, uri }) => `${verb} ${uri}`);
+
+  const sleepUntilGone = async (names: readonly string[]): Promise<void> => {
+    while (stage.kubelet.pods.some(({ name }) => names.includes(name))) await sleep(100);
+  };
+});

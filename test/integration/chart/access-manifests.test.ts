@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments, stringify } from 'yaml';
+import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
+import type { Plane } from '../../../sandbox/plane.ts';
+import { parseGrantable } from '../../../src/access/policy/grantable.ts';
+import { covers } from '../../../src/grants/rule-cover.ts';
+import { named, rolesIn, rulesOf, tooMuchIn } from '../../support/chart-manifests.ts';
+import { sharedPlane, testNamespace } from '../../support/plane.ts';
+
+const certificate = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+const modes: Readonly<Record<string, object>> = {
+  own: { certificates: { mode: 'own' } },
+  'cert-manager': { certificates: { mode: 'cert-manager' } },
+  secret: { certificates: { mode: 'secret', caBundle: certificate } },
+};
+const everything = {
+  namespaces: ['payments', 'orders'],
+  grantable: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }],
+  podAnnotations: { a: 'b' },
+  podLabels: { c: 'd' },
+  nodeSelector: { disk: 'ssd' },
+  tolerations: [{ operator: 'Exists' }],
+  affinity: { nodeAffinity: {} },
+  priorityClassName: 'high',
+  imagePullSecrets: [{ name: 'registry' }],
+  extraArgs: ['--identity=left'],
+  networkPolicy: { metricsFrom: [{ namespaceSelector: {} }] },
+};
+
+describe('the chart', () => {
+  let plane: Plane;
+  let helm: Helm;
+  const namespace = 'gatehouse';
+
+  before(async function () {
+    this.timeout(120_000);
+    plane = await sharedPlane();
+    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+  });
+
+  for (const [mode, values] of Object.entries(modes)) {
+    it(`is taken by helm lint, certificates ${mode}`, async () => {
+      for (const more of [{}, everything]) {
+        const input = JSON.stringify({ ...more, ...values });
+        await helm.run(['lint', '--strict', '--namespace', namespace, chart, '--values', '-'], { input });
+      }
+    });
+  }
+
+  const refused: [string, object, RegExp][] = [
+    ['a value that it does not know', { replica: 3 }, /additional properties 'replica' not allowed/],
+    ['no replicas', { replicas: 0 }, /replicas.*minimum: got 0, want 1/],
+    ['replicas as text', { replicas: 'two' }, /replicas.*got string, want integer/],
+    ['an unknown way to certificates', { certificates: { mode: 'acme' } }, /mode.*must be one of/],
+    ['a Secret of no name', { certificates: { secretName: 'Not A Name' } }, /secretName.*does not match/],
+    ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
+    [
+      'an issuer for nobody',
+      { certificates: { mode: 'secret', caBundle: certificate, issuerRef: { name: 'x' } } },
+      /issuerRef: it goes with certificates\.mode=cert-manager, not with secret/,
+    ],
+    ['namespaces that are none', { namespaces: ['*'] }, /namespaces\/0.*does not match/],
+    [
+      'an installation of nothing',
+      { features: { access: false } },
+      /features: access, binding and inventory are all false/,
+    ],
+    ['a time that is none', { uninstall: { timeout: 'soon' } }, /timeout.*does not match/],
+    ...(
+      [
+        ['every verb', { verbs: ['*'] }],
+        ['the right to grow', { verbs: ['escalate'] }],
+        ['the right to be somebody else', { verbs: ['impersonate'] }],
+        ['every resource', { resources: ['*'] }],
+        ['every subresource', { resources: ['pods/*'] }],
+        ['every group', { apiGroups: ['*'] }],
+        ['Roles', { resources: ['roles'] }],
+        ['Secrets', { resources: ['secrets'] }],
+      ] as const
+    ).map(([what, part]): [string, object, RegExp] => [
+      `to hand out ${what}`,
+      { grantable: [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'], ...part }] },
+      /grantable\/0/,
+    ]),
+  ];
+  for (const [what, values, message] of refused) {
+    it(`refuses ${what}`, async () => {
+      const command = ['template', 'drawbridge', chart, '--values', '-'];
+      const { code, stderr } = await helm.run(command, { input: JSON.stringify(values), reject: false });
+      assert.notEqual(code, 0);
+      assert.match(stderr, message);
+    });
+  }
+
+  it('tells the server what templates may hand out, in the words of the values', async () => {
+    const manifests = await helm.template(namespace, everything);
+    const { data } = named(manifests, 'ConfigMap', 'drawbridge-grantable') as { data?: Record<string, string> };
+    const rules = parseGrantable(Buffer.from(data?.['rules.json'] ?? ''));
+    assert.ok(covers(rules, everything.grantable) && covers(everything.grantable, rules));
+    const deployment = JSON.stringify(named(manifests, 'Deployment', 'drawbridge'));
+    assert.match(deployment, /--grantable=\/etc\/drawbridge\/grantable\/rules\.json/);
+    const without = await helm.template(namespace, modes['cert-manager'] ?? {});
+    assert.ok(!JSON.stringify(without).includes('--grantable'));
+  });
+
+  it('refuses a Kubernetes that is too old for it', async () => {
+    const { code, stderr } = await helm.run(['template', chart, '--kube-version', '1.29.9'], { reject: false });
+    assert.notEqual(code, 0);
+    assert.match(stderr, /requires kubeVersion: >=1\.30/);
+  });
+
+  for (const [mode, values] of Object.entries(modes)) {
+    describe(`with certificates ${mode}`, () => {
+      let all: Manifest[];
+      before(async () => {
+        all = await helm.template(namespace, { ...everything, ...values });
+      });
+
+      it('gives nobody a wildcard or a right that lets rights grow', () => {
+        assert.deepEqual(tooMuchIn(all), []);
+      });
+
+      it('reads no Secret but its own, by name', () => {
+        for (const role of rolesIn(all)) {
+          for (const { resources, verbs, resourceNames } of rulesOf(role)) {
+            if (!resources.includes('secrets')) continue;
+            assert.equal(role.kind, 'Role');
+            assert.ok(resourceNames?.length || verbs.join() === 'create', JSON.stringify({ verbs, resourceNames }));
+          }
+        }
+      });
+
+      it('runs every Pod with the least that a process can have', () => {
+        const pods = all.filter(({ kind }) => kind === 'Deployment' || kind === 'Job');
+        assert.equal(pods.length, 2);
+        for (const { kind, spec } of pods) {
+          const pod = spec.template.spec;
+          assert.deepEqual(
+            { ...pod.securityContext, fsGroup: undefined },
+            {
+              runAsNonRoot: true,
+              runAsUser: 65532,
+              runAsGroup: 65532,
+              fsGroup: undefined,
+              seccompProfile: { type: 'RuntimeDefault' },
+            },
+            kind,
+          );
+          for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) assert.equal(pod[field], undefined, field);
+          assert.ok(!(pod.volumes ?? []).some((volume: object) => 'hostPath' in volume));
+          for (const container of pod.containers) {
+            assert.deepEqual(container.securityContext, {
+              allowPrivilegeEscalation: false,
+              privileged: false,
+              readOnlyRootFilesystem: true,
+              runAsNonRoot: true,
+              capabilities: { drop: ['ALL'] },
+              seccompProfile: { type: 'RuntimeDefault' },
+            });
+            assert.ok(container.resources.limits.memory && container.resources.requests.cpu);
+          }
+        }
+        assert.equal(named(all, 'ServiceAccount', 'drawbridge')['automountServiceAccountToken'], false);
+      });
+
+      it('is accepted by the API server as it is', async function () {
+        this.timeout(60_000);
+        const own = await testNamespace('chart');
+        const placed = await helm.template(own, { ...values, crds: { enabled: false } });
+        const known = placed.filter(({ apiVersion }) => !apiVersion.startsWith('cert-manager.io/'));
+        const { stderr } = await plane.kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], {
+          input: known.map((manifest) => stringify(manifest)).join('---\n'),
+        });
+        assert.doesNotMatch(stderr.replaceAll(/.*last-applied-configuration.*\n/g, ''), /Warning/);
+        await plane.call('DELETE', `/api/v1/namespaces/${own}`);
+      });
+    });
+  }
+
+  it('registers exactly the webhooks of webhooks/, in its own namespace', async () => {
+    const rendered = (await helm.template(namespace)).filter(({ kind }) => kind.endsWith('WebhookConfiguration'));
+    const shipped = manifestsIn(join(chart, '../../webhooks'));
+    assert.deepEqual(
+      rendered.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(),
+      shipped.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(),
+    );
+    for (const { kind, metadata, webhooks } of shipped) {
+      const here = JSON.parse(JSON.stringify(webhooks).replaceAll('drawbridge-system', namespace));
+      assert.deepEqual(named(rendered, kind, metadata.name)['webhooks'], here);
+    }
+  });
+
+  it('puts no objectSelector on a webhook: the objects of a CONNECT have no labels', async () => {
+    const all = await helm.template(namespace, everything);
+    const webhooks = all.flatMap((manifest): object[] => manifest['webhooks'] ?? []);
+    assert.ok(webhooks.length > 5);
+    assert.deepEqual(
+      webhooks.filter((webhook) => 'objectSelector' in webhook),
+      [],
+    );
+  });
+
+  it('installs the CRDs of crds/ as templates, which Helm upgrades, and leaves them when it is uninstalled', async () => {
+    const rendered = (await helm.template(namespace, {}, '--include-crds')).filter(
+      ({ kind }) => kind === 'CustomResourceDefinition',
+    );
+    const shipped = manifestsIn(join(chart, 'crds'));
+    assert.equal(rendered.length, shipped.length);
+    for (const { kind, metadata, spec } of shipped) {
+      const crd = named(rendered, kind, metadata.name);
+      assert.deepEqual(crd['spec'], spec);
+      assert.equal(crd.metadata.annotations?.['helm.sh/resource-policy'], 'keep');
+    }
+  });
+
+  it('holds what it hands out in the given namespaces only, and calls the webhooks for these alone', async () => {
+    const all = await helm.template(namespace, { namespaces: ['payments', 'orders'] });
+    const bindings = all.filter(({ roleRef }) => roleRef?.name === 'drawbridge-grants');
+    assert.deepEqual(
+      bindings.map(({ kind, metadata }) => [kind, metadata.namespace]),
+      [
+        ['RoleBinding', 'payments'],
+        ['RoleBinding', 'orders'],
+      ],
+    );
+    const everywhere = rulesOf(named(all, 'ClusterRole', 'drawbridge'));
+    const writes = everywhere
+      .filter(({ apiGroups }) => apiGroups.some((group) => group === '' || group.startsWith('rbac')))
+      .flatMap(({ verbs }) => verbs)
+      .filter((verb) => verb !== 'list' && verb !== 'watch');
+    assert.deepEqual(writes, []);
+    for (const webhook of all.flatMap((manifest) => manifest['webhooks'] ?? [])) {
+      const [{ key, operator, values }] = webhook.namespaceSelector.matchExpressions;
+      assert.deepEqual([key, operator, values], ['kubernetes.io/metadata.name', 'In', ['payments', 'orders']]);
+    }
+  });
+
+  it('adds to edit and view the right to ask and to look, and to nobody one to write templates', async () => {
+    for (const aggregate of [true, false]) {
+      const all = await helm.template(namespace, { rbac: { aggregate } });
+      for (const role of rolesIn(all)) {
+        const to = Object.keys(role.metadata.labels ?? {}).filter((label) => label.includes('/aggregate-to-'));
+        assert.equal(to.length > 0, aggregate && /-(requester|viewer)$/.test(role.metadata.name), role.metadata.name);
+        if (role.metadata.name === 'drawbridge') continue;
+        const onTemplates = rulesOf(role).filter(({ resources }) => resources.some((one) => /templates/.test(one)));
+        for (const { verbs } of onTemplates) assert.deepEqual(verbs, ['get', 'list', 'watch'], role.metadata.name);
+      }
+    }
+  });
+
+  it('takes replicas away one at a time, with a budget, and never before others know', async () => {
+    const all = await helm.template(namespace);
+    const { spec } = named(all, 'Deployment', 'drawbridge');
+    assert.deepEqual([spec.replicas, spec.strategy.rollingUpdate], [2, { maxUnavailable: 0, maxSurge: 1 }]);
+    const [container] = spec.template.spec.containers;
+    const { seconds } = container.lifecycle.preStop.sleep;
+    assert.ok(seconds >= 5 && spec.template.spec.terminationGracePeriodSeconds >= seconds + 19);
+    const budget = named(all, 'PodDisruptionBudget', 'drawbridge');
+    assert.deepEqual(budget['spec'].selector.matchLabels, spec.selector.matchLabels);
+    const single = await helm.template(namespace, { replicas: 1 });
+    assert.ok(!single.some(({ kind }) => kind === 'PodDisruptionBudget'), 'it would block every drain');
+  });
+
+  it('lets the Pods be reached at their ports alone, and reach the API server alone', async () => {
+    const { spec } = named(await helm.template(namespace), 'NetworkPolicy', 'drawbridge');
+    assert.deepEqual(spec.policyTypes, ['Ingress', 'Egress']);
+    const ports = (rules: { ports: { port: number }[] }[]) =>
+      rules.flatMap((rule) => rule.ports.map(({ port }) => port));
+    assert.deepEqual(
+      [ports(spec.ingress), ports(spec.egress)],
+      [
+        [9443, 8081, 8080],
+        [443, 6443],
+      ],
+    );
+  });
+
+  it('leads the Service to the server alone, not to the Pod of the uninstall hook', async () => {
+    const all = await helm.template(namespace);
+    const { selector } = named(all, 'Service', 'drawbridge-webhook')['spec'];
+    const matches = (labels: Record<string, string>): boolean =>
+      Object.entries(selector).every(([key, value]) => labels[key] === value);
+    assert.equal(matches(named(all, 'Deployment', 'drawbridge')['spec'].template.metadata.labels), true);
+    assert.equal(matches(named(all, 'Job', 'drawbridge-revoke-all')['spec'].template.metadata.labels), false);
+  });
+
+  it('revokes before it is uninstalled, unless it is told not to', async () => {
+    const hooks = (manifests: readonly Manifest[]): string[] =>
+      manifests
+        .filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'])
+        .map(({ kind, metadata }) => `${kind} ${metadata.annotations?.['helm.sh/hook']}`);
+    assert.ok(hooks(await helm.template(namespace)).includes('Job pre-delete'));
+    assert.deepEqual(hooks(await helm.template(namespace, { uninstall: { revoke: false } })), []);
+  });
+
+  function manifestsIn(folder: string): Manifest[] {
+    return readdirSync(folder)
+      .filter((file) => file.endsWith('.yaml'))
+      .flatMap((file) => parseAllDocuments(readFileSync(join(folder, file), 'utf8')))
+      .map((document) => document.toJS() as Manifest);
+  }
+});

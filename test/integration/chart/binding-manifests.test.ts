@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import { stringify } from 'yaml';
+import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
+import type { Plane } from '../../../sandbox/plane.ts';
+import { named, rightsIn, rolesIn, rulesOf, serverRightsIn, tooMuchIn } from '../../support/chart-manifests.ts';
+import { sharedPlane, testNamespace } from '../../support/plane.ts';
+
+const namespace = 'gatehouse';
+const binding = { bindable: ['widgets.acme.example', 'big-gears.mills.acme.example'] };
+const alone = { features: { access: false, binding: true }, binding };
+const both = { features: { access: true, binding: true }, binding };
+const everything = {
+  ...alone,
+  binding: {
+    ...binding,
+    bindableNamespaces: ['acme'],
+    claimable: ['configmaps', 'secrets', 'serviceaccounts'],
+    secretNamespaces: ['acme', 'kube-bind'],
+  },
+  networkPolicy: { providerPorts: [8443] },
+};
+
+const argsOf = (manifests: readonly Manifest[]): string[] =>
+  named(manifests, 'Deployment', 'drawbridge')['spec'].template.spec.containers[0].args;
+const namesOf = (manifests: readonly Manifest[]): string[] =>
+  manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
+
+describe('the chart with binding', () => {
+  let plane: Plane;
+  let helm: Helm;
+
+  before(async function () {
+    this.timeout(120_000);
+    plane = await sharedPlane();
+    helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
+  });
+
+  it('is taken by helm lint', async () => {
+    for (const values of [alone, both, everything]) {
+      const input = JSON.stringify(values);
+      await helm.run(['lint', '--strict', '--namespace', namespace, chart, '--values', '-'], { input });
+    }
+  });
+
+  const refused: [string, object, RegExp][] = [
+    ['nothing at all', { bindable: [] }, /binding\.bindable: .*has to name what providers may bind/],
+    ['every kind', { bindable: ['*'] }, /bindable\/0.*does not match/],
+    ['every kind of a group', { bindable: ['*.acme.example'] }, /bindable\/0.*does not match/],
+    ['Secrets', { bindable: ['secrets'] }, /bindable\/0.*does not match/],
+    ['Deployments', { bindable: ['deployments.apps'] }, /bindable\/0.*does not match/],
+    ['Roles', { bindable: ['roles.rbac.authorization.k8s.io'] }, /bindable\/0/],
+    ['bindings', { bindable: ['apiservicebindings.kube-bind.io'] }, /bindable\/0/],
+    ['access', { bindable: ['podaccesstemplates.crds.wizardofoz.co'] }, /bindable\/0/],
+    ['a namespace that is none', { ...binding, bindableNamespaces: ['*'] }, /bindableNamespaces\/0.*does not match/],
+    ['a claim on Pods', { ...binding, claimable: ['pods'] }, /claimable\/0.*must be one of/],
+    ['Secrets of every namespace', { ...binding, secretNamespaces: ['*'] }, /secretNamespaces\/0.*does not match/],
+    ['what it does not know', { ...binding, bind: [] }, /additional properties 'bind' not allowed/],
+  ];
+  for (const [what, values, message] of refused) {
+    it(`refuses to let providers bind ${what}`, async () => {
+      const input = JSON.stringify({ ...alone, binding: values });
+      const { code, stderr } = await helm.run(['template', 'drawbridge', chart, '--values', '-'], {
+        input,
+        reject: false,
+      });
+      assert.notEqual(code, 0);
+      assert.match(stderr, message);
+    });
+  }
+
+  it('works alone: no webhook, no certificate, no access kind, no policy, no hook', async () => {
+    const all = await helm.template(namespace, alone, '--include-crds');
+    assert.deepEqual(namesOf(all), [
+      'ClusterRole drawbridge-binding',
+      'ClusterRole drawbridge-binding-secrets',
+      'ClusterRoleBinding drawbridge-binding',
+      'Deployment drawbridge',
+      'Namespace kube-bind',
+      'NetworkPolicy drawbridge',
+      'PodDisruptionBudget drawbridge',
+      'Role drawbridge-binding',
+      'RoleBinding drawbridge-binding',
+      'RoleBinding drawbridge-binding-secrets',
+      'Service drawbridge-metrics',
+      'ServiceAccount drawbridge',
+    ]);
+    assert.doesNotMatch(JSON.stringify(all), /wizardofoz|helm\.sh\/hook"|9443|tls/);
+    const grantable = [{ apiGroups: [''], resources: ['pods/log'], verbs: ['get'] }];
+    for (const values of [{ grantable }, { certificates: { mode: 'cert-manager' } }, { namespaces: ['payments'] }]) {
+      assert.deepEqual(await helm.template(namespace, { ...alone, ...values }, '--include-crds'), all);
+    }
+  });
+
+  it("runs as a konnector with kube-bind's Lease", async () => {
+    assert.deepEqual(argsOf(await helm.template(namespace, alone)), [
+      'serve',
+      '--features=binding',
+      '--lease-namespace=kube-bind',
+      '--bindable=widgets.acme.example,big-gears.mills.acme.example',
+      '--health-port=8081',
+      '--metrics-port=8080',
+      '--log-level=info',
+      '--log-format=json',
+    ]);
+    assert.ok(argsOf(await helm.template(namespace, everything)).includes('--bindable-namespaces=acme'));
+  });
+
+  it('shares one process with access, where each half has a Lease of its own', async () => {
+    const [all, access, lone] = [
+      await helm.template(namespace, both),
+      await helm.template(namespace),
+      await helm.template(namespace, alone),
+    ];
+    assert.deepEqual(new Set(namesOf(all)), new Set([...namesOf(access), ...namesOf(lone)]));
+    const args = argsOf(all);
+    for (const one of [
+      '--features=access,binding',
+      `--lease-namespace=${namespace}`,
+      '--binding-lease-namespace=kube-bind',
+      '--certificates=own',
+    ]) {
+      assert.ok(args.includes(one), one);
+    }
+    const rights = new Set([...serverRightsIn(access), ...serverRightsIn(lone)]);
+    assert.deepEqual(new Set(serverRightsIn(all)), rights);
+    for (const manifest of access) {
+      const { kind, metadata } = manifest;
+      if (kind === 'Deployment' || kind === 'NetworkPolicy') continue;
+      assert.ok(
+        all.some((one) => isDeepStrictEqual(one, manifest)),
+        `${kind} ${metadata.name}`,
+      );
+    }
+  });
+
+  it('can be installed beside one with access, with a ServiceAccount of its own', async () => {
+    const cluster = (manifests: readonly Manifest[]): string[] =>
+      namesOf(manifests.filter(({ metadata }) => metadata.namespace === undefined));
+    const access = cluster(await helm.template(namespace));
+    assert.deepEqual(
+      cluster(await helm.template('kube-bind', alone)).filter((name) => access.includes(name)),
+      [],
+    );
+  });
+
+  it('gives nobody a wildcard or a right that lets rights grow', async () => {
+    assert.deepEqual(tooMuchIn(await helm.template(namespace, everything)), []);
+  });
+
+  it('has rights on the kinds that may be bound, and on no others', async () => {
+    const role = named(await helm.template(namespace, alone), 'ClusterRole', 'drawbridge-binding');
+    const known = ['', 'apiextensions.k8s.io', 'kube-bind.io', 'events.k8s.io'];
+    const bound = rulesOf(role).filter(({ apiGroups }) => !apiGroups.some((group) => known.includes(group)));
+    const of = (kind: string): string[] => ['get', 'list', 'watch', 'patch'].map((verb) => `${verb} ${kind}`);
+    assert.deepEqual(
+      rightsIn(bound),
+      ['acme.example/widgets', 'mills.acme.example/big-gears'].flatMap((kind) => [...of(kind), `patch ${kind}/status`]),
+    );
+    const definitions = rulesOf(role).filter(({ resources }) => resources.includes('customresourcedefinitions'));
+    for (const { verbs, resourceNames } of definitions) {
+      if (verbs.some((verb) => !['list', 'watch', 'create'].includes(verb))) assert.ok(resourceNames?.length);
+      if (verbs.includes('delete')) assert.deepEqual(resourceNames, binding.bindable);
+    }
+  });
+
+  it('reads Secrets of the namespace kube-bind alone, unless it is told of others', async () => {
+    const where = async (values: object): Promise<unknown[]> => {
+      const all = await helm.template(namespace, values);
+      const withSecrets = rolesIn(all).filter((role) =>
+        rulesOf(role).some(({ resources }) => resources.includes('secrets')),
+      );
+      const bindings = all.filter(({ roleRef }) =>
+        withSecrets.some((role) => roleRef?.kind === role.kind && roleRef.name === role.metadata.name),
+      );
+      return bindings.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}`).sort();
+    };
+    assert.deepEqual(await where(alone), ['RoleBinding kube-bind']);
+    const more = { ...binding, secretNamespaces: ['acme', 'kube-bind'] };
+    assert.deepEqual(await where({ ...alone, binding: more }), ['RoleBinding acme', 'RoleBinding kube-bind']);
+    assert.deepEqual(await where({ ...alone, binding: { ...binding, claimable: ['secrets'] } }), [
+      'ClusterRoleBinding ',
+      'RoleBinding kube-bind',
+    ]);
+  });
+
+  it('leaves the namespace of the kubeconfigs behind, and does not make it when it is its own', async () => {
+    const made = named(await helm.template(namespace, alone), 'Namespace', 'kube-bind');
+    assert.equal(made.metadata.annotations?.['helm.sh/resource-policy'], 'keep');
+    assert.ok(!(await helm.template('kube-bind', alone)).some(({ kind }) => kind === 'Namespace'));
+  });
+
+  it('lets the Pods reach providers and names, besides the API server', async () => {
+    const { spec } = named(await helm.template(namespace, everything), 'NetworkPolicy', 'drawbridge');
+    const ports = (rules: { ports: { port: number }[] }[]): number[] =>
+      rules.flatMap((rule) => rule.ports.map(({ port }) => port));
+    assert.deepEqual(
+      [ports(spec.ingress), ports(spec.egress)],
+      [
+        [8081, 8080],
+        [443, 6443, 8443, 53, 53],
+      ],
+    );
+  });
+
+  it('is accepted by the API server as it is', async function () {
+    this.timeout(60_000);
+    const own = await testNamespace('chart');
+    const placed = await helm.template(own, everything);
+    // A dry run does not make the namespaces that the rest would be in.
+    const here = placed
+      .filter(({ kind }) => kind !== 'Namespace')
+      .map((manifest) =>
+        manifest.metadata.namespace ? { ...manifest, metadata: { ...manifest.metadata, namespace: own } } : manifest,
+      );
+    const { stderr } = await plane.kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], {
+      input: here.map((manifest) => stringify(manifest)).join('---\n'),
+    });
+    assert.doesNotMatch(stderr.replaceAll(/.*last-applied-configuration.*\n/g, ''), /Warning/);
+    await plane.call('DELETE', `/api/v1/namespaces/${own}`);
+  });
+});

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { registerChain, untilReady } from '../../support/inventory/chain.ts';
+import { writesThatNobodyReads, writesToOneEntry } from '../../support/inventory/consolidation.ts';
+import { InventoryStage } from '../../support/inventory/stage.ts';
+import { percentile } from '../../support/percentile.ts';
+
+describe('what changes in an entry', function () {
+  this.timeout(120_000);
+  let stage: InventoryStage;
+
+  before(async () => {
+    stage = await InventoryStage.open();
+  });
+  afterEach(async () => stage?.clear());
+  after(async () => stage?.close());
+
+  it('reaches the component that reads it within milliseconds, and no other', async () => {
+    const network = await stage.component('network', () => ({ outcome: 'Done' }));
+    const other = await stage.component('other', () => ({ outcome: 'Done' }));
+    await stage.entry('one', { components: { network: { config: {} } } });
+    await stage.ready('one');
+    const before = other.calls.length;
+    const latencies: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      const called = network.nextCall();
+      await stage.patch('one', { spec: { components: { network: { config: { size: i } } } } });
+      const acknowledged = performance.now();
+      const call = await called;
+      assert.deepEqual(call.request.run.reasons, ['ConfigChanged:/spec/components/network/config']);
+      latencies.push(call.at - acknowledged);
+      await stage.ready('one');
+      await new Promise((resolve) => setTimeout(resolve, 220));
+    }
+    console.log(
+      `      config change → called: p50 ${percentile(latencies, 0.5).toFixed(1)} ms, max ${percentile(latencies, 1).toFixed(1)} ms`,
+    );
+    assert.ok(percentile(latencies, 0.5) < 250, `p50 is ${percentile(latencies, 0.5)} ms`);
+    assert.equal(other.calls.length, before);
+  });
+
+  it('is consolidated while the component runs, and the last state counts', async () => {
+    const { tookMs, runs, allowed } = await writesToOneEntry(stage, { writes: 300, runMs: 200 });
+    console.log(`      300 writes over ${(tookMs / 1000).toFixed(2)} s: ${runs} runs`);
+    assert.ok(runs <= allowed, `${runs} runs in ${tookMs} ms, where ${allowed} are allowed`);
+  });
+
+  it('causes no run when nobody reads it, though it is written a thousand times', async () => {
+    assert.equal(await writesThatNobodyReads(stage, 1000), 0);
+  });
+
+  it('goes from component to component in a chain, each as soon as its input is there', async () => {
+    await registerChain(stage, ['a', 'b', 'c', 'd', 'e'], 100);
+    // The first entry of all waits for the proof that writes are fenced.
+    await untilReady(stage, 'warm');
+    const tookMs = await untilReady(stage, 'one');
+    console.log(`      a chain of five, 100 ms each: ${tookMs.toFixed(0)} ms`);
+    assert.ok(tookMs < 15_000, `${tookMs} ms`);
+    const { ref } = await stage.get('one');
+    const record = (await stage.records()).find(({ entry, component }) => entry.uid === ref.uid && component === 'e');
+    assert.ok((record?.seq ?? 99) <= 10);
+  });
+});

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { freePorts } from '../../../sandbox/ports.ts';
+import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
+import { InventoryStage } from '../../support/inventory/stage.ts';
+
+describe('a component that nobody can connect to', function () {
+  this.timeout(180_000);
+  let stage: InventoryStage;
+  let component: ScriptedComponent | undefined;
+
+  before(async () => {
+    stage = await InventoryStage.open();
+  });
+  after(async () => {
+    await stage?.close();
+    component?.close();
+  });
+
+  it('is called for all that waits for it soon after it is back, though nothing has changed', async () => {
+    const [port = 0] = await freePorts(1);
+    await stage.register('network', `http://127.0.0.1:${port}`);
+    const names = Array.from({ length: 8 }, (_, i) => `e${i}`);
+    for (const name of names) await stage.entry(name);
+    await stage.until('its breaker to be open', () => isBreaker(2));
+    component = await ScriptedComponent.start(() => ({ outcome: 'Done' }), port);
+    const began = performance.now();
+    await stage.ready(...names);
+    console.log(`      all is Ready ${(performance.now() - began).toFixed(0)} ms after it is back`);
+    assert.ok(await isBreaker(0));
+    const attempts = component.calls.map(({ request }) => request.run.attempt);
+    assert.deepEqual(new Set(attempts), new Set([0]), 'it is no failure of theirs');
+  });
+
+  /** 0 closed, 1 half open, 2 open. */
+  const isBreaker = async (state: number): Promise<boolean> =>
+    (await stage.server.metrics()).includes(`drawbridge_inventory_breaker_state{component="network"} ${state}`);
+});

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import { deferred } from '../../../src/kit/promises.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import { report } from '../../support/inventory/run-report.ts';
+import { InventoryStage } from '../../support/inventory/stage.ts';
+import { patchStatus, readEntry } from '../../support/inventory/status-patch.ts';
+
+type Outputs = Readonly<Record<string, { readonly count?: number } | undefined>>;
+
+/** In an entry as the API server gave it. */
+const outputsIn = (body = '{}'): Outputs | undefined =>
+  (JSON.parse(body) as { status?: { outputs?: Outputs } }).status?.outputs;
+
+describe('the content of an entry', function () {
+  this.timeout(120_000);
+  let stage: InventoryStage;
+
+  before(async () => {
+    stage = await InventoryStage.open();
+  });
+  afterEach(async () => stage?.clear());
+  after(async () => stage?.close());
+
+  it('may have fields that nobody has heard of, and keeps them', async () => {
+    const config = { deep: { er: [1, { y: 'ä' }] }, 'with/slash': true };
+    await stage.component('novel', () => ({ outcome: 'Done', outputs: { novel: { made: config } } }));
+    await stage.entry('one', { cluster: { any: { thing: 1 } }, components: { novel: { config, more: 'field' } } });
+    await stage.ready('one');
+    const { content } = await stage.get('one');
+    assert.deepEqual((content.spec as { cluster: unknown }).cluster, { any: { thing: 1 } });
+    assert.deepEqual((content.spec as { components: unknown }).components, {
+      novel: { enabled: true, config, more: 'field' },
+    });
+    assert.deepEqual(content.status.outputs['novel'], { made: config });
+  });
+
+  it('loses nothing of 1,000 patches by two components at the same time, and has no conflict', async () => {
+    const rounds = 500;
+    const names = ['left', 'right'];
+    const runs = new Map<string, ReconcileRequest>();
+    for (const name of names) {
+      const goesOn = (run: ReconcileRequest) => {
+        runs.set(name, run);
+        return { status: 202, body: { leaseSeconds: 120 } };
+      };
+      await stage.component(name, goesOn);
+    }
+    await stage.entry('one');
+    await stage.until('both to be called', () => runs.size === names.length);
+    const began = performance.now();
+    const patchAll = async ([name, run]: [string, ReconcileRequest]): Promise<void> => {
+      for (let i = 1; i <= rounds; i++) {
+        const { status, body } = await patchStatus(run, { status: { outputs: { [name]: { count: i } } } });
+        assert.equal(status, 200, `${name} ${i}: ${body}`);
+        assert.equal(outputsIn(body)?.[name]?.count, i, 'it reads what it wrote');
+      }
+    };
+    await Promise.all([...runs].map(patchAll));
+    console.log(`      1,000 patches: ${(performance.now() - began).toFixed(0)} ms`);
+    const { content } = await stage.get('one');
+    assert.deepEqual(content.status.outputs, { left: { count: rounds }, right: { count: rounds } });
+    assert.deepEqual(
+      (await stage.records()).map(({ seq, phase }) => [seq, phase]),
+      names.map(() => [1, 'Running']),
+      'own writes start nothing',
+    );
+    for (const run of runs.values()) assert.equal(await report(run, { outcome: 'Done' }), 200);
+    await stage.ready('one');
+  });
+
+  it('is seen by each component as the other has just written it', async () => {
+    let [turns, both] = [0, 0];
+    const met = deferred();
+    const seen: (number | undefined)[] = [];
+    const ball = [deferred(), deferred()];
+    const rounds = 10;
+    // One writes, the other reads, and the other way round.
+    for (const [name, other, first] of [
+      ['ping', 'pong', true],
+      ['pong', 'ping', false],
+    ] as const) {
+      const [mine, theirs] = first ? [0, 1] : [1, 0];
+      await stage.component(
+        name,
+        async (run) => {
+          both += 1;
+          if (both === 2) met.resolve();
+          await met.promise;
+          for (let i = 1; i <= rounds; i++) {
+            if (!first || i > 1) {
+              await ball[mine]?.promise;
+              ball[mine] = deferred();
+              const { body } = await readEntry(run);
+              seen.push(outputsIn(body)?.[other]?.count);
+            }
+            turns += 1;
+            const { status, body } = await patchStatus(run, { status: { outputs: { [name]: { count: turns } } } });
+            if (status !== 200) return { outcome: 'Failed', message: body.slice(0, 500) };
+            ball[theirs]?.resolve();
+          }
+          return { outcome: 'Done' };
+        },
+        { timeoutSeconds: 30 },
+      );
+    }
+    await stage.entry('one');
+    await stage.ready('one');
+    assert.deepEqual(
+      seen,
+      Array.from({ length: 2 * rounds - 1 }, (_, i) => i + 1),
+    );
+  });
+
+  it('is written by one of two that patch the same version, and the other is told of the conflict', async () => {
+    const verdicts: number[][] = [];
+    const stored: unknown[] = [];
+    await stage.component('network', async (run) => {
+      const { metadata } = JSON.parse((await readEntry(run)).body) as { metadata: { resourceVersion: string } };
+      const { resourceVersion } = metadata;
+      const write = (by: string) =>
+        patchStatus(run, { metadata: { resourceVersion }, status: { outputs: { network: { by } } } });
+      const said = await Promise.all([write('a'), write('b')]);
+      verdicts.push(said.map(({ status }) => status).sort());
+      const winner = said.find(({ status }) => status === 200);
+      stored.push(outputsIn(winner?.body), outputsIn((await readEntry(run)).body));
+      return { outcome: 'Done' };
+    });
+    await stage.entry('one');
+    await stage.ready('one');
+    assert.deepEqual(verdicts, [[200, 409]]);
+    assert.deepEqual(stored[0], stored[1]);
+    assert.notEqual(stored[0], undefined);
+  });
+
+  it('cannot be written by a run that is over, nor beside what the component owns', async () => {
+    const runs: ReconcileRequest[] = [];
+    const refused: { status: number; body: string }[] = [];
+    await stage.component('network', async (run) => {
+      runs.push(run);
+      refused.push(await patchStatus(run, { status: { outputs: { cluster: { mine: true } } } }));
+      return { outcome: 'Done' };
+    });
+    await stage.entry('one');
+    await stage.ready('one');
+    const [first] = runs;
+    assert.ok(first);
+    assert.equal(refused[0]?.status, 403);
+    assert.match(refused[0]?.body ?? '', /ForeignPath/);
+    const late = await patchStatus(first, { status: { outputs: { network: { late: true } } } });
+    assert.equal(late.status, 403);
+    assert.match(late.body, /NoSuchRun/);
+    assert.deepEqual((await stage.get('one')).content.status.outputs, {});
+  });
+
+  it('is refused above 64 KiB with its size, and what is published too', async () => {
+    const network = await stage.component('network', () => ({
+      outcome: 'Done',
+      outputs: { network: { big: 'x'.repeat(70_000) } },
+    }));
+    await stage.entry('one');
+    await stage.until('the outputs to be refused', () => network.calls.length > 0);
+    await stage.until('a row that says so', async () => {
+      const [row] = (await stage.get('one')).components;
+      return row?.state === 'Failed' || row?.state === 'Retrying';
+    });
+    await assert.rejects(
+      stage.patch('one', { spec: { cluster: { big: 'x'.repeat(70_000) } } }),
+      (error: unknown) => error instanceof ApiError && /7\d{4} bytes, and may have 65536/.test(error.message),
+    );
+  });
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
+import { kubeconfigSecretName, teardownFinalizer } from '../../../src/api/inventory/names.ts';
+import { roleBindings, serviceAccounts } from '../../../src/api/resources.ts';
+import { InventoryStage } from '../../support/inventory/stage.ts';
+
+describe('an entry that is deleted', function () {
+  this.timeout(120_000);
+  let stage: InventoryStage;
+
+  before(async () => {
+    stage = await InventoryStage.open();
+  });
+  afterEach(async () => stage?.clear());
+  after(async () => stage?.close());
+
+  /** Publishes under its own name; as long as somebody reads that, there is nothing to delete. */
+  const made = (name: string): Outcome => ({ outcome: 'Done', outputs: { [name]: { made: true } } });
+
+  it('goes when its components are done, each when nobody needs what it made, with no access left', async () => {
+    const order: string[] = [];
+    const waits = new Map<string, number>();
+    const names = ['network', 'cluster', 'workload'];
+    for (const [index, name] of names.entries()) {
+      const input = names[index - 1];
+      const component = await stage.component(name, () => made(name), {
+        ...(input === undefined ? {} : { reads: [`/status/outputs/${input}/made`] }),
+      });
+      component.teardown = ({ entry }) => {
+        if (names.slice(index + 1).some((other) => !order.includes(`${other} ${entry.id}`))) {
+          waits.set(name, (waits.get(name) ?? 0) + 1);
+          return { outcome: 'NotReady', missing: [{ path: `/status/outputs/${name}/made`, want: 'noReaders' }] };
+        }
+        order.push(`${name} ${entry.id}`);
+        return { outcome: 'Deleted' };
+      };
+    }
+    const { ref } = await stage.entry('one');
+    await stage.ready('one');
+    assert.ok((await stage.get('one')).finalizers.includes(teardownFinalizer));
+    await stage.delete('one');
+    await stage.gone('one');
+    assert.deepEqual(
+      order,
+      ['workload', 'cluster', 'network'].map((name) => `${name} ${ref.uid}`),
+    );
+    assert.ok((waits.get('network') ?? 0) <= 3, `network was asked ${waits.get('network')} times in vain`);
+    const { client } = stage.cluster;
+    for (const resource of [roleBindings, serviceAccounts]) {
+      const { items } = await client.list(resource, { namespace: stage.namespace });
+      const left = items.filter(({ metadata }) => metadata.name.includes(ref.uid));
+      assert.deepEqual(
+        left.map(({ metadata }) => metadata.name),
+        [],
+      );
+    }
+    assert.notEqual(kubeconfigSecretName(ref.uid), '');
+    assert.deepEqual(await stage.records(), []);
+  });
+
+  it('does not wait for a component that somebody has let go of, and audits that', async () => {
+    const network = await stage.component('network', () => made('network'));
+    network.teardown = () => ({ outcome: 'Retry' });
+    const { ref } = await stage.entry('one');
+    await stage.ready('one');
+    await stage.delete('one');
+    await stage.until('network to have failed', () =>
+      network.calls.some(({ request }) => request.operation === 'delete'),
+    );
+    await stage.patch('one', { metadata: { annotations: { 'abandon.inventory.drawbridge.dev/network': 'lost' } } });
+    await stage.gone('one');
+    const lines = await stage.server.audit();
+    const told = lines.filter(({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(ref.uid));
+    assert.deepEqual(
+      told.map(({ event, verdict, message }) => [event, verdict, message]),
+      [['revocation', 'revoked', 'nobody waits for component network to tear down what it made']],
+    );
+  });
+
+  it('is another one when it is made anew under the same name', async () => {
+    const network = await stage.component('network', () => made('network'));
+    const first = await stage.entry('one');
+    await stage.ready('one');
+    await stage.delete('one');
+    await stage.gone('one');
+    const second = await stage.entry('one');
+    await stage.ready('one');
+    assert.notEqual(first.ref.uid, second.ref.uid);
+    const [call] = network.callsFor(second.ref.uid);
+    assert.deepEqual([call?.request.run.seq, call?.request.run.reasons], [1, ['Created']]);
+  });
+});
+
+describe('kubectl get clusterinventories', function () {
+  this.timeout(120_000);
+  let stage: InventoryStage;
+
+  before(async () => {
+    stage = await InventoryStage.open();
+  });
+  after(async () => stage?.close());
+
+  it('says whether it is Ready, what is missing and since when; each run says why it ran', async () => {
+    const missing = [{ path: '/spec/cluster/region', want: 'present' as const }] as const;
+    let region = false;
+    await stage.component(
+      'network',
+      () => (region ? { outcome: 'Done' } : { outcome: 'NotReady', missing: [...missing] as [(typeof missing)[0]] }),
+      { reads: ['/spec/cluster/region'] },
+    );
+    await stage.entry('one');
+    await stage.until('the row', async () => (await stage.get('one')).components[0]?.state === 'NotReady');
+    const get = async (kind: string) => (await stage.plane.kubectl(['get', kind, '-n', stage.namespace])).stdout;
+    const [head = '', row = ''] = (await get('clusterinventories')).split('\n');
+    assert.match(head, /NAME +MODE +READY +WAITING FOR +SINCE +AGE/);
+    assert.match(row, /^one +managed +False +network: waits for \/spec\/cluster\/region +\d+s +\d+s$/);
+    region = true;
+    await stage.patch('one', { spec: { cluster: { region: 'here' } } });
+    await stage.ready('one');
+    assert.match((await get('clusterinventories')).split('\n')[1] ?? '', /^one +managed +True /);
+    assert.match(await get('reconcileruns'), /one +network +Idle +2 +Done +\["ConfigChanged:\/spec\/cluster\/region/);
+  });
+});

@@ -1,0 +1,380 @@
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import { stringify } from 'yaml';
+import type { FaultProxy } from '../../../sandbox/fault-proxy.ts';
+import { InventoryServer } from '../../../sandbox/inventory-server.ts';
+import type { Plane } from '../../../sandbox/plane.ts';
+import { until } from '../../../sandbox/wait.ts';
+import {
+  clusterInventories,
+  componentReconcilers,
+  forceAnnotation,
+  kubeconfigSecretName,
+  reconcileRuns,
+} from '../../../src/api/inventory/names.ts';
+import { apiVersionOf, type KubeObject, type Resource } from '../../../src/api/object.ts';
+import { deployments, namespaces, secrets } from '../../../src/api/resources.ts';
+import { shoots } from '../../../src/inventory/components/cluster.ts';
+import { serviceInstances } from '../../../src/inventory/components/connectivity-proxy.ts';
+import { virtualNetworks } from '../../../src/inventory/components/network.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { type JsonPointer, valueAt } from '../../../src/kit/json-pointer.ts';
+import { isNotFound } from '../../../src/kube/errors.ts';
+import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
+import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
+import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
+import { bindingPlane } from '../../support/binding/planes.ts';
+import { inventoryExample } from '../../support/inventory/examples.ts';
+import { adminKubeconfig, ReferenceFleet } from '../../support/inventory/reference-fleet.ts';
+import { percentile } from '../../support/percentile.ts';
+import { sharedPlane, testNamespace } from '../../support/plane.ts';
+
+const clock = systemClock;
+const waiting = { timeoutMs: 60_000, everyMs: 50 };
+const proxy = { namespace: 'connectivity-proxy', name: 'connectivity-proxy' };
+/** As an administrator of these entries would give them. */
+const rightsIn = (namespace: string): string => {
+  const items = inventoryExample('reference-rights.yaml').map((object) => {
+    const { metadata } = object;
+    return metadata.namespace === undefined ? object : { ...object, metadata: { ...metadata, namespace } };
+  });
+  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+};
+
+describe('the reference components, with a second plane as the managed cluster', function () {
+  this.timeout(180_000);
+  let management: Plane;
+  let managed: Plane;
+  let server: InventoryServer;
+  /** On the way to the managed plane. */
+  let proxied: FaultProxy;
+  let fleet: ReferenceFleet;
+  let here: OpenCluster;
+  let there: OpenCluster;
+  let namespace: string;
+  const shop = `shop-${Date.now()}`;
+
+  before(async () => {
+    [management, managed] = await Promise.all([sharedPlane(), bindingPlane('provider')]);
+    here = openCluster(await fileCredentials(await management.kubeconfigFor('reader', ['system:masters'])), { clock });
+    there = openCluster(await fileCredentials(await managed.kubeconfigFor('reader', ['system:masters'])), { clock });
+    namespace = await testNamespace('fleet');
+    server = await InventoryServer.start(management, { namespaces: [namespace] });
+    await management.kubectl(['apply', '-f', '-'], { input: rightsIn(namespace) });
+    proxied = await managed.proxy();
+    fleet = await ReferenceFleet.start({ management, managed, managedServer: proxied.server, server });
+    await there.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: shop } });
+    // Soon given up, so that nobody waits long for a cluster that is away.
+    await fleet.register({ 'connectivity-proxy': { timeoutSeconds: 3 } });
+  });
+
+  after(async () => {
+    await proxied?.pass();
+    await management?.kubectl(['delete', 'clusterinventories', '--all', '-n', namespace, '--timeout=60s'], {
+      reject: false,
+    });
+    await fleet?.unregister();
+    await fleet?.close();
+    await server?.stop();
+    await server?.uninstall();
+    await management?.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: rightsIn(namespace) });
+    await fleet?.uninstall();
+    await management?.kubectl(['delete', 'namespace', namespace, '--wait=false']);
+    await managed?.kubectl(['delete', 'namespace', '--ignore-not-found', '--wait=false', shop, proxy.namespace]);
+    await Promise.all([here?.close(), there?.close(), proxied?.close()]);
+  });
+
+  const create = async (file: string, name: string, annotations = {}): Promise<KubeObject> => {
+    const [object] = inventoryExample(file);
+    return here.client.create(clusterInventories, {
+      ...(object as KubeObject),
+      metadata: { name, namespace, annotations },
+    });
+  };
+  const at = async (name: string, pointer: JsonPointer): Promise<unknown> =>
+    valueAt(await here.client.get(clusterInventories, { namespace, name }), pointer);
+  const run = async (entry: string, component: string): Promise<KubeObject> => {
+    const { metadata } = await here.client.get(clusterInventories, { namespace, name: entry });
+    return here.client.get(reconcileRuns, { namespace, name: `${metadata.uid}.${component}` });
+  };
+  const seq = async (entry: string, component: string): Promise<unknown> =>
+    valueAt(await run(entry, component), '/spec/seq');
+  const ready = (name: string): Promise<boolean> =>
+    until(
+      `${name} to be ready`,
+      async () => {
+        const conditions = await at(name, '/status/conditions');
+        return (Array.isArray(conditions) ? conditions : []).some(
+          (one) => valueAt(one, '/type') === 'Ready' && valueAt(one, '/status') === 'True',
+        );
+      },
+      waiting,
+    ).catch(async (error: unknown) => {
+      const { stdout } = await management.kubectl([
+        'get',
+        'clusterinventories,reconcileruns',
+        '-n',
+        namespace,
+        '-o',
+        'yaml',
+      ]);
+      throw new Error(`${String(error)}\n${stdout}\n${await server.log()}`);
+    });
+  const found = async (cluster: OpenCluster, resource: Resource, name: { namespace: string; name: string }) => {
+    try {
+      return await cluster.client.get(resource, name);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  };
+  const instance = (name: string): KubeObject => ({
+    apiVersion: apiVersionOf(serviceInstances),
+    kind: serviceInstances.kind,
+    metadata: { namespace: shop, name },
+    spec: { serviceOfferingName: 'connectivity' },
+  });
+
+  it('make a network, a cluster in it and a kubeconfig that opens it, in an order that nobody gave', async () => {
+    await create('managed.yaml', 'orders');
+    await ready('orders');
+    const uid = String(await at('orders', '/metadata/uid'));
+    assert.equal(await at('orders', '/status/outputs/network/vnetName'), `vnet-${uid}`);
+    const shoot = String(await at('orders', '/status/outputs/cluster/shootName'));
+    const { spec } = await here.client.get(shoots, { namespace, name: shoot });
+    assert.equal(valueAt(spec, '/provider/infrastructureConfig/networks/vnet/name'), `vnet-${uid}`);
+    const secret = await here.client.get(secrets, { namespace, name: kubeconfigSecretName(uid) });
+    const text = Buffer.from(String(valueAt(secret, '/data/config')), 'base64').toString();
+    const opened = openCluster(await inlineCredentials(text), { clock });
+    await opened.client.get(namespaces, { name: shop });
+    await opened.close();
+    assert.doesNotMatch(
+      stringify(await here.client.get(clusterInventories, { namespace, name: 'orders' })),
+      /client-key/,
+    );
+  });
+
+  it('show people what is missing', async () => {
+    const [object] = inventoryExample('managed.yaml');
+    const spec = { ...(object?.spec as object), cluster: {} };
+    await here.client.create(clusterInventories, {
+      ...(object as KubeObject),
+      metadata: { name: 'hasty', namespace },
+      spec,
+    });
+    const shown = async (): Promise<boolean> => {
+      const { stdout } = await management.kubectl(['get', 'clusterinventory', 'hasty', '-n', namespace]);
+      return stdout.includes('/spec/cluster/region');
+    };
+    await until('the missing path', shown, waiting);
+    await here.client.delete(clusterInventories, { namespace, name: 'hasty' });
+  });
+
+  it('put right what was changed outside, on the next run', async () => {
+    const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
+    await here.client.mergePatch(virtualNetworks, name, { spec: { location: 'elsewhere' } });
+    await force('orders', 'network', 'repair');
+    const repaired = async (): Promise<boolean> =>
+      valueAt(await here.client.get(virtualNetworks, name), '/spec/location') === 'westeurope';
+    await until('the repair', repaired, waiting);
+    await ready('orders');
+  });
+
+  it('put a cluster right that was changed outside', async () => {
+    const name = { namespace, name: String(await at('orders', '/status/outputs/cluster/shootName')) };
+    const workersOf = async (): Promise<readonly object[]> =>
+      valueAt(await here.client.get(shoots, name), '/spec/provider/workers') as readonly object[];
+    const wanted = await workersOf();
+    const changed = wanted.map((worker) => ({ ...worker, machine: { type: 'Standard_Huge' } }));
+    await here.client.mergePatch(shoots, name, { spec: { provider: { workers: changed } } });
+    assert.deepEqual(await workersOf(), changed);
+    await force('orders', 'cluster', 'repair');
+    await until('the repair', async () => isDeepStrictEqual(await workersOf(), wanted), waiting);
+    await ready('orders');
+  });
+
+  it('do the same within the server', async () => {
+    const endpoint = { url: null, inProcess: 'network' };
+    await here.client.mergePatch(componentReconcilers, { name: 'network' }, { spec: { endpoint } });
+    const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
+    await here.client.mergePatch(virtualNetworks, name, { spec: { location: 'nowhere' } });
+    await force('orders', 'network', 'within');
+    const repaired = async (): Promise<boolean> =>
+      valueAt(await here.client.get(virtualNetworks, name), '/spec/location') === 'westeurope';
+    await until('the repair', repaired, waiting).catch(async (error: unknown) => {
+      throw new Error(`${String(error)}\n${stringify(await run('orders', 'network'))}\n${await server.log()}`);
+    });
+    await ready('orders');
+  });
+
+  it('serve a cluster that was there already as one that they made', async () => {
+    // This very plane, to have another cluster than that of the other entry.
+    const data = { config: Buffer.from(await adminKubeconfig(management, 'legacy-admin')).toString('base64') };
+    const metadata = { namespace, name: 'legacy-admin' };
+    await here.client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data });
+    await create('byoc.yaml', 'legacy');
+    await ready('legacy');
+    const outputs = await at('legacy', '/status/outputs');
+    assert.deepEqual(Object.keys(outputs as object).sort(), ['connectivity-proxy', 'kubeconfig']);
+    const uid = String(await at('legacy', '/metadata/uid'));
+    const secret = await here.client.get(secrets, { namespace, name: kubeconfigSecretName(uid) });
+    const text = Buffer.from(String(valueAt(secret, '/data/config')), 'base64').toString();
+    assert.match(text, /"token":/);
+    for (const component of ['network', 'cluster', 'kubeconfig']) {
+      assert.equal(await found(here, reconcileRuns, { namespace, name: `${uid}.${component}` }), undefined);
+    }
+  });
+
+  it('hear of a service instance in the cluster, for that entry alone, and without any interval', async () => {
+    const others = await watched('legacy');
+    await there.client.create(serviceInstances, instance('first'));
+    await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
+    const reasons = async (): Promise<boolean> =>
+      String(valueAt(await run('orders', 'connectivity-proxy'), '/spec/reasons')).includes(
+        'Remote:managed/serviceinstances.services.cloud.sap.com',
+      );
+    await until('the reason', reasons, waiting);
+    assert.equal(await seq('legacy', 'connectivity-proxy'), others);
+    await there.client.delete(serviceInstances, { namespace: shop, name: 'first' });
+    await until('the proxy to go', async () => (await found(there, deployments, proxy)) === undefined, waiting);
+  });
+
+  it('are called soon after each of 20 service instances in the cluster', async () => {
+    const uid = String(await at('orders', '/metadata/uid'));
+    const idle = async (): Promise<boolean> =>
+      valueAt(await run('orders', 'connectivity-proxy'), '/spec/phase') === 'Idle';
+    const latencies: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      await until('the proxy to be idle', idle, waiting);
+      let calledMs: number | undefined;
+      fleet.onCall = (component, entryUid) => {
+        if (component === 'connectivity-proxy' && entryUid === uid) calledMs ??= performance.now();
+      };
+      const beganMs = performance.now();
+      await there.client.create(serviceInstances, instance(`many-${i}`));
+      await until('the call', () => Promise.resolve(calledMs !== undefined), { ...waiting, everyMs: 5 });
+      latencies.push((calledMs ?? Number.NaN) - beganMs);
+    }
+    fleet.onCall = () => {};
+    const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
+    console.log(`      remote event → called: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`);
+    assert.ok(p99 < 5_000, `p99 was ${p99} ms`);
+    for (let i = 0; i < 20; i++) await there.client.delete(serviceInstances, { namespace: shop, name: `many-${i}` });
+    await until('the proxy to go', async () => (await found(there, deployments, proxy)) === undefined, waiting);
+    await until('the proxy to be idle', idle, waiting);
+  });
+
+  it('answer Retry with a kubeconfig that has ended, and are called with the next one', async () => {
+    const uid = String(await at('legacy', '/metadata/uid'));
+    const name = { namespace, name: kubeconfigSecretName(uid) };
+    const secret = await here.client.get(secrets, name);
+    const text = Buffer.from(String(valueAt(secret, '/data/config')), 'base64').toString();
+    const ended = text.replace(/"token":"[^"]+"/, '"token":"ended"');
+    assert.notEqual(ended, text);
+    await here.client.mergePatch(secrets, name, { data: { config: Buffer.from(ended).toString('base64') } });
+    await force('legacy', 'connectivity-proxy', 'ended');
+    const outcome = async (): Promise<unknown> =>
+      valueAt(await run('legacy', 'connectivity-proxy'), '/spec/lastOutcome/outcome');
+    await until('a run that is to be retried', async () => (await outcome()) === 'Retry', waiting);
+    const refused = await run('legacy', 'connectivity-proxy');
+    assert.match(String(valueAt(refused.spec, '/lastOutcome/message')), /401|Unauthorized/);
+    await force('legacy', 'byoc', 'ended');
+    await until('a run with the next one', async () => (await outcome()) === 'Done', waiting);
+    const history = JSON.stringify(valueAt((await run('legacy', 'connectivity-proxy')).spec, '/history'));
+    assert.doesNotMatch(history, /"Failed"/);
+    await ready('legacy');
+  });
+
+  it('replace a kubeconfig by force, and wake whoever reads it', async () => {
+    for (const [entry, producer] of [
+      ['orders', 'kubeconfig'],
+      ['legacy', 'byoc'],
+    ] as const) {
+      const version = await at(entry, '/status/outputs/kubeconfig/version');
+      const before = Number(await seq(entry, 'connectivity-proxy'));
+      await force(entry, producer, 'rotate');
+      const changed = async (): Promise<boolean> => (await at(entry, '/status/outputs/kubeconfig/version')) !== version;
+      await until('another version', changed, waiting);
+      const woken = async (): Promise<boolean> => {
+        const { spec } = await run(entry, 'connectivity-proxy');
+        const outcome = valueAt(spec, '/lastOutcome');
+        return Number(valueAt(outcome, '/seq')) > before && valueAt(outcome, '/outcome') === 'Done';
+      };
+      await until('its reader', woken, waiting);
+    }
+  });
+
+  it('are called again while their cluster is away, and others go on', async () => {
+    proxied.refuse();
+    proxied.resetAll();
+    await force('orders', 'connectivity-proxy', 'away');
+    const retried = async (): Promise<boolean> =>
+      valueAt(await run('orders', 'connectivity-proxy'), '/spec/lastOutcome/outcome') === 'Retry';
+    await until('a run that is to be retried', retried, waiting);
+    const before = Number(await seq('legacy', 'connectivity-proxy'));
+    await force('legacy', 'connectivity-proxy', 'meanwhile');
+    const ran = async (): Promise<boolean> => {
+      const outcome = valueAt(await run('legacy', 'connectivity-proxy'), '/spec/lastOutcome');
+      return Number(valueAt(outcome, '/seq')) > before && valueAt(outcome, '/outcome') === 'Done';
+    };
+    await until('the other entry', ran, waiting);
+    const isWatched = async (entry: string): Promise<unknown> => {
+      const conditions = await at(entry, '/status/conditions');
+      return (Array.isArray(conditions) ? conditions : []).find(
+        (one) => valueAt(one, '/type') === 'RemoteWatchHealthy',
+      );
+    };
+    const says = (entry: string, status: string) => async (): Promise<boolean> =>
+      valueAt(await isWatched(entry), '/status') === status;
+    await until('the entry to say so', says('orders', 'False'), waiting);
+    assert.match(String(valueAt(await isWatched('orders'), '/message')), /^serviceinstances cannot be watched: /);
+    assert.equal(valueAt(await isWatched('legacy'), '/status'), 'True');
+    assert.match(await server.metrics(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
+    await proxied.pass();
+    await until('the entry to say that it is back', says('orders', 'True'), waiting);
+    await ready('orders');
+  });
+
+  it('go in no order that anybody gave, and leave the cluster alone that was there already', async () => {
+    await there.client.create(serviceInstances, instance('second'));
+    await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
+    await Promise.all(['orders', 'legacy'].map((name) => here.client.delete(clusterInventories, { namespace, name })));
+    const gone = async (): Promise<boolean> =>
+      (await here.client.list(clusterInventories, { namespace })).items.length === 0;
+    await until('the end of both', gone, waiting).catch(async (error: unknown) => {
+      const { stdout } = await management.kubectl([
+        'get',
+        'clusterinventories,reconcileruns',
+        '-n',
+        namespace,
+        '-o',
+        'yaml',
+      ]);
+      throw new Error(`${String(error)}\n${stdout}`);
+    });
+    for (const resource of [virtualNetworks, shoots]) {
+      assert.deepEqual((await here.client.list(resource, { namespace })).items, []);
+    }
+    assert.equal(await found(there, deployments, proxy), undefined);
+    await here.client.get(namespaces, { name: namespace });
+  });
+
+  /** The number of the last run of the proxy, once its cluster has been seen for the first time, which is a reason for a run too. */
+  const watched = (entry: string): Promise<number> =>
+    until(
+      `the cluster of ${entry} to be watched`,
+      async () => {
+        const { spec } = await run(entry, 'connectivity-proxy');
+        const seen = JSON.stringify([valueAt(spec, '/reasons'), valueAt(spec, '/history')]).includes('Remote:');
+        return seen && valueAt(spec, '/phase') === 'Idle' && Number(valueAt(spec, '/seq'));
+      },
+      waiting,
+    );
+
+  const force = (entry: string, component: string, value: string): Promise<KubeObject> =>
+    here.client.mergePatch(
+      clusterInventories,
+      { namespace, name: entry },
+      { metadata: { annotations: { [forceAnnotation(component)]: value } } },
+    );
+});

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
+import type { Plane } from '../../../sandbox/plane.ts';
+import {
+  execRequestManifest,
+  execTemplateManifest,
+  grantOf,
+  podRequestManifest,
+  podTemplateManifest,
+} from '../../support/access-objects.ts';
+import { sharedPlane, testNamespace } from '../../support/plane.ts';
+
+const path = (relative: string): string => fileURLToPath(new URL(`../../../${relative}`, import.meta.url));
+
+interface Stored {
+  metadata: { name: string; resourceVersion: string };
+  spec: Record<string, unknown>;
+  status?: Record<string, unknown>;
+}
+
+describe('the CRDs on a real apiserver', () => {
+  let plane: Plane;
+  let namespace: string;
+
+  before(async function () {
+    // The first run on a machine builds Kubernetes.
+    this.timeout(1_200_000);
+    plane = await sharedPlane();
+    // What a server of another file left behind would ask it about each write; this is about the CRDs alone.
+    for (const kind of ['mutating', 'validating']) {
+      await plane.kubectl(['delete', `${kind}webhookconfigurations`, '--ignore-not-found', '--all']);
+    }
+    const crds = path('charts/drawbridge/crds');
+    await plane.kubectl(['apply', '-f', crds]);
+    await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', '-f', crds]);
+    namespace = await testNamespace('crds');
+  });
+
+  const kubectl = async (...args: string[]): Promise<string> =>
+    (await plane.kubectl(['--namespace', namespace, ...args])).stdout;
+
+  const urlOf = (manifest: { kind: string }): string =>
+    `/apis/crds.wizardofoz.co/v1alpha1/namespaces/${namespace}/${manifest.kind.toLowerCase()}s`;
+
+  const create = (manifest: { kind: string; metadata: object }, name: string): Promise<ApiAnswer> =>
+    plane.call('POST', urlOf(manifest), { ...manifest, metadata: { name, namespace } });
+
+  const createOk = async (manifest: { kind: string; metadata: object }, name: string): Promise<Stored> => {
+    const { status, body } = await create(manifest, name);
+    assert.equal(status, 201, JSON.stringify(body));
+    return body as Stored;
+  };
+
+  const assertRefused = ({ status, body }: ApiAnswer, message: RegExp): void => {
+    assert.equal(status, 422, JSON.stringify(body));
+    assert.match((body as { message: string }).message, message);
+  };
+
+  it('are established, structural and small enough for client-side apply', async () => {
+    const answer = await plane.call('GET', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions');
+    const { items } = answer.body as {
+      items: { spec: { group: string }; status: { conditions: { type: string; status: string }[] } }[];
+    };
+    const ours = items.filter(({ spec }) => spec.group === 'crds.wizardofoz.co');
+    assert.equal(ours.length, 4);
+    for (const { status } of ours) {
+      assert.deepEqual(status.conditions.map(({ type, status }) => `${type}=${status}`).sort(), [
+        'Established=True',
+        'NamesAccepted=True',
+      ]);
+    }
+  });
+
+  it('explain their fields', async () => {
+    assert.match(
+      await kubectl('explain', 'podaccessrequest.spec.duration'),
+      /How long access is needed, as a Go duration/,
+    );
+    assert.match(await kubectl('explain', 'podaccessrequest.spec.revoked'), /give the access back at once/);
+    assert.match(await kubectl('explain', 'execaccesstemplate.spec.accessConfig.grantTo'), /Who is let in/);
+  });
+
+  it('fill in the defaults that our own readers fill in', async () => {
+    const { spec } = await createOk(execTemplateManifest(), 'defaults');
+    assert.deepEqual(spec['accessConfig'], {
+      allowedGroups: ['devs'],
+      defaultDuration: '1h',
+      maxDuration: '24h',
+      accessCommand: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
+      grantTo: 'Requester',
+    });
+  });
+
+  it('keep a podSpec and any value of a JSON patch', async () => {
+    const podSpec = { containers: [{ name: 'a', image: 'b', future: { field: [null, 1] } }] };
+    const patchSpecOperations = [null, 1, 'x', [1], { a: null }].map((value) => ({
+      op: 'add',
+      path: '/spec/x',
+      value,
+    }));
+    const { spec } = await createOk(
+      podTemplateManifest({
+        podSpec,
+        controllerTargetMutationConfig: { patchSpecOperations },
+        maxCpu: 2,
+        maxMemory: '1Gi',
+      }),
+      'values',
+    );
+    assert.deepEqual(spec['podSpec'], podSpec);
+    const mutation = spec['controllerTargetMutationConfig'] as { patchSpecOperations: unknown };
+    assert.deepEqual(mutation.patchSpecOperations, patchSpecOperations);
+  });
+
+  describe('durations of templates', () => {
+    const template = (defaultDuration: string, maxDuration: string): ReturnType<typeof execTemplateManifest> =>
+      execTemplateManifest({ accessConfig: { allowedGroups: ['devs'], defaultDuration, maxDuration } });
+
+    for (const [index, duration] of ['1h30m', '1.5h', '.5h', '90s', '1µs', '1ns', '2562047h47m16s'].entries()) {
+      it(`accept ${duration}`, () => createOk(template(duration, duration), `duration-${index}`));
+    }
+
+    const badDuration = /accessConfig\.maxDuration: Invalid value: .*must be a Go duration above zero, such as 30m/;
+    for (const duration of ['', '1d', '1h 30m', '5', '0', '0s', '-1h', '1e3s']) {
+      it(`refuse ${JSON.stringify(duration)}`, async () =>
+        assertRefused(await create(template('1h', duration), 'refused'), badDuration));
+    }
+
+    it('refuse what does not fit a duration', async () =>
+      assertRefused(await create(template('1h', '99999999h'), 'refused'), /spec\.accessConfig/));
+
+    it('refuse a default above the maximum', async () =>
+      assertRefused(
+        await create(template('2h', '119m'), 'refused'),
+        /accessConfig\.defaultDuration: Invalid value: must not be longer than maxDuration/,
+      ));
+  });
+
+  it('leave the duration of a request to the webhook, which denies with a code', () =>
+    createOk(podRequestManifest({ duration: '1 fortnight' }), 'odd-duration'));
+
+  const wrongTemplates: [string, object, RegExp][] = [
+    ['neither target nor podSpec', { controllerTargetRef: undefined }, /needs controllerTargetRef.*or podSpec/],
+    [
+      'a target of another kind',
+      { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'x' } },
+      /Unsupported value: "ReplicaSet"/,
+    ],
+    [
+      'a Rollout of apps/v1',
+      { controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Rollout', name: 'x' } },
+      /a Rollout is argoproj\.io\/v1alpha1/,
+    ],
+    [
+      'a copy from nowhere',
+      { controllerTargetMutationConfig: { patchSpecOperations: [{ op: 'copy', path: '/spec/a' }] } },
+      /patchSpecOperations\[0\]\.from: Required value/,
+    ],
+    [
+      'a patch outside the pod template',
+      { controllerTargetMutationConfig: { patchSpecOperations: [{ op: 'remove', path: '/status' }] } },
+      /patchSpecOperations\[0\]\.path/,
+    ],
+    ['a negative quantity', { maxCpu: '-1' }, /maxCpu/],
+  ];
+  for (const [title, spec, message] of wrongTemplates) {
+    it(`refuse a template with ${title}`, async () =>
+      assertRefused(await create(podTemplateManifest({ ...spec }), 'refused'), message));
+  }
+
+  describe('a request', () => {
+    const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+    let stored: Stored;
+
+    before(async () => {
+      stored = await createOk(execRequestManifest({ duration: '10m', requester }), 'final');
+    });
+
+    const changes: [string, Record<string, unknown>][] = [
+      ['another template', { templateName: 'other' }],
+      ['another duration', { duration: '20m' }],
+      ['no duration any more', { duration: undefined }],
+      ['a target pod where there was none', { targetPod: 'payments-0' }],
+      ['another requester', { requester: { ...requester, username: 'mallory' } }],
+      ['no requester any more', { requester: undefined }],
+    ];
+    for (const [title, change] of changes) {
+      it(`cannot get ${title}`, async () => {
+        const changed = { ...stored, spec: { ...stored.spec, ...change } };
+        const answer = await plane.call('PUT', `${urlOf(execRequestManifest())}/final`, changed);
+        assertRefused(answer, /a request cannot be changed once it is made: delete it and make another/);
+      });
+    }
+
+    it('can get labels', () => kubectl('label', 'execaccessrequest', 'final', 'a=b'));
+
+    it('may come with every group of a well-connected person, and still be updated', async () => {
+      const groups = Array.from({ length: 1024 }, (_, index) => `group-${index}`.padEnd(256, '-'));
+      const crowd = await createOk(podRequestManifest({ requester: { ...requester, groups } }), 'crowd');
+      assert.equal((crowd.spec['requester'] as { groups: string[] }).groups.length, 1024);
+      await kubectl('label', 'podaccessrequest', 'crowd', 'a=b');
+    });
+  });
+
+  describe('a grant', () => {
+    /** Over the object as it is now, so that nothing but the rules can object. */
+    const writeStatus = async (status: unknown): Promise<ApiAnswer> => {
+      const url = `${urlOf(podRequestManifest())}/granted`;
+      const { body } = await plane.call('GET', url);
+      return plane.call('PUT', `${url}/status`, { ...(body as Stored), status });
+    };
+
+    before(async () => {
+      await createOk(podRequestManifest(), 'granted');
+      const status = { ready: true, podName: 'granted-1a2b3c4d-access', grant: grantOf() };
+      assert.equal((await writeStatus(status)).status, 200);
+    });
+
+    const changes: [string, unknown][] = [
+      ['a later deadline', { grant: grantOf({ expiresAt: '2027-01-01T00:00:00Z' }) }],
+      ['another subject', { grant: grantOf({ subjects: [{ kind: 'Group', name: 'system:authenticated' }] }) }],
+      ['an end by taking it away', { ready: false }],
+      ['an end by taking the whole status away', undefined],
+    ];
+    for (const [title, status] of changes) {
+      it(`cannot get ${title}`, async () =>
+        assertRefused(
+          await writeStatus(status),
+          /status\.grant: Forbidden: status\.grant cannot change once it is set/,
+        ));
+    }
+
+    it('does not stand in the way of the rest of the status', async () => {
+      const condition = { type: 'AccessMessage', status: 'True', reason: 'Success', message: '' };
+      const conditions = [{ ...condition, lastTransitionTime: '2026-11-21T09:00:00Z' }];
+      const status = { ready: true, podName: 'granted-1a2b3c4d-access', grant: grantOf(), conditions };
+      const answer = await writeStatus(status);
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    });
+
+    it('shows in the columns of kubectl get', async () => {
+      const [header = '', row = ''] = (await kubectl('get', 'podaccessrequest', 'granted')).trim().split('\n');
+      assert.deepEqual(header.split(/\s+/), ['NAME', 'TEMPLATE', 'POD', 'READY']);
+      assert.deepEqual(row.split(/\s+/), ['granted', 'payments-shell', 'granted-1a2b3c4d-access', 'true']);
+      const [templates = ''] = (await kubectl('get', 'execaccesstemplates')).split('\n');
+      assert.deepEqual(templates.trim().split(/\s+/), ['NAME', 'READY']);
+    });
+  });
+
+  it('take the examples', async () => {
+    for (const name of ['templates', 'rbac', 'pod-access-request', 'exec-access-request']) {
+      const manifests = readFileSync(path(`examples/${name}.yaml`), 'utf8');
+      const input = manifests.replaceAll('namespace: payments', `namespace: ${namespace}`);
+      await plane.kubectl(['apply', '--dry-run=server', '-f', '-'], { input });
+    }
+    await plane.kubectl(['apply', '--dry-run=client', '-f', path('examples/workload.yaml')]);
+  });
+
+  it('take the manifests of Oz users as they are, and all at once', async () => {
+    const applied = await kubectl('apply', '--dry-run=server', '-f', path('examples/oz'));
+    assert.equal(applied.trim().split('\n').length, 11);
+  });
+});
