@@ -21,6 +21,7 @@ export interface FdWriterOptions {
 
 const DEFAULT_STALL_MS = 50;
 const NEWLINE = 0x0a;
+const CLOSED = -1;
 
 /**
  * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes and a killed process
@@ -84,8 +85,10 @@ export class FdWriter {
     if (before !== 1) closeSync(before);
   }
 
+  /** A line after this fails: its descriptor may belong to another file by then. */
   close(): void {
     if (this.#fd !== 1) closeSync(this.#fd);
+    this.#fd = CLOSED;
   }
 }
 

@@ -1,11 +1,8 @@
-import { createLogger, format } from 'winston';
-import type { Clock } from '../kit/clock.ts';
+import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
-import type { ChainHead } from './chain.ts';
-import { ChainWriter } from './chain-writer.ts';
+import { Chain, type ChainHead, seal } from './chain.ts';
 import { type Destination, FdWriter, type WriteSync } from './fd-writer.ts';
-import type { AuditRecord } from './record.ts';
-import { type LineInfo, recordOf, SyncTransport, settle } from './sync-transport.ts';
+import { type AuditRecord, formatRecord } from './record.ts';
 
 /** The audit trail: one line of JSON a decision, written before the decision takes effect. */
 export interface Journal {
@@ -39,10 +36,21 @@ export interface JournalOptions {
 export function openJournal(options: JournalOptions): OpenJournal {
   const { clock, replica, destination, writeSync } = options;
   const writer = orUnavailable('open', () => new FdWriter(destination, writeSync ? { clock, writeSync } : { clock }));
-  const chain = new ChainWriter(writer, { replica, clock });
-  // Each record becomes a line where it is written, so that the chain follows the order of writes; winston only carries it there.
-  const logger = createLogger({ format: format((info) => info)(), transports: [new SyncTransport(chain)] });
+  const chain = new Chain();
   let available = true;
+
+  /** The line is written when this returns. Throws what the writer throws; the record then has no place in the chain. */
+  const write = (record: AuditRecord): void => {
+    const stamp = { ...chain.next(), time: formatMicroTime(clock.now()), replica };
+    const { sealed, hash } = seal(formatRecord(stamp, record));
+    try {
+      writer.writeLine(sealed);
+    } catch (error) {
+      chain.failed();
+      throw error;
+    }
+    chain.written(hash);
+  };
 
   return {
     get available() {
@@ -51,26 +59,18 @@ export function openJournal(options: JournalOptions): OpenJournal {
     get head() {
       return chain.head;
     },
-    append(record) {
-      return new Promise((resolve, reject) => {
-        const info: LineInfo = {
-          level: 'info',
-          message: '',
-          [recordOf]: record,
-          [settle](error) {
-            available = error === undefined;
-            if (available) resolve();
-            else reject(unavailable('write to', error));
-          },
-        };
-        logger.log(info);
-      });
+    // Synchronous up to the write, so that the chain follows the order of calls.
+    async append(record) {
+      try {
+        write(record);
+        available = true;
+      } catch (error) {
+        available = false;
+        throw unavailable('write to', error);
+      }
     },
     reopen: () => orUnavailable('reopen', () => writer.reopen()),
-    close() {
-      logger.close();
-      writer.close();
-    },
+    close: () => writer.close(),
   };
 }
 

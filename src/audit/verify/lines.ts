@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import { own } from '../../kit/json-value.ts';
+
 /** Longer lines are cut; none of ours comes near. */
 const MAX_LINE = 256 * 1024;
 
@@ -18,3 +21,72 @@ export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 }
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line);
+
+/** A line of a chain as it claims to be. */
+export interface ChainLine {
+  readonly chain: string;
+  readonly seq: number;
+  readonly prev: string;
+  readonly hash: string;
+  readonly lost: number;
+  /** Whether its own hash fits, that is, whether nothing in it was changed since the hash was made. */
+  readonly intact: boolean;
+}
+
+export type LineReading =
+  /** A line of ours. */
+  | { readonly is: 'line'; readonly line: ChainLine }
+  /** Reads like an audit record, but is not as we print them. */
+  | { readonly is: 'foreign' }
+  /** The beginning of a line of ours: a failed write leaves such. */
+  | { readonly is: 'stump'; readonly chain: string | undefined }
+  /** Something else's line. */
+  | { readonly is: 'other' };
+
+const start = '{"chain":"';
+const whole =
+  /^\{"chain":"([0-9a-f]{24})","seq":([1-9]\d{0,14}),(?:"lost":([1-9]\d{0,14}),)?.*,"prev":"([0-9a-f]{64}|)","hash":"([0-9a-f]{64})"\}$/;
+
+const begun = /^\{"chain":"([0-9a-f]{24})"/;
+
+/** What one line of a log holds. Before a line of ours there may be what log collectors put there, for example a time. */
+export function readLine(text: string): LineReading {
+  const at = text.indexOf('{');
+  if (at < 0) return { is: 'other' };
+  const json = text.slice(at);
+  const found = json.startsWith(start) && whole.exec(json);
+  if (found) {
+    const [, chain = '', seq = '', lost = '0', prev = '', lineHash = ''] = found;
+    const bytes = Buffer.from(`${json.slice(0, -TAIL)}}`, 'latin1');
+    const intact = hash('sha256', bytes, 'hex') === lineHash;
+    return { is: 'line', line: { chain, seq: Number(seq), prev, hash: lineHash, lost: Number(lost), intact } };
+  }
+  if (isRecordLike(json)) return { is: 'foreign' };
+  if (json.startsWith(start) && isUnfinished(json)) return { is: 'stump', chain: begun.exec(json)?.[1] };
+  // What some readers would find records in all the same, for example two documents on one line.
+  return json.includes(start) || json.includes('"verdict":') ? { is: 'foreign' } : { is: 'other' };
+}
+
+/** Length of `,"hash":"…"}`. */
+const TAIL = ',"hash":""}'.length + 64;
+
+/** Whoever reads the journal with a JSON parser would take it for one of its records. */
+function isRecordLike(json: string): boolean {
+  try {
+    return own(JSON.parse(json), 'verdict') !== undefined || json.startsWith(start);
+  } catch {
+    return false;
+  }
+}
+
+const strings = /"(?:[^"\\]|\\.)*(?:"|\\?$)/g;
+
+/** Whether the text ends before the object that it begins with does. */
+function isUnfinished(json: string): boolean {
+  let depth = 0;
+  for (const character of json.replace(strings, '')) {
+    if (character === '{') depth++;
+    else if (character === '}' && --depth === 0) return false;
+  }
+  return true;
+}

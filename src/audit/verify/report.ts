@@ -21,6 +21,8 @@ export interface Place {
   readonly line: number;
 }
 
+export const place = ({ file, line }: Place): string => `${file}:${line}`;
+
 export interface Finding {
   readonly code: FindingCode;
   readonly message: string;

@@ -1,8 +1,7 @@
 import { quote } from '../../kit/errors.ts';
 import { isSigned, type SignedHead } from '../head.ts';
-import { type ChainLine, readLine } from './read-line.ts';
-import type { ChainReport, Finding, Place, VerifyReport } from './report.ts';
-import { expectContinuation, numbers, outOfOrder, Segment } from './segment.ts';
+import { type ChainLine, readLine } from './lines.ts';
+import { type ChainReport, type Finding, type Place, place, type VerifyReport } from './report.ts';
 
 export interface VerifierOptions {
   /** Public keys that may sign heads, in base64; absent: whichever key the head names. */
@@ -179,3 +178,62 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   map.set(key, made);
   return made;
 }
+
+interface End {
+  readonly seq: number;
+  readonly prev: string;
+  readonly hash: string;
+  readonly at: Place;
+}
+
+/** The lines of one chain in one file: only the ends are kept, so files may be of any length. */
+class Segment {
+  readonly first: End;
+  #last: End;
+  lost = 0;
+
+  constructor(line: ChainLine, at: Place) {
+    this.first = { ...line, at };
+    this.#last = this.first;
+    this.lost = line.lost;
+  }
+
+  get last(): End {
+    return this.#last;
+  }
+
+  /** Takes the next line of the file; false when it is not after the last one. */
+  add(line: ChainLine, at: Place, report: (finding: Finding) => void): boolean {
+    const next = { ...line, at };
+    if (line.seq <= this.#last.seq) {
+      report(outOfOrder(line.chain, next, this.#last));
+      return false;
+    }
+    expectContinuation(line.chain, this.#last, next, report);
+    this.#last = next;
+    this.lost += line.lost;
+    return true;
+  }
+}
+
+/** Reports whatever keeps `next`, which has a higher number, from being the line right after `before`. */
+function expectContinuation(chain: string, before: End, next: End, report: (finding: Finding) => void): void {
+  if (next.seq > before.seq + 1) {
+    const missing = numbers(before.seq + 1, next.seq - 1);
+    const message = `${missing} missing between ${place(before.at)} and ${place(next.at)}`;
+    report({ code: 'Missing', chain, at: next.at, message });
+  } else if (next.prev !== before.hash) {
+    const message = `does not continue ${place(before.at)}: one of the two was replaced`;
+    report({ code: 'Broken', chain, at: next.at, message });
+  }
+}
+
+const outOfOrder = (chain: string, next: Pick<End, 'seq' | 'at'>, before: Pick<End, 'seq' | 'at'>): Finding => ({
+  code: 'OutOfOrder',
+  chain,
+  at: next.at,
+  message: `line ${next.seq} of the chain comes after line ${before.seq} (${place(before.at)}): moved, or there twice`,
+});
+
+const numbers = (from: number, to: number): string =>
+  from === to ? `line ${from} of the chain is` : `lines ${from} to ${to} of the chain are`;
