@@ -1,6 +1,7 @@
 import { summaryConditions as summaries } from '../api/access/names.ts';
+import { mergeConditions } from '../api/conditions.ts';
 import type { Condition } from '../api/object.ts';
-import { type Finding, mergeConditions } from './conditions.ts';
+import type { Finding } from './conditions.ts';
 
 /** How an object stands, for tools that know nothing of its kind. */
 export type Standing =
@@ -23,11 +24,11 @@ export function summarized(
   conditions: readonly Condition[],
   standing: Standing,
   nowMs: number,
-): Condition[] {
+): readonly Condition[] {
   const findings = findingsOf(standing);
   const others = conditions.filter((one) => !isSummary(one));
   const kept = conditions.filter((one) => isSummary(one) && findings.some(({ type }) => type === one.type));
-  return mergeConditions({ generation, conditions: [...others, ...kept] }, findings, nowMs);
+  return mergeConditions([...others, ...kept], findings, nowMs, { generation });
 }
 
 function findingsOf(standing: Standing): Finding<string>[] {

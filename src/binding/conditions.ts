@@ -1,10 +1,10 @@
-import { type BindCondition, maxConditionMessage } from '../api/binding/condition.ts';
+import type { BindCondition } from '../api/binding/condition.ts';
 import { bindConditions } from '../api/binding/names.ts';
 import type { BindReason } from '../api/binding/reasons.ts';
-import { formatTime } from '../kit/clock.ts';
+import { type FindingOf, mergeConditions, saysTheSame } from '../api/conditions.ts';
 
 /** One thing that was found out; becomes a condition when it differs from what the object says already. */
-export type BindFinding = Omit<BindCondition, 'lastTransitionTime'>;
+export type BindFinding = FindingOf<BindCondition>;
 
 export type Severity = NonNullable<BindCondition['severity']>;
 
@@ -35,14 +35,7 @@ export function setConditions(
   findings: readonly BindFinding[],
   nowMs: number,
 ): BindCondition[] {
-  const byType = new Map(before.map((condition) => [condition.type, condition]));
-  const lastOfType = new Map(findings.map((finding) => [finding.type, finding]));
-  for (const finding of lastOfType.values()) {
-    const said = byType.get(finding.type);
-    const now = { ...tidy(finding), lastTransitionTime: formatTime(nowMs) };
-    if (!said || !sameBut(said, now)) byType.set(finding.type, now);
-  }
-  return [...byType.values()].sort(readyFirst);
+  return [...mergeConditions(before, findings.map(tidy), nowMs, { timeOf: 'any change' })].sort(readyFirst);
 }
 
 /** The same with `Ready` set to the summary of all others; without any others `Ready` is left alone. */
@@ -72,16 +65,12 @@ export function sameConditions(a: readonly BindCondition[], b: readonly BindCond
   const byType = new Map(a.map((condition) => [condition.type, condition]));
   return b.every((condition) => {
     const other = byType.get(condition.type);
-    return other !== undefined && sameBut(other, condition);
+    return other !== undefined && saysTheSame(other, condition);
   });
 }
 
 export function findCondition(conditions: readonly BindCondition[], type: string): BindCondition | undefined {
   return conditions.find((condition) => condition.type === type);
-}
-
-function sameBut(a: BindFinding, b: BindFinding): boolean {
-  return a.status === b.status && a.severity === b.severity && a.reason === b.reason && a.message === b.message;
 }
 
 /** A True condition explains nothing, and only a False one has a severity. */
@@ -92,16 +81,8 @@ function tidy({ type, status, severity, reason, message }: BindFinding): BindFin
     status,
     ...(status === 'False' && severity ? { severity } : {}),
     ...(reason ? { reason } : {}),
-    ...(message ? { message: storable(message) } : {}),
+    ...(message ? { message } : {}),
   };
-}
-
-/**
- * What comes back when the API server is given the text: it replaces halves of surrogate pairs, and refuses what is too long. Without
- * this such a message would differ from what is stored for ever.
- */
-function storable(message: string): string {
-  return Buffer.from(message.slice(0, maxConditionMessage), 'utf8').toString('utf8');
 }
 
 function readyFirst(a: BindCondition, b: BindCondition): number {

@@ -1,8 +1,9 @@
 import type { Grant } from '../../api/access/grant.ts';
 import { type RequestCondition, requestConditions } from '../../api/access/names.ts';
 import type { RequestChild } from '../../api/access/status.ts';
+import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Condition } from '../../api/object.ts';
-import { allTrue, type Finding, failure, mergeConditions, sameConditions, success } from '../conditions.ts';
+import { allTrue, type Finding, failure, success } from '../conditions.ts';
 import { isSummary, type Standing, summarized } from '../kstatus.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { PodView, RequestView } from '../stores/views.ts';
@@ -112,7 +113,7 @@ function withConditions(
   nowMs: number,
   findings: readonly Finding<RequestCondition>[],
 ): Pick<RequestStatus, 'conditions' | 'ready'> {
-  const conditions = mergeConditions(request, findings, nowMs);
+  const conditions = mergeConditions(request.conditions, findings, nowMs, { generation: request.generation });
   const ready = allTrue(conditions, Object.values(requestConditions));
   return { conditions: summarized(request.generation, conditions, standing(conditions, ready), nowMs), ready };
 }

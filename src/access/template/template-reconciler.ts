@@ -1,11 +1,12 @@
 import { type TemplateCondition, templateConditions } from '../../api/access/names.ts';
+import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Resource } from '../../api/object.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import { allTrue, type Finding, failure, mergeConditions, sameConditions, success } from '../conditions.ts';
+import { allTrue, type Finding, failure, success } from '../conditions.ts';
 import { type Standing, summarized } from '../kstatus.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -30,7 +31,7 @@ export class TemplateReconciler implements Reconciler {
     if (!template) return done;
     const findings = [this.#durations(template), this.#target(template), await this.#author(template, signal)];
     const nowMs = this.#deps.clock.now();
-    const told = mergeConditions(template, findings, nowMs);
+    const told = mergeConditions(template.conditions, findings, nowMs, { generation: template.generation });
     const ready = allTrue(told, Object.values(templateConditions));
     const conditions = summarized(template.generation, told, standing(findings), nowMs);
     const authorSignature = this.#authorSignature(template, findings);

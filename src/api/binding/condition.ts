@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
+import { maxConditionMessage } from '../conditions.ts';
 import { time } from '../schema/fields.ts';
 
 /** kube-bind's own form of a condition; not metav1.Condition. */
@@ -14,9 +15,6 @@ export interface BindCondition {
   reason?: string;
   message?: string;
 }
-
-/** Longest message, in characters, that the schema takes. */
-export const maxConditionMessage = 32_768;
 
 /** Most conditions that are kept of one object. */
 const maxConditions = 64;

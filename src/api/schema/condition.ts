@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { maxConditionMessage } from '../conditions.ts';
 import { time } from './fields.ts';
 
 const condition = Type.Object({
@@ -12,7 +13,7 @@ const condition = Type.Object({
     maxLength: 1024,
     pattern: '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$',
   }),
-  message: Type.String({ description: 'Why, for people.', maxLength: 32_768 }),
+  message: Type.String({ description: 'Why, for people.', maxLength: maxConditionMessage }),
   lastTransitionTime: time('When the status last changed.'),
   observedGeneration: Type.Optional(
     Type.Integer({ description: 'The metadata.generation that this was found for.', minimum: 0, format: 'int64' }),

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type FindingOf, mergeConditions } from '../../api/conditions.ts';
 import type { ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
 import { entryConditions } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
@@ -9,7 +10,6 @@ import type { Entry } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports/run-store.ts';
 import { isFor } from './applicability.ts';
-import { type Finding, withFindings } from './conditions.ts';
 import type { Loops } from './loops.ts';
 import type { Registry } from './registry.ts';
 
@@ -47,14 +47,15 @@ export class EntryStatus {
     const nowMs = this.#deps.clock.now();
     const rows = this.#rows(entry);
     const components = componentRows(rows, entry.components, nowMs);
-    const conditions = withFindings(entry.conditions, this.#findings(entry, rows), nowMs);
+    const conditions = mergeConditions(entry.conditions, this.#findings(entry, rows), nowMs);
     const sameRows = isDeepStrictEqual(components, sorted(entry.components));
-    if (sameRows && !conditions) return undefined;
-    return { status: { ...(sameRows ? {} : { components }), ...(conditions ? { conditions } : {}) } };
+    const sameConditions = conditions === entry.conditions;
+    if (sameRows && sameConditions) return undefined;
+    return { status: { ...(sameRows ? {} : { components }), ...(sameConditions ? {} : { conditions }) } };
   }
 
-  #findings(entry: Entry, rows: ReadonlyMap<string, Row>): Finding[] {
-    const findings: Finding[] = [readyOf(rows, entry)];
+  #findings(entry: Entry, rows: ReadonlyMap<string, Row>): FindingOf<Condition>[] {
+    const findings: FindingOf<Condition>[] = [readyOf(rows, entry)];
     const livelock = livelockOf(rows);
     if (livelock.status === 'True' || has(entry.conditions, entryConditions.livelock)) findings.push(livelock);
     const problem = this.#deps.remoteProblem(entry.ref.uid);

@@ -1,10 +1,11 @@
+import { type FindingOf, mergeConditions } from '../../api/conditions.ts';
 import { componentReconcilers, registrationConditions } from '../../api/inventory/names.ts';
+import type { Condition } from '../../api/object.ts';
 import { done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Breakers } from './breakers.ts';
-import { type Finding, withFindings } from './conditions.ts';
 import type { Registrations } from './registrations.ts';
 
 export interface RegistrationReconcilerDeps {
@@ -27,8 +28,8 @@ export class RegistrationReconciler implements Reconciler {
     const view = registrations.view(component);
     if (!view) return done;
     const generation = view.registration.generation;
-    const conditions = withFindings(view.conditions, this.#findings(component), clock.now(), generation);
-    if (!conditions) return done;
+    const conditions = mergeConditions(view.conditions, this.#findings(component), clock.now(), { generation });
+    if (conditions === view.conditions) return done;
     try {
       const patch = { metadata: { uid: view.uid }, status: { conditions } };
       await client.mergePatch(componentReconcilers, { name: component }, patch, { signal, subresource: 'status' });
@@ -38,7 +39,7 @@ export class RegistrationReconciler implements Reconciler {
     return done;
   }
 
-  #findings(component: string): Finding[] {
+  #findings(component: string): FindingOf<Condition>[] {
     const { registrations, breakers } = this.#deps;
     const { accepted, cyclic, reachable } = registrationConditions;
     const refusal = registrations.refusal(component);

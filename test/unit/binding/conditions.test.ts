@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type BindCondition, maxConditionMessage, readBindConditions } from '../../../src/api/binding/condition.ts';
+import { type BindCondition, readBindConditions } from '../../../src/api/binding/condition.ts';
+import { maxConditionMessage } from '../../../src/api/conditions.ts';
 import {
   type BindFinding,
   holds,

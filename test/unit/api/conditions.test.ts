@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { maxConditionMessage, mergeConditions, sameConditions } from '../../../src/api/conditions.ts';
+import type { Condition } from '../../../src/api/object.ts';
+
+const nowMs = Date.UTC(2026, 10, 21, 9, 10, 0, 900);
+const now = '2026-11-21T09:10:00Z';
+const earlier = '2026-11-21T08:00:00Z';
+
+const found = (type: string, status: Condition['status'], message = 'fine') => ({
+  type,
+  status,
+  reason: 'Because',
+  message,
+});
+const stored = (type: string, status: Condition['status'], message = 'fine'): Condition => ({
+  ...found(type, status, message),
+  lastTransitionTime: earlier,
+});
+
+describe('merging conditions', () => {
+  it('adds a new type at the end, in whole seconds', () => {
+    assert.deepEqual(mergeConditions([stored('A', 'True')], [found('B', 'False')], nowMs), [
+      stored('A', 'True'),
+      { ...found('B', 'False'), lastTransitionTime: now },
+    ]);
+  });
+
+  it('returns the list it was given when it says all of it already', () => {
+    const before = [stored('Theirs', 'False'), stored('A', 'True')];
+    assert.equal(mergeConditions(before, [found('A', 'True')], nowMs), before);
+    assert.equal(mergeConditions(before, [], nowMs), before);
+  });
+
+  it('keeps the order, the conditions of others, and what did not change as the same objects', () => {
+    const before = [stored('C', 'True'), stored('A', 'True'), stored('B', 'True')];
+    const merged = mergeConditions(before, [found('A', 'False'), found('B', 'True')], nowMs);
+    assert.deepEqual(
+      merged.map(({ type }) => type),
+      ['C', 'A', 'B'],
+    );
+    assert.equal(merged[0], before[0]);
+    assert.equal(merged[2], before[2]);
+    assert.equal(sameConditions(before, merged), false);
+  });
+
+  it('keeps the time while the status stays', () => {
+    const [told] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs);
+    assert.deepEqual(told, stored('A', 'True', 'still fine'));
+    const [turned] = mergeConditions([stored('A', 'True')], [found('A', 'False')], nowMs);
+    assert.equal(turned?.lastTransitionTime, now);
+  });
+
+  it('sets the time at any change where that is asked for', () => {
+    const options = { timeOf: 'any change' } as const;
+    const [told] = mergeConditions([stored('A', 'True')], [found('A', 'True', 'still fine')], nowMs, options);
+    assert.equal(told?.lastTransitionTime, now);
+    const before = [stored('A', 'True')];
+    assert.equal(mergeConditions(before, [found('A', 'True')], nowMs, options), before);
+  });
+
+  it('writes the generation where there is one, and again when it is another', () => {
+    const first = mergeConditions([stored('A', 'True')], [found('A', 'True')], nowMs, { generation: 1 });
+    assert.deepEqual(first, [{ ...stored('A', 'True'), observedGeneration: 1 }]);
+    assert.equal(mergeConditions(first, [found('A', 'True')], nowMs, { generation: 1 }), first);
+    const second = mergeConditions(first, [found('A', 'True')], nowMs, { generation: 2 });
+    assert.deepEqual(second, [{ ...stored('A', 'True'), observedGeneration: 2 }]);
+  });
+
+  it('takes the last finding about a type, against what the object said', () => {
+    const before = [stored('A', 'True')];
+    assert.equal(mergeConditions(before, [found('A', 'False'), found('A', 'True')], nowMs), before);
+  });
+
+  it('cuts a message to what the API takes, never within a character, and does not write it again', () => {
+    const finding = found('A', 'False', `${'x'.repeat(maxConditionMessage - 1)}😀`);
+    const merged = mergeConditions<Condition>([], [finding], nowMs);
+    assert.equal([...(merged[0]?.message ?? '')].length, maxConditionMessage);
+    // What comes back from the API server after it has been there as JSON.
+    const again = JSON.parse(Buffer.from(JSON.stringify(merged)).toString());
+    assert.equal(mergeConditions(again, [finding], nowMs + 60_000), again);
+  });
+});
