@@ -4,12 +4,14 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
+import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { type BindFinding, findCondition } from '../conditions.ts';
+import type { ConsumerStores } from '../stores/consumer-stores.ts';
 import type { BindingView } from '../stores/views.ts';
 import { type BoundStatus, bindingStatusPatch, type StatusPatch } from './binding-status.ts';
-import { UnseenWrites } from './unseen-writes.ts';
 
 export interface BindingWriterDeps {
+  readonly stores: Pick<ConsumerStores, 'bindings'>;
   readonly client: Client;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -18,15 +20,21 @@ export interface BindingWriterDeps {
 /** All writes to APIServiceBindings, each guarded by the uid and resourceVersion that it was reasoned from. */
 export class BindingWriter {
   readonly #deps: BindingWriterDeps;
-  readonly #unseen = new UnseenWrites();
+  readonly #written: WriteThroughCache<ObjectVersion>;
 
   constructor(deps: BindingWriterDeps) {
     this.#deps = deps;
+    const { stores, clock } = deps;
+    this.#written = new WriteThroughCache<ObjectVersion>({
+      watched: (name) => stores.bindings.get(name),
+      uidOf: ({ uid }) => uid,
+      clock,
+    });
   }
 
   /** True while the store does not show yet what was written: its event brings the binding back. */
   isStale(binding: BindingView): boolean {
-    return this.#unseen.hides(binding);
+    return this.#written.isStale(binding.name, binding);
   }
 
   /** Writes what differs, if anything does. Whoever changed the binding at the same time brings it back. */
@@ -43,7 +51,9 @@ export class BindingWriter {
     try {
       const patch = { metadata: { uid, resourceVersion }, status };
       const options = { subresource: 'status', signal };
-      this.#unseen.wrote(await client.mergePatch(apiServiceBindings, { name }, patch, options));
+      await this.#written.call(name, async () =>
+        versionOf(await client.mergePatch(apiServiceBindings, { name }, patch, options)),
+      );
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return;
       throw error;
@@ -66,9 +76,10 @@ export class BindingWriter {
   async #finalizers(binding: BindingView, finalizers: readonly string[], signal: AbortSignal): Promise<BindingView> {
     const { name, uid, resourceVersion } = binding;
     const patch = { metadata: { uid, resourceVersion, finalizers } };
-    const written = await this.#deps.client.mergePatch(apiServiceBindings, { name }, patch, { signal });
-    this.#unseen.wrote(written);
-    return { ...binding, finalizers, resourceVersion: written.metadata.resourceVersion ?? resourceVersion };
+    const written = await this.#written.call(name, async () =>
+      versionOf(await this.#deps.client.mergePatch(apiServiceBindings, { name }, patch, { signal })),
+    );
+    return { ...binding, finalizers, resourceVersion: written.resourceVersion };
   }
 
   /** An Event when the binding has become ready, or has ceased to be, or is so for another reason. */

@@ -26,7 +26,7 @@ class ExportController extends Controller {
   constructor(session: ProviderSession, sessions: Sessions, deps: BindingDeps, options: ExportOptions) {
     const { clock, log, metrics, running, stores } = deps;
     const set = new SyncerSet({ running, syncers: options.syncers });
-    const writer = new ExportWriter({ client: session.client, clock });
+    const writer = new ExportWriter(session, clock);
     super({
       name: `service-export-${session.id}`,
       clock,

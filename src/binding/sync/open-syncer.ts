@@ -55,7 +55,6 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     copies,
     isolation,
     clusterNamespace,
-    copyProjection: copyProjection(session),
     clock,
   });
   const log = deps.log.child({ provider: session.id, export: exported.name, kind: schema.name });
@@ -92,6 +91,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     namespacesKnown,
     terms,
     sides,
+    copyProjection: copyProjection(session),
     writer,
     breaker,
     requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),

@@ -1,25 +1,24 @@
 import { clusterNamespaceAnnotation, consumerUidAnnotation } from '../../api/binding/names.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { StoreEvent } from '../../kube/store.ts';
+import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
 import type { Isolation } from './isolation.ts';
-import { OwnWrites } from './own-writes.ts';
-import { annotationOf, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
+import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 export interface SidesOptions {
   readonly consumers: ConsumerObjects;
   readonly copies: Copies;
   readonly isolation: Isolation;
   readonly clusterNamespace: string;
-  readonly copyProjection: Projection;
   readonly clock: Clock;
 }
 
 /** What is known of both clusters: their objects, our own last writes, and which objects were seen to go. */
 export class Sides {
-  readonly consumers: OwnWrites;
-  readonly copies: OwnWrites;
+  readonly consumers: WriteThroughCache<SyncedObject>;
+  readonly copies: WriteThroughCache<SyncedObject>;
   readonly #options: SidesOptions;
   /** By consumer key: the uid of the consumer object that was seen being deleted. */
   readonly #deletedConsumers = new Map<string, string>();
@@ -28,9 +27,11 @@ export class Sides {
 
   constructor(options: SidesOptions) {
     this.#options = options;
-    const { consumers, copies, copyProjection, clock } = options;
-    this.consumers = new OwnWrites({ seen: (key) => consumers.get(key), project: projectObject, clock });
-    this.copies = new OwnWrites({ seen: (key) => copies.store.get(key), project: copyProjection, clock });
+    const { consumers, copies, clock } = options;
+    const cache = (watched: (key: string) => SyncedObject | undefined) =>
+      new WriteThroughCache({ watched, uidOf: ({ uid }: SyncedObject) => uid, clock });
+    this.consumers = cache((key) => consumers.get(key));
+    this.copies = cache((key) => copies.store.get(key));
   }
 
   /** Takes in an event of the consumer's watch; returns the consumer key to look at. */
@@ -58,7 +59,7 @@ export class Sides {
 
   /** A call did not find the consumer object any more. */
   consumerGone(key: string, uid: string): void {
-    this.consumers.gone(key, uid);
+    this.consumers.deleted(key, uid);
     this.#deletedConsumers.set(key, uid);
   }
 

@@ -4,19 +4,19 @@ import { notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { isAlreadyExists } from '../../kube/errors.ts';
+import { answerTrustMs } from '../../kube/write-through-cache.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
 import type { DeleteBreaker } from './delete-breaker.ts';
 import { Drift } from './drift.ts';
 import type { Isolation } from './isolation.ts';
 import type { Report } from './object-problems.ts';
-import { UNSEEN_MS } from './own-writes.ts';
 import { copyPatch, statusPatch } from './patches.ts';
 import { type Action, copyKeyOf, plan, type Situation, type Terms } from './plan.ts';
 import type { Sides } from './sides.ts';
 import { StatusPace } from './status-pace.ts';
 import type { Latency, SyncObserver } from './sync-observer.ts';
-import { isDeleting, type SyncedObject } from './synced-object.ts';
+import { isDeleting, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
 import type { SyncMode } from './syncer.ts';
 import { Turn } from './turn.ts';
 import { isGone, type Write, type Writer } from './writer.ts';
@@ -32,6 +32,7 @@ export interface SyncReconcilerOptions {
   readonly namespacesKnown: () => boolean;
   readonly terms: () => Terms;
   readonly sides: Sides;
+  readonly copyProjection: Projection;
   readonly writer: Writer;
   readonly breaker: DeleteBreaker;
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
@@ -106,7 +107,7 @@ export class SyncReconciler implements Reconciler {
       place,
       copyKey,
       copy,
-      copyGoing: copyKey !== undefined && copy !== undefined && sides.copies.isGoing(copyKey, copy.uid),
+      copyGoing: copyKey !== undefined && copy !== undefined && sides.copies.isDeleting(copyKey, copy.uid),
       copyGone: sides.isCopyGone(copyKey),
     };
   }
@@ -162,14 +163,16 @@ export class SyncReconciler implements Reconciler {
   }
 
   async #create(turn: Turn, { key, object }: Of<'create'>, { consumer }: Situation): Promise<Outcome> {
-    const { clients, resources, sides, writer, observer, latency } = this.#options;
+    const { clients, copyProjection, resources, sides, writer, observer, latency } = this.#options;
     const content = `${key} ${consumer?.uid} ${consumer?.resourceVersion}`;
     const options = { signal: turn.signal, fieldManager: bindFieldManager };
     const created = await writer.try(turn, { action: 'create', side: 'provider', content }, async () => {
       // From here on nobody knows any more that there is none.
       sides.copyComing(key);
       try {
-        await sides.copies.call(key, () => clients.provider.create(resources.provider, object, options));
+        await sides.copies.call(key, async () =>
+          copyProjection(await clients.provider.create(resources.provider, object, options)),
+        );
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
         await this.#read(turn, key);
@@ -184,13 +187,13 @@ export class SyncReconciler implements Reconciler {
   }
 
   async #update(turn: Turn, { key, patch }: Of<'update'>, { consumer }: Situation): Promise<Outcome> {
-    const { clients, resources, sides, writer, observer, latency, terms } = this.#options;
+    const { clients, copyProjection, resources, sides, writer, observer, latency, terms } = this.#options;
     const write: Write = { action: 'update', side: 'provider', content: JSON.stringify(patch) };
     let answer: SyncedObject | undefined;
     const options = { signal: turn.signal, fieldManager: bindFieldManager };
     const updated = await writer.try(turn, write, async () => {
-      answer = await sides.copies.call(key, () =>
-        clients.provider.mergePatch(resources.provider, nameOf(key), patch, options),
+      answer = await sides.copies.call(key, async () =>
+        copyProjection(await clients.provider.mergePatch(resources.provider, nameOf(key), patch, options)),
       );
     });
     if (!consumer || isDeleting(consumer)) return updated ? 'plan again' : 'stop';
@@ -256,8 +259,8 @@ export class SyncReconciler implements Reconciler {
     const confirmed = await writer.try(turn, write, async () => {
       if (consumers.state === 'absent') return;
       try {
-        await sides.consumers.call(turn.key, () =>
-          clients.consumer.get(resources.consumer, nameOf(turn.key), { signal: turn.signal }),
+        await sides.consumers.call(turn.key, async () =>
+          projectObject(await clients.consumer.get(resources.consumer, nameOf(turn.key), { signal: turn.signal })),
         );
         found = true;
       } catch (error) {
@@ -280,8 +283,8 @@ export class SyncReconciler implements Reconciler {
     if (!deleted) return 'stop';
     if (inferred) breaker.deleted(turn.key, clock.monotonic());
     if (copies.knows(key)) {
-      if (found) sides.copies.going(key, uid);
-      else sides.copies.gone(key, uid);
+      if (found) sides.copies.deleting(key, uid);
+      else sides.copies.deleted(key, uid);
     } else {
       sides.copies.forget(key);
       turn.later(UNWATCHED_MS);
@@ -326,14 +329,16 @@ export class SyncReconciler implements Reconciler {
   #patchConsumer(turn: Turn, patch: object, subresource?: string): Promise<SyncedObject> {
     const { clients, resources, sides } = this.#options;
     const options = subresource === undefined ? { signal: turn.signal } : { signal: turn.signal, subresource };
-    return sides.consumers.call(turn.key, () =>
-      clients.consumer.mergePatch(resources.consumer, nameOf(turn.key), patch, options),
+    return sides.consumers.call(turn.key, async () =>
+      projectObject(await clients.consumer.mergePatch(resources.consumer, nameOf(turn.key), patch, options)),
     );
   }
 
   #read(turn: Turn, key: string): Promise<SyncedObject> {
-    const { clients, resources, sides } = this.#options;
-    return sides.copies.call(key, () => clients.provider.get(resources.provider, nameOf(key), { signal: turn.signal }));
+    const { clients, copyProjection, resources, sides } = this.#options;
+    return sides.copies.call(key, async () =>
+      copyProjection(await clients.provider.get(resources.provider, nameOf(key), { signal: turn.signal })),
+    );
   }
 
   #settle(turn: Turn): Result {
@@ -350,9 +355,9 @@ export class SyncReconciler implements Reconciler {
       this.#pace.forget(key);
       this.#drift.forget(key);
       if (turn.isSettled) writer.forget(key);
-    } else if (sides.consumers.isUnseen(key) || (copyKey !== undefined && sides.copies.isUnseen(copyKey))) {
+    } else if (sides.consumers.isAhead(key) || (copyKey !== undefined && sides.copies.isAhead(copyKey))) {
       // The watch will show it and bring the key back; if it does not, what was believed is looked at again.
-      turn.later(UNSEEN_MS);
+      turn.later(answerTrustMs);
     }
     return turn.result;
   }

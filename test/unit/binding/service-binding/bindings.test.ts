@@ -147,9 +147,9 @@ describe('the reconciler of bindings', () => {
     stage.bind();
     const { bindings } = stage.deps.stores;
     const old = bindings.get('kettles');
-    await stage.look();
     const { get } = bindings;
     bindings.get = (key) => (key === 'kettles' ? old : get.call(bindings, key));
+    await stage.look();
     const writes = stage.consumer.writes.length;
     assert.equal((await stage.look()).kind, 'notReady');
     assert.equal(stage.consumer.writes.length, writes);

@@ -61,7 +61,7 @@ describe('the reconciler of exports', () => {
       session,
       sessions,
       set: new SyncerSet({ running: deps.running, syncers }),
-      writer: new ExportWriter({ client: session.client, clock: deps.clock }),
+      writer: new ExportWriter(session, deps.clock),
     });
   });
 

@@ -1,0 +1,184 @@
+import type { KubeObject } from '../api/object.ts';
+import type { Clock } from '../kit/clock.ts';
+import { compareResourceVersions, isOlder } from './resource-version.ts';
+import type { StoreEvent } from './store.ts';
+
+interface Versioned {
+  readonly resourceVersion: string;
+}
+
+export interface WriteThroughCacheOptions<T extends Versioned> {
+  /** The object as the watch last showed it. */
+  readonly watched: (key: string) => T | undefined;
+  readonly uidOf: (object: T) => string;
+  /** For how long an answer outranks a watch that does not show it, milliseconds; may be Infinity. Default {@link answerTrustMs}. */
+  readonly trustMs?: number;
+  readonly clock: Clock;
+}
+
+/** Milliseconds that a watch may lag behind. */
+export const answerTrustMs = 10_000;
+
+/** For callers who only need to know whether what they read is stale. */
+export interface ObjectVersion extends Versioned {
+  readonly uid: string;
+}
+
+export const versionOf = ({ metadata: { uid = '', resourceVersion = '' } }: KubeObject): ObjectVersion => ({
+  uid,
+  resourceVersion,
+});
+
+interface Answer<T> {
+  readonly object: T;
+  readonly untilMs: number;
+}
+
+/** The calls under way for one key. */
+interface PendingCalls {
+  count: number;
+  /** uids that the watch saw deleted meanwhile. */
+  readonly deleted: Set<string>;
+  forgotten: boolean;
+}
+
+/**
+ * Reads that include this process's own writes: the object of a key as the watch shows it, or as an API server answered a call
+ * since. Without it, every reconcile between a write and its watch event would repeat the write, or compare with an older object.
+ *
+ * Keys are the caller's, such as `namespace/name` or a uid. Callers report what ended: each watch event to `observe`, or keys that are
+ * gone to `forget`.
+ */
+export class WriteThroughCache<T extends Versioned> {
+  readonly #options: WriteThroughCacheOptions<T>;
+  readonly #answers = new Map<string, Answer<T>>();
+  readonly #deleting = new Map<string, { readonly uid: string; readonly untilMs: number }>();
+  /** uids that are deleted for good, whatever the watch still shows. */
+  readonly #deleted = new Map<string, string>();
+  readonly #pending = new Map<string, PendingCalls>();
+
+  constructor(options: WriteThroughCacheOptions<T>) {
+    this.#options = options;
+  }
+
+  get(key: string): T | undefined {
+    const watched = this.#watched(key);
+    const answer = this.#answers.get(key);
+    if (!answer) return watched;
+    if (this.#isTrusted(answer) && !supersedes(watched, answer.object)) return answer.object;
+    this.#answers.delete(key);
+    return watched;
+  }
+
+  /** Whether a newer version of `object` is known. */
+  isStale(key: string, object: Versioned): boolean {
+    const newest = this.get(key);
+    return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);
+  }
+
+  /** Makes a call that answers with the object as it is now: a read or a write. */
+  async call(key: string, call: () => Promise<T>): Promise<T> {
+    const pending = this.#pending.get(key) ?? { count: 0, deleted: new Set(), forgotten: false };
+    this.#pending.set(key, pending);
+    pending.count++;
+    try {
+      const object = await call();
+      if (!pending.forgotten && !pending.deleted.has(this.#options.uidOf(object))) this.#keep(key, object);
+      return object;
+    } finally {
+      pending.count--;
+      if (pending.count === 0 && this.#pending.get(key) === pending) this.#pending.delete(key);
+    }
+  }
+
+  /** The API server accepted the delete of the object; the object may still wait for its finalizers. */
+  deleting(key: string, uid: string): void {
+    this.#deleting.set(key, { uid, untilMs: this.#untilMs() });
+  }
+
+  isDeleting(key: string, uid: string): boolean {
+    const deleting = this.#deleting.get(key);
+    return deleting?.uid === uid && this.#isTrusted(deleting);
+  }
+
+  /** The API server does not have the object any more. */
+  deleted(key: string, uid: string): void {
+    const watched = this.#options.watched(key);
+    this.#answers.delete(key);
+    this.#deleting.delete(key);
+    if (watched && this.#options.uidOf(watched) === uid) this.#deleted.set(key, uid);
+  }
+
+  /** Whether the watch still has to confirm an answer or an accepted delete. */
+  isAhead(key: string): boolean {
+    for (const kept of [this.#answers, this.#deleting]) {
+      const entry = kept.get(key);
+      if (entry && !this.#isTrusted(entry)) kept.delete(key);
+    }
+    return this.#answers.has(key) || this.#deleting.has(key);
+  }
+
+  /** Takes in an event of the watch. */
+  observe(event: StoreEvent<T>): void {
+    const { key } = event;
+    const answer = this.#answers.get(key);
+    if (event.type !== 'deleted') {
+      if (answer && supersedes(event.now, answer.object)) this.#answers.delete(key);
+      return;
+    }
+    const { uidOf } = this.#options;
+    const uid = uidOf(event.before);
+    this.#pending.get(key)?.deleted.add(uid);
+    if (answer && uidOf(answer.object) === uid) this.#answers.delete(key);
+    if (this.#deleting.get(key)?.uid === uid) this.#deleting.delete(key);
+    if (this.#deleted.get(key) === uid) this.#deleted.delete(key);
+  }
+
+  /** Trusts the watch again about the key, except for what is deleted for good. Calls under way leave no answer. */
+  forget(key: string): void {
+    this.#answers.delete(key);
+    this.#deleting.delete(key);
+    this.#forgetPending(key);
+  }
+
+  clear(): void {
+    this.#answers.clear();
+    this.#deleting.clear();
+    this.#deleted.clear();
+    for (const key of [...this.#pending.keys()]) this.#forgetPending(key);
+  }
+
+  #keep(key: string, object: T): void {
+    if (supersedes(this.#watched(key), object)) return;
+    // Of two calls under way the later answer may be the older one.
+    const earlier = this.#answers.get(key);
+    if (earlier && this.#isTrusted(earlier) && isOlder(object.resourceVersion, earlier.object.resourceVersion)) return;
+    this.#answers.set(key, { object, untilMs: this.#untilMs() });
+  }
+
+  #forgetPending(key: string): void {
+    const pending = this.#pending.get(key);
+    if (pending) pending.forgotten = true;
+    this.#pending.delete(key);
+  }
+
+  #watched(key: string): T | undefined {
+    const watched = this.#options.watched(key);
+    return watched && this.#options.uidOf(watched) === this.#deleted.get(key) ? undefined : watched;
+  }
+
+  #isTrusted({ untilMs }: { readonly untilMs: number }): boolean {
+    return untilMs > this.#options.clock.monotonic();
+  }
+
+  #untilMs(): number {
+    return this.#options.clock.monotonic() + (this.#options.trustMs ?? answerTrustMs);
+  }
+}
+
+/** Whether the watch shows the answer or something later. Versions without an order prove nothing: then the watch is trusted. */
+function supersedes(watched: Versioned | undefined, answer: Versioned): boolean {
+  if (!watched) return false;
+  const order = compareResourceVersions(watched.resourceVersion, answer.resourceVersion);
+  return order === undefined || order >= 0;
+}
