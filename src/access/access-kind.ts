@@ -1,5 +1,4 @@
-import type { GrantSubject } from '../api/access/grant.ts';
-import type { GrantedRule } from '../api/access/granted-rule.ts';
+import type { GrantedRule, GrantSubject } from '../api/access/grant.ts';
 import type { Resource } from '../api/object.ts';
 import type { Store } from '../kube/store.ts';
 import type { Planned } from './builders/plan.ts';

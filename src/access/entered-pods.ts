@@ -1,4 +1,4 @@
-import { podAccessRequests } from '../api/access/pod-access-request.ts';
+import { podAccessRequests } from '../api/access/pod-access.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
 import { type Clock, parseTime } from '../kit/clock.ts';

@@ -1,5 +1,4 @@
-import { execAccessRequests } from '../api/access/exec-access-request.ts';
-import { type ExecAccessTemplateSpec, execAccessTemplates } from '../api/access/exec-access-template.ts';
+import { type ExecAccessTemplateSpec, execAccessRequests, execAccessTemplates } from '../api/access/exec-access.ts';
 import type { AccessKind } from './access-kind.ts';
 import { childNameOf } from './builders/child-names.ts';
 import { chooseExecPod, planExecAccess } from './builders/exec-access-builder.ts';

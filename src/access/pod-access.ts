@@ -1,5 +1,4 @@
-import { podAccessRequests } from '../api/access/pod-access-request.ts';
-import { type PodAccessTemplateSpec, podAccessTemplates } from '../api/access/pod-access-template.ts';
+import { type PodAccessTemplateSpec, podAccessRequests, podAccessTemplates } from '../api/access/pod-access.ts';
 import type { AccessKind } from './access-kind.ts';
 import { childNameOf } from './builders/child-names.ts';
 import { planPodAccess } from './builders/pod-access-builder.ts';

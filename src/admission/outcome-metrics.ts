@@ -1,5 +1,5 @@
-import { execAccessRequests } from '../api/access/exec-access-request.ts';
-import { podAccessRequests } from '../api/access/pod-access-request.ts';
+import { execAccessRequests } from '../api/access/exec-access.ts';
+import { podAccessRequests } from '../api/access/pod-access.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Outcome } from './ports.ts';
 import { routes } from './routes.ts';

@@ -4,7 +4,7 @@ import type { TemplateInput } from '../access/policy/template-policy.ts';
 import type { GivingTemplate, Right } from '../access/policy/template-rights.ts';
 import type { AuthorStamp } from '../api/access/author.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
-import type { Stamp, StampSeal } from '../api/access/requester.ts';
+import type { Stamp, StampSeal } from '../api/access/request-spec.ts';
 import type { Journal } from '../audit/journal.ts';
 import type { WayIn } from '../audit/record.ts';
 import type { Clock } from '../kit/clock.ts';

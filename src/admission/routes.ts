@@ -1,8 +1,6 @@
-import { execAccessRequests } from '../api/access/exec-access-request.ts';
-import { execAccessTemplates } from '../api/access/exec-access-template.ts';
+import { execAccessRequests, execAccessTemplates } from '../api/access/exec-access.ts';
 import { childNameSuffix } from '../api/access/names.ts';
-import { podAccessRequests } from '../api/access/pod-access-request.ts';
-import { podAccessTemplates } from '../api/access/pod-access-template.ts';
+import { podAccessRequests, podAccessTemplates } from '../api/access/pod-access.ts';
 import { accountPrefix, clusterInventories, componentReconcilers } from '../api/inventory/names.ts';
 import type { Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';

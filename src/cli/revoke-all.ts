@@ -1,6 +1,6 @@
-import { execAccessRequests } from '../api/access/exec-access-request.ts';
+import { execAccessRequests } from '../api/access/exec-access.ts';
 import { requestLabel } from '../api/access/names.ts';
-import { podAccessRequests } from '../api/access/pod-access-request.ts';
+import { podAccessRequests } from '../api/access/pod-access.ts';
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import { pods, roleBindings, roles } from '../api/resources.ts';
 import { type Clock, sleep } from '../kit/clock.ts';

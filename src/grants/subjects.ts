@@ -1,6 +1,6 @@
 import type { AccessConfig } from '../api/access/access-config.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
-import type { Requester } from '../api/access/requester.ts';
+import type { Requester } from '../api/access/request-spec.ts';
 import { groupSubject, type RbacSubject, userSubject } from './role-binding.ts';
 
 /** Whom a grant lets in: the requester, or by `grantTo: AllowedGroups` every allowed group (the requester when there is none). Never empty. */

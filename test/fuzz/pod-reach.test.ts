@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { planPodAccess } from '../../src/access/builders/pod-access-builder.ts';
 import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
-import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access-template.ts';
+import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
 
 /** Mostly harmless, or hardly any pod would be made at all. */
 const rarely = (dangerous: readonly unknown[], harmless: readonly unknown[]): fc.Arbitrary<unknown> =>

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { execAccessRequests } from '../../api/access/exec-access-request.ts';
-import type { GrantSubject } from '../../api/access/grant.ts';
-import type { GrantedRule } from '../../api/access/granted-rule.ts';
+import { execAccessRequests } from '../../api/access/exec-access.ts';
+import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import { requestLabel } from '../../api/access/names.ts';
 import type { LabelSelector } from '../../api/object.ts';
 import { compileSelector } from '../../kit/label-selector.ts';

@@ -1,5 +1,4 @@
-import type { GrantSubject } from '../../api/access/grant.ts';
-import type { GrantedRule } from '../../api/access/granted-rule.ts';
+import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import { planHashAnnotation, requestLabel } from '../../api/access/names.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from '../../api/object.ts';
 import { roleOf } from '../../grants/role.ts';

@@ -1,5 +1,4 @@
-import type { GrantSubject } from '../../api/access/grant.ts';
-import type { GrantedRule } from '../../api/access/granted-rule.ts';
+import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import type { KubeObject } from '../../api/object.ts';
 import type { Violation } from '../policy/policy.ts';
 

@@ -1,8 +1,7 @@
-import type { GrantSubject } from '../../api/access/grant.ts';
-import type { GrantedRule } from '../../api/access/granted-rule.ts';
+import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import { planHashAnnotation } from '../../api/access/names.ts';
-import { podAccessRequests } from '../../api/access/pod-access-request.ts';
-import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
+import { podAccessRequests } from '../../api/access/pod-access.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods } from '../../api/resources.ts';
 import { stopGraceS } from '../../grants/applier.ts';

@@ -1,4 +1,4 @@
-import type { SelectorReference } from '../../api/access/pod-access-template.ts';
+import type { SelectorReference } from '../../api/access/pod-access.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { SelectorView } from '../stores/views.ts';

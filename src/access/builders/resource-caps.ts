@@ -1,4 +1,4 @@
-import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { compareQuantities, parseQuantity, type Quantity } from '../../kit/quantity.ts';
 import type { Violation } from '../policy/policy.ts';

@@ -1,4 +1,4 @@
-import type { Requester, Stamp, StampSeal } from '../../api/access/requester.ts';
+import type { Requester, Stamp, StampSeal } from '../../api/access/request-spec.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';

@@ -1,4 +1,4 @@
-import type { GrantedRule, TemplateRule } from '../../api/access/granted-rule.ts';
+import type { GrantedRule, TemplateRule } from '../../api/access/grant.ts';
 import { describeRight, type RbacRule, uncovered } from '../../grants/rule-cover.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Violation } from './policy.ts';

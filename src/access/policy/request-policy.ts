@@ -1,7 +1,5 @@
-import type { ExecAccessRequestSpec } from '../../api/access/exec-access-request.ts';
-import type { ExecAccessTemplateSpec } from '../../api/access/exec-access-template.ts';
-import type { PodAccessRequestSpec } from '../../api/access/pod-access-request.ts';
-import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import type { ExecAccessRequestSpec, ExecAccessTemplateSpec } from '../../api/access/exec-access.ts';
+import type { PodAccessRequestSpec, PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';

@@ -1,6 +1,6 @@
-import type { ExecAccessTemplateSpec } from '../../api/access/exec-access-template.ts';
+import type { ExecAccessTemplateSpec } from '../../api/access/exec-access.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
-import type { PodAccessTemplateSpec } from '../../api/access/pod-access-template.ts';
+import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
 import type { RbacRule } from '../../grants/rule-cover.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';

@@ -1,6 +1,6 @@
-import { execAccessTemplates } from '../../api/access/exec-access-template.ts';
-import type { TemplateRule } from '../../api/access/granted-rule.ts';
-import { podAccessTemplates } from '../../api/access/pod-access-template.ts';
+import { execAccessTemplates } from '../../api/access/exec-access.ts';
+import type { TemplateRule } from '../../api/access/grant.ts';
+import { podAccessTemplates } from '../../api/access/pod-access.ts';
 import { rightsOf } from '../../grants/rule-cover.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';

@@ -1,16 +1,16 @@
-import { execAccessRequests } from '../../api/access/exec-access-request.ts';
 import {
   type ExecAccessTemplateSpec,
+  execAccessRequests,
   execAccessTemplates,
   readExecAccessTemplate,
-} from '../../api/access/exec-access-template.ts';
+} from '../../api/access/exec-access.ts';
 import { requestLabel } from '../../api/access/names.ts';
-import { podAccessRequests } from '../../api/access/pod-access-request.ts';
 import {
   type PodAccessTemplateSpec,
+  podAccessRequests,
   podAccessTemplates,
   readPodAccessTemplate,
-} from '../../api/access/pod-access-template.ts';
+} from '../../api/access/pod-access.ts';
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../api/object.ts';
 import {
   daemonSets,

@@ -1,6 +1,6 @@
-import { execAccessRequests } from '../../api/access/exec-access-request.ts';
+import { execAccessRequests } from '../../api/access/exec-access.ts';
 import { childNameSuffix, planHashAnnotation, requestLabel } from '../../api/access/names.ts';
-import { podAccessRequests } from '../../api/access/pod-access-request.ts';
+import { podAccessRequests } from '../../api/access/pod-access.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import type { ChildView, MadeFor } from './views.ts';

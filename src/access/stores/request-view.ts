@@ -1,6 +1,6 @@
-import { readExecAccessRequest } from '../../api/access/exec-access-request.ts';
+import { readExecAccessRequest } from '../../api/access/exec-access.ts';
 import { readGrant } from '../../api/access/grant.ts';
-import { readPodAccessRequest } from '../../api/access/pod-access-request.ts';
+import { readPodAccessRequest } from '../../api/access/pod-access.ts';
 import { type KubeObject, keyOf } from '../../api/object.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';

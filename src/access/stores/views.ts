@@ -1,6 +1,6 @@
-import type { ExecAccessRequestSpec } from '../../api/access/exec-access-request.ts';
+import type { ExecAccessRequestSpec } from '../../api/access/exec-access.ts';
 import type { Grant } from '../../api/access/grant.ts';
-import type { PodAccessRequestSpec } from '../../api/access/pod-access-request.ts';
+import type { PodAccessRequestSpec } from '../../api/access/pod-access.ts';
 import type { RequestChild } from '../../api/access/status.ts';
 import type { Condition, LabelSelector } from '../../api/object.ts';
 import type { Projected } from '../../kube/store.ts';

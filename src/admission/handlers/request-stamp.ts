@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { revokeFinalizer } from '../../api/access/names.ts';
-import type { Requester } from '../../api/access/requester.ts';
+import type { Requester } from '../../api/access/request-spec.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';

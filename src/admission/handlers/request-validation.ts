@@ -10,8 +10,8 @@ import {
   type TemplateState,
 } from '../../access/policy/request-policy.ts';
 import { updateRequestPolicy } from '../../access/policy/request-update-policy.ts';
-import { type ExecAccessRequestSpec, execAccessRequestKind } from '../../api/access/exec-access-request.ts';
-import { type PodAccessRequestSpec, podAccessRequestKind } from '../../api/access/pod-access-request.ts';
+import { type ExecAccessRequestSpec, execAccessRequestKind } from '../../api/access/exec-access.ts';
+import { type PodAccessRequestSpec, podAccessRequestKind } from '../../api/access/pod-access.ts';
 import { type Read, readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';

@@ -1,6 +1,6 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
-import { templateRule } from './granted-rule.ts';
+import { templateRule } from './grant.ts';
 
 /** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
 const goDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";

@@ -3,7 +3,33 @@ import { own } from '../../kit/json-value.ts';
 import { listOf, objectName, time } from '../schema/fields.ts';
 import { type Read, readBySchema } from '../schema/read.ts';
 import { toStructural } from '../schema/to-structural.ts';
-import { grantedRule } from './granted-rule.ts';
+import { type TemplateKind, templateKinds } from './names.ts';
+
+const words = (maxItems: number, description: string) =>
+  listOf(Type.String({ maxLength: 128 }), maxItems, { description, minItems: 1 });
+
+const rule = {
+  apiGroups: words(2, 'The API groups; pods are in the core group, which is the empty string.'),
+  resources: words(4, 'pods, or a subresource of it such as pods/log.'),
+  verbs: words(8, 'The verbs, such as get or create.'),
+};
+
+/** A rule that a template adds; the grant confines it to its pod. */
+export const templateRule = Type.Object(rule, { description: 'Rights on the pod, as in a Role.' });
+
+/** A rule as the Role of a grant has it. */
+export const grantedRule = Type.Object(
+  {
+    ...rule,
+    resourceNames: Type.Unsafe<[string, ...string[]]>(
+      listOf(Type.String({ maxLength: 253 }), 1, { description: 'The pod.', minItems: 1 }),
+    ),
+  },
+  { description: 'One rule of the Role.' },
+);
+
+export type TemplateRule = Static<typeof templateRule>;
+export type GrantedRule = Static<typeof grantedRule>;
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
 
@@ -12,9 +38,12 @@ export const grant = Type.Object(
   {
     template: Type.Object(
       {
-        kind: Type.Union([Type.Literal('PodAccessTemplate'), Type.Literal('ExecAccessTemplate')], {
-          description: 'The kind of the template.',
-        }),
+        kind: Type.Unsafe<TemplateKind>(
+          Type.Union(
+            templateKinds.map((kind) => Type.Literal(kind)),
+            { description: 'The kind of the template.' },
+          ),
+        ),
         name: objectName('The name of the template.'),
         uid: uid('The uid of the template.'),
         generation: Type.Integer({

@@ -1,13 +1,30 @@
-import type { Kind } from '../schema/kind.ts';
-import { execAccessRequestKind } from './exec-access-request.ts';
-import { execAccessTemplateKind } from './exec-access-template.ts';
-import { podAccessRequestKind } from './pod-access-request.ts';
-import { podAccessTemplateKind } from './pod-access-template.ts';
+import type { Kind, ObjectOf } from '../schema/kind.ts';
+import { execAccess } from './exec-access.ts';
+import type { TemplateKind } from './names.ts';
+import { podAccess } from './pod-access.ts';
 
-/** The kinds of the access half, in the order in which their CRDs are installed. */
-export const accessKinds: readonly Kind[] = [
-  podAccessTemplateKind,
-  podAccessRequestKind,
-  execAccessTemplateKind,
-  execAccessRequestKind,
-];
+/**
+ * Every kind of access: with which object one asks, through which template, and whether a grant makes a Pod. Definitions, stores,
+ * webhooks and loops follow this list, in its order; `src/access/access-kind.ts` adds how a grant is planned.
+ */
+export const accesses = [podAccess, execAccess] as const;
+
+export type Access = (typeof accesses)[number];
+export type RequestKind = Access['request']['resource']['kind'];
+export type RequestSpec = ObjectOf<Access['request']>['spec'];
+export type TemplateSpec = ObjectOf<Access['template']>['spec'];
+
+/** Their custom resources, in the order in which their CRDs are installed. */
+export const accessKinds: readonly Kind[] = accesses.flatMap(({ template, request }) => [template, request]);
+
+/** The access that is asked for with this kind of object. */
+export const accessOfRequest = (kind: RequestKind): Access => byRequest[kind];
+/** The access that this kind of template gives. */
+export const accessOfTemplate = (kind: TemplateKind): Access => byTemplate[kind];
+
+const byRequest = Object.fromEntries(accesses.map((access) => [access.request.resource.kind, access])) as Readonly<
+  Record<RequestKind, Access>
+>;
+const byTemplate = Object.fromEntries(accesses.map((access) => [access.template.resource.kind, access])) as Readonly<
+  Record<TemplateKind, Access>
+>;

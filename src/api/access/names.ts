@@ -37,10 +37,10 @@ export const summaryConditions = { ready: 'Ready', reconciling: 'Reconciling', s
 export type RequestCondition = (typeof requestConditions)[keyof typeof requestConditions];
 export type TemplateCondition = (typeof templateConditions)[keyof typeof templateConditions];
 
-export const accessResource = (plural: string, kind: string): Resource => ({
-  group: accessGroup,
-  version: accessVersion,
-  plural,
-  kind,
-  namespaced: true,
-});
+/** Every kind of template, for grants to name. */
+export const templateKinds = ['PodAccessTemplate', 'ExecAccessTemplate'] as const;
+export type TemplateKind = (typeof templateKinds)[number];
+
+/** A namespaced resource of the group, whose type knows its kind. */
+export const accessResource = <const Name extends string>(plural: string, kind: Name) =>
+  ({ group: accessGroup, version: accessVersion, plural, kind, namespaced: true }) satisfies Resource;

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { conditions } from '../schema/condition.ts';
 import { listOf, objectName } from '../schema/fields.ts';
+import type { PrinterColumn } from '../schema/kind.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 import { grant } from './grant.ts';
 
@@ -54,3 +55,23 @@ export const grantIsFinal: CelRule = {
   reason: 'FieldValueForbidden',
   fieldPath: '.status.grant',
 };
+
+const ready: PrinterColumn = {
+  name: 'Ready',
+  type: 'boolean',
+  jsonPath: '.status.ready',
+  description: 'Whether every condition is True.',
+};
+
+export const templateColumns: readonly PrinterColumn[] = [ready];
+
+export const requestColumns: readonly PrinterColumn[] = [
+  {
+    name: 'Template',
+    type: 'string',
+    jsonPath: '.spec.templateName',
+    description: 'The template that access was asked for through.',
+  },
+  { name: 'Pod', type: 'string', jsonPath: '.status.podName', description: 'The pod that access was granted to.' },
+  ready,
+];

@@ -24,8 +24,8 @@ export interface OlderVersion {
 }
 
 /** Everything that is said about one of our kinds, once: its type, its CRD and its reader are derived from this. */
-export interface KindDefinition<Spec extends TObject, Status extends TObject> {
-  readonly resource: Resource;
+export interface KindDefinition<Spec extends TObject, Status extends TObject, Named extends Resource = Resource> {
+  readonly resource: Named;
   readonly description: string;
   readonly spec: Spec;
   readonly status: Status;
@@ -39,8 +39,11 @@ export interface KindDefinition<Spec extends TObject, Status extends TObject> {
   readonly olderVersions?: readonly OlderVersion[];
 }
 
-export interface Kind<Spec extends TObject = TObject, Status extends TObject = TObject>
-  extends KindDefinition<Spec, Status> {
+export interface Kind<
+  Spec extends TObject = TObject,
+  Status extends TObject = TObject,
+  Named extends Resource = Resource,
+> extends KindDefinition<Spec, Status, Named> {
   readonly structural: { readonly spec: StructuralSchema; readonly status: StructuralSchema };
 }
 
@@ -54,9 +57,9 @@ export type ObjectOf<K extends Kind> = {
 };
 
 /** Throws at once when a schema is not structural. */
-export function defineKind<Spec extends TObject, Status extends TObject>(
-  definition: KindDefinition<Spec, Status>,
-): Kind<Spec, Status> {
+export function defineKind<Spec extends TObject, Status extends TObject, Named extends Resource>(
+  definition: KindDefinition<Spec, Status, Named>,
+): Kind<Spec, Status, Named> {
   const { kind } = definition.resource;
   return {
     ...definition,

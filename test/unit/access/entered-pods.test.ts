@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { enteredPods } from '../../../src/access/entered-pods.ts';
 import { openAccessStores } from '../../../src/access/stores/access-stores.ts';
 import { planHashAnnotation } from '../../../src/api/access/names.ts';
-import { podAccessRequests } from '../../../src/api/access/pod-access-request.ts';
+import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
 import { LifeStage, requestName } from './life/life-stage.ts';

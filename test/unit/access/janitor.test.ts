@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
-import { podAccessRequests } from '../../../src/api/access/pod-access-request.ts';
+import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject, ObjectMeta } from '../../../src/api/object.ts';
 import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
 import { ApiError } from '../../../src/kube/errors.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { podAccessRequests } from '../../../src/api/access/pod-access-request.ts';
+import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods, roleBindings } from '../../../src/api/resources.ts';
 import { LifeStage, requestName } from './life/life-stage.ts';

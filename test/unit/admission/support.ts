@@ -6,7 +6,7 @@ import type { Right } from '../../../src/access/policy/template-rights.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
 import type { AuthorStamp } from '../../../src/api/access/author.ts';
-import type { Stamp, StampSeal } from '../../../src/api/access/requester.ts';
+import type { Stamp, StampSeal } from '../../../src/api/access/request-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';

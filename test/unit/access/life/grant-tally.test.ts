@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Limits } from '../../../../src/access/policy/limits.ts';
-import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
-import { podAccessTemplates } from '../../../../src/api/access/pod-access-template.ts';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import { roleBindings } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
-import { podAccessTemplates } from '../../../../src/api/access/pod-access-template.ts';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import { roles } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
-import { podAccessTemplates } from '../../../../src/api/access/pod-access-template.ts';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';

@@ -3,7 +3,7 @@ import type { AccessKind } from '../../../../src/access/access-kind.ts';
 import { Revoker, type RevokerDeps } from '../../../../src/access/life/revoker.ts';
 import type { PodView, RequestView } from '../../../../src/access/stores/views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
-import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { podView, requestView } from '../../../support/request-views.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
 import { StatusWriter } from '../../../../src/access/life/status-writer.ts';
-import { podAccessRequests } from '../../../../src/api/access/pod-access-request.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 import { podRequestManifest } from '../../../support/access-objects.ts';
 import { requestView } from '../../../support/request-views.ts';

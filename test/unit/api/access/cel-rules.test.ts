@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { controllerTargetRef } from '../../../../src/api/access/controller-target-ref.ts';
-import { execAccessRequestKind } from '../../../../src/api/access/exec-access-request.ts';
-import { execAccessTemplateKind } from '../../../../src/api/access/exec-access-template.ts';
-import { podAccessRequestKind } from '../../../../src/api/access/pod-access-request.ts';
-import { podAccessTemplateKind } from '../../../../src/api/access/pod-access-template.ts';
+import { execAccessRequestKind, execAccessTemplateKind } from '../../../../src/api/access/exec-access.ts';
+import { podAccessRequestKind, podAccessTemplateKind } from '../../../../src/api/access/pod-access.ts';
 import { grantIsFinal } from '../../../../src/api/access/status.ts';
 import { toStructural } from '../../../../src/api/schema/to-structural.ts';
 import { execTemplateManifest, grantOf } from '../../../support/access-objects.ts';

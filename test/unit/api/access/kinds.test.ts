@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { readExecAccessRequest } from '../../../../src/api/access/exec-access-request.ts';
-import { readExecAccessTemplate } from '../../../../src/api/access/exec-access-template.ts';
+import { readExecAccessRequest, readExecAccessTemplate } from '../../../../src/api/access/exec-access.ts';
 import { readGrant } from '../../../../src/api/access/grant.ts';
 import { accessKinds } from '../../../../src/api/access/kinds.ts';
-import { readPodAccessRequest } from '../../../../src/api/access/pod-access-request.ts';
-import { readPodAccessTemplate } from '../../../../src/api/access/pod-access-template.ts';
+import { readPodAccessRequest, readPodAccessTemplate } from '../../../../src/api/access/pod-access.ts';
 import type { Read } from '../../../../src/api/schema/read.ts';
 import {
   execRequestManifest,

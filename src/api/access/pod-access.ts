@@ -7,8 +7,8 @@ import { author } from './author.ts';
 import { controllerTargetRef } from './controller-target-ref.ts';
 import { controllerTargetMutationConfig } from './mutation-config.ts';
 import { accessResource } from './names.ts';
-import { templateColumns } from './printer-columns.ts';
-import { templateStatus } from './status.ts';
+import { requestSpec, specIsFinal } from './request-spec.ts';
+import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
 
 export const podAccessTemplates = accessResource('podaccesstemplates', 'PodAccessTemplate');
 
@@ -71,3 +71,32 @@ export type PodAccessTemplateSpec = PodAccessTemplate['spec'];
 export function readPodAccessTemplate(object: unknown): Read<PodAccessTemplate> {
   return readObject(podAccessTemplateKind, object);
 }
+
+export const podAccessRequests = accessResource('podaccessrequests', 'PodAccessRequest');
+
+export const podAccessRequestKind = defineKind({
+  resource: podAccessRequests,
+  description:
+    'A PodAccessRequest asks for a pod of one’s own through a PodAccessTemplate. Deleting or revoking it gives the access back at once.',
+  spec: Type.Object(requestSpec, {
+    description: 'What is asked for. It cannot be changed later, only revoked.',
+    'x-kubernetes-validations': specIsFinal(requestSpec),
+  }),
+  status: requestStatus,
+  rules: [grantIsFinal],
+  printerColumns: requestColumns,
+});
+
+export type PodAccessRequest = ObjectOf<typeof podAccessRequestKind>;
+export type PodAccessRequestSpec = PodAccessRequest['spec'];
+
+export function readPodAccessRequest(object: unknown): Read<PodAccessRequest> {
+  return readObject(podAccessRequestKind, object);
+}
+
+/** Access to a pod of one's own, made after a workload or written out in the template. */
+export const podAccess = {
+  request: podAccessRequestKind,
+  template: podAccessTemplateKind,
+  createsPod: true,
+} as const;

@@ -2,10 +2,33 @@ import { Type } from 'typebox';
 import { objectName } from '../schema/fields.ts';
 import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
+import { accessConfig } from './access-config.ts';
+import { author } from './author.ts';
+import { controllerTargetRef } from './controller-target-ref.ts';
 import { accessResource } from './names.ts';
-import { requestColumns } from './printer-columns.ts';
 import { requestSpec, specIsFinal } from './request-spec.ts';
-import { grantIsFinal, requestStatus } from './status.ts';
+import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
+
+export const execAccessTemplates = accessResource('execaccesstemplates', 'ExecAccessTemplate');
+
+export const execAccessTemplateKind = defineKind({
+  resource: execAccessTemplates,
+  description:
+    'An ExecAccessTemplate lets the members of some groups ask for a shell in a running pod of a workload, for a while.',
+  spec: Type.Object(
+    { accessConfig, controllerTargetRef, author: Type.Optional(author) },
+    { description: 'What access is given, to whom and for how long.' },
+  ),
+  status: templateStatus,
+  printerColumns: templateColumns,
+});
+
+export type ExecAccessTemplate = ObjectOf<typeof execAccessTemplateKind>;
+export type ExecAccessTemplateSpec = ExecAccessTemplate['spec'];
+
+export function readExecAccessTemplate(object: unknown): Read<ExecAccessTemplate> {
+  return readObject(execAccessTemplateKind, object);
+}
 
 export const execAccessRequests = accessResource('execaccessrequests', 'ExecAccessRequest');
 
@@ -35,3 +58,10 @@ export type ExecAccessRequestSpec = ExecAccessRequest['spec'];
 export function readExecAccessRequest(object: unknown): Read<ExecAccessRequest> {
   return readObject(execAccessRequestKind, object);
 }
+
+/** Access to a running pod of a workload. */
+export const execAccess = {
+  request: execAccessRequestKind,
+  template: execAccessTemplateKind,
+  createsPod: false,
+} as const;
