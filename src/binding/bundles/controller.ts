@@ -1,8 +1,7 @@
 import { Controller } from '../../engine/controller.ts';
-import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import { fromEach, fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { interval } from '../../engine/sources/interval.ts';
 import type { BindingDeps } from '../deps.ts';
-import { fromSessions } from '../sessions/from-sessions.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import { bySecret } from '../stores/consumer-stores.ts';
 import { BundleReconciler } from './bundle-reconciler.ts';
@@ -31,19 +30,13 @@ export function bundleController(deps: BundleControllerDeps): Controller {
       fromSubscription('binding', bindings, (event) =>
         bundleOwners('now' in event ? event.now : event.before).map((owner) => owner.name),
       ),
-      fromSubscription<string>(
-        'session',
-        { subscribe: (listener) => sessions.subscribe(listener), whenSynced: () => Promise.resolve() },
-        ofSecret,
-      ),
-      fromSessions(
-        'export',
-        sessions,
-        (session) => session.stores.exports,
-        (session, event) => {
+      fromSubscription('session', sessions, ofSecret),
+      fromEach('export', sessions, (session, emit) =>
+        session.stores.exports.subscribe((event) => {
           deleted.note(session, event);
-          return event.type === 'updated' ? [] : ofSession(session);
-        },
+          if (event.type === 'updated') return;
+          for (const key of ofSession(session)) emit(key, 'export');
+        }),
       ),
       // Asks the provider only while its watch is of no use.
       interval({ name: 'poll', clock, everyMs: pollingMs, keys: () => [...bundles.list()].map(({ key }) => key) }),

@@ -1,7 +1,6 @@
 import { clusterBindingName } from '../../api/binding/names.ts';
 import { keyOf } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
-import type { Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { interval } from '../../engine/sources/interval.ts';
 import type { Cluster } from '../../kube/cluster.ts';
@@ -55,7 +54,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       fromSubscription('clusterbinding', session.stores.clusterBindings, (event) => (event.key === key ? [key] : [])),
       fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
       provider,
-      consumerSecrets(session, registry, key),
+      fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
       // Also where there is no ClusterBinding that could tell of itself.
       interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
       interval({ name: 'silence', clock, everyMs: lookMs, keys: () => (isSilent(session) ? [key] : []) }),
@@ -68,14 +67,6 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
     // A provider that is back is noticed this soon.
     backoff: { baseMs: 500, capMs: 5000 },
   });
-}
-
-function consumerSecrets(session: OpenSession, registry: SessionRegistry, key: string): Source {
-  return fromSubscription<string>(
-    'secret',
-    { subscribe: (listener) => registry.subscribe(listener), whenSynced: () => Promise.resolve() },
-    (secret) => (registry.secretsOf(session).has(secret) ? [key] : []),
-  );
 }
 
 const isSamePlace = (a: OpenSession, b: OpenSession): boolean =>

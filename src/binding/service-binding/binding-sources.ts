@@ -1,5 +1,5 @@
 import type { Emit, Source } from '../../engine/source.ts';
-import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import { fromEach, fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import { bySchema } from '../stores/provider-stores.ts';
@@ -8,6 +8,7 @@ import type { RunningSyncers } from './running-syncers.ts';
 
 /** All that a binding's reconciler looks at. */
 export function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
+  const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
   return [
     fromSubscription('binding', stores.bindings, ({ key }) => [key]),
     fromSubscription('crd', stores.crds, (event) => {
@@ -15,59 +16,12 @@ export function bindingSources(sessions: Sessions, syncers: RunningSyncers, stor
       const exporting = [...sessions.list()].flatMap((session) => exportsOf(session, event.key));
       return [...owningBindings(owners), ...exporting];
     }),
-    sessionSource(sessions, stores),
-    {
-      name: 'syncers',
-      start(emit, signal) {
-        signal.addEventListener(
-          'abort',
-          syncers.subscribe((binding) => emit(binding, 'syncers')),
-          { once: true },
-        );
-        return Promise.resolve();
-      },
-    },
+    fromSubscription('session', sessions, bindingsOf),
+    fromEach('session', sessions, (session, emit) =>
+      watchSession(session, emit, () => [...sessions.secretsOf(session)].flatMap(bindingsOf)),
+    ),
+    fromSubscription('syncers', syncers, (binding) => [binding]),
   ];
-}
-
-/** Sessions come and go; each has stores of its own. */
-function sessionSource(sessions: Sessions, { bindings }: ConsumerStores): Source {
-  const bindingsOf = (secret: string): string[] => bindings.byIndex(bySecret, secret).map(({ key }) => key);
-  return {
-    name: 'session',
-    start(emit, signal) {
-      const watched = new Map<ProviderSession, () => void>();
-      const follow = (): void => {
-        const open = new Set(sessions.list());
-        for (const [session, stop] of watched) {
-          if (open.has(session)) continue;
-          stop();
-          watched.delete(session);
-        }
-        for (const session of open) {
-          if (!watched.has(session))
-            watched.set(
-              session,
-              watchSession(session, emit, () => [...sessions.secretsOf(session)].flatMap(bindingsOf)),
-            );
-        }
-      };
-      const unsubscribe = sessions.subscribe((secret) => {
-        follow();
-        for (const binding of bindingsOf(secret)) emit(binding, 'session');
-      });
-      signal.addEventListener(
-        'abort',
-        () => {
-          unsubscribe();
-          for (const stop of watched.values()) stop();
-        },
-        { once: true },
-      );
-      follow();
-      return Promise.resolve();
-    },
-  };
 }
 
 function watchSession(session: ProviderSession, emit: Emit, bindings: () => Iterable<string>): () => void {

@@ -18,15 +18,8 @@ export function exportSources(session: ProviderSession, sessions: Sessions, cons
       const { ownerReferences } = 'now' in event ? event.now : event.before;
       return [...exporting(event.key), ...owningBindings(ownerReferences).map(keyOf)];
     }),
-    {
-      name: 'session',
-      start(emit, signal) {
-        const unsubscribe = sessions.subscribe((secret) => {
-          for (const { key } of consumer.bindings.byIndex(bySecret, secret)) emit(keyOf(key), 'session');
-        });
-        signal.addEventListener('abort', unsubscribe, { once: true });
-        return Promise.resolve();
-      },
-    },
+    fromSubscription('session', sessions, (secret) =>
+      consumer.bindings.byIndex(bySecret, secret).map(({ key }) => keyOf(key)),
+    ),
   ];
 }

@@ -37,7 +37,7 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
       // Bindings do not wait for it: the right to list Secrets may be missing.
       fromSubscription(
         'labelled',
-        { subscribe: (listener) => watches.labelled.subscribe(listener), whenSynced: () => Promise.resolve() },
+        { subscribe: (listener) => watches.labelled.subscribe(listener) },
         (event: StoreEvent<SecretView>) => [event.key],
       ),
       secrets,

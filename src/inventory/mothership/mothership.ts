@@ -337,7 +337,7 @@ export class Mothership {
       sources: [
         fromSubscription('entry', entries, uidOf),
         this.#told,
-        fromSubscription('remote-health', remoteHealth(remote), (uid) => [uid]),
+        fromSubscription<string>('remote-health', { subscribe: (told) => remote.onHealth(told) }, (uid) => [uid]),
       ],
       reconciler: this.#entryReconciler,
       workers: entryWorkers,
@@ -372,8 +372,3 @@ export class Mothership {
     });
   }
 }
-
-const remoteHealth = (remote: RemoteEvents): Subscribable<string> => ({
-  subscribe: (listener) => remote.onHealth(listener),
-  whenSynced: () => Promise.resolve(),
-});

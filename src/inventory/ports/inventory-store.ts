@@ -6,7 +6,7 @@ export type EntryChange =
   | { readonly kind: 'gone'; readonly entry: Entry };
 
 /** The entries, wherever they are kept. Rejects as the client of kube/ does: ApiError, TransportError. */
-export interface InventoryStore extends Subscribable<EntryChange> {
+export interface InventoryStore extends Required<Subscribable<EntryChange>> {
   /** As last watched. */
   find(uid: string): Entry | undefined;
   list(): Iterable<Entry>;

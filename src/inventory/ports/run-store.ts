@@ -12,7 +12,7 @@ export type Swap =
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined };
 
 /** The records, one a key. Rejects as the client of kube/ does. */
-export interface RunStore extends Subscribable<RecordChange> {
+export interface RunStore extends Required<Subscribable<RecordChange>> {
   /** As last watched or written by us, whichever is later; its history may be left out. */
   find(key: ComponentKey): StoredRecord | undefined;
   list(): Iterable<StoredRecord>;

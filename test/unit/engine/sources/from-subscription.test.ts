@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import type { Emit } from '../../../../src/engine/source.ts';
+import { fromEach, fromSubscription } from '../../../../src/engine/sources/from-subscription.ts';
+
+/** A subject with as many listeners as ask. */
+class Subject<Event> {
+  readonly listeners = new Set<(event: Event) => void>();
+
+  subscribe(listener: (event: Event) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  tell(event: Event): void {
+    for (const listener of this.listeners) listener(event);
+  }
+}
+
+const collector = () => {
+  const emitted: string[] = [];
+  const emit: Emit = (key, reason) => void emitted.push(`${key} (${reason})`);
+  return { emitted, emit };
+};
+
+describe('a source from a subscription', () => {
+  it('emits under its own name unless the emission has a reason, until it is stopped', async () => {
+    const subject = new Subject<string>();
+    const { emitted, emit } = collector();
+    const abort = new AbortController();
+    const source = fromSubscription('pods', subject, (key) => [key, { key: `${key}/owner`, reason: 'owned' }]);
+    await source.start(emit, abort.signal);
+    subject.tell('a');
+    abort.abort();
+    subject.tell('b');
+    assert.deepEqual(emitted, ['a (pods)', 'a/owner (owned)']);
+    assert.equal(subject.listeners.size, 0);
+  });
+
+  it('is ready when the subject has synced, and at once where there is nothing to wait for', async () => {
+    const { emit } = collector();
+    const { signal } = new AbortController();
+    await fromSubscription('plain', new Subject<string>(), (key) => [key]).start(emit, signal);
+    const synced = Object.assign(new Subject<string>(), { whenSynced: () => Promise.reject(new Error('not yet')) });
+    await assert.rejects(fromSubscription('store', synced, (key) => [key]).start(emit, signal), /not yet/);
+  });
+});
+
+describe('a source from members that come and go', () => {
+  class Sessions extends Subject<void> {
+    present: Subject<string>[] = [];
+    list = () => this.present;
+  }
+  const start = (sessions: Sessions) => {
+    const { emitted, emit } = collector();
+    const abort = new AbortController();
+    const source = fromEach('export', sessions, (session, emit) => session.subscribe((key) => emit(key, 'export')));
+    return { emitted, abort, started: source.start(emit, abort.signal) };
+  };
+
+  it('follows those that are there and those that come, each once, and leaves those that go', async () => {
+    const [a, b] = [new Subject<string>(), new Subject<string>()];
+    const sessions = new Sessions();
+    sessions.present = [a];
+    const { emitted, started } = start(sessions);
+    await started;
+    sessions.present = [a, b];
+    sessions.tell();
+    sessions.tell();
+    a.tell('1');
+    b.tell('2');
+    sessions.present = [b];
+    sessions.tell();
+    a.tell('3');
+    assert.deepEqual(emitted, ['1 (export)', '2 (export)']);
+    assert.deepEqual([a.listeners.size, b.listeners.size], [0, 1]);
+  });
+
+  it('leaves all when it is stopped', async () => {
+    const a = new Subject<string>();
+    const sessions = new Sessions();
+    sessions.present = [a];
+    const { abort, started } = start(sessions);
+    await started;
+    abort.abort();
+    assert.deepEqual([a.listeners.size, sessions.listeners.size], [0, 0]);
+  });
+
+  it('follows a member once though its first event makes it look again', async () => {
+    const sessions = new Sessions();
+    let followed = 0;
+    const source = fromEach('export', sessions, () => {
+      followed += 1;
+      if (followed === 1) sessions.tell();
+      return () => undefined;
+    });
+    sessions.present = [new Subject<string>()];
+    await source.start(() => undefined, new AbortController().signal);
+    assert.equal(followed, 1);
+  });
+});
