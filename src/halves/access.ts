@@ -8,11 +8,13 @@ import { Signer } from '../access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
 import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
+import { pods } from '../api/resources.ts';
 import type { CertificateDeps } from '../certificates/controllers.ts';
 import type { Config } from '../config.ts';
 import type { RbacRule } from '../grants/rule-cover.ts';
 import { sleep } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
+import { regarding } from '../kube/event-object.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
 import type { Serving } from './serving.ts';
@@ -110,8 +112,13 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
     podEntered: ({ type, namespace, pod, reason, note }) => {
       // kubectl describe looks for Events by uid, and the review has none.
       const uid = stores.pods.get(keyOf({ namespace, name: pod }))?.uid;
-      const regarding = { apiVersion: 'v1', kind: 'Pod', namespace, name: pod, ...(uid === undefined ? {} : { uid }) };
-      events.record({ regarding, type, reason, action: 'Connect', note });
+      events.record({
+        regarding: regarding(pods, { namespace, name: pod, uid }),
+        type,
+        reason,
+        action: 'Connect',
+        note,
+      });
     },
   };
 }

@@ -1,3 +1,6 @@
+/** Uniform in [0, 1), as Math.random. */
+type Random = () => number;
+
 export interface BackoffOptions {
   /** Upper bound of the first delay, milliseconds. */
   readonly baseMs: number;
@@ -5,15 +8,21 @@ export interface BackoffOptions {
   readonly capMs: number;
   /** Failures before this one: 0 gives the first delay. */
   readonly attempt: number;
-  /** Uniform in [0, 1), as Math.random. */
-  readonly random: () => number;
+  /** `full`: anything from 0 to the upper bound. `half`: its upper half, where a delay near 0 would be a hot loop. Default `full`. */
+  readonly jitter?: 'full' | 'half';
+  readonly random: Random;
 }
 
 /**
- * Milliseconds to wait before the next attempt: exponential with full jitter, uniform between 0 and `min(cap, base * 2^attempt)`,
- * so that clients which failed together do not come back together. A server's Retry-After is a lower bound of its own:
- * the caller waits `Math.max(retryAfterMs, backoffMs(…))`.
+ * Milliseconds to wait before the next attempt: exponential with jitter, up to `min(cap, base * 2^attempt)`, so that clients which
+ * failed together do not come back together. A server's Retry-After is a lower bound of its own: the caller waits
+ * `Math.max(retryAfterMs, backoffMs(…))`.
  */
-export function backoffMs({ baseMs, capMs, attempt, random }: BackoffOptions): number {
-  return random() * Math.min(capMs, baseMs * 2 ** attempt);
+export function backoffMs({ baseMs, capMs, attempt, jitter = 'full', random }: BackoffOptions): number {
+  const mostMs = Math.min(capMs, baseMs * 2 ** attempt);
+  return jitter === 'full' ? random() * mostMs : mostMs / 2 + random() * (mostMs / 2);
 }
+
+/** `period`, shorter or longer by up to `share` of it: for what is done at intervals. */
+export const jittered = (period: number, share: number, random: Random): number =>
+  period * (1 - share + 2 * share * random());

@@ -1,8 +1,45 @@
 import { randomUUID } from 'node:crypto';
-import { apiVersionOf, type KubeObject } from '../api/object.ts';
+import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
 import { events } from '../api/resources.ts';
 import { formatMicroTime } from '../kit/clock.ts';
-import type { RecordedEvent } from './recorded-event.ts';
+
+/** The object that an Event is about. */
+export interface ObjectReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly uid?: string;
+}
+
+export interface RecordedEvent {
+  readonly regarding: ObjectReference;
+  readonly type: 'Normal' | 'Warning';
+  /** UpperCamelCase, at most 128 characters. */
+  readonly reason: string;
+  /** What was done or tried, UpperCamelCase, at most 128 characters. */
+  readonly action: string;
+  /** For people; cut at 1024 bytes. */
+  readonly note: string;
+}
+
+/** The `regarding` of an Event about an object of `resource`. kubectl describe finds Events by uid: leave it out only if it is not known. */
+export function regarding(
+  resource: Resource,
+  {
+    namespace,
+    name,
+    uid,
+  }: { readonly namespace?: string | undefined; readonly name: string; readonly uid?: string | undefined },
+): ObjectReference {
+  return {
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    ...(namespace === undefined ? {} : { namespace }),
+    name,
+    ...(uid === undefined ? {} : { uid }),
+  };
+}
 
 const MAX_NOTE_BYTES = 1024;
 const MAX_REASON = 128;

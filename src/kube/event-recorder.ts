@@ -4,11 +4,8 @@ import { type Cancel, type Clock, formatMicroTime, sleep } from '../kit/clock.ts
 import { describe } from '../kit/errors.ts';
 import type { Client } from './client.ts';
 import { isNotFound } from './errors.ts';
-import { type EventSource, eventObject, seriesKey } from './event-object.ts';
+import { type EventSource, eventObject, type RecordedEvent, seriesKey } from './event-object.ts';
 import { type KubeLog, silentLog } from './log.ts';
-import type { RecordedEvent } from './recorded-event.ts';
-
-export type { ObjectReference, RecordedEvent } from './recorded-event.ts';
 
 /** Tells people what happened, as events.k8s.io/v1 Events. Best effort: it never blocks, throws or fails what it reports on. */
 export interface EventRecorder {

@@ -1,5 +1,5 @@
 import type { KubeObject, Resource } from '../api/object.ts';
-import { backoffMs } from '../kit/backoff.ts';
+import { backoffMs, jittered } from '../kit/backoff.ts';
 import { type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { resourcePath } from './api-paths.ts';
@@ -159,7 +159,7 @@ class Reflector {
       signal,
       path: resourcePath(resource, { namespace }),
       query: () => {
-        const timeoutSeconds = Math.round(WATCH_SECONDS * (0.9 + 0.2 * random()));
+        const timeoutSeconds = Math.round(jittered(WATCH_SECONDS, 0.1, random));
         this.#dueMs = clock.monotonic() + timeoutSeconds * 1000;
         const from = { allowWatchBookmarks: true, resourceVersion: this.#from };
         return { watch: true, ...from, timeoutSeconds, labelSelector, fieldSelector };
@@ -211,8 +211,7 @@ class Reflector {
     if (this.#failures === 0) log.debug('the kind is not installed; looking again now and then', this.#fields());
     this.#sink.absent();
     this.#sink.alive();
-    const capMs = Math.min(ABSENT_CAP_MS, 2_000 * 2 ** this.#failures++);
-    return capMs / 2 + (random() * capMs) / 2;
+    return backoffMs({ baseMs: 2_000, capMs: ABSENT_CAP_MS, attempt: this.#failures++, jitter: 'half', random });
   }
 
   #backoff(reason: string): number {
@@ -220,8 +219,7 @@ class Reflector {
     this.#sink.failed(reason);
     const attempt = this.#failures++;
     // Half of it is fixed: never a hot loop, however the dice fall.
-    const half = { baseMs: BASE_MS / 2, capMs: CAP_MS / 2, attempt };
-    const delayMs = backoffMs({ ...half, random: () => 1 }) + backoffMs({ ...half, random });
+    const delayMs = backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, jitter: 'half', random });
     const fields = { ...this.#fields(), reason, attempt, delayMs: Math.round(delayMs) };
     if (attempt % WARN_EVERY === 2) log.warn('list-watch keeps failing', fields);
     else log.debug('list-watch interrupted', fields);

@@ -3,6 +3,7 @@ import type { Journal } from '../../audit/journal.ts';
 import type { AuditRecord } from '../../audit/record.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Violation } from '../policy/policy.ts';
@@ -103,9 +104,7 @@ export class Trail {
   }
 
   #event(request: RequestView, type: 'Normal' | 'Warning', reason: string, note: string): void {
-    const { namespace, name, uid } = request;
-    const regarding = { apiVersion: apiVersionOf(this.#resource), kind: this.#resource.kind, namespace, name, uid };
-    this.#events.record({ regarding, type, reason, action: 'Access', note });
+    this.#events.record({ regarding: regarding(this.#resource, request), type, reason, action: 'Access', note });
   }
 }
 

@@ -1,7 +1,8 @@
-import { apiVersionOf, nameOf, type Resource } from '../../api/object.ts';
+import { nameOf, type Resource } from '../../api/object.ts';
 import { after, done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { ApiError, TransportError } from '../../kube/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
 import type { NamespaceView } from '../stores/views.ts';
@@ -221,9 +222,8 @@ export class ClaimReconciler implements Reconciler {
     }
     const object = consumer.get(key);
     if (!problems.set(key, problem) || !object) return;
-    const { namespace, name, uid } = object;
     events.record({
-      regarding: { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid },
+      regarding: regarding(resource, object),
       type: 'Warning',
       reason: 'NotSynced',
       action: 'Sync',

@@ -5,6 +5,7 @@ import { after, notReady, type Reconciler, type Result, retry } from '../../engi
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { isConflict, isNotFound, TransportError } from '../../kube/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
 import type { BindFinding } from '../conditions.ts';
@@ -150,7 +151,7 @@ export class ClusterBindingReconciler implements Reconciler {
     if (rival !== undefined && ref) {
       const { namespace, name } = ref;
       this.#deps.events.record({
-        regarding: { apiVersion: 'v1', kind: 'Secret', namespace, name },
+        regarding: regarding(secrets, { namespace, name }),
         type: 'Warning',
         reason: rival.reason,
         action: 'Heartbeat',

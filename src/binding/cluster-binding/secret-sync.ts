@@ -5,6 +5,7 @@ import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { type BindFinding, fails, holds } from '../conditions.ts';
 import { type Kubeconfig, kubeconfigFrom } from '../sessions/kubeconfig.ts';
@@ -104,7 +105,7 @@ export class SecretSync {
       await client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }, { signal });
     }
     events.record({
-      regarding: { apiVersion: 'v1', kind: 'Secret', namespace, name, ...(secret ? { uid: secret.uid } : {}) },
+      regarding: regarding(secrets, { namespace, name, uid: secret?.uid }),
       type: 'Normal',
       reason: 'KubeconfigUpdated',
       action: 'SyncSecret',

@@ -1,8 +1,8 @@
 import { apiServiceBindings, bindConditions, unbindFinalizer } from '../../api/binding/names.ts';
-import { apiVersionOf } from '../../api/object.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
 import { type BindFinding, findCondition } from '../conditions.ts';
@@ -89,9 +89,8 @@ export class BindingWriter {
     if (!is || (was?.status === is.status && was.reason === is.reason)) return;
     const ready = is.status === 'True';
     if (!ready && is.severity === 'Info') return;
-    const { kind } = apiServiceBindings;
     this.#deps.events.record({
-      regarding: { apiVersion: apiVersionOf(apiServiceBindings), kind, name, uid },
+      regarding: regarding(apiServiceBindings, { name, uid }),
       type: ready ? 'Normal' : 'Warning',
       reason: ready ? 'Ready' : eventReason(is.reason),
       action: 'Bind',

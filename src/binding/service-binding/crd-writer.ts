@@ -1,10 +1,11 @@
 import { apiServiceBindings } from '../../api/binding/names.ts';
-import { apiVersionOf, type KubeObject } from '../../api/object.ts';
+import type { KubeObject } from '../../api/object.ts';
 import { customResourceDefinitions } from '../../api/resources.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
 import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
@@ -137,7 +138,7 @@ export class CrdWriter {
   #tell(crd: string, { onlyVersion }: BoundCrd, { name, uid }: BindingView): void {
     if (onlyVersion === undefined) return;
     this.#events.record({
-      regarding: { apiVersion: apiVersionOf(apiServiceBindings), kind: apiServiceBindings.kind, name, uid },
+      regarding: regarding(apiServiceBindings, { name, uid }),
       type: 'Warning',
       reason: 'ConversionNotBound',
       action: 'Bind',

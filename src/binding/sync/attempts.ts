@@ -34,8 +34,7 @@ export class Attempts {
   failed(key: string, action: string, content: string, nowMs: number, capMs: number): number {
     const before = this.#keys.get(key)?.get(action);
     const attempt = before?.failed ? before.count : 0;
-    const half = { baseMs: BASE_MS / 2, capMs: capMs / 2, attempt };
-    const waitMs = backoffMs({ ...half, random: () => 1 }) + backoffMs({ ...half, random: this.#random });
+    const waitMs = backoffMs({ baseMs: BASE_MS, capMs, attempt, jitter: 'half', random: this.#random });
     this.#set(key, action, { content, count: attempt + 1, failed: true, nowMs, waitMs });
     return waitMs;
   }

@@ -1,4 +1,5 @@
-import { apiVersionOf, type Resource } from '../../api/object.ts';
+import type { Resource } from '../../api/object.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { type Problem, Problems } from './problems.ts';
 import type { SyncedObject } from './synced-object.ts';
@@ -18,10 +19,8 @@ export function objectProblems(
       return;
     }
     if (!problems.set(key, problem) || !consumer) return;
-    const { name, namespace } = consumer.object.metadata;
-    const at = namespace === undefined ? { name } : { namespace, name };
     events.record({
-      regarding: { apiVersion: apiVersionOf(resource), kind: resource.kind, ...at, uid: consumer.uid },
+      regarding: regarding(resource, consumer.object.metadata),
       type: 'Warning',
       reason: 'NotSynced',
       action: 'Sync',

@@ -1,13 +1,15 @@
 import { clusterInventories, entryUidLabel, kubeconfigSecretName } from '../../api/inventory/names.ts';
-import { apiVersionOf, type Resource } from '../../api/object.ts';
+import type { Resource } from '../../api/object.ts';
 import { roleBindings, roles, secrets, serviceAccounts } from '../../api/resources.ts';
 import { Applier } from '../../grants/applier.ts';
 import type { RbacSubject } from '../../grants/role-binding.ts';
 import { rightsOf } from '../../grants/rule-cover.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
+import { KeyMutex } from '../../kit/key-mutex.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import type { EntryAccess } from '../ports/entry-access.ts';
@@ -68,8 +70,8 @@ export class EntryAccounts implements EntryAccess {
   readonly #deps: EntryAccountsDeps;
   readonly #applier: Applier;
   readonly #known = new Map<string, Known>();
-  /** By entry: the end of the work on it. One at a time, because its components share RoleBindings. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  /** Of each entry: one at a time, because its components share RoleBindings. */
+  readonly #turns = new KeyMutex();
 
   constructor(deps: EntryAccountsDeps) {
     this.#deps = deps;
@@ -77,7 +79,7 @@ export class EntryAccounts implements EntryAccess {
   }
 
   async prepare({ ref }: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void> {
-    await this.#inTurn(ref.uid, () => this.#establish(ref, registrations, signal));
+    await this.#turns.run(ref.uid, () => this.#establish(ref, registrations, signal));
   }
 
   /** Resolves when the account of the component is there and its grants are in force. Nothing is asked as long as that is known. */
@@ -85,7 +87,7 @@ export class EntryAccounts implements EntryAccess {
     const { ref, mode } = entry;
     if (!this.#isTrusted(ref.uid, component)) await this.#see(ref, component, signal);
     if (mode === 'byoc' && component.kubeconfig === 'produce') {
-      await this.#inTurn(ref.uid, () => this.#supply(entry, component.name, signal));
+      await this.#turns.run(ref.uid, () => this.#supply(entry, component.name, signal));
     }
   }
 
@@ -98,7 +100,7 @@ export class EntryAccounts implements EntryAccess {
 
   async withdraw(ref: EntryRef, signal: AbortSignal): Promise<void> {
     const { uid, namespace } = ref;
-    await this.#inTurn(uid, async () => {
+    await this.#turns.run(uid, async () => {
       this.#known.delete(uid);
       await Promise.all(grants.map((grant) => this.#delete(roleBindings, ref, grantName(uid, grant), signal)));
       await Promise.all(grants.map((grant) => this.#delete(roles, ref, grantName(uid, grant), signal)));
@@ -111,7 +113,7 @@ export class EntryAccounts implements EntryAccess {
 
   async withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void> {
     const subject = subjectOf(ref, component);
-    await this.#inTurn(ref.uid, async () => {
+    await this.#turns.run(ref.uid, async () => {
       const known = this.#known.get(ref.uid);
       known?.components.delete(component);
       if (known?.supplied) known.supplied = null;
@@ -123,9 +125,9 @@ export class EntryAccounts implements EntryAccess {
   /** After a start it asks first: of what was there before, nearly all is still there. */
   async #see(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
     const isNew = this.#isNew(ref.uid, component);
-    const isLess = !isNew && (await this.#inTurn(ref.uid, () => this.#takeBack(ref, component, signal)));
+    const isLess = !isNew && (await this.#turns.run(ref.uid, () => this.#takeBack(ref, component, signal)));
     if (isNew || isLess || !(await this.#isStillThere(ref, component, signal))) {
-      if (!isNew) await this.#inTurn(ref.uid, () => this.#establish(ref, [component], signal));
+      if (!isNew) await this.#turns.run(ref.uid, () => this.#establish(ref, [component], signal));
       await this.#untilInForce(ref, component, grantsOf(component), '', signal);
     }
     const now = this.#deps.clock.monotonic();
@@ -273,9 +275,8 @@ export class EntryAccounts implements EntryAccess {
       setter === undefined
         ? `nobody vouches for Secret ${secret}: the webhook was not there when it was named; take it out of the entry and name it again`
         : `${setter} named Secret ${secret} and may not read it, so nobody reads it for them; somebody who may has to name it`;
-    const { apiVersion, kind } = { apiVersion: apiVersionOf(clusterInventories), kind: clusterInventories.kind };
     this.#deps.events.record({
-      regarding: { apiVersion, kind, ...ref },
+      regarding: regarding(clusterInventories, ref),
       type: 'Warning',
       reason: 'SecretNotReadable',
       action: 'Grant',
@@ -320,17 +321,6 @@ export class EntryAccounts implements EntryAccess {
 
   async #delete(resource: Resource, ref: EntryRef, name: string, signal: AbortSignal): Promise<void> {
     await this.#applier.delete(resource, { namespace: ref.namespace, name }, { ownerUid: ref.uid }, signal);
-  }
-
-  #inTurn<T>(uid: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#turns.get(uid) ?? Promise.resolve();
-    const mine = before.then(work);
-    const end = (): void => {
-      if (this.#turns.get(uid) === turn) this.#turns.delete(uid);
-    };
-    const turn: Promise<void> = mine.then(end, end);
-    this.#turns.set(uid, turn);
-    return mine;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { OutcomeName } from '../../api/inventory/reconcile-run.ts';
-import { backoffMs } from '../../kit/backoff.ts';
+import { backoffMs, jittered } from '../../kit/backoff.ts';
 import type { Registration } from '../registration.ts';
 import type { TriggerReason } from './lanes.ts';
 import type { RunRecord } from './run-record.ts';
@@ -73,5 +73,3 @@ export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
   if (outcome === 'Retry') return 'Retry';
   return outcome === 'Progressing' ? 'Requeue' : 'Interval';
 }
-
-const jittered = (ms: number, share: number, random: Random): number => ms * (1 - share + 2 * share * random());

@@ -2,6 +2,7 @@ import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { describe } from '../../kit/errors.ts';
 import { type JsonPointer, overlap, pointerOf, pointerSegments } from '../../kit/json-pointer.ts';
 import { isRecord, sameJson } from '../../kit/json-value.ts';
+import { KeyMutex } from '../../kit/key-mutex.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
 import { ApiError, isConflict } from '../../kube/errors.ts';
 import type { StoredRecord } from '../core/run-record.ts';
@@ -30,7 +31,7 @@ export interface Refusal {
 /** Writes what components publish into entries, one component of an entry at a time. */
 export class Outputs {
   readonly #deps: OutputsDeps;
-  readonly #busy = new Map<string, Promise<unknown>>();
+  readonly #alone = new KeyMutex();
 
   constructor(deps: OutputsDeps) {
     this.#deps = deps;
@@ -54,7 +55,7 @@ export class Outputs {
     outputs: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
-    return this.#alone(ref.uid, async () => {
+    return this.#alone.run(ref.uid, async () => {
       const { entries, newest } = this.#deps;
       const watched = entries.find(ref.uid);
       const before = watched ? newest.of(watched).content.status.outputs : {};
@@ -79,7 +80,7 @@ export class Outputs {
     base: StoredRecord,
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
-    const refusal = await this.#alone(ref.uid, () => this.#takeOut(ref, registration, signal));
+    const refusal = await this.#alone.run(ref.uid, () => this.#takeOut(ref, registration, signal));
     return refusal ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
   }
 
@@ -135,21 +136,6 @@ export class Outputs {
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return { code: 'NotWritten', message: `${what} was refused by the API server: ${describe(error)}` };
-    }
-  }
-
-  async #alone<T>(uid: string, task: () => Promise<T>): Promise<T> {
-    const before = this.#busy.get(uid) ?? Promise.resolve();
-    const own = before.then(task, task);
-    const settled = own.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#busy.set(uid, settled);
-    try {
-      return await own;
-    } finally {
-      if (this.#busy.get(uid) === settled) this.#busy.delete(uid);
     }
   }
 }

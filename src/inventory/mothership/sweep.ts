@@ -1,3 +1,4 @@
+import { jittered } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 
 export interface SweepDeps<Item> {
@@ -20,7 +21,7 @@ export function sweep<Item>(deps: SweepDeps<Item>, signal: AbortSignal): void {
   const { all, look, begins, clock, random } = deps;
   let cancel: Cancel = () => {};
   const later = (): void => {
-    cancel = clock.schedule(everyMs * (1 - jitter + 2 * jitter * random()), () => {
+    cancel = clock.schedule(jittered(everyMs, jitter, random), () => {
       begins();
       go([...all()]);
     });

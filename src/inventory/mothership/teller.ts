@@ -1,6 +1,6 @@
 import { clusterInventories } from '../../api/inventory/names.ts';
-import { apiVersionOf } from '../../api/object.ts';
 import { describe } from '../../kit/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RunRecord } from '../core/run-record.ts';
@@ -97,14 +97,13 @@ export class Teller {
     };
   }
 
-  #event({ namespace, name, uid }: EntryRef, type: 'Normal' | 'Warning', reason: string, note: string): void {
-    const regarding = {
-      apiVersion: apiVersionOf(clusterInventories),
-      kind: clusterInventories.kind,
-      namespace,
-      name,
-      uid,
-    };
-    this.#deps.events.record({ regarding, type, reason, action: 'Reconcile', note });
+  #event(entry: EntryRef, type: 'Normal' | 'Warning', reason: string, note: string): void {
+    this.#deps.events.record({
+      regarding: regarding(clusterInventories, entry),
+      type,
+      reason,
+      action: 'Reconcile',
+      note,
+    });
   }
 }

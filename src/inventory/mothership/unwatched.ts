@@ -1,3 +1,4 @@
+import { jittered } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { lanes, trigger, triggerReasons } from '../core/lanes.ts';
 import { type ComponentKey, keyText } from '../key.ts';
@@ -65,7 +66,7 @@ export class Unwatched {
 
   #now(): Asked {
     const { clock, random } = this.#deps;
-    return { at: clock.monotonic(), periodMs: longestIntervalMs * (1 - jitter + 2 * jitter * random()) };
+    return { at: clock.monotonic(), periodMs: jittered(longestIntervalMs, jitter, random) };
   }
 
   /** Any start counts, whatever it was for. */

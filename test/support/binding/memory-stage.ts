@@ -21,7 +21,7 @@ import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.
 import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
 import type { SecretKeyRef } from '../../../src/binding/stores/views.ts';
 import type { Controller } from '../../../src/engine/controller.ts';
-import type { RecordedEvent } from '../../../src/kube/event-recorder.ts';
+import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../simulated-clock.ts';

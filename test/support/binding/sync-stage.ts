@@ -14,7 +14,7 @@ import type { BoundSchemaView, ExportView, InformerScope, IsolationName } from '
 import { openSyncer } from '../../../src/binding/sync/open-syncer.ts';
 import type { Syncer, SyncerOptions, SyncMode } from '../../../src/binding/sync/syncer.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
-import type { RecordedEvent } from '../../../src/kube/recorded-event.ts';
+import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../simulated-clock.ts';

@@ -13,7 +13,7 @@ import { commonView } from '../../../src/binding/stores/common-view.ts';
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
-import type { RecordedEvent } from '../../../src/kube/event-recorder.ts';
+import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { settleIo } from '../io.ts';

@@ -6,7 +6,7 @@ import { formatTime } from '../../../src/kit/clock.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { AccessQuestion, Client, TokenUser } from '../../../src/kube/client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import type { RecordedEvent } from '../../../src/kube/event-recorder.ts';
+import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 

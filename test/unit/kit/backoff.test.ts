@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { backoffMs } from '../../../src/kit/backoff.ts';
+import { backoffMs, jittered } from '../../../src/kit/backoff.ts';
 
 describe('backoffMs', () => {
   it('doubles its upper bound up to the cap, however many attempts there were', () => {
@@ -14,5 +14,23 @@ describe('backoffMs', () => {
       backoffMs({ baseMs: 100, capMs: 1000, attempt: 1, random: () => random }),
     );
     assert.deepEqual(delays, [0, 50, 199.8]);
+  });
+});
+
+describe('backoffMs with half jitter', () => {
+  it('waits at least half of the bound', () => {
+    const delays = [0, 0.5, 1].map((random) =>
+      backoffMs({ baseMs: 100, capMs: 1000, attempt: 2, jitter: 'half', random: () => random }),
+    );
+    assert.deepEqual(delays, [200, 300, 400]);
+  });
+});
+
+describe('jittered', () => {
+  it('spreads evenly around the interval', () => {
+    assert.deepEqual(
+      [0, 0.5, 1].map((random) => jittered(1000, 0.25, () => random)),
+      [750, 1000, 1250],
+    );
   });
 });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
+import { namespaces, pods } from '../../../src/api/resources.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
-import { type EventRecorder, eventRecorder, type RecordedEvent } from '../../../src/kube/event-recorder.ts';
+import { type RecordedEvent, regarding } from '../../../src/kube/event-object.ts';
+import { type EventRecorder, eventRecorder } from '../../../src/kube/event-recorder.ts';
 import { createClient } from '../../../src/kube/http-client.ts';
 import { Transport } from '../../../src/kube/transport.ts';
 import { advanceIo, settleIo, until } from '../../support/io.ts';
@@ -159,5 +161,15 @@ describe('event recorder', () => {
     assert.match(metadata.name, /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
     assert.ok(metadata.name.length <= 253);
     assert.ok(Buffer.byteLength(note) <= 1024 && note.endsWith('€…'));
+  });
+});
+
+describe('regarding', () => {
+  const pod = { apiVersion: 'v1', kind: 'Pod', namespace: 'a', name: 'b' };
+
+  it('names the object by kind, place and uid, and leaves out what is not known', () => {
+    assert.deepEqual(regarding(pods, { namespace: 'a', name: 'b', uid: 'c' }), { ...pod, uid: 'c' });
+    assert.deepEqual(regarding(pods, { namespace: 'a', name: 'b', uid: undefined }), pod);
+    assert.deepEqual(regarding(namespaces, { name: 'a' }), { apiVersion: 'v1', kind: 'Namespace', name: 'a' });
   });
 });

@@ -12,7 +12,7 @@ import type { AuditRecord } from '../../../../src/audit/record.ts';
 import { Manager } from '../../../../src/engine/manager.ts';
 import type { RbacRule } from '../../../../src/grants/rule-cover.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
-import type { RecordedEvent } from '../../../../src/kube/recorded-event.ts';
+import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { podRequestManifest, podTemplateManifest } from '../../../support/access-objects.ts';

@@ -17,7 +17,7 @@ import { openProviderStores } from '../../../../src/binding/stores/provider-stor
 import type { ExportView, PermissionClaim } from '../../../../src/binding/stores/views.ts';
 import type { SyncMode } from '../../../../src/binding/sync/syncer.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
-import type { RecordedEvent } from '../../../../src/kube/event-recorder.ts';
+import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { MemoryCluster, type Stored } from '../../../support/binding/memory-cluster.ts';

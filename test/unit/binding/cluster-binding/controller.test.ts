@@ -6,7 +6,7 @@ import { clusterBindingController } from '../../../../src/binding/cluster-bindin
 import { beatMs } from '../../../../src/binding/cluster-binding/plan-status.ts';
 import type { OpenSession } from '../../../../src/binding/sessions/open-session.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
-import type { RecordedEvent } from '../../../../src/kube/recorded-event.ts';
+import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { createMetrics } from '../../../../src/observe/metrics.ts';
 import { acme, KonnectorStage, kubeconfigText, loadYamlOnce } from '../../../support/binding/konnector-stage.ts';
