@@ -1,3 +1,7 @@
+import { type Static, Type } from 'typebox';
+
+export type { Condition } from './schema/fields.ts';
+
 /** One served resource, as in `/apis/<group>/<version>/…/<plural>`. The core group is the empty string. */
 export interface Resource {
   readonly group: string;
@@ -7,31 +11,40 @@ export interface Resource {
   readonly namespaced: boolean;
 }
 
-export interface OwnerReference {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-  controller?: boolean;
-  blockOwnerDeletion?: boolean;
-}
+const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
 
-export interface ObjectMeta {
-  name: string;
-  namespace?: string;
-  generateName?: string;
-  uid?: string;
-  resourceVersion?: string;
-  generation?: number;
-  creationTimestamp?: string;
-  deletionTimestamp?: string;
-  deletionGracePeriodSeconds?: number;
-  labels?: Record<string, string>;
-  annotations?: Record<string, string>;
-  finalizers?: string[];
-  ownerReferences?: OwnerReference[];
-  managedFields?: unknown[];
-}
+/** Labels are bounded by the API server one by one, annotations by 256 KiB in total. */
+const stringsUpTo = (maxLength: number) =>
+  Type.Optional(Type.Record(Type.String(), Type.String({ maxLength }), { maxProperties: 10_000 }));
+
+const ownerReference = Type.Object({
+  apiVersion: Type.String({ maxLength: 512 }),
+  kind: Type.String({ maxLength: 253 }),
+  name: Type.String({ maxLength: 512 }),
+  uid: Type.String({ maxLength: 128 }),
+  controller: Type.Optional(Type.Boolean()),
+  blockOwnerDeletion: Type.Optional(Type.Boolean()),
+});
+
+export const objectMeta = Type.Object({
+  name: Type.String({ maxLength: 253, default: '' }),
+  namespace: text(63),
+  generateName: text(253),
+  uid: text(128),
+  resourceVersion: text(128),
+  generation: Type.Optional(Type.Integer()),
+  creationTimestamp: Type.Optional(Type.String({ format: 'date-time' })),
+  deletionTimestamp: Type.Optional(Type.String({ format: 'date-time' })),
+  deletionGracePeriodSeconds: Type.Optional(Type.Integer()),
+  labels: stringsUpTo(63),
+  annotations: stringsUpTo(262_144),
+  finalizers: Type.Optional(Type.Array(Type.String({ maxLength: 512 }), { maxItems: 1000 })),
+  ownerReferences: Type.Optional(Type.Array(ownerReference, { maxItems: 1000 })),
+});
+
+export type OwnerReference = Static<typeof ownerReference>;
+
+export type ObjectMeta = Static<typeof objectMeta> & { managedFields?: unknown[] };
 
 /** An object as the API gives it. Kinds that we own have their own types in api/; everything else is read through guards. */
 export interface KubeObject {
@@ -57,16 +70,6 @@ export function keyOf(name: ObjectName): string {
 export function nameOf(key: string): ObjectName {
   const slash = key.indexOf('/');
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-}
-
-/** metav1.Condition. */
-export interface Condition {
-  type: string;
-  status: 'True' | 'False' | 'Unknown';
-  reason: string;
-  message: string;
-  lastTransitionTime: string;
-  observedGeneration?: number;
 }
 
 /** metav1.LabelSelector: the empty selector matches everything, an absent one nothing. */

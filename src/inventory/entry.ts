@@ -1,6 +1,5 @@
-import type { ComponentStatus } from '../api/inventory/cluster-inventory.ts';
-import type { Mode } from '../api/inventory/names.ts';
-import type { Setter } from '../api/inventory/setter.ts';
+import type { ClusterInventory, ComponentStatus, Setter } from '../api/inventory/cluster-inventory.ts';
+import type { Mode } from '../api/inventory/fields.ts';
 import type { Condition, ObjectName } from '../api/object.ts';
 
 /** Which entry: name and uid, so that nothing of one is used for another of the same name. */
@@ -25,7 +24,7 @@ export interface Entry {
   readonly annotations: Readonly<Record<string, string>>;
   readonly mode: Mode;
   readonly suspended: boolean;
-  readonly kubeconfigSecretRef: { readonly name: string; readonly key: string } | undefined;
+  readonly kubeconfigSecretRef: ClusterInventory['spec']['kubeconfigSecretRef'] | undefined;
   readonly kubeconfigSetBy: Setter | undefined;
   /** Of `spec.components`: the names of those with `enabled: false`. */
   readonly disabled: ReadonlySet<string>;

@@ -1,5 +1,5 @@
 import type { Endpoint, RemoteWatch } from '../api/inventory/component-reconciler.ts';
-import type { Mode } from '../api/inventory/names.ts';
+import type { Mode } from '../api/inventory/fields.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 
 /** A registered component, ready for use: defaults and what is implied filled in, durations in milliseconds. */

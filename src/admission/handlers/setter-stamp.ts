@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Setter } from '../../api/inventory/setter.ts';
+import type { Setter } from '../../api/inventory/cluster-inventory.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { UserInfo } from '../codec.ts';
 import { allow, type Handler, refuse } from '../decision.ts';

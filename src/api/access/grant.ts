@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { own } from '../../kit/json-value.ts';
 import { listOf, objectName, time } from '../schema/fields.ts';
 import { type Read, readBySchema } from '../schema/read.ts';
-import { toStructural } from '../schema/to-structural.ts';
+import { toStructural } from '../schema/structural-schema.ts';
 import { type TemplateKind, templateKinds } from './names.ts';
 
 const words = (maxItems: number, description: string) =>

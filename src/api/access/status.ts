@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { conditions } from '../schema/condition.ts';
-import { listOf, objectName } from '../schema/fields.ts';
-import type { PrinterColumn } from '../schema/kind.ts';
+import { conditions, listOf, objectName } from '../schema/fields.ts';
+import { column } from '../schema/kind.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 import { grant } from './grant.ts';
 
@@ -56,22 +55,12 @@ export const grantIsFinal: CelRule = {
   fieldPath: '.status.grant',
 };
 
-const ready: PrinterColumn = {
-  name: 'Ready',
-  type: 'boolean',
-  jsonPath: '.status.ready',
-  description: 'Whether every condition is True.',
-};
+const readyColumn = column('Ready', '.status.ready', 'Whether every condition is True.', { type: 'boolean' });
 
-export const templateColumns: readonly PrinterColumn[] = [ready];
+export const templateColumns = [readyColumn];
 
-export const requestColumns: readonly PrinterColumn[] = [
-  {
-    name: 'Template',
-    type: 'string',
-    jsonPath: '.spec.templateName',
-    description: 'The template that access was asked for through.',
-  },
-  { name: 'Pod', type: 'string', jsonPath: '.status.podName', description: 'The pod that access was granted to.' },
-  ready,
+export const requestColumns = [
+  column('Template', '.spec.templateName', 'The template that access was asked for through.'),
+  column('Pod', '.status.podName', 'The pod that access was granted to.'),
+  readyColumn,
 ];

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
+import { bindingColumns } from './api-service-binding.ts';
 import { bindConditionList } from './condition.ts';
 import { apiServiceBindingBundles } from './names.ts';
-import { bindingColumns } from './printer-columns.ts';
 import { secretKeyRef } from './secret-key-ref.ts';
 
 export const apiServiceBindingBundleKind = defineKind({

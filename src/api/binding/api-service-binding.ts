@@ -1,11 +1,10 @@
 import { Type } from 'typebox';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import { bindConditionList } from './condition.ts';
+import { bindConditionList, readyColumn } from './condition.ts';
 import { groupResourceFields } from './group-resource.ts';
 import { apiServiceBindings } from './names.ts';
 import { permissionClaims } from './permission-claim.ts';
-import { bindingColumns } from './printer-columns.ts';
 import { oldSecretKeyRef, secretKeyRef } from './secret-key-ref.ts';
 
 const specText = { description: 'Which provider is bound. The export there has the name of this object.' };
@@ -15,6 +14,20 @@ const oldStatus = {
   providerPrettyName: Type.Optional(Type.String({ description: 'What the provider calls itself.', maxLength: 4096 })),
   conditions: Type.Optional(bindConditionList),
 };
+
+/** Of bindings and bundles alike. */
+export const bindingColumns = [
+  column('Provider', '.status.providerPrettyName', 'What the provider calls itself.'),
+  column(
+    'Resources',
+    '.metadata.annotations.kube-bind\\.io/resources',
+    'What is bound, as whoever made the binding describes it.',
+    { priority: 1 },
+  ),
+  readyColumn,
+  column('Message', '.status.conditions[?(@.type=="Ready")].message', 'Why it is not ready.'),
+  ageColumn,
+];
 
 export const apiServiceBindingKind = defineKind({
   resource: apiServiceBindings,

@@ -1,17 +1,11 @@
 import { Type } from 'typebox';
 import { objectName, opaqueObject } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { ageColumn, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import type { CelRule } from '../schema/structural-schema.ts';
-import { bindConditionList } from './condition.ts';
-import { exportedResources } from './group-resource.ts';
+import { bindConditionList, readyColumn } from './condition.ts';
+import { exportedResources, fixed } from './group-resource.ts';
 import { apiServiceExportRequests } from './names.ts';
 import { fixedPermissionClaims } from './permission-claim.ts';
-import { exportRequestColumns } from './printer-columns.ts';
-
-const fixed = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
-  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} cannot change` }],
-});
 
 export const apiServiceExportRequestKind = defineKind({
   resource: apiServiceExportRequests,
@@ -52,7 +46,7 @@ export const apiServiceExportRequestKind = defineKind({
     },
     { description: 'What has come of this request.', default: {} },
   ),
-  printerColumns: exportRequestColumns,
+  printerColumns: [readyColumn, ageColumn],
   categories: ['kube-bindings'],
 });
 

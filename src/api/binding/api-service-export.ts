@@ -1,16 +1,10 @@
 import { Type } from 'typebox';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import type { CelRule } from '../schema/structural-schema.ts';
 import { bindConditionList } from './condition.ts';
-import { exportedResources } from './group-resource.ts';
+import { exportedResources, fixed } from './group-resource.ts';
 import { apiServiceExports } from './names.ts';
 import { fixedPermissionClaims } from './permission-claim.ts';
-import { exportColumns } from './printer-columns.ts';
-
-const fixed = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
-  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} cannot change` }],
-});
 
 const isolation = (field: string, description: string) =>
   Type.Union([Type.Literal('Prefixed'), Type.Literal('Namespaced'), Type.Literal('None')], {
@@ -40,7 +34,15 @@ export const apiServiceExportKind = defineKind({
     { conditions: Type.Optional(bindConditionList) },
     { description: 'What has come of this export.' },
   ),
-  printerColumns: exportColumns,
+  printerColumns: [
+    column(
+      'Established',
+      '.status.conditions[?(@.type=="Established")].status',
+      'Whether the resources are installed in the consumer.',
+      { priority: 5 },
+    ),
+    ageColumn,
+  ],
   categories: ['kube-bindings'],
 });
 

@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
 import { apiServiceNamespaces } from './names.ts';
-import { serviceNamespaceColumns } from './printer-columns.ts';
 
 export const apiServiceNamespaceKind = defineKind({
   resource: apiServiceNamespaces,
@@ -17,7 +16,10 @@ export const apiServiceNamespaceKind = defineKind({
     },
     { description: 'What the provider has made of it.' },
   ),
-  printerColumns: serviceNamespaceColumns,
+  printerColumns: [
+    column('Namespace', '.status.namespace', 'The namespace of the provider that stands for it.'),
+    ageColumn,
+  ],
   categories: ['kube-bindings'],
 });
 

@@ -1,12 +1,115 @@
 import { Type } from 'typebox';
-import { listOf } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { listOf, opaqueObject } from '../schema/fields.ts';
+import { ageColumn, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import { boundSchemaVersion, conversion } from './bound-schema-version.ts';
-import { bindConditionList } from './condition.ts';
-import { crdNames } from './crd-names.ts';
+import { bindConditionList, readyColumn } from './condition.ts';
 import { boundSchemas } from './names.ts';
-import { boundSchemaColumns } from './printer-columns.ts';
+
+const name = (description: string) => Type.String({ description, maxLength: 253 });
+const names = (description: string) => listOf(Type.String({ maxLength: 253 }), 64, { description });
+
+/** The names of a custom resource, as a CustomResourceDefinition has them. */
+const crdNames = (description: string) =>
+  Type.Object(
+    {
+      plural: name('The name in URLs.'),
+      kind: name('The name in manifests.'),
+      singular: Type.Optional(name('The name for one of them.')),
+      listKind: Type.Optional(name('The kind of lists.')),
+      shortNames: Type.Optional(names('Short names for kubectl.')),
+      categories: Type.Optional(names('Groups of resources for kubectl.')),
+    },
+    { description },
+  );
+
+const text = (description: string, maxLength = 1024) => Type.String({ description, maxLength });
+
+const scale = Type.Object(
+  {
+    specReplicasPath: text('Where the wanted number of replicas is.'),
+    statusReplicasPath: text('Where the present number of replicas is.'),
+    labelSelectorPath: Type.Optional(text('Where the label selector is.')),
+  },
+  { description: 'The scale subresource.' },
+);
+
+const printerColumn = Type.Object({
+  name: text('The heading.'),
+  type: text('The OpenAPI type.'),
+  jsonPath: text('Where the value is.'),
+  description: Type.Optional(text('What it shows.', 32_768)),
+  format: Type.Optional(text('The OpenAPI format.')),
+  priority: Type.Optional(Type.Integer({ description: 'Above 0: shown by -o wide only.', format: 'int32' })),
+});
+
+/** One version of a bound kind, as a CustomResourceDefinition has it. */
+const boundSchemaVersion = Type.Object({
+  name: Type.String({
+    description: 'The name of the version.',
+    maxLength: 63,
+    pattern: '^v[1-9][0-9]*([a-z]+[1-9][0-9]*)?$',
+  }),
+  served: Type.Boolean({ description: 'Whether it is served.', default: true }),
+  storage: Type.Boolean({ description: 'Whether objects are stored in it; true for exactly one.' }),
+  deprecated: Type.Optional(Type.Boolean({ description: 'Whether clients are warned.' })),
+  deprecationWarning: Type.Optional(text('What they are warned with.', 4096)),
+  schema: Type.Unsafe<Record<string, unknown>>({
+    ...opaqueObject('The OpenAPI v3 schema, with or without openAPIV3Schema around it.'),
+    'x-kubernetes-map-type': 'atomic',
+  }),
+  subresources: Type.Optional(
+    Type.Object(
+      { status: Type.Optional(opaqueObject('The status subresource.')), scale: Type.Optional(scale) },
+      { description: 'Which subresources there are.' },
+    ),
+  ),
+  additionalPrinterColumns: Type.Optional(
+    Type.Array(printerColumn, {
+      description: 'Columns of kubectl get.',
+      maxItems: 64,
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['name'],
+    }),
+  ),
+});
+
+const clientConfig = Type.Object(
+  {
+    url: Type.Optional(text('The URL of the webhook.', 4096)),
+    caBundle: Type.Optional(
+      Type.String({ description: 'PEM of the authority of its certificate.', format: 'byte', maxLength: 1_048_576 }),
+    ),
+  },
+  { description: 'How the webhook is reached: by URL only.' },
+);
+
+const conversion = Type.Object(
+  {
+    strategy: Type.Union([Type.Literal('None'), Type.Literal('Webhook')], {
+      description: 'How versions are converted.',
+    }),
+    webhook: Type.Optional(
+      Type.Object(
+        {
+          clientConfig: Type.Optional(clientConfig),
+          conversionReviewVersions: Type.Optional(
+            listOf(Type.String({ maxLength: 63 }), 64, { description: 'Versions of ConversionReview it understands.' }),
+          ),
+        },
+        { description: 'The webhook that converts.' },
+      ),
+    ),
+  },
+  {
+    description: 'How objects are converted between versions.',
+    'x-kubernetes-validations': [
+      {
+        rule: "(self.strategy == 'Webhook') == has(self.webhook)",
+        message: 'webhook must be set when strategy is Webhook, and only then',
+      },
+    ],
+  },
+);
 
 const scopes = [Type.Literal('Cluster'), Type.Literal('Namespaced')] as const;
 
@@ -46,7 +149,7 @@ export const boundSchemaKind = defineKind({
     },
     { description: 'What has come of it in the consumer.' },
   ),
-  printerColumns: boundSchemaColumns,
+  printerColumns: [readyColumn, ageColumn],
   shortNames: ['bs'],
   categories: ['kube-bindings'],
 });

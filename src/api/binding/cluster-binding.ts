@@ -1,10 +1,9 @@
 import { Type } from 'typebox';
 import { objectName, opaqueObject, time } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import { bindConditionList } from './condition.ts';
+import { bindConditionList, readyColumn } from './condition.ts';
 import { clusterBindings } from './names.ts';
-import { clusterBindingColumns } from './printer-columns.ts';
 import { localSecretKeyRef } from './secret-key-ref.ts';
 
 export const clusterBindingKind = defineKind({
@@ -44,7 +43,12 @@ export const clusterBindingKind = defineKind({
     { description: 'What the konnector says of itself.' },
   ),
   rules: [{ rule: 'self.metadata.name == "cluster"', message: 'the name must be cluster' }],
-  printerColumns: clusterBindingColumns,
+  printerColumns: [
+    column('Konnector Version', '.status.konnectorVersion', 'The version of the konnector in the consumer.'),
+    column('Last Heartbeat', '.status.lastHeartbeatTime', 'When the konnector was last heard of.', { type: 'date' }),
+    readyColumn,
+    ageColumn,
+  ],
   categories: ['kube-bindings'],
 });
 

@@ -3,6 +3,7 @@ import { parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import { maxConditionMessage } from '../conditions.ts';
 import { time } from '../schema/fields.ts';
+import { column } from '../schema/kind.ts';
 
 /** kube-bind's own form of a condition; not metav1.Condition. */
 export interface BindCondition {
@@ -35,6 +36,8 @@ export const bindConditionList = Type.Array(condition, {
   description: 'What has been found out about this object: one entry a type, Ready first.',
   maxItems: maxConditions,
 });
+
+export const readyColumn = column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether all is well.');
 
 /** The conditions of a status that may come from anywhere: entries that make no sense are left out, as are second ones of a type. */
 export function readBindConditions(status: unknown): BindCondition[] {

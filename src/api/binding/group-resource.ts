@@ -1,5 +1,11 @@
 import { Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
+import type { CelRule } from '../schema/structural-schema.ts';
+
+/** A field that keeps the value it was created with. */
+export const fixed = (field: string): { 'x-kubernetes-validations': CelRule[] } => ({
+  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: `${field} cannot change` }],
+});
 
 /** The fields that name a resource in any version; part of several kinds. */
 export const groupResourceFields = {
@@ -25,7 +31,7 @@ export const exportedResources = Type.Array(
     description: 'The resources, each of which has a BoundSchema.',
     minItems: 1,
     maxItems: 256,
-    'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'resources cannot change' }],
+    ...fixed('resources'),
   },
 );
 

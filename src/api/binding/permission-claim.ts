@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox';
 import { listOf, objectName, stringMap } from '../schema/fields.ts';
 import { readBySchema } from '../schema/read.ts';
-import { toStructural } from '../schema/to-structural.ts';
-import { groupResourceFields, versionNames } from './group-resource.ts';
+import { toStructural } from '../schema/structural-schema.ts';
+import { fixed, groupResourceFields, versionNames } from './group-resource.ts';
 
 const labelText = (description: string) => Type.String({ description, maxLength: 316 });
 const path = (description: string) => Type.String({ description, maxLength: 1024 });
@@ -64,7 +64,7 @@ export const permissionClaims = Type.Array(permissionClaim, { description, maxIt
 export const fixedPermissionClaims = Type.Array(permissionClaim, {
   description,
   maxItems: 256,
-  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'permissionClaims cannot change' }],
+  ...fixed('permissionClaims'),
 });
 
 export type PermissionClaimSpec = Static<typeof permissionClaim>;

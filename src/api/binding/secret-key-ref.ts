@@ -1,23 +1,23 @@
-import type { TSchemaOptions } from 'typebox';
 import { Type } from 'typebox';
+import { fixed } from './group-resource.ts';
 
 const key = { description: 'The key in the Secret.', maxLength: 253 };
 const name = Type.String({ description: 'The name of the Secret.', minLength: 1, maxLength: 253 });
 const namespace = Type.String({ description: 'The namespace of the Secret.', minLength: 1, maxLength: 253 });
 
-const fixed: TSchemaOptions = {
+const options = {
   description: 'The Secret that holds the kubeconfig of the provider cluster.',
-  'x-kubernetes-validations': [{ rule: 'self == oldSelf', message: 'kubeconfigSecretRef cannot change' }],
+  ...fixed('kubeconfigSecretRef'),
 };
 
 /** Of bindings and bundles, which are cluster-scoped. */
-export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace }, fixed);
+export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace }, options);
 
 /** As version v1alpha1 has it: `kubeconfig` is the only key. */
 export const oldSecretKeyRef = Type.Object(
   { name, key: Type.Union([Type.Literal('kubeconfig')], key), namespace },
-  fixed,
+  options,
 );
 
 /** Of ClusterBindings: in their own namespace. */
-export const localSecretKeyRef = Type.Object({ name, key: Type.String(key) }, fixed);
+export const localSecretKeyRef = Type.Object({ name, key: Type.String(key) }, options);

@@ -1,12 +1,32 @@
 import { type Static, Type } from 'typebox';
-import { conditions } from '../schema/condition.ts';
-import { objectName, opaqueObject, time } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { conditions, listOf, objectName, opaqueObject, time } from '../schema/fields.ts';
+import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import { maxMissing, missingInput } from './missing.ts';
+import { maxMissing, missingInput, mode } from './fields.ts';
 import { clusterInventories } from './names.ts';
-import { entryColumns } from './printer-columns.ts';
-import { setter } from './setter.ts';
+
+const text = (description: string) => Type.String({ description, maxLength: 1024 });
+
+/** Who named the Secret of a supplied kubeconfig, as the API server authenticated them. */
+const setter = Type.Object(
+  {
+    username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
+    uid: Type.String({ description: 'The user’s uid, where the authenticator has one.', default: '', maxLength: 1024 }),
+    groups: listOf(text('A group.'), 1024, { description: 'The groups of the user at that time.', default: [] }),
+    extra: Type.Optional(
+      Type.Record(Type.String(), listOf(text('A value.'), 64), {
+        description: 'What else the authenticator said of the user.',
+        maxProperties: 64,
+      }),
+    ),
+  },
+  {
+    description:
+      'Who set kubeconfigSecretRef. Set by the admission webhook, whatever was sent: only what this user may read is used.',
+  },
+);
+
+export type Setter = Static<typeof setter>;
 
 /** Most components of one entry. */
 const maxComponents = 64;
@@ -64,7 +84,7 @@ export const clusterInventoryKind = defineKind({
     'A ClusterInventory is the entry of one cluster: what it is to be, what its components have found out or made, and how far they are.',
   spec: Type.Object(
     {
-      mode: Type.Union([Type.Literal('managed'), Type.Literal('byoc')], {
+      mode: mode({
         description: 'managed: components make the cluster. byoc: it is there already, and is never deleted.',
         default: 'managed',
       }),
@@ -127,7 +147,13 @@ export const clusterInventoryKind = defineKind({
     },
     { description: 'What has come of it.' },
   ),
-  printerColumns: entryColumns,
+  printerColumns: [
+    column('Mode', '.spec.mode', 'Who makes the cluster.'),
+    column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether every component is done.'),
+    column('Waiting For', '.status.conditions[?(@.type=="Ready")].message', 'What is missing.'),
+    column('Since', '.status.conditions[?(@.type=="Ready")].lastTransitionTime', 'Since when.', { type: 'date' }),
+    ageColumn,
+  ],
 });
 
 export type ClusterInventory = ObjectOf<typeof clusterInventoryKind>;

@@ -1,11 +1,9 @@
 import { type Static, Type } from 'typebox';
-import { conditions } from '../schema/condition.ts';
-import { listOf, objectName, stringMap } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { conditions, listOf, objectName, stringMap } from '../schema/fields.ts';
+import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
+import { mode, readPath, writePath } from './fields.ts';
 import { componentNamePattern, componentReconcilers } from './names.ts';
-import { readPath, writePath } from './pointers.ts';
-import { registrationColumns } from './printer-columns.ts';
 
 const labelText = (description: string) => Type.String({ description, maxLength: 316 });
 
@@ -105,7 +103,7 @@ export const componentReconcilerKind = defineKind({
         }),
       ),
       selector: Type.Optional(entrySelector),
-      modes: listOf(Type.Union([Type.Literal('managed'), Type.Literal('byoc')]), 2, {
+      modes: listOf(mode(), 2, {
         description: 'The modes of entries that it is for.',
         default: ['managed', 'byoc'],
         minItems: 1,
@@ -179,7 +177,11 @@ export const componentReconcilerKind = defineKind({
       message: 'the name must be small letters, digits and dashes, at most 40, beginning with a letter',
     },
   ],
-  printerColumns: registrationColumns,
+  printerColumns: [
+    column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether it is run at all.'),
+    column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether its endpoint answers.'),
+    ageColumn,
+  ],
 });
 
 export type ComponentReconciler = ObjectOf<typeof componentReconcilerKind>;

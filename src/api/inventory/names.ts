@@ -64,9 +64,6 @@ export const callAudience = (component: string): string => `drawbridge/${compone
 /** Largest entry, in bytes of its JSON without managedFields. */
 export const maxEntryBytes = 65_536;
 
-export const modes = ['managed', 'byoc'] as const;
-export type Mode = (typeof modes)[number];
-
 /** Of entries. */
 export const entryConditions = {
   /** Every component that applies is Done with the inputs of now. Reason `TooLarge`: nothing is run. */

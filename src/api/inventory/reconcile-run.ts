@@ -1,20 +1,16 @@
 import { type Static, Type } from 'typebox';
 import { listOf, objectName, time } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
+import { ageColumn, column, defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
 import type { Read } from '../schema/read.ts';
-import { maxMissing, missingInput } from './missing.ts';
+import { maxMissing, missingInput } from './fields.ts';
 import { reconcileRuns } from './names.ts';
-import { runColumns } from './printer-columns.ts';
-
-export const outcomeNames = ['Done', 'NotReady', 'Progressing', 'Retry', 'Failed', 'Deleted'] as const;
-export type OutcomeName = (typeof outcomeNames)[number];
 
 /** Most runs that the record remembers besides the last one. */
 export const maxHistory = 10;
 /** Most reasons that are kept of one run. */
 export const maxReasons = 8;
 
-const outcomeName = Type.Union(
+export const outcomeName = Type.Union(
   [
     Type.Literal('Done'),
     Type.Literal('NotReady'),
@@ -124,10 +120,21 @@ export const reconcileRunKind = defineKind({
     },
   ),
   status: Type.Object({}, { description: 'Not used.' }),
-  printerColumns: runColumns,
+  printerColumns: [
+    column('Entry', '.spec.entry.name', 'The entry.'),
+    column('Component', '.spec.component', 'The component.'),
+    column('Phase', '.spec.phase', 'What is going on now.'),
+    column('Seq', '.spec.seq', 'The number of the last run.', { type: 'integer' }),
+    column('Outcome', '.spec.lastOutcome.outcome', 'What the last one came to.'),
+    column('Why', '.spec.reasons', 'Why it ran.'),
+    column('Next', '.spec.nextAt', 'When it runs again by itself.', { priority: 1 }),
+    column('Message', '.spec.lastOutcome.message', 'What the component said.', { priority: 1 }),
+    ageColumn,
+  ],
 });
 
 export type ReconcileRun = ObjectOf<typeof reconcileRunKind>;
+export type OutcomeName = Static<typeof outcomeName>;
 export type Operation = Static<typeof operation>;
 
 export function readReconcileRun(object: unknown): Read<ReconcileRun> {

@@ -2,8 +2,7 @@ import type { TObject } from 'typebox';
 import { apiVersionOf, type KubeObject } from '../object.ts';
 import { customResourceDefinitions } from '../resources.ts';
 import type { Kind } from './kind.ts';
-import type { StructuralSchema } from './structural-schema.ts';
-import { toStructural } from './to-structural.ts';
+import { type StructuralSchema, toStructural } from './structural-schema.ts';
 
 /** The CustomResourceDefinition of a kind: one version stored, older ones served beside it, all with a status subresource. */
 export function customResourceDefinition(kind: Kind): KubeObject {

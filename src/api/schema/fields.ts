@@ -1,4 +1,5 @@
-import { type TSchema, type TSchemaOptions, Type } from 'typebox';
+import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
+import { maxConditionMessage } from '../conditions.ts';
 
 /** A list that is replaced as a whole by server-side apply. */
 export const listOf = <Item extends TSchema>(items: Item, maxItems: number, options: TSchemaOptions = {}) =>
@@ -30,3 +31,32 @@ export const quantity = (description: string) =>
     maxLength: 64,
     pattern: '^([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$',
   });
+
+const condition = Type.Object({
+  type: Type.String({ description: 'What the condition is about.', minLength: 1, maxLength: 316 }),
+  status: Type.Union([Type.Literal('True'), Type.Literal('False'), Type.Literal('Unknown')], {
+    description: 'Whether it holds.',
+  }),
+  reason: Type.String({
+    description: 'Why, as one word in UpperCamelCase for programs.',
+    minLength: 1,
+    maxLength: 1024,
+    pattern: '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$',
+  }),
+  message: Type.String({ description: 'Why, for people.', maxLength: maxConditionMessage }),
+  lastTransitionTime: time('When the status last changed.'),
+  observedGeneration: Type.Optional(
+    Type.Integer({ description: 'The metadata.generation that this was found for.', minimum: 0, format: 'int64' }),
+  ),
+});
+
+/** metav1.Condition. */
+export type Condition = Static<typeof condition>;
+
+/** status.conditions: a list of metav1.Condition with one entry a type. */
+export const conditions = Type.Array(condition, {
+  description: 'What has been found out about this object, one entry a type.',
+  maxItems: 32,
+  'x-kubernetes-list-type': 'map',
+  'x-kubernetes-list-map-keys': ['type'],
+});

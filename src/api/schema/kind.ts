@@ -1,10 +1,18 @@
 import type { Static, TObject } from 'typebox';
 import { own } from '../../kit/json-value.ts';
-import { apiVersionOf, type ObjectMeta, type Resource } from '../object.ts';
-import { readObjectMeta } from './object-meta.ts';
+import { apiVersionOf, type ObjectMeta, objectMeta, type Resource } from '../object.ts';
 import { type FieldError, type Read, readBySchema } from './read.ts';
-import type { CelRule, StructuralSchema } from './structural-schema.ts';
-import { toStructural } from './to-structural.ts';
+import { type CelRule, type StructuralSchema, toStructural } from './structural-schema.ts';
+
+const structuralMeta = toStructural(objectMeta);
+
+/**
+ * The metadata of an object that may come from anywhere; managedFields are left out.
+ * `name` is empty while an admission review for a CREATE with generateName has not settled it yet.
+ */
+function readObjectMeta(metadata: unknown): Read<ObjectMeta> {
+  return readBySchema(structuralMeta, metadata, 'metadata');
+}
 
 /** A column of `kubectl get`. */
 export interface PrinterColumn {
@@ -16,15 +24,24 @@ export interface PrinterColumn {
   readonly priority?: number;
 }
 
+export const column = (
+  name: string,
+  jsonPath: string,
+  description: string,
+  rest: Partial<Pick<PrinterColumn, 'type' | 'priority'>> = {},
+): PrinterColumn => ({ name, type: 'string', jsonPath, description, ...rest });
+
+export const ageColumn = column('Age', '.metadata.creationTimestamp', 'When it was created.', { type: 'date' });
+
 /** An older version that is still served; the API server converts by changing apiVersion alone. */
-export interface OlderVersion {
+interface OlderVersion {
   readonly name: string;
   readonly spec: TObject;
   readonly status: TObject;
 }
 
 /** Everything that is said about one of our kinds, once: its type, its CRD and its reader are derived from this. */
-export interface KindDefinition<Spec extends TObject, Status extends TObject, Named extends Resource = Resource> {
+interface KindDefinition<Spec extends TObject, Status extends TObject, Named extends Resource = Resource> {
   readonly resource: Named;
   readonly description: string;
   readonly spec: Spec;

@@ -1,3 +1,5 @@
+import type { TSchema } from 'typebox';
+
 /** A rule in CEL that the API server evaluates on every write; `oldSelf` makes it a rule about changes. */
 export interface CelRule {
   readonly rule: string;
@@ -36,4 +38,123 @@ export interface StructuralSchema {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[];
   readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular';
   readonly 'x-kubernetes-validations'?: readonly CelRule[];
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Keywords that mean the same in JSON Schema and in a structural schema. */
+const copied: ReadonlySet<string> = new Set([
+  'description',
+  'default',
+  'nullable',
+  'format',
+  'pattern',
+  'minLength',
+  'maxLength',
+  'minimum',
+  'maximum',
+  'minItems',
+  'maxItems',
+  'maxProperties',
+  'x-kubernetes-int-or-string',
+  'x-kubernetes-preserve-unknown-fields',
+  'x-kubernetes-list-type',
+  'x-kubernetes-list-map-keys',
+  'x-kubernetes-map-type',
+  'x-kubernetes-validations',
+]);
+
+/** Keywords that are rewritten below. */
+const rewritten: ReadonlySet<string> = new Set([
+  'type',
+  'anyOf',
+  'properties',
+  'required',
+  'items',
+  'patternProperties',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+]);
+
+const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integer', 'number', 'boolean']);
+
+/**
+ * The structural schema that says what a TypeBox schema says.
+ * A property with a default is not listed as required: the API server fills it in, so only readers can rely on it.
+ * Throws with the field's path on everything that a CRD cannot express, and on unbounded strings, lists and maps,
+ * because the API server refuses CEL rules whose worst case it cannot bound.
+ */
+export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema {
+  const source = schema as Json;
+  for (const key of Object.keys(source)) {
+    if (!copied.has(key) && !rewritten.has(key)) refuse(path, `"${key}" is not structural`);
+  }
+  const result: Record<string, unknown> = {};
+  for (const key of Object.keys(source)) if (copied.has(key)) result[key] = source[key];
+  if (source['anyOf'] !== undefined) return { type: 'string', ...result, enum: literalsOf(source['anyOf'], path) };
+  if (source['type'] === undefined) {
+    if (source['x-kubernetes-int-or-string'] === true || source['x-kubernetes-preserve-unknown-fields'] === true)
+      return result;
+    refuse(path, 'a type is missing');
+  }
+  if (!types.has(source['type'])) refuse(path, `type ${JSON.stringify(source['type'])} is not structural`);
+  return { type: source['type'], ...result, ...typed(source, path) } as StructuralSchema;
+}
+
+function typed(source: Json, path: string): Partial<Record<keyof StructuralSchema, unknown>> {
+  switch (source['type']) {
+    case 'object':
+      return source['patternProperties'] === undefined ? objectOf(source, path) : mapOf(source, path);
+    case 'array':
+      if (source['maxItems'] === undefined) refuse(path, 'a list needs maxItems');
+      return { items: toStructural(source['items'] as TSchema, `${path}[]`) };
+    case 'string':
+      if (source['maxLength'] === undefined && source['format'] !== 'date-time')
+        refuse(path, 'a string needs maxLength');
+      return {};
+    case 'boolean':
+      return {};
+    default:
+      return { ...exclusive(source, 'minimum'), ...exclusive(source, 'maximum') };
+  }
+}
+
+function objectOf(source: Json, path: string): Partial<StructuralSchema> {
+  if (source['properties'] === undefined) {
+    if (source['x-kubernetes-preserve-unknown-fields'] === true) return {};
+    refuse(path, 'an object needs properties');
+  }
+  const properties: Record<string, StructuralSchema> = {};
+  for (const [name, property] of Object.entries(source['properties'] as Record<string, TSchema>))
+    properties[name] = toStructural(property, `${path}.${name}`);
+  const required = ((source['required'] ?? []) as string[]).filter((name) => properties[name]?.default === undefined);
+  return required.length > 0 ? { properties, required } : { properties };
+}
+
+/** TypeBox writes a Record as patternProperties; a CRD knows additionalProperties only, so keys cannot be constrained. */
+function mapOf(source: Json, path: string): Partial<StructuralSchema> {
+  const patterns = Object.entries(source['patternProperties'] as Record<string, TSchema>);
+  const [only] = patterns;
+  if (!only || patterns.length > 1 || only[0] !== '^.*$') refuse(path, 'a map may not constrain its keys');
+  if (source['maxProperties'] === undefined) refuse(path, 'a map needs maxProperties');
+  return { additionalProperties: toStructural(only[1], `${path}.*`) };
+}
+
+/** JSON Schema has the bound in exclusiveMinimum itself; OpenAPI v3 has it in minimum and a boolean beside it. */
+function exclusive(source: Json, bound: 'minimum' | 'maximum'): Partial<StructuralSchema> {
+  const keyword = bound === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
+  const value = source[keyword];
+  return value === undefined ? {} : { [bound]: value, [keyword]: true };
+}
+
+function literalsOf(anyOf: unknown, path: string): string[] {
+  return (anyOf as Json[]).map((option) =>
+    typeof option['const'] === 'string'
+      ? option['const']
+      : refuse(path, 'anyOf may only choose between string literals'),
+  );
+}
+
+function refuse(path: string, problem: string): never {
+  throw new Error(`${path}: ${problem}`);
 }

@@ -1,5 +1,5 @@
+import type { Setter } from '../../api/inventory/cluster-inventory.ts';
 import { accountName } from '../../api/inventory/names.ts';
-import type { Setter } from '../../api/inventory/setter.ts';
 import type { Right } from '../../grants/rule-cover.ts';
 import type { AccessQuestion, Client } from '../../kube/client.ts';
 import type { EntryRef } from '../entry.ts';

@@ -1,5 +1,5 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
 import { type JsonPointer, pointerOf, valueAt } from '../../kit/json-pointer.ts';
 import { isRecord } from '../../kit/json-value.ts';
 

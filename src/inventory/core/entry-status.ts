@@ -1,5 +1,5 @@
 import type { ComponentState, ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
-import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
 import { entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
 import { formatTime } from '../../kit/clock.ts';
 import type { Row } from './step.ts';

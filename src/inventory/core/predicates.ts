@@ -1,4 +1,4 @@
-import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 import { isPointer, type JsonPointer, overlap, valueAt } from '../../kit/json-pointer.ts';
 import type { EntryContent } from '../entry.ts';

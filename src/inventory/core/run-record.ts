@@ -1,4 +1,4 @@
-import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
 import type { Operation, OutcomeName } from '../../api/inventory/reconcile-run.ts';
 import type { EntryRef } from '../entry.ts';
 

@@ -1,6 +1,6 @@
 import type { ComponentState } from '../../api/inventory/cluster-inventory.ts';
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
 import type { EntryRef } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import type { InputDigest } from './digest.ts';

@@ -1,4 +1,4 @@
-import type { MissingInput } from '../../api/inventory/missing.ts';
+import type { MissingInput } from '../../api/inventory/fields.ts';
 import { forceAnnotation } from '../../api/inventory/names.ts';
 import type { DigestInputs } from '../core/digest.ts';
 import type { AllHold, PresentReads } from '../core/predicates.ts';

@@ -1,5 +1,5 @@
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
-import type { MissingInput } from '../../../src/api/inventory/missing.ts';
+import type { MissingInput } from '../../../src/api/inventory/fields.ts';
 import type { Operation } from '../../../src/api/inventory/reconcile-run.ts';
 import type { EntryFacts } from './simulated-entry.ts';
 import type { SimComponent, SimulatedWorld } from './simulated-world.ts';

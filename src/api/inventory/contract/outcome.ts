@@ -1,10 +1,10 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { own } from '../../../kit/json-value.ts';
 import { opaqueObject } from '../../schema/fields.ts';
 import { type FieldError, type Read, readBySchema } from '../../schema/read.ts';
-import { toStructural } from '../../schema/to-structural.ts';
-import { type MissingInput, maxMissing, missingInput } from '../missing.ts';
-import type { Operation, OutcomeName } from '../reconcile-run.ts';
+import { toStructural } from '../../schema/structural-schema.ts';
+import { type MissingInput, maxMissing, missingInput } from '../fields.ts';
+import { type Operation, outcomeName } from '../reconcile-run.ts';
 
 /** What a run came to. */
 export type Outcome =
@@ -36,28 +36,18 @@ export const maxMessage = 1024;
 /** Longest value that `equals` may wait for, characters of its JSON: it is shown in the status of the entry. */
 const maxValue = 1024;
 
-const outcomeBody = toStructural(
-  Type.Object({
-    run: Type.Optional(Type.String({ maxLength: 256 })),
-    outcome: Type.Union(
-      (['Done', 'NotReady', 'Progressing', 'Retry', 'Failed', 'Deleted'] as const).map((name) => Type.Literal(name)),
-    ),
-    missing: Type.Array(missingInput, { maxItems: maxMissing, default: [] }),
-    requeueAfterSeconds: Type.Number({ minimum: 0, maximum: 86_400, default: 0 }),
-    message: Type.String({ maxLength: 65_536, default: '' }),
-    outputs: Type.Optional(opaqueObject('')),
-  }),
-  'outcome',
-);
+const outcomeBody = Type.Object({
+  run: Type.Optional(Type.String({ maxLength: 256 })),
+  outcome: outcomeName,
+  missing: Type.Array(missingInput, { maxItems: maxMissing, default: [] }),
+  requeueAfterSeconds: Type.Number({ minimum: 0, maximum: 86_400, default: 0 }),
+  message: Type.String({ maxLength: 65_536, default: '' }),
+  outputs: Type.Optional(opaqueObject('')),
+});
 
-interface OutcomeBody {
-  readonly run?: string;
-  readonly outcome: OutcomeName;
-  readonly missing: MissingInput[];
-  readonly requeueAfterSeconds: number;
-  readonly message: string;
-  readonly outputs?: Readonly<Record<string, unknown>>;
-}
+type OutcomeBody = Static<typeof outcomeBody>;
+
+const structural = toStructural(outcomeBody, 'outcome');
 
 /** The run whose outcome is expected. */
 export interface ExpectedRun {
@@ -70,7 +60,7 @@ export interface ExpectedRun {
  * it has to be an outcome that the operation can have. Never throws.
  */
 export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome> {
-  const read = readBySchema<OutcomeBody>(outcomeBody, body, '');
+  const read = readBySchema<OutcomeBody>(structural, body, '');
   if (!read.ok) return read;
   const errors = mistakes(read.value, body, expected);
   return errors.length > 0 ? { ok: false, errors } : { ok: true, value: outcomeOf(read.value) };

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { own } from '../../../kit/json-value.ts';
 import { type Read, readBySchema } from '../../schema/read.ts';
-import { toStructural } from '../../schema/to-structural.ts';
+import { toStructural } from '../../schema/structural-schema.ts';
 import { type ExpectedRun, type Outcome, readOutcome } from './outcome.ts';
 
 /** What a run that goes on reports to its callback: that it is alive, or what it came to. */
@@ -18,14 +18,10 @@ export interface Lease {
 }
 
 const leaseSeconds = Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 }));
-const heartbeat = toStructural(
-  Type.Object({
-    run: Type.String({ maxLength: 256 }),
-    heartbeat: Type.Object({ leaseSeconds }),
-  }),
-  'heartbeat',
-);
-const accepted = toStructural(Type.Object({ leaseSeconds }), 'accepted');
+const heartbeat = Type.Object({ run: Type.String({ maxLength: 256 }), heartbeat: Type.Object({ leaseSeconds }) });
+const accepted = Type.Object({ leaseSeconds });
+
+const structural = { heartbeat: toStructural(heartbeat, 'heartbeat'), accepted: toStructural(accepted, 'accepted') };
 
 /** Reads the parsed body of a callback: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. Never throws. */
 export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
@@ -39,11 +35,11 @@ export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
   if (own(body, 'outcome') !== undefined) {
     return { ok: false, errors: [{ field: 'heartbeat', message: 'does not go with an outcome' }] };
   }
-  const read = readBySchema<{ heartbeat: { leaseSeconds?: number } }>(heartbeat, body, '');
+  const read = readBySchema<Static<typeof heartbeat>>(structural.heartbeat, body, '');
   return read.ok ? { ok: true, value: { kind: 'heartbeat', leaseSeconds: read.value.heartbeat.leaseSeconds } } : read;
 }
 
 /** Reads the parsed body of a 202; the seconds are undefined where the component leaves them to the registration. */
-export function readAccepted(body: unknown): Read<{ readonly leaseSeconds?: number }> {
-  return readBySchema(accepted, body, '');
+export function readAccepted(body: unknown): Read<Static<typeof accepted>> {
+  return readBySchema(structural.accepted, body, '');
 }

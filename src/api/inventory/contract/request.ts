@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { listOf, time } from '../../schema/fields.ts';
 import { type Read, readBySchema } from '../../schema/read.ts';
-import { toStructural } from '../../schema/to-structural.ts';
+import { toStructural } from '../../schema/structural-schema.ts';
 import { maxReasons } from '../reconcile-run.ts';
 
 /** The path below an endpoint that runs are asked for at. */

@@ -1,5 +1,5 @@
 import { maxMessage } from '../../../api/inventory/contract/outcome.ts';
-import type { MissingInput } from '../../../api/inventory/missing.ts';
+import type { MissingInput } from '../../../api/inventory/fields.ts';
 import type { OutcomeName } from '../../../api/inventory/reconcile-run.ts';
 import type { LastOutcome, RunRecord } from '../run-record.ts';
 import type { Turn } from './turn.ts';

@@ -3,7 +3,7 @@ import { controllerTargetRef } from '../../../../src/api/access/controller-targe
 import { execAccessRequestKind, execAccessTemplateKind } from '../../../../src/api/access/exec-access.ts';
 import { podAccessRequestKind, podAccessTemplateKind } from '../../../../src/api/access/pod-access.ts';
 import { grantIsFinal } from '../../../../src/api/access/status.ts';
-import { toStructural } from '../../../../src/api/schema/to-structural.ts';
+import { toStructural } from '../../../../src/api/schema/structural-schema.ts';
 import { execTemplateManifest, grantOf } from '../../../support/access-objects.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type TSchema, Type } from 'typebox';
 import { type Read, readBySchema } from '../../../../src/api/schema/read.ts';
-import { toStructural } from '../../../../src/api/schema/to-structural.ts';
+import { toStructural } from '../../../../src/api/schema/structural-schema.ts';
 import { own } from '../../../../src/kit/json-value.ts';
 
 const text = Type.String({ maxLength: 8 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { MissingInput } from '../../../../src/api/inventory/missing.ts';
+import type { MissingInput } from '../../../../src/api/inventory/fields.ts';
 import { allHold, type PresentReads } from '../../../../src/inventory/core/predicates.ts';
 
 const content = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TSchema, Type } from 'typebox';
-import { toStructural } from '../../../../src/api/schema/to-structural.ts';
+import { toStructural } from '../../../../src/api/schema/structural-schema.ts';
 
 const bounded = Type.String({ maxLength: 8 });
 

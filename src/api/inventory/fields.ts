@@ -1,6 +1,21 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchemaOptions, Type } from 'typebox';
 import { anyJson } from '../schema/fields.ts';
-import { readPath } from './pointers.ts';
+
+const segments = '(/([^~/]|~[01])+)';
+
+/** A field of an entry that runs may depend on. */
+export const readPath = (description: string) =>
+  Type.String({ description, maxLength: 253, pattern: `^/(spec|status/outputs)${segments}*$` });
+
+/** A field of an entry that a component owns. */
+export const writePath = (description: string) =>
+  Type.String({ description, maxLength: 253, pattern: `^/status/outputs${segments}+$` });
+
+/** Whether components make the cluster, or it is there already. */
+export const mode = (options: TSchemaOptions = {}) =>
+  Type.Union([Type.Literal('managed'), Type.Literal('byoc')], options);
+
+export type Mode = Static<ReturnType<typeof mode>>;
 
 /** A condition on an entry: the run is worth repeating once it holds. */
 export const missingInput = Type.Object(
