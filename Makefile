@@ -4,6 +4,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 MAKEFLAGS += --no-print-directory
 
+# Where mocha leaves what it counted, for the total at the end.
+totals := dist/test-totals
+test faults: export DRAWBRIDGE_TEST_TOTALS := $(totals)
+
 sources := $(shell find src -name '*.ts') package.json
 tsx := node --import tsx
 
@@ -20,25 +24,30 @@ sandbox: node_modules ## a real control plane to play with, until Ctrl-C
 	@$(tsx) sandbox/main.ts
 
 .PHONY: test
-test: node_modules ## everything: lint, types, unit tests, generated files, integration tests on a real control plane
-	@$(MAKE) --jobs=2 SCHEDULES=10000 sandbox-binaries check
+test: node_modules ## everything but make faults: lint, types, unit tests, generated files, integration tests on real control planes
+	@rm -rf $(totals)
+	@$(MAKE) --jobs=2 sandbox-binaries check
 	@$(MAKE) verify integration
 
 .PHONY: check
-check: dist/drawbridge.js ## types, lint and unit tests, with a fifth of the random schedules: the inner loop
+check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
 	npx --no-install tsc --noEmit
 	npm run --silent lint
 	SCHEDULES=$(or $(SCHEDULES),2000) npm run --silent test:unit
 
 .PHONY: integration
-integration: dist/drawbridge.js ## the integration tests; FILE=test/integration/x.test.ts for one (DRAWBRIDGE_SANDBOX=folder reuses a plane)
-	npm run --silent test:integration -- $(or $(FILE),'test/integration/**/*.test.ts')
+integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=test/integration/kube/crds.test.ts for one, or a folder (DRAWBRIDGE_SANDBOX=folder reuses a plane)
+	@$(tsx) test/run/main.ts $(or $(FILE),test/integration)
 
 .PHONY: faults
-faults: dist/drawbridge.js ## faults between the server and the API server, and random lives of inventories, longer than make test (DRAWBRIDGE_SLOW=1 for the slow ones too)
-	npm run --silent test:integration -- --exit 'test/faults/**/*.test.ts'
-	RUNS=100000 DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-$$(date +%s)} npx --no-install mocha --config test/mocharc.json test/unit/inventory/core/schedules.test.ts
-	RUNS=2000 DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-$$(date +%s)} npx --no-install mocha --config test/mocharc.json test/unit/inventory/mothership/schedules.test.ts
+faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages, bursts, random histories and lives of inventories (FILE=... for one, DRAWBRIDGE_SEED=N for other random ones)
+	@rm -rf $(totals)
+	$(if $(FILE),,$(call schedules,100000,core))
+	$(if $(FILE),,$(call schedules,2000,mothership))
+	@$(tsx) test/run/main.ts $(or $(FILE),test/faults)
+
+# Random lives of inventories, many more than the unit tests play.
+schedules = RUNS=$(1) DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-1} npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts test/unit/inventory/$(2)/schedules.test.ts
 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)

@@ -17,9 +17,32 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
 const admissionPolicies = 'validatingadmissionpolicybindings,validatingadmissionpolicies';
 
+export interface AccessStageOptions extends ServerOptions {
+  /** Default: the shared plane. */
+  readonly on?: Plane;
+  /** A server that no earlier stage has used, for tests of what a server counts. Default false. */
+  readonly fresh?: boolean;
+}
+
+/** By plane, the server that an earlier stage left running, installed, and without options of its own. */
+const idleServers = new Map<Plane, ServerProcess>();
+
+/** Stops the server that an earlier stage left running on a plane, if there is one. */
+export async function stopIdleServer(plane: Plane): Promise<void> {
+  const server = idleServers.get(plane);
+  idleServers.delete(plane);
+  if (server?.running) assert.equal(await server.stop(), 0, 'the server ends with exit code 0');
+}
+
+/** Stops every server that a stage of this test run left running. */
+export async function stopIdleServers(): Promise<void> {
+  await Promise.all([...idleServers.keys()].map((plane) => stopIdleServer(plane)));
+}
+
 /**
  * What the tests of the access half play on: the built server on the shared plane, a namespace with the objects of `examples/`, and
- * people. One at a time, because webhook configurations are cluster-wide: `open` in `before`, `close` in `after`.
+ * people. One at a time, because webhook configurations are cluster-wide: `open` in `before`, `close` in `after`. A stage without
+ * options takes the server of the stage before it, if that has left one.
  */
 export class AccessStage {
   readonly plane: Plane;
@@ -30,7 +53,14 @@ export class AccessStage {
   /** Of group qa: may create requests, but no template allows it. */
   readonly bob: Person;
   readonly #servers: ServerProcess[] = [];
+  /** Lines that the first server had written before this stage. */
+  #earlierLines = 0;
+  /** Whether webhooks and policies are as `install` leaves them. */
+  #installed = true;
+  /** Whether the server that ran last has no options of its own. */
+  #plain = true;
   readonly #auditMark: number;
+  #onOwnPlane = false;
 
   private constructor(plane: Plane, namespace: string, [alice, carol, bob]: [Person, Person, Person]) {
     this.plane = plane;
@@ -41,8 +71,7 @@ export class AccessStage {
     this.#auditMark = plane.auditLog.mark();
   }
 
-  /** On the shared plane, unless another one is given. */
-  static async open({ on, ...options }: ServerOptions & { readonly on?: Plane } = {}): Promise<AccessStage> {
+  static async open({ on, fresh = false, ...options }: AccessStageOptions = {}): Promise<AccessStage> {
     const plane = on ?? (await sharedPlane());
     const namespace = await testNamespace('access', plane);
     const people = [
@@ -51,10 +80,21 @@ export class AccessStage {
       Person.of(plane, 'bob', ['qa']),
     ] as const;
     const stage = new AccessStage(plane, namespace, await Promise.all(people));
-    await stage.start(options);
+    stage.#onOwnPlane = on !== undefined;
+    const idle = idleServers.get(plane);
+    if (idle?.running && !fresh && Object.keys(options).length === 0) await stage.#take(idle);
+    else {
+      await stopIdleServer(plane);
+      await stage.start(options);
+    }
     await stage.applyFiles('examples/workload.yaml', 'examples/rbac.yaml', 'examples/templates.yaml');
-    await plane.kubectl(['create', 'rolebinding', 'qa', '--role=request-access', '--group=qa', '-n', namespace]);
-    await stage.kubectl('rollout', 'status', 'deployment/payments', '--timeout=30s');
+    const apiGroup = 'rbac.authorization.k8s.io';
+    await plane.call('POST', `/apis/${apiGroup}/v1/namespaces/${namespace}/rolebindings`, {
+      metadata: { name: 'qa' },
+      roleRef: { apiGroup, kind: 'Role', name: 'request-access' },
+      subjects: [{ apiGroup, kind: 'Group', name: 'qa' }],
+    });
+    await stage.#workloadAvailable('payments');
     await stage.templateReady('PodAccessTemplate', 'payments-shell');
     await stage.templateReady('ExecAccessTemplate', 'payments-exec');
     return stage;
@@ -69,6 +109,26 @@ export class AccessStage {
 
   async start(options: ServerOptions = {}): Promise<void> {
     this.#servers.push(await ServerProcess.start(this.plane, options));
+    const { installation, ...own } = options;
+    this.#installed ||= installation === undefined;
+    this.#plain = Object.keys(own).length === 0;
+  }
+
+  async #workloadAvailable(name: string): Promise<void> {
+    const url = `/apis/apps/v1/namespaces/${this.namespace}/deployments/${name}`;
+    const isAvailable = async (): Promise<boolean> => {
+      const { spec, status } = (await this.plane.probe(url)).body as {
+        spec?: { replicas: number };
+        status?: { availableReplicas?: number };
+      };
+      return spec !== undefined && status?.availableReplicas === spec.replicas;
+    };
+    await until(`Deployment ${name} to be available`, isAvailable, { timeoutMs: 30_000 });
+  }
+
+  async #take(server: ServerProcess): Promise<void> {
+    this.#earlierLines = (await server.audit()).length;
+    this.#servers.push(server);
   }
 
   /** Stops the server in good order and leaves its webhooks registered. */
@@ -84,6 +144,7 @@ export class AccessStage {
   /** Registers the webhooks again, for the server that runs. */
   async restoreWebhooks(): Promise<void> {
     await install(this.plane, this.server.installation.port);
+    this.#installed = true;
   }
 
   /** As if neither drawbridge's webhooks nor its policies had ever been installed. */
@@ -93,11 +154,13 @@ export class AccessStage {
   }
 
   async removeWebhooksOnly(): Promise<void> {
+    this.#installed = false;
     await this.plane.kubectl(['delete', webhookConfigurations, '-l', 'app.kubernetes.io/name=drawbridge']);
   }
 
   /** For tests that forge what the policies would refuse. */
   async removePolicies(): Promise<void> {
+    this.#installed = false;
     const ours = ['-l', 'app.kubernetes.io/name=drawbridge'];
     // Last the one that is looked for below: the API server notices them in order.
     const others = '--field-selector=metadata.name!=drawbridge-children';
@@ -115,11 +178,17 @@ export class AccessStage {
     await until(`the policies to be ${wanted}`, noticed, { timeoutMs: 15_000, everyMs: 50 });
   }
 
-  /** Ends the server, takes the webhooks away, and tells when the server was ever refused for want of rights. */
+  /** Leaves the server to the next stage, or ends it and takes the webhooks away. Tells when it was ever refused for want of rights. */
   async close(): Promise<void> {
     if (this.server.running) await this.#endRequests();
-    await this.stop();
-    await this.removeWebhooks();
+    if (this.server.running && this.#installed && this.#plain && !this.#onOwnPlane) {
+      await this.policiesAre('in force');
+      idleServers.set(this.plane, this.server);
+    } else {
+      idleServers.delete(this.plane);
+      await this.stop();
+      await this.removeWebhooks();
+    }
     const calls = this.plane.auditLog.calls({ user: this.server.installation.serverUser, since: this.#auditMark });
     const forbidden = calls
       // In a namespace of an earlier test that is being deleted, nobody may create anything.
@@ -272,7 +341,8 @@ export class AccessStage {
 
   /** The audit lines of every server that ran on this stage, oldest first. */
   async audit(matches: (line: AuditLine) => boolean): Promise<AuditLine[]> {
-    return (await Promise.all(this.#servers.map((server) => server.audit(matches)))).flat();
+    const lines = await Promise.all(this.#servers.map((server) => server.audit()));
+    return lines.flat().slice(this.#earlierLines).filter(matches);
   }
 
   /** Resolves with the first audit line that matches. */

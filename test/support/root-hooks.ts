@@ -1,9 +1,11 @@
+import { stopIdleServers } from './access-stage.ts';
 import { stopBindingPlanes } from './binding/planes.ts';
 import { stopSharedPlane } from './plane.ts';
 
 /** Root hooks of the integration run (mocha's `require`): what the run shares ends with it. */
 export const mochaHooks = {
   async afterAll(): Promise<void> {
+    await stopIdleServers();
     await Promise.all([stopSharedPlane(), stopBindingPlanes()]);
   },
 };

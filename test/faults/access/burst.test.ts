@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { BenchStage } from '../../bench/support/stage.ts';
 import { burstOfRequests } from '../../bench/workloads/burst.ts';
 import { spreadExpiries } from '../../bench/workloads/expiry.ts';
+import { stopIdleServer } from '../../support/access-stage.ts';
 import { sharedPlane } from '../../support/plane.ts';
 
 const count = 200;
@@ -12,7 +13,9 @@ describe(`${count} requests at once`, () => {
 
   before(async function () {
     this.timeout(1_200_000);
-    stage = await BenchStage.open(await sharedPlane());
+    const plane = await sharedPlane();
+    await stopIdleServer(plane);
+    stage = await BenchStage.open(plane);
   });
 
   after(async function () {

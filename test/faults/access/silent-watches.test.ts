@@ -7,41 +7,38 @@ import { sharedPlane } from '../../support/plane.ts';
 
 const noticedWithinMs = 30_000;
 
-// Half a minute of waiting: only with DRAWBRIDGE_SLOW=1.
-if (process.env['DRAWBRIDGE_SLOW']) {
-  describe('watches that go silent without closing', () => {
-    let stage: AccessStage;
-    const open = new Set<ScriptedRequest>();
-    const silent = new Set<ScriptedRequest>();
+describe('watches that go silent without closing', () => {
+  let stage: AccessStage;
+  const open = new Set<ScriptedRequest>();
+  const silent = new Set<ScriptedRequest>();
 
-    before(async function () {
-      this.timeout(1_200_000);
-      const plane = await sharedPlane();
-      const proxy = await plane.proxy({
-        onRequest: (call) => {
-          if (call.watch) open.add(call);
-          return 'pass';
-        },
-        onWatchLine: (line, call) => (silent.has(call) ? [] : [line]),
-      });
-      stage = await AccessStage.open({ apiserver: proxy.server });
+  before(async function () {
+    this.timeout(1_200_000);
+    const plane = await sharedPlane();
+    const proxy = await plane.proxy({
+      onRequest: (call) => {
+        if (call.watch) open.add(call);
+        return 'pass';
+      },
+      onWatchLine: (line, call) => (silent.has(call) ? [] : [line]),
     });
-
-    after(() => stage?.close());
-
-    it(`are noticed within ${noticedWithinMs / 1000} s, and what was missed is made up for`, async function () {
-      this.timeout(90_000);
-      const given = await stage.askUntilReady(stage.alice, podRequest('given-back'));
-      for (const watch of open) silent.add(watch);
-      const silentMs = Date.now();
-      const asked = await stage.askOk(stage.alice, podRequest('asked'));
-      await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
-      const goneMs = await stage.gone(given, 45_000);
-      console.log(`      made up for ${goneMs - silentMs} ms after the last line`);
-      assert.ok(goneMs - silentMs <= noticedWithinMs, `${goneMs - silentMs} ms`);
-      await stage.ready(asked);
-      await stage.kubectl('delete', 'podaccessrequests', '--all', '--timeout=20s');
-      assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
-    });
+    stage = await AccessStage.open({ apiserver: proxy.server });
   });
-}
+
+  after(() => stage?.close());
+
+  it(`are noticed within ${noticedWithinMs / 1000} s, and what was missed is made up for`, async function () {
+    this.timeout(90_000);
+    const given = await stage.askUntilReady(stage.alice, podRequest('given-back'));
+    for (const watch of open) silent.add(watch);
+    const silentMs = Date.now();
+    const asked = await stage.askOk(stage.alice, podRequest('asked'));
+    await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
+    const goneMs = await stage.gone(given, 45_000);
+    console.log(`      made up for ${goneMs - silentMs} ms after the last line`);
+    assert.ok(goneMs - silentMs <= noticedWithinMs, `${goneMs - silentMs} ms`);
+    await stage.ready(asked);
+    await stage.kubectl('delete', 'podaccessrequests', '--all', '--timeout=20s');
+    assert.deepEqual(await orphansIn(stage.plane, stage.namespace), []);
+  });
+});

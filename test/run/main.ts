@@ -1,0 +1,111 @@
+// Runs the test files below a folder, or those that are named, in several processes at once: `main.ts test/integration`.
+// DRAWBRIDGE_TEST_PROCESSES says how many (default 3); what mocha left in the folder DRAWBRIDGE_TEST_TOTALS counts along.
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { FilesByGroup } from './files-by-group.ts';
+import { type FileResult, progressLine, Tally } from './tally.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** One on a plane that runs already: they would get in each other's way. */
+const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 3);
+/** How long a file may take until it counts as hanging. */
+const fileLimitMs = 10 * 60_000;
+const killAfterMs = 10_000;
+
+const filesBelow = (path: string): string[] =>
+  statSync(path).isDirectory()
+    ? readdirSync(path, { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.test.ts'))
+        .map((name) => join(path, name))
+    : [path];
+
+const files = process.argv.slice(2).flatMap(filesBelow);
+if (files.length === 0) throw new Error('no test files; usage: main.ts FOLDER|FILE...');
+process.env['DRAWBRIDGE_SEED'] ??= '1';
+console.log(`${files.length} files in ${processes} processes, DRAWBRIDGE_SEED=${process.env['DRAWBRIDGE_SEED']}`);
+
+const queue = new FilesByGroup(files.map((path) => ({ path, group: dirname(path), size: statSync(path).size })));
+const tally = new Tally();
+const children = new Set<ChildProcess>();
+const running = new Map<ChildProcess, string>();
+
+function report(result: FileResult, output: string): void {
+  tally.add(result);
+  const shown = { ...result, file: relative(join(root, 'test'), result.file) };
+  console.log(progressLine(shown, { tally, files: files.length, running: [...running.values()] }));
+  if (output.trim() !== '') console.log(output.trimEnd());
+}
+
+/** Runs files of one group in a process of their own until none is left, or until that process has died. */
+function runGroup(group: string): Promise<void> {
+  const child = fork(join(root, 'test/run/worker.ts'), { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
+  children.add(child);
+  let output = '';
+  let file: string | undefined;
+  let startedMs = 0;
+  let limit: NodeJS.Timeout | undefined;
+  const collect = (chunk: Buffer): void => {
+    output += chunk;
+  };
+  child.stdout?.on('data', collect);
+  child.stderr?.on('data', collect);
+  const end = (result: FileResult): void => {
+    clearTimeout(limit);
+    running.delete(child);
+    report(result, output);
+    [file, output] = [undefined, ''];
+  };
+  const next = (): void => {
+    file = queue.next(group);
+    startedMs = performance.now();
+    limit = setTimeout(stop, file === undefined ? killAfterMs : fileLimitMs);
+    if (file !== undefined) running.set(child, relative(join(root, 'test'), file));
+    child.send({ file });
+  };
+  const stop = (): void => {
+    output += `\nit took longer than ${fileLimitMs / 1000} s\n`;
+    child.kill('SIGTERM');
+    limit = setTimeout(() => child.kill('SIGKILL'), killAfterMs);
+  };
+  child.on('message', (result: FileResult) => {
+    end(result);
+    next();
+  });
+  next();
+  return new Promise((resolve) => {
+    child.once('close', (code, signal) => {
+      clearTimeout(limit);
+      children.delete(child);
+      if (file !== undefined) {
+        output += `\nthe process of these tests ended with ${signal ?? `exit code ${code}`}\n`;
+        end({ file, passed: 0, failed: 1, ms: performance.now() - startedMs, tests: [] });
+      } else if (code !== 0) {
+        end({ file: `${group} (end)`, passed: 0, failed: 1, ms: performance.now() - startedMs, tests: [] });
+      }
+      queue.leave(group);
+      resolve();
+    });
+  });
+}
+
+async function lane(): Promise<void> {
+  for (let group = queue.join(); group !== undefined; group = queue.join()) await runGroup(group);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    for (const child of children) child.kill('SIGTERM');
+    console.log(`ended by ${signal}; until then ${tally.passed} passed, ${tally.failed} failed`);
+    process.exit(130);
+  });
+}
+
+await Promise.all(Array.from({ length: processes }, lane));
+const totals = process.env['DRAWBRIDGE_TEST_TOTALS'];
+if (totals && existsSync(totals)) {
+  for (const name of readdirSync(totals)) tally.add(JSON.parse(readFileSync(join(totals, name), 'utf8')) as FileResult);
+}
+console.log(tally.summary().join('\n'));
+process.exitCode = tally.failed === 0 ? 0 : 1;

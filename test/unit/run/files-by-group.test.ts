@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { FilesByGroup } from '../../run/files-by-group.ts';
+
+const file = (path: string, size: number) => ({ path, group: path.split('/')[0] ?? '', size });
+
+describe('test files by group', () => {
+  it('are given largest first, each once', () => {
+    const files = new FilesByGroup([file('a/small', 1), file('a/large', 3), file('a/medium', 2), file('b/other', 9)]);
+    assert.deepEqual(
+      Array.from({ length: 4 }, () => files.next('a')),
+      ['a/large', 'a/medium', 'a/small', undefined],
+    );
+  });
+
+  it('send a process to the group with the most to do for each of its processes', () => {
+    const files = new FilesByGroup([file('a/1', 50), file('a/2', 50), file('b/1', 60), file('c/1', 45)]);
+    assert.deepEqual(
+      Array.from({ length: 4 }, () => files.join()),
+      ['a', 'b', 'a', 'c'],
+    );
+  });
+
+  it('send no process to a group that has nothing left', () => {
+    const files = new FilesByGroup([file('a/1', 5), file('b/1', 3)]);
+    files.next('a');
+    assert.equal(files.join(), 'b');
+    files.next('b');
+    assert.equal(files.join(), undefined);
+  });
+
+  it('count a process no more that has left', () => {
+    const files = new FilesByGroup([file('a/1', 50), file('b/1', 40)]);
+    assert.equal(files.join(), 'a');
+    files.leave('a');
+    assert.equal(files.join(), 'a');
+  });
+});

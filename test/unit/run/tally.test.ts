@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { type FileResult, progressLine, Tally } from '../../run/tally.ts';
+
+const result = (file: string, given: Partial<FileResult> = {}): FileResult => ({
+  file,
+  passed: 1,
+  failed: 0,
+  ms: 1000,
+  tests: [],
+  ...given,
+});
+
+describe('the tally of a test run', () => {
+  it('ends with the total', () => {
+    const tally = new Tally();
+    tally.add(result('a', { passed: 3 }));
+    tally.add(result('b', { passed: 4, failed: 2 }));
+    assert.equal(tally.summary().at(-1), '7 passed, 2 failed');
+  });
+
+  it('names the files that failed, and no others', () => {
+    const tally = new Tally();
+    tally.add(result('good'));
+    assert.ok(!tally.summary().includes('Files with failures:'));
+    tally.add(result('bad', { failed: 1 }));
+    const lines = tally.summary();
+    assert.deepEqual(lines.slice(lines.indexOf('Files with failures:'), -1), ['Files with failures:', '  bad']);
+  });
+
+  it('shows the ten slowest files and the ten slowest tests, slowest first', () => {
+    const tally = new Tally();
+    for (let i = 1; i <= 12; i += 1) {
+      tally.add(result(`file-${i}`, { ms: i * 1000, tests: [{ title: `test ${i}`, ms: i * 100 }] }));
+    }
+    const lines = tally.summary();
+    const shown = (heading: string): string[] => lines.slice(lines.indexOf(heading) + 1).slice(0, 10);
+    const lastTen = [12, 11, 10, 9, 8, 7, 6, 5, 4, 3];
+    assert.deepEqual(
+      shown('The slowest files:').map((line) => line.trim()),
+      lastTen.map((i) => `${i}.0 s  file-${i}`),
+    );
+    assert.deepEqual(
+      shown('The slowest tests:').map((line) => line.trim()),
+      lastTen.map((i) => `${(i / 10).toFixed(1)} s  file-${i}: test ${i}`),
+    );
+  });
+});
+
+describe('a line of progress', () => {
+  const tally = new Tally();
+  tally.add(result('a', { passed: 3 }));
+
+  it('says what has ended, how far the run is and what runs now', () => {
+    assert.equal(
+      progressLine(result('a', { passed: 3 }), { tally, files: 9, running: ['b', 'c'] }),
+      '[1/9 files, 3 passed] a: 3 passed, 1.0 s; now b, c',
+    );
+  });
+
+  it('says how many tests failed', () => {
+    assert.equal(
+      progressLine(result('a', { passed: 3, failed: 1 }), { tally, files: 1, running: [] }),
+      '[1/1 files, 3 passed] a: 1 FAILED of 4, 1.0 s',
+    );
+  });
+});
