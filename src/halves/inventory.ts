@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { startAdmissionServer } from '../admission/server.ts';
 import type { CertificateDeps } from '../certificates/controllers.ts';
 import type { Config } from '../config.ts';
-import { isLoopbackHttp } from '../inventory/http/endpoint-url.ts';
+import { isLoopbackHttp } from '../inventory/http/http-client.ts';
 import type { Mothership } from '../inventory/mothership/mothership.ts';
 import { openMothership } from '../inventory/open-mothership.ts';
 import { type Listening, listenHttp } from '../kit/listen.ts';

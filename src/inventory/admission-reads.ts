@@ -8,8 +8,7 @@ import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { Projected, Store } from '../kube/store.ts';
-import { writesOf } from './policy/registration-paths.ts';
-import type { RegistrationPaths } from './policy/registration-rules.ts';
+import { type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
 
 interface RegistrationView extends Projected, RegistrationPaths {}
 

@@ -1,27 +1,57 @@
 import type { RequestListener } from 'node:http';
 import { clusterInventories, componentReconcilers, mothershipAccount, reconcileRuns } from '../api/inventory/names.ts';
+import type { Journal } from '../audit/journal.ts';
+import type { Clock } from '../kit/clock.ts';
+import type { Client } from '../kube/client.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import type { Credentials } from '../kube/credentials.ts';
+import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Projected, Store } from '../kube/store.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
 import { DryRunProof } from './accounts/dry-run-proof.ts';
 import { EntryAccounts } from './accounts/entry-accounts.ts';
-import { RunTokens } from './accounts/run-tokens.ts';
-import { tokenReader } from './accounts/token-reader.ts';
+import { RunTokens, tokenReader } from './accounts/tokens.ts';
 import { referenceComponents } from './components/reference-components.ts';
-import { byEndpoint } from './components-by-endpoint.ts';
-import type { InventoryDeps } from './deps.ts';
 import { callbackListener } from './http/callbacks.ts';
 import { HttpClient } from './http/http-client.ts';
 import { Mothership } from './mothership/mothership.ts';
 import { Registrations } from './mothership/registrations.ts';
-import type { ComponentClient } from './ports/component-client.ts';
+import type { ComponentClient } from './ports.ts';
 import { RemoteHub } from './remote/hub.ts';
 import { httpDoors } from './sdk/http-doors.ts';
 import { inProcessClient } from './sdk/in-process-client.ts';
-import { entryView } from './stores/entry-view.ts';
-import { KubeInventoryStore } from './stores/kube-inventory-store.ts';
+import { entryView, KubeInventoryStore } from './stores/kube-inventory-store.ts';
 import { KubeRunStore, runView } from './stores/kube-run-store.ts';
 import { registrationView } from './stores/registration-view.ts';
 
-export interface OpenMothership {
+/** What every part of the inventory half is given. */
+interface InventoryDeps {
+  /** The cluster that holds the inventory, for watches and live reads. */
+  readonly cluster: Cluster;
+  /** Writes to it, and tokens: only while this process leads. */
+  readonly client: Client;
+  readonly events: EventRecorder;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Opens the managed clusters that are watched, from their kubeconfigs. */
+  readonly connect: (credentials: Credentials) => Cluster;
+  /** The same cluster with this token and nothing else. */
+  readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
+  /** The API server as components reach it: part of every request, and what they compare it with. */
+  readonly api: { readonly url: string; readonly ca: string | undefined };
+  /** Without a slash at the end. */
+  readonly callbackUrl: string;
+  /** Namespace of the account that calls to components come from. */
+  readonly homeNamespace: string;
+  readonly allowLoopbackHttp: boolean;
+}
+
+interface OpenMothership {
   readonly mothership: Mothership;
   /** Takes the reports of runs. */
   readonly callbacks: RequestListener;
@@ -107,3 +137,9 @@ export function openMothership(deps: InventoryDeps): OpenMothership {
     },
   };
 }
+
+/** Calls each component the way it is registered: in this process or over HTTP. */
+const byEndpoint = (inProcess: ComponentClient, http: ComponentClient): ComponentClient => ({
+  invoke: (registration, request, signal) =>
+    (registration.endpoint.inProcess === undefined ? http : inProcess).invoke(registration, request, signal),
+});

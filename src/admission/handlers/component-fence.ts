@@ -1,7 +1,6 @@
 import { runIdOf } from '../../api/inventory/names.ts';
-import { readComponentAccount } from '../../inventory/policy/component-account.ts';
 import { writeViolation } from '../../inventory/policy/component-write.ts';
-import { fenceViolation } from '../../inventory/policy/fence.ts';
+import { fenceViolation, readComponentAccount } from '../../inventory/policy/fence.ts';
 import { fenceCode } from '../../inventory/policy/violation.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';

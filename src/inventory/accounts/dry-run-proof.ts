@@ -6,9 +6,9 @@ import { ApiError, isForbidden, TransportError } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Entry } from '../entry.ts';
 import { fenceCode } from '../policy/violation.ts';
-import type { FenceProof } from '../ports/entry-access.ts';
+import type { FenceProof } from '../ports.ts';
 import type { EntryAccounts, Grantee } from './entry-accounts.ts';
-import type { RunTokens } from './run-tokens.ts';
+import type { RunTokens } from './tokens.ts';
 
 export interface DryRunProofDeps {
   readonly entries: () => Iterable<Entry>;

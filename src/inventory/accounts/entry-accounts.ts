@@ -12,22 +12,23 @@ import { isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Entry, EntryRef } from '../entry.ts';
-import type { EntryAccess } from '../ports/entry-access.ts';
+import type { EntryAccess } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import {
   accountFor,
+  accountQuestion,
   accountsAmong,
   bindingFor,
+  ensureOwned,
   type Grant,
   grantName,
   grants,
   kubeconfigSecretFor,
+  mayRead,
   roleFor,
   rulesOf,
   subjectOf,
 } from './entry-objects.ts';
-import { ensureOwned } from './owned-objects.ts';
-import { accountQuestion, mayRead } from './questions.ts';
 
 /** What decides on the grants of a component. */
 export type Grantee = Pick<Registration, 'name' | 'kubeconfig'>;

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Setter } from '../../api/inventory/cluster-inventory.ts';
 import {
   accountName,
   clusterInventories,
@@ -5,11 +7,15 @@ import {
   entryUidLabel,
   kubeconfigSecretName,
 } from '../../api/inventory/names.ts';
-import { apiVersionOf, type KubeObject, type ObjectMeta } from '../../api/object.ts';
+import { apiVersionOf, type KubeObject, keyOf, type ObjectMeta, type Resource } from '../../api/object.ts';
 import { secrets, serviceAccounts } from '../../api/resources.ts';
 import { type PolicyRule, roleOf } from '../../grants/role.ts';
 import { type RbacSubject, roleBindingOf } from '../../grants/role-binding.ts';
+import type { Right } from '../../grants/rule-cover.ts';
+import { CodedError } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
+import type { AccessQuestion, Client } from '../../kube/client.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EntryRef } from '../entry.ts';
 
 /**
@@ -103,5 +109,110 @@ function metadata(ref: EntryRef, name: string, labels: Readonly<Record<string, s
   };
 }
 
-export const isOwnedBy = ({ metadata: { ownerReferences = [] } }: KubeObject, uid: string): boolean =>
+const isOwnedBy = ({ metadata: { ownerReferences = [] } }: KubeObject, uid: string): boolean =>
   ownerReferences.some((owner) => owner.controller === true && owner.uid === uid);
+
+/** Tries of a write that others keep getting in the way of. */
+const tries = 5;
+
+/**
+ * Sees to it that `object` exists, belongs to the entry `uid`, and that its field `own` is what `wanted` makes of what is there.
+ * Rejects with CodedError `NameTaken` for an object of somebody else, and for one that nobody can make what it has to be; both stay as
+ * they are.
+ */
+export async function ensureOwned(
+  client: Client,
+  resource: Resource,
+  object: KubeObject,
+  uid: string,
+  signal: AbortSignal,
+  field?: { readonly name: string; readonly wanted: (found: unknown) => unknown },
+): Promise<void> {
+  for (let tried = 1; ; tried++) {
+    try {
+      await client.create(resource, object, { signal });
+      return;
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+    try {
+      await correct(client, resource, object, uid, signal, field);
+      return;
+    } catch (error) {
+      // Gone or changed between the two calls.
+      if (tried === tries || !(isNotFound(error) || isConflict(error))) throw error;
+    }
+  }
+}
+
+async function correct(
+  client: Client,
+  resource: Resource,
+  object: KubeObject,
+  uid: string,
+  signal: AbortSignal,
+  field: { readonly name: string; readonly wanted: (found: unknown) => unknown } | undefined,
+): Promise<void> {
+  const found = await client.get(resource, object.metadata, { signal });
+  if (!isOwnedBy(found, uid)) {
+    throw new CodedError(
+      'NameTaken',
+      `${resource.kind} ${keyOf(object.metadata)} exists and does not belong to this entry; delete it`,
+    );
+  }
+  // Whoever may make such an object can say whose it is as well.
+  const fixed = found['immutable'] === true ? 'immutable' : 'roleRef';
+  if (fixed === 'immutable' || !isDeepStrictEqual(found[fixed], object[fixed])) {
+    throw new CodedError(
+      'NameTaken',
+      `${resource.kind} ${keyOf(object.metadata)} exists with another \`${fixed}\`, which cannot be changed; delete it`,
+    );
+  }
+  if (!field) return;
+  const wanted = field.wanted(found[field.name]);
+  if (isDeepStrictEqual(wanted, found[field.name])) return;
+  const { resourceVersion } = found.metadata;
+  const patch = { metadata: { resourceVersion }, [field.name]: wanted };
+  await client.mergePatch(resource, object.metadata, patch, { signal });
+}
+
+/** The user name of a component's account, as the API server has it. */
+const accountUser = ({ namespace, uid }: EntryRef, component: string): string =>
+  `system:serviceaccount:${namespace}:${accountName(uid, component)}`;
+
+/** Whether the account of a component has a right in the namespace of the entry. */
+export function accountQuestion(ref: EntryRef, component: string, right: Right): AccessQuestion {
+  const [resource = '', subresource] = right.resource.split('/');
+  return {
+    user: accountUser(ref, component),
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${ref.namespace}`, 'system:authenticated'],
+    namespace: ref.namespace,
+    verb: right.verb,
+    group: right.group,
+    resource,
+    ...(subresource === undefined ? {} : { subresource }),
+    ...(right.name === undefined ? {} : { name: right.name }),
+  };
+}
+
+/** Whether whoever named a Secret may read it, with the groups that they had when they did. */
+export function mayRead(
+  client: Client,
+  { username, uid, groups, extra }: Setter,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const question: AccessQuestion = {
+    user: username,
+    uid,
+    groups,
+    ...(extra === undefined ? {} : { extra }),
+    namespace,
+    verb: 'get',
+    group: '',
+    resource: 'secrets',
+    name,
+  };
+  return client.isAllowed(question, { signal });
+}

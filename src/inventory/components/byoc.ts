@@ -8,11 +8,9 @@ import { valueAt } from '../../kit/json-pointer.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
-import type { Component, RunContext } from '../ports/component.ts';
-import type { ComponentsDeps } from './deps.ts';
-import { missingOf, textAt } from './inputs.ts';
-import { lifetimeOf, whenUnused } from './kubeconfig.ts';
-import { type IssuedKubeconfig, keepKubeconfig, textIn, versionOf } from './kubeconfig-output.ts';
+import type { Component, RunContext } from '../ports.ts';
+import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
+import { type IssuedKubeconfig, keepKubeconfig, lifetimeOf, textIn, versionOf, whenUnused } from './kubeconfig.ts';
 import { withCluster } from './managed-cluster.ts';
 import { ensure, remove, type Wanted } from './management.ts';
 

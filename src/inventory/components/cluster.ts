@@ -2,9 +2,8 @@ import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { configMaps } from '../../api/resources.ts';
 import { own } from '../../kit/json-value.ts';
-import type { Component, RunContext } from '../ports/component.ts';
-import type { ComponentsDeps } from './deps.ts';
-import { configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
+import type { Component, RunContext } from '../ports.ts';
+import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
 import { ensure, find, remove, type Wanted } from './management.ts';
 
 /** Gardener's clusters. */

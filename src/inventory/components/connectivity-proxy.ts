@@ -6,10 +6,9 @@ import { valueAt } from '../../kit/json-pointer.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
-import type { Component, RunContext } from '../ports/component.ts';
-import type { ComponentsDeps } from './deps.ts';
-import { configOf, missingOf, textAt } from './inputs.ts';
-import { textIn } from './kubeconfig-output.ts';
+import type { Component, RunContext } from '../ports.ts';
+import { type ComponentsDeps, configOf, missingOf, textAt } from './inputs.ts';
+import { textIn } from './kubeconfig.ts';
 import { withCluster } from './managed-cluster.ts';
 import { ensure, find, remove, type Wanted } from './management.ts';
 

@@ -1,7 +1,22 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { MissingInput } from '../../api/inventory/fields.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { type JsonPointer, pointerOf, valueAt } from '../../kit/json-pointer.ts';
 import { isRecord } from '../../kit/json-value.ts';
+import type { Client } from '../../kube/client.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import type { Credentials } from '../../kube/credentials.ts';
+
+/** What the reference components are given. */
+export interface ComponentsDeps {
+  /** The management cluster: custom resources in it stand for what a cloud makes. */
+  readonly management: Client;
+  /** Namespace of these custom resources; undefined: that of the entry. */
+  readonly namespace?: string;
+  /** Opens managed clusters. */
+  readonly connect: (credentials: Credentials) => Cluster;
+  readonly clock: Clock;
+}
 
 /** The string there; undefined for anything else. Content of entries is hostile. */
 export function textAt(document: unknown, pointer: JsonPointer): string | undefined {

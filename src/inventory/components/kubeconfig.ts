@@ -1,14 +1,24 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import { forceAnnotation, kubeconfigKey, kubeconfigOutput, kubeconfigSecretName } from '../../api/inventory/names.ts';
 import type { KubeObject } from '../../api/object.ts';
-import { type Clock, parseTime } from '../../kit/clock.ts';
-import { CodedError } from '../../kit/errors.ts';
+import { sha256Hex } from '../../kit/canonical-json.ts';
+import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
+import { CodedError, describe } from '../../kit/errors.ts';
+import { valueAt } from '../../kit/json-pointer.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Client } from '../../kube/client.ts';
-import type { Component } from '../ports/component.ts';
+import { ApiError, isNotFound } from '../../kube/errors.ts';
+import type { Component, RunContext } from '../ports.ts';
 import { shoots } from './cluster.ts';
-import type { ComponentsDeps } from './deps.ts';
-import { configOf, missingOf, outputsBesides, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
-import { type IssuedKubeconfig, keepKubeconfig, versionOf } from './kubeconfig-output.ts';
+import {
+  type ComponentsDeps,
+  configOf,
+  missingOf,
+  outputsBesides,
+  textAt,
+  waitForAbsence,
+  wholeNumberAt,
+} from './inputs.ts';
 
 const name = 'kubeconfig';
 const shoot = '/status/outputs/cluster/shootName';
@@ -16,7 +26,7 @@ const endpoint = '/status/outputs/cluster/endpoint';
 const authority = '/status/outputs/cluster/ca';
 
 /** Seconds. Gardener gives none for less than 10 minutes. */
-export const lifetimes = { least: 600, usual: 86_400 };
+const lifetimes = { least: 600, usual: 86_400 };
 
 /** The kubeconfig of a cluster that Gardener made, replaced well before its end. */
 export function kubeconfigComponent({ management, namespace, clock }: ComponentsDeps): Component {
@@ -68,4 +78,92 @@ async function adminKubeconfig(
     expiresAtMs:
       (typeof expires === 'string' ? parseTime(expires) : undefined) ?? clock.now() + expirationSeconds * 1000,
   };
+}
+
+export interface IssuedKubeconfig {
+  readonly text: string;
+  /** Epoch milliseconds. */
+  readonly expiresAtMs: number;
+}
+
+interface KubeconfigSource {
+  readonly component: string;
+  /** What it is made from: another one when this changes. */
+  readonly origin: string;
+  readonly issue: () => Promise<IssuedKubeconfig>;
+}
+
+/** Part of its lifetime after which a kubeconfig is replaced; the old one stays good for the rest. */
+const ROTATE_AT = 0.6;
+/** How far around it, so that those which were made together are not replaced together. */
+const SPREAD = 0.1;
+
+/**
+ * Keeps a good kubeconfig in the Secret of the entry and publishes where it is: a new one when there is none, it is from another origin,
+ * its time has come, or the force annotation has a new value. Secret first: a crash in between costs one more, and publishes no wrong one.
+ */
+export async function keepKubeconfig(
+  { entry, request }: RunContext,
+  object: KubeObject,
+  { component, origin, issue }: KubeconfigSource,
+  clock: Clock,
+): Promise<Outcome> {
+  const forced = object.metadata.annotations?.[forceAnnotation(component)];
+  const published = valueAt(object, kubeconfigOutput);
+  const version = own(published, 'version');
+  const current =
+    typeof version === 'string' &&
+    own(published, 'origin') === origin &&
+    own(published, 'forced') === forced &&
+    clock.now() < rotationTime(published, version) &&
+    version === versionOf(textIn(await storedIn(entry.kubeconfig())));
+  if (current) return { outcome: 'Done' };
+  const issuedAt = formatTime(clock.now());
+  const issued = await issue().catch(refusedOf);
+  if ('outcome' in issued) return issued;
+  const { text, expiresAtMs } = issued;
+  await entry.writeKubeconfig(text);
+  const outputs = {
+    secretRef: { name: kubeconfigSecretName(request.entry.id), key: kubeconfigKey },
+    version: versionOf(text),
+    issuedAt,
+    expiresAt: formatTime(expiresAtMs),
+    origin,
+    forced: forced ?? null,
+  };
+  return { outcome: 'Done', outputs: { kubeconfig: outputs } };
+}
+
+/** What an API server calls invalid stays so: a lifetime beyond what it gives, for one. */
+function refusedOf(error: unknown): Outcome {
+  if (error instanceof ApiError && error.code === 422) return { outcome: 'Failed', message: describe(error) };
+  throw error;
+}
+
+/** The kubeconfig in a Secret of the API; undefined when there is none. */
+export function textIn(secret: KubeObject | undefined, key: string = kubeconfigKey): string | undefined {
+  const data = own(own(secret, 'data'), key);
+  return typeof data === 'string' && data !== '' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
+}
+
+/** What consumers are woken by. */
+export const versionOf = (text: string | undefined): string => sha256Hex(text ?? '').slice(0, 12);
+
+function rotationTime(published: unknown, version: string): number {
+  const [issuedAt, expiresAt] = [own(published, 'issuedAt'), own(published, 'expiresAt')];
+  const issued = typeof issuedAt === 'string' ? parseTime(issuedAt) : undefined;
+  const expires = typeof expiresAt === 'string' ? parseTime(expiresAt) : undefined;
+  if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
+  // The same at each look, and another for each kubeconfig.
+  const chance = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
+  return issued + (expires - issued) * (ROTATE_AT + SPREAD * (chance - 0.5));
+}
+
+async function storedIn(reading: Promise<KubeObject>): Promise<KubeObject | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
 }

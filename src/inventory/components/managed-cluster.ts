@@ -3,8 +3,8 @@ import { type Clock, parseTime } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
-import type { RunContext } from '../ports/component.ts';
-import type { ComponentsDeps } from './deps.ts';
+import type { RunContext } from '../ports.ts';
+import type { ComponentsDeps } from './inputs.ts';
 
 /** Part of the time that the server waits for an answer which the cluster has for its own. */
 const SHARE = 0.7;

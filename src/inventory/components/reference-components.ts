@@ -1,8 +1,8 @@
-import type { Component } from '../ports/component.ts';
+import type { Component } from '../ports.ts';
 import { byocComponent } from './byoc.ts';
 import { clusterComponent } from './cluster.ts';
 import { connectivityProxyComponent } from './connectivity-proxy.ts';
-import type { ComponentsDeps } from './deps.ts';
+import type { ComponentsDeps } from './inputs.ts';
 import { kubeconfigComponent } from './kubeconfig.ts';
 import { networkComponent } from './network.ts';
 

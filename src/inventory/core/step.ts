@@ -4,8 +4,8 @@ import type { MissingInput } from '../../api/inventory/fields.ts';
 import type { EntryRef } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import type { InputDigest } from './digest.ts';
-import type { Lane, Trigger, TriggerReason } from './lanes.ts';
 import type { RunRecord, StoredRecord } from './run-record.ts';
+import type { Lane, Pending, Trigger, TriggerReason } from './triggers.ts';
 
 /** What is known of a key. Everything but `stored` is in memory and may be lost at any time. */
 export interface KeyState {
@@ -47,13 +47,6 @@ export interface RecentStart {
   readonly digest: string;
   /** Monotonic milliseconds. */
   readonly at: number;
-}
-
-export interface Pending {
-  readonly triggers: readonly Trigger[];
-  readonly lane: Lane;
-  /** Monotonic milliseconds; the earliest of all. */
-  readonly dueAt: number;
 }
 
 export interface Doing {
@@ -107,6 +100,8 @@ export type KeyEvent =
   | ({ readonly kind: 'deleting' } & Looked)
   /** The entry is not there any more. */
   | { readonly kind: 'gone' };
+
+export type KeyEventOf<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 
 export interface Credential {
   readonly id: string;

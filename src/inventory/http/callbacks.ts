@@ -4,9 +4,8 @@ import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import type { Log } from '../../observe/log.ts';
 import { readRunId } from '../key.ts';
-import { readComponentAccount } from '../policy/component-account.ts';
-import type { TokenReader } from '../ports/entry-access.ts';
-import type { ReportSink } from '../ports/report-sink.ts';
+import { readComponentAccount } from '../policy/fence.ts';
+import type { ReportSink, TokenReader } from '../ports.ts';
 
 export interface CallbacksDeps {
   readonly reports: ReportSink;

@@ -3,7 +3,7 @@ import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import type { Reply } from '../ports/component-client.ts';
+import type { Reply } from '../ports.ts';
 
 export interface Exchange {
   readonly url: URL;

@@ -4,8 +4,7 @@ import { type Clock, formatMicroTime, formatTime } from '../../kit/clock.ts';
 import type { RunRecord } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
 import { runId } from '../key.ts';
-import type { ComponentClient, Reply } from '../ports/component-client.ts';
-import type { RunToken } from '../ports/token-issuer.ts';
+import type { ComponentClient, Reply, RunToken } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 
 export interface CallsDeps {

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Entry } from '../entry.ts';
-import type { Reply } from '../ports/component-client.ts';
+import type { Reply } from '../ports.ts';
 import type { CurrentRun } from './current-run.ts';
 import type { KeyMemory } from './key-memory.ts';
 import type { EventOf } from './look.ts';

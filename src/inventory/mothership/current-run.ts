@@ -1,5 +1,5 @@
 import type { RunRecord } from '../core/run-record.ts';
-import type { RunToken } from '../ports/token-issuer.ts';
+import type { RunToken } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import type { Sight } from './look.ts';
 

@@ -3,10 +3,7 @@ import { after, done, type Reconciler, type Result } from '../../engine/result.t
 import type { Clock } from '../../kit/clock.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Entry } from '../entry.ts';
-import type { EntryAccess } from '../ports/entry-access.ts';
-import type { InventoryStore } from '../ports/inventory-store.ts';
-import type { RemoteEvents } from '../ports/remote-events.ts';
-import type { RunStore } from '../ports/run-store.ts';
+import type { EntryAccess, InventoryStore, RemoteEvents, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { isFor } from './applicability.ts';
 import type { EntryStatus } from './entry-status.ts';

@@ -8,7 +8,7 @@ import { componentRows, livelockOf, readyOf } from '../core/entry-status.ts';
 import type { Row } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import { keyText } from '../key.ts';
-import type { RunStore } from '../ports/run-store.ts';
+import type { RunStore } from '../ports.ts';
 import { isFor } from './applicability.ts';
 import type { Loops } from './loops.ts';
 import type { Registry } from './registry.ts';

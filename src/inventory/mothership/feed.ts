@@ -1,13 +1,10 @@
 import type { Source } from '../../engine/source.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { pace } from '../../kit/pace.ts';
-import type { Trigger } from '../core/lanes.ts';
-import { lanes, triggerReasons } from '../core/lanes.ts';
+import { lanes, type Trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
-import type { EntryChange, InventoryStore } from '../ports/inventory-store.ts';
-import type { RemoteEvent, RemoteEvents } from '../ports/remote-events.ts';
-import type { RecordChange, RunStore } from '../ports/run-store.ts';
+import type { EntryChange, InventoryStore, RecordChange, RemoteEvent, RemoteEvents, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { isFor } from './applicability.ts';
 import { firstTrigger, hasOtherContent, isOfKubeconfig, isRotated, triggersOf } from './entry-changes.ts';

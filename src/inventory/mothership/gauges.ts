@@ -1,6 +1,6 @@
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Entry } from '../entry.ts';
-import type { InventoryStore } from '../ports/inventory-store.ts';
+import type { InventoryStore } from '../ports.ts';
 import type { Breakers } from './breakers.ts';
 import type { KeyLoop } from './key-loop.ts';
 import type { Loops } from './loops.ts';

@@ -1,7 +1,7 @@
 import { deferred } from '../../kit/promises.ts';
-import { lanes, type Trigger, trigger, triggerReasons } from '../core/lanes.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { KeyState } from '../core/step.ts';
+import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import type { ComponentKey } from '../key.ts';
 import { KeyMemory } from './key-memory.ts';
 import { KeySteps } from './key-steps.ts';

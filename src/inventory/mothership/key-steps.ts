@@ -1,7 +1,7 @@
 import { sleep } from '../../kit/clock.ts';
 import { type Deferred, deferred } from '../../kit/promises.ts';
-import { lanes, triggerReasons } from '../core/lanes.ts';
 import type { Effect, KeyEvent } from '../core/step.ts';
+import { lanes, triggerReasons } from '../core/triggers.ts';
 import { callComponent, replyEvent } from './component-call.ts';
 import type { KeyMemory } from './key-memory.ts';
 import { type Again, isWrite, write } from './key-writes.ts';

@@ -1,7 +1,7 @@
 import { describe } from '../../kit/errors.ts';
-import { lanes, triggerReasons } from '../core/lanes.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Effect, Row } from '../core/step.ts';
+import { lanes, triggerReasons } from '../core/triggers.ts';
 import { CurrentRun } from './current-run.ts';
 import type { KeyMemory } from './key-memory.ts';
 import type { EventOf, Found } from './look.ts';

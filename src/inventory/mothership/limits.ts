@@ -1,4 +1,4 @@
-import { lanes } from '../core/lanes.ts';
+import { lanes } from '../core/triggers.ts';
 import { type ComponentKey, keyText, readKey } from '../key.ts';
 import type { Registry } from './registry.ts';
 

@@ -1,12 +1,10 @@
 import type { MissingInput } from '../../api/inventory/fields.ts';
 import { forceAnnotation } from '../../api/inventory/names.ts';
-import type { DigestInputs } from '../core/digest.ts';
-import type { AllHold, PresentReads } from '../core/predicates.ts';
+import type { AllHold, DigestInputs, PresentReads } from '../core/digest.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Inputs, KeyEvent } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
-import type { InventoryStore } from '../ports/inventory-store.ts';
-import type { RunStore } from '../ports/run-store.ts';
+import type { InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { isFor, mayRun } from './applicability.ts';
 import type { Registry } from './registry.ts';

@@ -1,5 +1,5 @@
 import type { Metrics } from '../../observe/metrics.ts';
-import { lanes } from '../core/lanes.ts';
+import { lanes } from '../core/triggers.ts';
 
 const latencyBuckets = [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const laneNames = Object.keys(lanes);

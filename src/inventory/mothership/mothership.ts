@@ -15,20 +15,23 @@ import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import { digestInputs } from '../core/digest.ts';
-import { lanes } from '../core/lanes.ts';
-import { allHold } from '../core/predicates.ts';
+import { allHold, digestInputs } from '../core/digest.ts';
 import type { Inputs } from '../core/step.ts';
 import { step } from '../core/steps/step.ts';
+import { lanes } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
-import type { ComponentClient } from '../ports/component-client.ts';
-import type { EntryAccess, FenceProof } from '../ports/entry-access.ts';
-import type { EntryChange, InventoryStore } from '../ports/inventory-store.ts';
-import type { RemoteEvents } from '../ports/remote-events.ts';
-import type { ReportSink } from '../ports/report-sink.ts';
-import type { RunStore } from '../ports/run-store.ts';
-import type { TokenIssuer } from '../ports/token-issuer.ts';
+import type {
+  ComponentClient,
+  EntryAccess,
+  EntryChange,
+  FenceProof,
+  InventoryStore,
+  RemoteEvents,
+  ReportSink,
+  RunStore,
+  TokenIssuer,
+} from '../ports.ts';
 import { Breakers } from './breakers.ts';
 import { Calls } from './calls.ts';
 import { EntryReconciler } from './entry-reconciler.ts';

@@ -2,7 +2,7 @@ import { maxMessage } from '../../api/inventory/contract/outcome.ts';
 import { describe } from '../../kit/errors.ts';
 import { ApiError } from '../../kube/errors.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
-import type { RunStore, Swap } from '../ports/run-store.ts';
+import type { RunStore, Swap } from '../ports.ts';
 import { type PersistDeps, persist } from './persist.ts';
 
 /** `refused`: the API server does not take it, however often it is asked. */

@@ -1,6 +1,6 @@
 import { jittered } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { lanes, trigger, triggerReasons } from '../core/lanes.ts';
+import { lanes, trigger, triggerReasons } from '../core/triggers.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { Registration } from '../registration.ts';
 import type { Feed } from './feed.ts';

@@ -1,6 +1,22 @@
+import { accountPrefix } from '../../api/inventory/names.ts';
 import type { ReconcileRun } from '../../api/inventory/reconcile-run.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { fenceCode, type Violation } from './violation.ts';
+
+/** Whose calls come from an account of a component. */
+interface ComponentAccount {
+  readonly namespace: string;
+  readonly entryUid: string;
+  readonly component: string;
+}
+
+const pattern = new RegExp(`^system:serviceaccount:([^:]+):${accountPrefix}([^.:]+)[.]([^.:]+)$`);
+
+/** Reads a user name; undefined for everybody who is no component. */
+export function readComponentAccount(username: string): ComponentAccount | undefined {
+  const [, namespace, entryUid, component] = pattern.exec(username) ?? [];
+  return namespace && entryUid && component ? { namespace, entryUid, component } : undefined;
+}
 
 /** What a record says of the credentials that may write. */
 export type FencedRun = Pick<
@@ -9,7 +25,7 @@ export type FencedRun = Pick<
 >;
 
 /** Who writes, with which credential. */
-export interface Presented {
+interface Presented {
   readonly entryUid: string;
   readonly component: string;
   /** As in `authentication.kubernetes.io/credential-id`; undefined where the API server says none. */

@@ -11,7 +11,7 @@ import type { Credentials } from '../../kube/credentials.ts';
 import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { Entry, EntryRef } from '../entry.ts';
-import type { RemoteEvent, RemoteEvents, WantedWatches } from '../ports/remote-events.ts';
+import type { RemoteEvent, RemoteEvents, WantedWatches } from '../ports.ts';
 import { ManagedClusterWatches } from './managed-cluster.ts';
 import { ManagementWatches } from './management-watches.ts';
 import { aboutOf, watchText } from './watch-spec.ts';

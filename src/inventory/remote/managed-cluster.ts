@@ -3,10 +3,10 @@ import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import { ManagedWatch } from './managed-watch.ts';
-import { watchText } from './watch-spec.ts';
+import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
+import { type Watched, watchSpec, watchText } from './watch-spec.ts';
 
-export interface ManagedClusterOptions {
+interface ManagedClusterOptions {
   /** Opens the cluster with the kubeconfig of now. Rejects with why it cannot. */
   readonly open: () => Promise<Cluster>;
   readonly changed: (watch: RemoteWatch) => void;
@@ -103,5 +103,85 @@ export class ManagedClusterWatches {
     const { clock, random } = this.#options;
     const delayMs = AGAIN.baseMs + backoffMs({ ...AGAIN, attempt: this.#failures++, random });
     this.#again = clock.schedule(delayMs, () => void this.open());
+  }
+}
+
+/**
+ * One watch of a managed cluster, over all connections that it has had: what it has seen stays known when the credentials change, so
+ * that only real changes are told.
+ */
+class ManagedWatch {
+  readonly watch: RemoteWatch;
+  readonly #changed: () => void;
+  readonly #seen = new Map<string, string>();
+  /** False until it has once seen everything. */
+  #primed = false;
+  #store: Store<Watched> | undefined;
+  #detach: () => void = () => {};
+
+  constructor(watch: RemoteWatch, changed: () => void) {
+    this.watch = watch;
+    this.#changed = changed;
+  }
+
+  attach(cluster: Cluster): void {
+    this.detach();
+    const { store, release } = cluster.watch(watchSpec(this.watch));
+    this.#store = store;
+    const unsubscribe = store.subscribe((event) => this.#take(event));
+    let attached = true;
+    this.#detach = () => {
+      attached = false;
+      unsubscribe();
+      release();
+    };
+    store.whenSynced().then(
+      () => attached && this.#complete(store),
+      () => undefined,
+    );
+  }
+
+  detach(): void {
+    this.#detach();
+    this.#detach = () => {};
+    this.#store = undefined;
+  }
+
+  get synced(): boolean {
+    return this.#store?.synced ?? false;
+  }
+
+  /** Milliseconds since the cluster was heard of by this watch. */
+  get silentMs(): number {
+    return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Since it was heard of last. */
+  get failing(): Failing | undefined {
+    return this.#store?.failing;
+  }
+
+  #take(event: StoreEvent<Watched>): void {
+    if (event.type === 'deleted') {
+      if (this.#seen.delete(event.key)) this.#tell();
+      return;
+    }
+    const { key, digest } = event.now;
+    if (this.#seen.get(key) === digest) return;
+    this.#seen.set(key, digest);
+    this.#tell();
+  }
+
+  /** What went while nobody looked; at the first time, everything may have changed since the last run. */
+  #complete(store: Store<Watched>): void {
+    const first = !this.#primed;
+    this.#primed = true;
+    const gone = [...this.#seen.keys()].filter((key) => !store.get(key));
+    for (const key of gone) this.#seen.delete(key);
+    if (first || gone.length > 0) this.#changed();
+  }
+
+  #tell(): void {
+    if (this.#primed) this.#changed();
   }
 }

@@ -2,8 +2,7 @@ import type { RemoteWatch } from '../../api/inventory/component-reconciler.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { EntryRef } from '../entry.ts';
-import type { Watched } from './projections.ts';
-import { watchSpec, watchText } from './watch-spec.ts';
+import { type Watched, watchSpec, watchText } from './watch-spec.ts';
 
 type Changed = (entryUid: string, watch: RemoteWatch) => void;
 

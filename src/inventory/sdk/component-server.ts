@@ -7,9 +7,9 @@ import { CodedError, describe } from '../../kit/errors.ts';
 import { listen } from '../../kit/listen.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import type { Log } from '../../observe/log.ts';
-import type { Component } from '../ports/component.ts';
-import { type Addresses, foreignAddress } from './addresses.ts';
+import type { Component } from '../ports.ts';
 import type { Callers } from './callers.ts';
+import { type Addresses, foreignAddress } from './http-doors.ts';
 import { type FirstAnswer, Run, type RunDoors } from './run.ts';
 
 export interface ComponentServerOptions {

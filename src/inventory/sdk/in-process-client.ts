@@ -3,11 +3,9 @@ import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
-import { credentialIdOf } from '../accounts/credential-id.ts';
+import { credentialIdOf } from '../accounts/tokens.ts';
 import { readRunId } from '../key.ts';
-import type { Component } from '../ports/component.ts';
-import type { ComponentClient, Reply } from '../ports/component-client.ts';
-import type { ReportSink } from '../ports/report-sink.ts';
+import type { Component, ComponentClient, Reply, ReportSink } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 import { type FirstAnswer, Run, type RunDoors } from './run.ts';
 

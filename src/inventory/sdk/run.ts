@@ -1,11 +1,9 @@
-import type { Outcome } from '../../api/inventory/contract/outcome.ts';
-import { maxMessage } from '../../api/inventory/contract/outcome.ts';
+import { maxMessage, type Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../api/inventory/contract/request.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { deferred } from '../../kit/promises.ts';
-import type { Component, EntryAccessor, RunContext } from '../ports/component.ts';
-import type { ReportAnswer } from '../ports/report-sink.ts';
+import type { Component, EntryAccessor, ReportAnswer, RunContext } from '../ports.ts';
 
 /** What a component answers to a request: the outcome, or that it will report. */
 export type FirstAnswer =

@@ -1,11 +1,103 @@
-import { clusterInventories } from '../../api/inventory/names.ts';
-import type { KubeObject } from '../../api/object.ts';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import {
+  type ClusterInventory,
+  clusterInventoryKind,
+  readClusterInventory,
+} from '../../api/inventory/cluster-inventory.ts';
+import { abandonAnnotation, clusterInventories, forceAnnotation } from '../../api/inventory/names.ts';
+import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
-import type { Store, StoreEvent } from '../../kube/store.ts';
-import type { Entry, EntryRef } from '../entry.ts';
-import type { EntryChange, InventoryStore } from '../ports/inventory-store.ts';
-import { type EntryView, entryView } from './entry-view.ts';
+import type { Projected, Store, StoreEvent } from '../../kube/store.ts';
+import type { Entry, EntryContent, EntryRef } from '../entry.ts';
+import { entryBytes } from '../policy/entry-size.ts';
+import type { EntryChange, InventoryStore } from '../ports.ts';
+
+/** An entry as a store holds it. */
+interface EntryView extends Entry, Projected {}
+
+const ours = [forceAnnotation(''), abandonAnnotation('')];
+
+/** What is kept of a ClusterInventory; undefined for one that does not read as one. */
+export function entryView(object: KubeObject): EntryView | undefined {
+  const { resource } = clusterInventoryKind;
+  // Items of lists come without them.
+  const read = readClusterInventory({ ...object, apiVersion: apiVersionOf(resource), kind: resource.kind });
+  if (!read.ok) return undefined;
+  const { metadata } = read.value;
+  const { namespace, name, uid, resourceVersion } = metadata;
+  if (!namespace || !uid || !resourceVersion) return undefined;
+  return viewOf(read.value, { namespace, name, uid }, resourceVersion, object);
+}
+
+function viewOf(
+  { metadata, spec, status }: ClusterInventory,
+  ref: Entry['ref'],
+  resourceVersion: string,
+  object: KubeObject,
+): EntryView {
+  // The spec as it is: components may have fields that the schema does not know.
+  const content = new Packed<EntryContent>({ spec: object.spec, status: { outputs: status?.outputs ?? {} } });
+  return {
+    key: keyOf(ref),
+    uid: ref.uid,
+    resourceVersion,
+    ref,
+    deleting: metadata.deletionTimestamp !== undefined,
+    finalizers: metadata.finalizers ?? [],
+    labels: metadata.labels ?? {},
+    annotations: annotationsOf(metadata.annotations ?? {}),
+    mode: spec.mode,
+    suspended: spec.suspend,
+    kubeconfigSecretRef: spec.kubeconfigSecretRef,
+    kubeconfigSetBy: spec.kubeconfigSetBy,
+    disabled: disabledIn(spec.components ?? {}),
+    bytes: entryBytes(object),
+    get content() {
+      return content.value;
+    },
+    components: status?.components ?? [],
+    conditions: status?.conditions ?? [],
+  };
+}
+
+function annotationsOf(all: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(all).filter(([name]) => ours.some((prefix) => name.startsWith(prefix))));
+}
+
+const nothingDisabled: ReadonlySet<string> = new Set();
+
+function disabledIn(components: Readonly<Record<string, { readonly enabled: boolean }>>): ReadonlySet<string> {
+  const names = Object.entries(components).filter(([, { enabled }]) => !enabled);
+  return names.length === 0 ? nothingDisabled : new Set(names.map(([name]) => name));
+}
+
+/** Unpacked values that are kept, for whoever looks at one several times in a row. */
+const mostUnpacked = 64;
+const unpacked = new Map<Packed<unknown>, unknown>();
+
+/** A JSON value that is rarely looked at, in a tenth of the memory. Each look may give another copy: do not change it. */
+class Packed<T> {
+  readonly #bytes: string;
+
+  constructor(value: T) {
+    // One byte a character, on the heap: a Buffer of its own would cost more than what is in it.
+    this.#bytes = deflateRawSync(JSON.stringify(value), { level: 1 }).toString('latin1');
+  }
+
+  get value(): T {
+    const known = unpacked.get(this);
+    // Only `this` is put in for `this`.
+    if (known !== undefined) return known as T;
+    const value = JSON.parse(inflateRawSync(Buffer.from(this.#bytes, 'latin1')).toString('utf8')) as T;
+    unpacked.set(this, value);
+    for (const oldest of unpacked.keys()) {
+      if (unpacked.size <= mostUnpacked) break;
+      unpacked.delete(oldest);
+    }
+    return value;
+  }
+}
 
 /** The entries, as custom resources. */
 export class KubeInventoryStore implements InventoryStore {

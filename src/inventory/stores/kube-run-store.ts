@@ -7,8 +7,7 @@ import { isOlder } from '../../kube/resource-version.ts';
 import type { Store } from '../../kube/store.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText } from '../key.ts';
-import type { InventoryStore } from '../ports/inventory-store.ts';
-import type { RecordChange, RunStore, Swap } from '../ports/run-store.ts';
+import type { InventoryStore, RecordChange, RunStore, Swap } from '../ports.ts';
 import { type RunView, recordIn, runObject, specPatch } from './run-object.ts';
 
 /** What is kept of a ReconcileRun; undefined for one that does not read as one. */

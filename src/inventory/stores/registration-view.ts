@@ -4,7 +4,7 @@ import { apiVersionOf, type Condition, type KubeObject } from '../../api/object.
 import { parseTime } from '../../kit/clock.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import type { Projected } from '../../kube/store.ts';
-import { kubeconfigRole, readsOf, writesOf } from '../policy/registration-paths.ts';
+import { kubeconfigRole, readsOf, writesOf } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
 
 /** A registration as a store holds it. */

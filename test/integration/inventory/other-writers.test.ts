@@ -8,7 +8,7 @@ import {
   reconcileRuns,
 } from '../../../src/api/inventory/names.ts';
 import { roleBindings, roles, serviceAccounts } from '../../../src/api/resources.ts';
-import { entryView } from '../../../src/inventory/stores/entry-view.ts';
+import { entryView } from '../../../src/inventory/stores/kube-inventory-store.ts';
 import { systemClock as clock } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { type Credentials, staticCredentials } from '../../../src/kube/credentials.ts';

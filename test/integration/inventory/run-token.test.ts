@@ -8,10 +8,9 @@ import {
   runName,
 } from '../../../src/api/inventory/names.ts';
 import { secrets, serviceAccounts } from '../../../src/api/resources.ts';
-import { credentialIdOf } from '../../../src/inventory/accounts/credential-id.ts';
-import { tokenReader } from '../../../src/inventory/accounts/token-reader.ts';
+import { credentialIdOf, tokenReader } from '../../../src/inventory/accounts/tokens.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { RunToken } from '../../../src/inventory/ports/token-issuer.ts';
+import type { RunToken } from '../../../src/inventory/ports.ts';
 import { runObject } from '../../../src/inventory/stores/run-object.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';

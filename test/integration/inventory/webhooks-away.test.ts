@@ -6,7 +6,7 @@ import { clusterInventories, componentReconcilers, maxEntryBytes } from '../../.
 import { apiVersionOf } from '../../../src/api/object.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { entryBytes } from '../../../src/inventory/policy/entry-size.ts';
-import type { RunToken } from '../../../src/inventory/ports/token-issuer.ts';
+import type { RunToken } from '../../../src/inventory/ports.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { codeOf, FenceStage, objectOf } from '../../support/inventory/fence-stage.ts';
 import { report } from '../../support/inventory/run-report.ts';

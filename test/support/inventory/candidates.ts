@@ -1,6 +1,6 @@
 import { createAuthority, issue } from '../../../sandbox/pki.ts';
 import { HttpClient } from '../../../src/inventory/http/http-client.ts';
-import type { ReportSink } from '../../../src/inventory/ports/report-sink.ts';
+import type { ReportSink } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
 import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';

@@ -4,9 +4,9 @@ import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../.
 import type { Operation } from '../../../src/api/inventory/reconcile-run.ts';
 import { apiVersionOf, type KubeObject } from '../../../src/api/object.ts';
 import { secrets } from '../../../src/api/resources.ts';
-import type { ComponentsDeps } from '../../../src/inventory/components/deps.ts';
+import type { ComponentsDeps } from '../../../src/inventory/components/inputs.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
-import type { Component, EntryAccessor } from '../../../src/inventory/ports/component.ts';
+import type { Component, EntryAccessor } from '../../../src/inventory/ports.ts';
 import { Run } from '../../../src/inventory/sdk/run.ts';
 import { formatMicroTime, formatTime } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';

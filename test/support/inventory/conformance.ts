@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
-import type { Reply } from '../../../src/inventory/ports/component-client.ts';
+import type { Reply } from '../../../src/inventory/ports.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { ConformanceWorld, callers, component } from './conformance-world.ts';
 import { type Address, ask } from './plain-client.ts';

@@ -1,10 +1,9 @@
 import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../../src/api/inventory/names.ts';
-import type { KubeObject } from '../../../src/api/object.ts';
-import { apiVersionOf } from '../../../src/api/object.ts';
+import { apiVersionOf, type KubeObject } from '../../../src/api/object.ts';
 import { secrets } from '../../../src/api/resources.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { EntryAccessor } from '../../../src/inventory/ports/component.ts';
+import type { EntryAccessor } from '../../../src/inventory/ports.ts';
 import { inProcessClient } from '../../../src/inventory/sdk/in-process-client.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';

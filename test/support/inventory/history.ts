@@ -5,7 +5,7 @@ import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
 import type { Entry, EntryContent } from '../../../src/inventory/entry.ts';
 import { type ComponentKey, keyText, readRunId } from '../../../src/inventory/key.ts';
 import { fenceViolation } from '../../../src/inventory/policy/fence.ts';
-import type { Reply } from '../../../src/inventory/ports/component-client.ts';
+import type { Reply } from '../../../src/inventory/ports.ts';
 import { sleep } from '../../../src/kit/clock.ts';
 import { valueAt } from '../../../src/kit/json-pointer.ts';
 import { ApiError, TransportError } from '../../../src/kube/errors.ts';

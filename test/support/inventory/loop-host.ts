@@ -1,5 +1,5 @@
-import type { Lane } from '../../../src/inventory/core/lanes.ts';
 import type { StoredRecord } from '../../../src/inventory/core/run-record.ts';
+import type { Lane } from '../../../src/inventory/core/triggers.ts';
 import type { Limits } from '../../../src/inventory/mothership/limits.ts';
 import type { Look } from '../../../src/inventory/mothership/look.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';

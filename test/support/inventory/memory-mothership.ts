@@ -3,8 +3,7 @@ import type { ReconcileRequest } from '../../../src/api/inventory/contract/reque
 import { Manager } from '../../../src/engine/manager.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { Mothership } from '../../../src/inventory/mothership/mothership.ts';
-import type { Reply } from '../../../src/inventory/ports/component-client.ts';
-import type { RunToken } from '../../../src/inventory/ports/token-issuer.ts';
+import type { Reply, RunToken } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';

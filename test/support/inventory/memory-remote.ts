@@ -1,5 +1,5 @@
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { RemoteEvent, RemoteEvents, WantedWatches } from '../../../src/inventory/ports/remote-events.ts';
+import type { RemoteEvent, RemoteEvents, WantedWatches } from '../../../src/inventory/ports.ts';
 
 /** Watches of other clusters, in the hands of a test: it says what they saw and what is the matter with them. */
 export class MemoryRemote implements RemoteEvents {

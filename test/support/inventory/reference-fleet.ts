@@ -4,7 +4,7 @@ import type { InventoryServer } from '../../../sandbox/inventory-server.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
-import type { Component } from '../../../src/inventory/ports/component.ts';
+import type { Component } from '../../../src/inventory/ports.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
 import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
 import { httpDoors } from '../../../src/inventory/sdk/http-doors.ts';

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
-import { lanes } from '../../../src/inventory/core/lanes.ts';
 import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState } from '../../../src/inventory/core/step.ts';
 import { step } from '../../../src/inventory/core/steps/step.ts';
+import { lanes } from '../../../src/inventory/core/triggers.ts';
 import type { Sight } from '../../../src/inventory/mothership/look.ts';
 import type { LoopHost } from './loop-host.ts';
 import { callComponent } from './simulated-component.ts';

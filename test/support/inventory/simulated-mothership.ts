@@ -1,7 +1,7 @@
 import { KeyedQueue } from '../../../src/engine/queue.ts';
-import { type Lane, lanes, type TriggerReason, trigger } from '../../../src/inventory/core/lanes.ts';
-import { allHold } from '../../../src/inventory/core/predicates.ts';
+import { allHold } from '../../../src/inventory/core/digest.ts';
 import type { StoredRecord } from '../../../src/inventory/core/run-record.ts';
+import { type Lane, lanes, type TriggerReason, trigger } from '../../../src/inventory/core/triggers.ts';
 import { keyText } from '../../../src/inventory/key.ts';
 import { Breakers } from '../../../src/inventory/mothership/breakers.ts';
 import { Limits } from '../../../src/inventory/mothership/limits.ts';

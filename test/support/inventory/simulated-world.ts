@@ -1,7 +1,7 @@
 import type { OutcomeName } from '../../../src/api/inventory/reconcile-run.ts';
 import type { RunRecord, StoredRecord } from '../../../src/inventory/core/run-record.ts';
 import { fenceViolation } from '../../../src/inventory/policy/fence.ts';
-import type { Swap } from '../../../src/inventory/ports/run-store.ts';
+import type { Swap } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { fenced } from './fenced.ts';
 import { checkRecord } from './record-checks.ts';

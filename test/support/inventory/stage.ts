@@ -4,7 +4,7 @@ import { until } from '../../../sandbox/wait.ts';
 import { clusterInventories, componentReconcilers, reconcileRuns } from '../../../src/api/inventory/names.ts';
 import { apiVersionOf, type KubeObject } from '../../../src/api/object.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
-import { entryView } from '../../../src/inventory/stores/entry-view.ts';
+import { entryView } from '../../../src/inventory/stores/kube-inventory-store.ts';
 import { recordIn } from '../../../src/inventory/stores/run-object.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { isNotFound } from '../../../src/kube/errors.ts';

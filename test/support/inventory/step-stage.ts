@@ -1,8 +1,8 @@
 import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
-import { type Trigger, trigger } from '../../../src/inventory/core/lanes.ts';
 import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
 import { type Effect, freshKey, type Inputs, type KeyEvent, type KeyState } from '../../../src/inventory/core/step.ts';
 import { step } from '../../../src/inventory/core/steps/step.ts';
+import { type Trigger, trigger } from '../../../src/inventory/core/triggers.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { registrationOf } from './registrations.ts';
 

@@ -1,4 +1,4 @@
-import type { Lane } from '../../../src/inventory/core/lanes.ts';
+import type { Lane } from '../../../src/inventory/core/triggers.ts';
 import type { Timeline } from './timeline.ts';
 import { hold } from './violation.ts';
 

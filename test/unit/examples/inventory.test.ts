@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readClusterInventory } from '../../../src/api/inventory/cluster-inventory.ts';
 import { readComponentReconciler } from '../../../src/api/inventory/component-reconciler.ts';
 import { referenceComponents } from '../../../src/inventory/components/reference-components.ts';
-import { ownOutputRead } from '../../../src/inventory/policy/registration-paths.ts';
+import { ownOutputRead } from '../../../src/inventory/policy/registration-rules.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { MemoryCluster } from '../../support/binding/memory-cluster.ts';
 import { inventoryExample } from '../../support/inventory/examples.ts';

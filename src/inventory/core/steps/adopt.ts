@@ -1,17 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Lane, lanes } from '../lanes.ts';
 import type { RunRecord, StoredRecord } from '../run-record.ts';
-import type { Inputs, KeyEvent } from '../step.ts';
+import type { Inputs, KeyEventOf } from '../step.ts';
 import { clockSlackMs, graceMs, longestDelayMs, unstoredShare, wakeReason } from '../timing.ts';
+import { type Lane, lanes } from '../triggers.ts';
 import { goneFor, onDeleting } from './drain.ts';
-import { loseRun } from './finish.ts';
+import { loseRun } from './running.ts';
 import type { Turn } from './turn.ts';
 import { atOnce, newsOf } from './wanted.ts';
 
-type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
-
 /** The record as somebody else has left it: at start, or by another process meanwhile. */
-export function onFound(turn: Turn, { stored, inputs }: Of<'found'>): void {
+export function onFound(turn: Turn, { stored, inputs }: KeyEventOf<'found'>): void {
   const { phase, stored: known } = turn.state;
   // The answer to our own write says more.
   if (phase === 'starting') return;
@@ -24,7 +22,7 @@ export function onFound(turn: Turn, { stored, inputs }: Of<'found'>): void {
 }
 
 /** A write of ours came second. What was to follow from it was not done. */
-export function onConflict(turn: Turn, { stored, inputs }: Of<'conflict'>): void {
+export function onConflict(turn: Turn, { stored, inputs }: KeyEventOf<'conflict'>): void {
   const { phase, stored: known, doing } = turn.state;
   if (phase === 'starting') {
     turn.become({ doing: undefined });

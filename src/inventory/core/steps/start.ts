@@ -1,10 +1,8 @@
 import { maxHistory, maxReasons } from '../../../api/inventory/reconcile-run.ts';
-import { reasonText, type Trigger, trigger } from '../lanes.ts';
-import { isLivelock, withStart } from '../livelock.ts';
-import { mergeTriggers } from '../pending.ts';
 import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
-import { callSlackMs, wakeReason } from '../timing.ts';
+import { callSlackMs, isLivelock, wakeReason, withStart } from '../timing.ts';
+import { mergeTriggers, reasonText, type Trigger, trigger } from '../triggers.ts';
 import { goneFor, isAbandoned, retire } from './drain.ts';
 import type { Turn } from './turn.ts';
 import { atOnce, isWanted, newsOf } from './wanted.ts';

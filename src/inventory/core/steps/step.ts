@@ -1,14 +1,19 @@
-import type { KeyEvent, KeyState, Step } from '../step.ts';
-import { freshKey } from '../step.ts';
+import { freshKey, type KeyEvent, type KeyEventOf, type KeyState, type Step } from '../step.ts';
 import { onConflict, onFound } from './adopt.ts';
 import { goneFor, isAbandoned, onDeleting, retire } from './drain.ts';
-import { loseRun, onApplied, onBroken, onLeaseOver, onNotAccepted, onOutcome } from './finish.ts';
-import { onAccepted, onHeartbeat } from './lease.ts';
+import {
+  loseRun,
+  onAccepted,
+  onApplied,
+  onBroken,
+  onHeartbeat,
+  onLeaseOver,
+  onNotAccepted,
+  onOutcome,
+} from './running.ts';
 import { onStarted, onTurn } from './start.ts';
 import { Turn } from './turn.ts';
 import { alreadySatisfied, atOnce, isWanted } from './wanted.ts';
-
-type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
 
 export const step: Step = (state, event, context) => {
   const turn = new Turn(state, context);
@@ -75,7 +80,7 @@ function take(turn: Turn, event: KeyEvent): void {
   }
 }
 
-function onTrigger(turn: Turn, { trigger, inputs }: Of<'trigger'>): void {
+function onTrigger(turn: Turn, { trigger, inputs }: KeyEventOf<'trigger'>): void {
   const { phase, stored, doing } = turn.state;
   if (phase === 'gone') return;
   if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(turn, inputs);
@@ -93,7 +98,7 @@ function onTrigger(turn: Turn, { trigger, inputs }: Of<'trigger'>): void {
 }
 
 /** The queue hands the key out. While a run is on, all that it can mean is that its lease may be over. */
-function onSlot(turn: Turn, { inputs }: Of<'slot'>): void {
+function onSlot(turn: Turn, { inputs }: KeyEventOf<'slot'>): void {
   const { phase, stored, doing, outcome, leaseAt } = turn.state;
   switch (phase) {
     case 'idle':

@@ -1,6 +1,6 @@
-import { type Trigger, trigger, triggerReasons } from '../lanes.ts';
 import type { RunRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
+import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
 /** The reason of an outcome whose missing inputs had been there all the time: waiting for them would be in vain. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';

@@ -1,4 +1,4 @@
-import type { Component } from '../../../../src/inventory/ports/component.ts';
+import type { Component } from '../../../../src/inventory/ports.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 
 /** What player.py and player.sh do, in TypeScript: whatever `config.play` of the entry says. */

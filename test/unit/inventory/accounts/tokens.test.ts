@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { serviceAccounts } from '../../../../src/api/resources.ts';
-import { credentialIdOf } from '../../../../src/inventory/accounts/credential-id.ts';
 import { DryRunProof } from '../../../../src/inventory/accounts/dry-run-proof.ts';
 import { EntryAccounts } from '../../../../src/inventory/accounts/entry-accounts.ts';
-import { RunTokens } from '../../../../src/inventory/accounts/run-tokens.ts';
-import { tokenReader } from '../../../../src/inventory/accounts/token-reader.ts';
+import { credentialIdOf, RunTokens, tokenReader } from '../../../../src/inventory/accounts/tokens.ts';
 import type { Entry } from '../../../../src/inventory/entry.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import type { WriteOptions } from '../../../../src/kube/client.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { MissingInput } from '../../../../src/api/inventory/fields.ts';
-import { allHold, type PresentReads } from '../../../../src/inventory/core/predicates.ts';
+import { allHold, type PresentReads } from '../../../../src/inventory/core/digest.ts';
 
 const content = {
   spec: { mode: 'managed', cluster: { zones: ['a', 'b'], gone: null } },

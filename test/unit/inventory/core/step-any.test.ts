@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
-import { trigger, triggerReasons } from '../../../../src/inventory/core/lanes.ts';
 import type { RunRecord, StoredRecord } from '../../../../src/inventory/core/run-record.ts';
 import type { Inputs, KeyEvent } from '../../../../src/inventory/core/step.ts';
+import { trigger, triggerReasons } from '../../../../src/inventory/core/triggers.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 import { inputsOf, notReady, StepStage } from '../../../support/inventory/step-stage.ts';
 import { chooseSeed, seededRandom } from '../../../support/random.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { lanes } from '../../../../src/inventory/core/lanes.ts';
+import { lanes } from '../../../../src/inventory/core/triggers.ts';
 import { inputsOf, notReady, StepStage } from '../../../support/inventory/step-stage.ts';
 
 const minute = 60_000;

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { until } from '../../../../sandbox/wait.ts';
 import { callbackListener } from '../../../../src/inventory/http/callbacks.ts';
-import type { ReportAnswer } from '../../../../src/inventory/ports/report-sink.ts';
+import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import { listen } from '../../../../src/kit/listen.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
 import { noLog } from '../../../../src/observe/log.ts';

@@ -3,7 +3,7 @@ import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { newTrusted } from '../../../../src/certificates/material.ts';
 import { HttpClient } from '../../../../src/inventory/http/http-client.ts';
-import type { Reply } from '../../../../src/inventory/ports/component-client.ts';
+import type { Reply } from '../../../../src/inventory/ports.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
 import { listen } from '../../../../src/kit/listen.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Reply } from '../../../../src/inventory/ports/component-client.ts';
+import type { Reply } from '../../../../src/inventory/ports.ts';
 import { deferred } from '../../../../src/kit/promises.ts';
 import { done } from '../../../support/inventory/memory-mothership.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';

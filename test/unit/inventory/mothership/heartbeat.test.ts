@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ReportAnswer } from '../../../../src/inventory/ports/report-sink.ts';
+import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import type { MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ReportAnswer } from '../../../../src/inventory/ports/report-sink.ts';
+import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer, type MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';

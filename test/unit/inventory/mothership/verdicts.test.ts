@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
 import { readRunId } from '../../../../src/inventory/key.ts';
-import type { BrokenCode, Reply } from '../../../../src/inventory/ports/component-client.ts';
+import type { BrokenCode, Reply } from '../../../../src/inventory/ports.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer, done, MemoryMothership } from '../../../support/inventory/memory-mothership.ts';

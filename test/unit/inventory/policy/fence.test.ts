@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { accountName } from '../../../../src/api/inventory/names.ts';
-import { readComponentAccount } from '../../../../src/inventory/policy/component-account.ts';
-import { type FencedRun, fenceViolation } from '../../../../src/inventory/policy/fence.ts';
+import { type FencedRun, fenceViolation, readComponentAccount } from '../../../../src/inventory/policy/fence.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 
 const now = Date.UTC(2026, 10, 21, 12);

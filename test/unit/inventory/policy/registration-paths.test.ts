@@ -4,7 +4,7 @@ import {
   ownOutputRead,
   readsOf,
   writesOf,
-} from '../../../../src/inventory/policy/registration-paths.ts';
+} from '../../../../src/inventory/policy/registration-rules.ts';
 
 const plain = { reads: [], kubeconfig: 'none' } as const;
 const paths = (fields: object) => ({ ...plain, reads: [], ...fields });

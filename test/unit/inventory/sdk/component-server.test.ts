@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../../sandbox/wait.ts';
-import type { Component } from '../../../../src/inventory/ports/component.ts';
+import type { Component } from '../../../../src/inventory/ports.ts';
 import { type ComponentServer, serveComponent } from '../../../../src/inventory/sdk/component-server.ts';
 import { httpDoors } from '../../../../src/inventory/sdk/http-doors.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/api/inventory/contract/outcome.ts';
-import type { Component, EntryAccessor } from '../../../../src/inventory/ports/component.ts';
+import type { Component, EntryAccessor } from '../../../../src/inventory/ports.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import { inProcessClient } from '../../../../src/inventory/sdk/in-process-client.ts';
 import { aborted } from '../../../../src/kit/promises.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { clusterInventories } from '../../../../src/api/inventory/names.ts';
 import { persist } from '../../../../src/inventory/mothership/persist.ts';
-import { entryView } from '../../../../src/inventory/stores/entry-view.ts';
-import { KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
+import { entryView, KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../../src/kube/log.ts';

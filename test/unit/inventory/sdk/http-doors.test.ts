@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
-import { entryAt, foreignAddress } from '../../../../src/inventory/sdk/addresses.ts';
+import { entryAt, foreignAddress } from '../../../../src/inventory/sdk/http-doors.ts';
 
 const apiUrl = 'https://api.example.org/base';
 const url = `${apiUrl}/apis/inventory.drawbridge.dev/v1alpha1/namespaces/fleet/clusterinventories/rt-1`;

@@ -1,20 +1,55 @@
 import type { Outcome } from '../../../api/inventory/contract/outcome.ts';
 import type { ViolationCode } from '../../policy/violation.ts';
-import { type Trigger, triggerReasons } from '../lanes.ts';
-import { mergeTriggers } from '../pending.ts';
 import type { RunRecord } from '../run-record.ts';
-import type { Inputs, KeyEvent, Published } from '../step.ts';
-import { nextDelayMs, notAcceptedDelayMs, wakeReason } from '../timing.ts';
-import { isAbandoned, retire } from './drain.ts';
-import { type Ending, endedRecord, withoutCredential } from './ended.ts';
+import type { Inputs, KeyEventOf, Published } from '../step.ts';
+import { nextDelayMs, notAcceptedDelayMs, tokenLifetimeMs, unstoredShare, wakeReason } from '../timing.ts';
+import { mergeTriggers, type Trigger, triggerReasons } from '../triggers.ts';
+import { type Ending, endedRecord, isAbandoned, retire, withoutCredential } from './drain.ts';
 import { released } from './start.ts';
 import type { Turn } from './turn.ts';
 import { alreadySatisfied, isWanted, newsOf } from './wanted.ts';
 
-type Of<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
-type Missing = Of<'outcome'>['missing'];
+/** The component goes on by itself and reports: how long it may be silent. */
+export function onAccepted(turn: Turn, { leaseMs }: KeyEventOf<'accepted'>): void {
+  if (isOn(turn)) turn.do(answeredEffect);
+  extend(turn, leaseMs, {});
+}
 
-export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: Of<'outcome'>): void {
+/** It is alive. A new credential takes the place of the one before it, which stays good until it ends by itself. */
+export function onHeartbeat(turn: Turn, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
+  const current = turn.state.stored?.record.credentialId;
+  const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
+  const expiresAtMs = turn.context.nowMs + tokenLifetimeMs;
+  extend(
+    turn,
+    leaseMs,
+    isRefresh ? { credentialId: credential.id, previousCredential: { id: current, expiresAtMs } } : {},
+  );
+}
+
+function extend(
+  turn: Turn,
+  leaseMs: number,
+  change: Partial<Pick<NonNullable<Turn['state']['stored']>['record'], 'credentialId' | 'previousCredential'>>,
+): void {
+  const { stored, lastStart } = turn.state;
+  if (!stored || !isOn(turn)) return;
+  const { nowMs, monotonicMs, registration } = turn.context;
+  const leftMs = (lastStart ?? monotonicMs) + registration.maxRunMs - monotonicMs;
+  const grantedMs = Math.max(0, Math.min(leaseMs, leftMs));
+  turn.become({ leaseAt: monotonicMs + grantedMs });
+  const { record } = stored;
+  const gainedMs = nowMs + grantedMs - (record.leaseUntilMs ?? nowMs);
+  // What is stored is for whoever leads next, who waits that much longer.
+  const isWorthStoring =
+    !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * unstoredShare;
+  if (isWorthStoring) turn.store({ ...record, ...change, asynchronous: true, leaseUntilMs: nowMs + grantedMs }, stored);
+  turn.awaitLease();
+}
+
+type Missing = KeyEventOf<'outcome'>['missing'];
+
+export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: KeyEventOf<'outcome'>): void {
   const { phase, stored } = turn.state;
   if (!stored || stored.record.seq !== seq || (phase !== 'running' && phase !== 'draining')) return;
   if (!stored.record.asynchronous) turn.do(answeredEffect);
@@ -39,7 +74,7 @@ const answeredEffect = { kind: 'endpoint', verdict: 'answered', retryAfterMs: un
 const hasOutputs = (outcome: Outcome): outcome is Published & Required<Pick<Published, 'outputs'>> =>
   'outputs' in outcome && outcome.outputs !== undefined;
 
-export function onApplied(turn: Turn, { refusal, inputs }: Of<'applied'>): void {
+export function onApplied(turn: Turn, { refusal, inputs }: KeyEventOf<'applied'>): void {
   const { phase, outcome } = turn.state;
   if (phase !== 'applying' || !outcome) return;
   finish(turn, refusal ? refused(refusal) : outcome, inputs, undefined);
@@ -54,13 +89,13 @@ const refused = ({ code, message }: { readonly code: string; readonly message: s
 /** Repeating these changes nothing: the component wrote what it may not. */
 const ruleCodes: ReadonlySet<string> = new Set<ViolationCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
-export function onBroken(turn: Turn, { code, message, inputs }: Of<'broken'>): void {
+export function onBroken(turn: Turn, { code, message, inputs }: KeyEventOf<'broken'>): void {
   if (!isOn(turn)) return;
   turn.do(answeredEffect);
   finish(turn, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
-export function onLeaseOver(turn: Turn, { inputs }: Of<'leaseOver'>): void {
+export function onLeaseOver(turn: Turn, { inputs }: KeyEventOf<'leaseOver'>): void {
   const { leaseAt } = turn.state;
   if (!isOn(turn)) return;
   if (leaseAt !== undefined && leaseAt > turn.context.monotonicMs) turn.awaitLease();
@@ -76,7 +111,7 @@ const isOn = ({ state: { phase, stored } }: Turn): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
 /** The component has not had it. Its number and token are used up; everything else is as before it, and it is queued again. */
-export function onNotAccepted(turn: Turn, { retryAfterMs, notCalled, inputs }: Of<'notAccepted'>): void {
+export function onNotAccepted(turn: Turn, { retryAfterMs, notCalled, inputs }: KeyEventOf<'notAccepted'>): void {
   const { stored, doing, pending } = turn.state;
   const { nowMs, monotonicMs, random } = turn.context;
   if (!stored || !isOn(turn)) return;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { foreignChange } from '../../../../src/inventory/policy/foreign-change.ts';
+import { foreignChange } from '../../../../src/inventory/policy/component-write.ts';
 import { isWithin, type JsonPointer, pointerOf } from '../../../../src/kit/json-pointer.ts';
 import { isRecord } from '../../../../src/kit/json-value.ts';
 

@@ -1,15 +1,17 @@
 import { accountName, callAudience, mothershipAccount } from '../../api/inventory/names.ts';
 import type { ObjectName } from '../../api/object.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
+import { CodedError } from '../../kit/errors.ts';
+import { own } from '../../kit/json-value.ts';
+import { parseJson } from '../../kit/safe-json.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound, TransportError } from '../../kube/errors.ts';
 import type { Entry } from '../entry.ts';
-import type { RunToken, TokenIssuer } from '../ports/token-issuer.ts';
+import type { RunToken, TokenIssuer, TokenReader } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { credentialIdOf } from './credential-id.ts';
 import type { EntryAccounts, Grantee } from './entry-accounts.ts';
 
-export interface RunTokensDeps {
+interface RunTokensDeps {
   readonly client: Client;
   readonly accounts: Pick<EntryAccounts, 'ensure' | 'forget'>;
   /** Of the account that calls come from. */
@@ -80,3 +82,40 @@ export class RunTokens implements TokenIssuer {
     return { token, expiresAtMs, id: credentialIdOf(token) };
   }
 }
+
+/**
+ * What the API server will say of a token that it has just made, as `authentication.kubernetes.io/credential-id`: read from the token,
+ * so that it can be stored before anybody has it. @throws CodedError `NoCredentialId`.
+ */
+export function credentialIdOf(token: string): string {
+  const id = own(payloadOf(token), 'jti');
+  if (typeof id === 'string' && /^[\x21-\x7e]{1,100}$/.test(id)) return `JTI=${id}`;
+  throw new CodedError(
+    'NoCredentialId',
+    'the token has no id (jti), so that nobody could tell the runs apart; Kubernetes 1.32 or newer gives one',
+  );
+}
+
+function payloadOf(token: string): unknown {
+  const [, payload = ''] = token.split('.');
+  try {
+    return parseJson(Buffer.from(payload, 'base64url'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Longer than any token that the API server makes. */
+const maxLength = 16_384;
+
+/** Reads tokens by asking the API server, whose audience they have to be of. Rejects as the client does. */
+export const tokenReader = (client: Client): TokenReader => ({
+  async read(token, signal) {
+    if (token.length > maxLength || !/^[\x21-\x7e]+$/.test(token)) return undefined;
+    const user = await client.reviewToken(token, { signal });
+    const [credentialId, ...more] = user?.extra['authentication.kubernetes.io/credential-id'] ?? [];
+    return user && credentialId !== undefined && more.length === 0
+      ? { account: user.username, credentialId }
+      : undefined;
+  },
+});
