@@ -1,30 +1,46 @@
-import type { GrantedRule, GrantSubject } from '../api/access/grant.ts';
+import { accesses, type RequestKind } from '../api/access/kinds.ts';
+import type { TemplateKind } from '../api/access/names.ts';
 import type { Resource } from '../api/object.ts';
 import type { Store } from '../kube/store.ts';
-import type { Planned } from './builders/plan.ts';
-import type { RequestView, TemplateView } from './stores/views.ts';
-import type { TemplateSpec } from './template/template-state.ts';
-
-/** What a builder needs beyond the request and its template. */
-export interface Granting {
-  readonly subjects: readonly GrantSubject[];
-  readonly durationMs: number;
-  /** The pod and the rules that the grant fixed earlier; absent while deciding. */
-  readonly pinned?: { readonly name: string; readonly uid?: string; readonly rules?: readonly GrantedRule[] };
-}
+import { buildExecAccess } from './builders/exec-access.ts';
+import type { Builder, Granting, Planned } from './builders/plan.ts';
+import { buildPodAccess } from './builders/pod-access.ts';
+import type { AccessStores } from './stores/access-stores.ts';
+import type { RequestView, TemplateView } from './stores/access-views.ts';
 
 /** Everything that tells one kind of access from another; the life of a request is the same for all. */
-export interface AccessKind<Spec extends TemplateSpec = TemplateSpec> {
-  readonly requestKind: 'PodAccessRequest' | 'ExecAccessRequest';
-  readonly templateKind: 'PodAccessTemplate' | 'ExecAccessTemplate';
+export interface AccessKind {
+  readonly requestKind: RequestKind;
+  readonly templateKind: TemplateKind;
   readonly requestResource: Resource;
   readonly templateResource: Resource;
   /** Whether a grant of this kind makes a Pod of its own. */
   readonly createsPod: boolean;
   readonly requests: Store<RequestView>;
-  readonly templates: Store<TemplateView<Spec>>;
-  /** Name of every child of this request. */
-  childName(request: RequestView): string;
+  readonly templates: Store<TemplateView>;
   /** Describes the grant. Reads stores, so it may be asked only once they have synced. */
-  plan(request: RequestView, template: TemplateView<Spec>, granting: Granting): Planned;
+  plan(request: RequestView, template: TemplateView, granting: Granting): Planned;
+}
+
+/** How a grant of each kind is planned; each builder takes the templates of its own kind. */
+const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
+  PodAccessRequest: buildPodAccess,
+  ExecAccessRequest: buildExecAccess,
+};
+
+/** Every kind of access, over its stores. */
+export function accessKinds(stores: AccessStores): AccessKind[] {
+  return accesses.map(({ request, template, createsPod }) => {
+    const requestKind = request.resource.kind;
+    const build = builders[requestKind] as Builder;
+    return {
+      requestKind,
+      templateKind: template.resource.kind,
+      requestResource: request.resource,
+      templateResource: template.resource,
+      createsPod,
+      ...stores.of(requestKind),
+      plan: (...asked) => build(...asked, stores),
+    };
+  });
 }

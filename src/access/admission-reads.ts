@@ -1,24 +1,24 @@
-import { type KubeObject, keyOf } from '../api/object.ts';
-import type { AccessQuestion, Client } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
-import type { Store } from '../kube/store.ts';
+import { type Access, accesses, accessOfTemplate } from '../api/access/kinds.ts';
+import type { TemplateKind } from '../api/access/names.ts';
+import { keyOf, type ObjectName } from '../api/object.ts';
+import { pods } from '../api/resources.ts';
+import { type Clock, parseTime } from '../kit/clock.ts';
+import { type AccessQuestion, type Client, findObject } from '../kube/client.ts';
+import { isSummary } from './conditions.ts';
 import type { GrantTally } from './life/grant-tally.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
 import { type GivingTemplate, type Right, rightsToHold } from './policy/template-rights.ts';
-import { type AccessStores, projectExecTemplate, projectPodTemplate } from './stores/access-stores.ts';
-import type { TemplateView } from './stores/views.ts';
-import { type TemplateSpec, templateState } from './template/template-state.ts';
+import type { Signer } from './signing/signer.ts';
+import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
+import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
+import { type PodView, viewPod } from './stores/cluster-views.ts';
 
 /** What the webhooks ask before they judge a request; fits the ports of admission. */
 export function admissionReads(stores: AccessStores, client: Client, tally: GrantTally) {
-  const readers = {
-    PodAccessTemplate: templateReader(stores.podTemplates, projectPodTemplate, client),
-    ExecAccessTemplate: templateReader(stores.execTemplates, projectExecTemplate, client),
-  };
   return {
-    templateState: (kind: keyof typeof readers, namespace: string, name: string, signal: AbortSignal) =>
-      readers[kind](namespace, name, signal),
+    templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
+      readTemplate(accessOfTemplate(kind), { namespace, name }, stores, client, signal),
     alreadyHolds: (caller: Caller & Extra, namespace: string, template: GivingTemplate, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, template, signal),
     limitUses: (account: Account) => tally.uses(account),
@@ -28,21 +28,35 @@ export function admissionReads(stores: AccessStores, client: Client, tally: Gran
 }
 
 /** From the store; one live read when it is not there, because the store may lag behind the caller's own write. */
-function templateReader<Spec extends TemplateSpec>(
-  store: Store<TemplateView<Spec>>,
-  project: (object: KubeObject) => TemplateView<Spec> | undefined,
+async function readTemplate(
+  access: Access,
+  name: ObjectName,
+  stores: AccessStores,
   client: Client,
-) {
-  return async (namespace: string, name: string, signal: AbortSignal): Promise<TemplateState> => {
-    const known = store.get(keyOf({ namespace, name }));
-    if (known) return templateState(known);
-    try {
-      const read = project(await client.get(store.resource, { namespace, name }, { signal }));
-      return read ? templateState(read) : { found: false };
-    } catch (error) {
-      if (isNotFound(error)) return { found: false };
-      throw error;
-    }
+  signal: AbortSignal,
+): Promise<TemplateState> {
+  const known = stores.of(access.request.resource.kind).templates.get(keyOf(name));
+  if (known) return templateState(known);
+  const found = await findObject(client, access.template.resource, name, { signal });
+  const read = found && viewTemplate(access)(found);
+  return read ? templateState(read) : { found: false };
+}
+
+type Found = Extract<TemplateState, { found: true }>;
+
+/** What the rule books need to know of a template that was found. */
+export function templateState(template: TemplateView): Found {
+  const failing = template.conditions.find((condition) => condition.status === 'False' && !isSummary(condition));
+  const observed = template.conditions.map((condition) => condition.observedGeneration ?? 0);
+  return {
+    found: true,
+    uid: template.uid,
+    generation: template.generation,
+    spec: template.spec,
+    ready: template.ready,
+    // Every condition speaks of its own generation; the template is observed as far as the oldest.
+    observedGeneration: observed.length > 0 ? Math.min(...observed) : undefined,
+    ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
   };
 }
 
@@ -78,3 +92,65 @@ export async function lackingRights(
 function questionOf({ username, uid, groups, extra }: Caller & Extra, namespace: string, right: Right): AccessQuestion {
   return { user: username, uid, groups, namespace, ...right, ...(extra ? { extra } : {}) };
 }
+
+export interface EnteredPodsDeps {
+  readonly stores: Pick<AccessStores, 'pods' | 'requests' | 'of'>;
+  readonly client: Pick<Client, 'get'>;
+  readonly signer: Pick<Signer, 'isOurGrant'>;
+  readonly clock: Clock;
+}
+
+/** What the webhooks that watch and guard pods ask of a pod; fits the ports of admission. */
+export function enteredPods({ stores, client, signer, clock }: EnteredPodsDeps) {
+  const isOpen = ({ grant, revoked, deleting }: RequestView): boolean =>
+    grant !== undefined && !revoked && !deleting && clock.now() < (parseTime(grant.expiresAt) ?? 0);
+
+  const makers = accesses.filter(({ createsPod }) => createsPod);
+  const made = makers.map(({ request }) => stores.of(request.resource.kind).requests);
+
+  /** The request that the pod was made for, as the store has it. A pod that somebody took our marks from is known by its uid. */
+  const requestOf = (pod: PodView): RequestView | undefined =>
+    made
+      .flatMap((store) => store.byIndex(byUid, pod.madeFor?.uid ?? ''))
+      .find(({ namespace }) => namespace === pod.namespace) ??
+    made
+      .flatMap((store) => store.byIndex(byPod, pod.key))
+      .find(({ children }) => children.some(({ uid }) => uid === pod.uid));
+
+  return {
+    knownPod(namespace: string, name: string) {
+      const key = keyOf({ namespace, name });
+      const pod = stores.pods.get(key);
+      if (!pod) return undefined;
+      const requests = stores.requests.flatMap((store) => store.byIndex(byPod, key));
+      return { uid: pod.uid, ours: requestOf(pod) !== undefined, grants: requests.filter(isOpen).flatMap(grantOf) };
+    },
+
+    async enteredPod(namespace: string, name: string, signal: AbortSignal) {
+      const pod = stores.pods.get(keyOf({ namespace, name })) ?? (await livePod({ namespace, name }, signal));
+      if (!pod) return undefined;
+      const known = requestOf(pod);
+      const ours = known !== undefined || pod.madeFor !== undefined;
+      // The grant was stored before the pod was made, so a request without one is a store that lags behind.
+      const request = known?.grant ? known : await liveRequest(pod, signal);
+      const proved = request?.grant && isOpen(request) && (await signer.isOurGrant(request, request.grant, signal));
+      return { uid: pod.uid, ours, grants: ours && request && proved ? grantOf(request) : [] };
+    },
+  };
+
+  async function livePod(name: ObjectName, signal: AbortSignal): Promise<PodView | undefined> {
+    const found = await findObject(client, pods, name, { signal });
+    return found && viewPod(found);
+  }
+
+  async function liveRequest({ namespace, madeFor }: PodView, signal: AbortSignal): Promise<RequestView | undefined> {
+    const maker = makers.find(({ request }) => request.resource.kind === madeFor?.owner?.kind);
+    if (!maker || !madeFor?.owner) return undefined;
+    const { resource } = maker.request;
+    const found = await findObject(client, resource, { namespace, name: madeFor.owner.name }, { signal });
+    const request = found && viewRequest({ ...found, kind: resource.kind });
+    return request?.uid === madeFor.uid ? request : undefined;
+  }
+}
+
+const grantOf = ({ name, grant }: RequestView) => (grant ? [{ request: name, subjects: grant.subjects }] : []);

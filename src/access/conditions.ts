@@ -1,4 +1,5 @@
-import type { FindingOf } from '../api/conditions.ts';
+import { summaryConditions as summaries } from '../api/access/names.ts';
+import { type FindingOf, mergeConditions } from '../api/conditions.ts';
 import type { Condition } from '../api/object.ts';
 
 export interface Finding<Type extends string> extends FindingOf<Condition> {
@@ -22,4 +23,43 @@ export const failure = <Type extends string>(type: Type, reason: string, message
 /** True when every one of `types` is True. */
 export function allTrue(conditions: readonly Condition[], types: readonly string[]): boolean {
   return types.every((type) => conditions.some((condition) => condition.type === type && condition.status === 'True'));
+}
+
+/** How an object stands, for tools that know nothing of its kind. */
+export type Standing =
+  | { readonly is: 'ready'; readonly message: string }
+  /** Something is awaited that comes by itself. */
+  | { readonly is: 'reconciling'; readonly reason: string; readonly message: string }
+  /** It will not become ready unless somebody changes something. */
+  | { readonly is: 'stalled'; readonly reason: string; readonly message: string };
+
+const ofSummaries: ReadonlySet<string> = new Set(Object.values(summaries));
+
+export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => ofSummaries.has(type);
+
+/**
+ * `conditions` with what kstatus reads, and through it kubectl wait, Argo CD and Flux: Ready always; Reconciling or Stalled, which tell
+ * of what is not as it should be, only while they are True.
+ */
+export function summarized(
+  generation: number,
+  conditions: readonly Condition[],
+  standing: Standing,
+  nowMs: number,
+): readonly Condition[] {
+  const findings = findingsOf(standing);
+  const others = conditions.filter((one) => !isSummary(one));
+  const kept = conditions.filter((one) => isSummary(one) && findings.some(({ type }) => type === one.type));
+  return mergeConditions([...others, ...kept], findings, nowMs, { generation });
+}
+
+function findingsOf(standing: Standing): Finding<string>[] {
+  const { message } = standing;
+  if (standing.is === 'ready') return [{ type: summaries.ready, status: 'True', reason: 'Success', message }];
+  const { reason } = standing;
+  const abnormal = standing.is === 'stalled' ? summaries.stalled : summaries.reconciling;
+  return [
+    { type: summaries.ready, status: 'False', reason, message },
+    { type: abnormal, status: 'True', reason, message },
+  ];
 }

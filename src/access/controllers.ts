@@ -11,8 +11,7 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Projected, Store, StoreEvent } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import type { AccessKind } from './access-kind.ts';
-import { execAccess } from './exec-access.ts';
+import { type AccessKind, accessKinds } from './access-kind.ts';
 import { Janitor } from './janitor.ts';
 import { Decider } from './life/decider.ts';
 import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
@@ -24,16 +23,13 @@ import { Stamps } from './life/stamps.ts';
 import { StatusWriter } from './life/status-writer.ts';
 import { TemplateEdits } from './life/template-edits.ts';
 import { Trail } from './life/trail.ts';
-import { podAccess } from './pod-access.ts';
 import type { Signer } from './signing/signer.ts';
 import { stockMetrics } from './stock-metrics.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
-import type { MadeFor, TemplateView } from './stores/views.ts';
-import { AuthorRights } from './template/author-rights.ts';
-import { targetKey } from './template/target.ts';
-import { TemplateAuthors } from './template/template-authors.ts';
+import { targetKey } from './stores/access-views.ts';
+import type { MadeFor } from './stores/cluster-views.ts';
+import { AuthorRights, TemplateAuthors } from './template/template-authors.ts';
 import { TemplateReconciler } from './template/template-reconciler.ts';
-import type { TemplateSpec } from './template/template-state.ts';
 
 export interface AccessDeps {
   readonly client: Client;
@@ -53,24 +49,22 @@ export interface AccessDeps {
 
 /** The loops of the access half, templates before the requests that wait for them. */
 export function accessControllers(deps: AccessDeps): Controller[] {
-  const [pod, exec] = [podAccess(deps.stores), execAccess(deps.stores)];
   const grants = grantMetrics(deps.metrics);
   stockMetrics(deps);
   const rights = new AuthorRights(deps);
-  const authors = ({ templateKind }: AccessKind): TemplateAuthors =>
-    new TemplateAuthors({
-      kind: templateKind,
-      signer: deps.signer,
-      rights,
-      trustExisting: deps.trustExistingTemplates,
-    });
-  const [podAuthors, execAuthors] = [authors(pod), authors(exec)];
+  const kinds = accessKinds(deps.stores);
+  const loops = kinds.map((kind) => {
+    const { signer, trustExistingTemplates: trustExisting } = deps;
+    const authors = new TemplateAuthors({ kind: kind.templateKind, signer, rights, trustExisting });
+    return {
+      templates: templateController(kind, authors, deps),
+      requests: requestController(kind, authors, deps, grants(kind.requestKind)),
+    };
+  });
   return [
-    templateController(pod, podAuthors, deps),
-    templateController(exec, execAuthors, deps),
-    requestController(pod, podAuthors, deps, grants(pod.requestKind)),
-    requestController(exec, execAuthors, deps, grants(exec.requestKind)),
-    janitorController([pod, exec], deps),
+    ...loops.map(({ templates }) => templates),
+    ...loops.map(({ requests }) => requests),
+    janitorController(kinds, deps),
   ];
 }
 
@@ -113,13 +107,9 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
   });
 }
 
-function templateController<Spec extends TemplateSpec>(
-  kind: AccessKind<Spec>,
-  authors: TemplateAuthors,
-  deps: AccessDeps,
-): Controller {
+function templateController(kind: AccessKind, authors: TemplateAuthors, deps: AccessDeps): Controller {
   const { client, clock, stores, signer } = deps;
-  const templates: Store<TemplateView<TemplateSpec>> = kind.templates;
+  const { templates } = kind;
   return controller(kind.templateKind, deps, {
     sources: [
       fromSubscription('template', templates, keyOfEvent),
@@ -147,8 +137,8 @@ function templateController<Spec extends TemplateSpec>(
   });
 }
 
-function requestController<Spec extends TemplateSpec>(
-  kind: AccessKind<Spec>,
+function requestController(
+  kind: AccessKind,
   authors: TemplateAuthors,
   deps: AccessDeps,
   metrics: GrantMetrics,

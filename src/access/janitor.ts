@@ -1,19 +1,19 @@
-import { type KubeObject, keyOf } from '../api/object.ts';
+import { apiVersionOf, keyOf, type Resource } from '../api/object.ts';
 import type { Journal } from '../audit/journal.ts';
+import type { AuditRecord } from '../audit/record.ts';
 import { done, type Reconciler, type Result } from '../engine/result.ts';
 import type { Applier } from '../grants/applier.ts';
 import { type Clock, parseTime } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
-import type { Client } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { type Client, findObject } from '../kube/client.ts';
 import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { AccessKind } from './access-kind.ts';
-import { childNameOf } from './builders/child-names.ts';
-import { type Child, orphanRecord } from './janitor-record.ts';
+import { childNameOf } from './builders/plan.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
-import { viewRequest } from './stores/request-view.ts';
-import type { ChildView, PodView, RequestView } from './stores/views.ts';
+import type { RequestView } from './stores/access-views.ts';
+import { viewRequest } from './stores/access-views.ts';
+import type { ChildView, PodView } from './stores/cluster-views.ts';
 
 /** How long after its deadline a request that still stands is no excuse any more: its own loop is long through by then, milliseconds. */
 const overdueMs = 60_000;
@@ -80,7 +80,7 @@ export class Janitor implements Reconciler {
     for (const { requestKind, requestResource } of kinds) {
       if (owner && owner.kind !== requestKind) continue;
       const found = owner
-        ? await client.get(requestResource, { namespace, name: owner.name }, { signal }).catch(unlessGone)
+        ? await findObject(client, requestResource, { namespace, name: owner.name }, { signal })
         : (await client.list(requestResource, { namespace, signal })).items.find((item) => item.metadata.uid === uid);
       const request = found && viewRequest({ ...found, kind: requestKind });
       if (request?.uid === uid) return request;
@@ -118,6 +118,11 @@ export interface JanitorDeps {
   readonly onOrphan: (kind: string) => void;
 }
 
+/** Something of ours, wherever it is kept. */
+interface Child extends ChildView {
+  readonly resource: Resource;
+}
+
 function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): Child[] {
   const { resource } = store;
   return store
@@ -127,7 +132,28 @@ function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): 
     });
 }
 
-function unlessGone(error: unknown): KubeObject | undefined {
-  if (isNotFound(error)) return undefined;
-  throw error;
+/**
+ * The audit line of an object that no live request accounts for. Who had it is known only while the request still stands; otherwise
+ * the line of the grant tells, under the uid in the message.
+ */
+function orphanRecord({ resource, namespace, name, uid, madeFor }: Child, request?: RequestView): AuditRecord {
+  const { requester, templateName } = request?.spec ?? {};
+  return {
+    event: 'revocation',
+    verdict: 'revoked',
+    who: { user: requester?.username ?? '', uid: requester?.uid ?? '', groups: requester?.groups ?? [] },
+    what: {
+      operation: 'REVOKE',
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
+      namespace,
+      name,
+      uid,
+    },
+    ...(templateName === undefined ? {} : { template: templateName }),
+    code: 'Orphaned',
+    message: request
+      ? `request ${request.name} (uid ${madeFor.uid}) does not account for it`
+      : `its request (uid ${madeFor.uid}) is gone and did not close it`,
+  };
 }

@@ -2,7 +2,8 @@ import { type Clock, parseTime } from '../kit/clock.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import type { GaugeMetric, Metrics } from '../observe/metrics.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
-import type { MadeFor, RequestView } from './stores/views.ts';
+import type { RequestView } from './stores/access-views.ts';
+import type { MadeFor } from './stores/cluster-views.ts';
 
 interface StockDeps {
   readonly metrics: Metrics;
@@ -12,7 +13,7 @@ interface StockDeps {
 
 /** What there is at the moment, counted from the stores whenever somebody looks. No identities. */
 export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
-  const requests = [stores.podRequests, stores.execRequests];
+  const { requests } = stores;
   metrics.collected(
     {
       name: 'drawbridge_grants_past_expiry',
@@ -55,7 +56,7 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   metrics.collected(
     { name: 'oz_access_templates', help: 'Templates that exist.', labels: ['kind', 'namespace', 'name', 'ready'] },
     (set) => {
-      for (const store of [stores.podTemplates, stores.execTemplates]) {
+      for (const store of stores.templates) {
         for (const { namespace, name, ready } of store.list()) {
           set({ kind: store.resource.kind, namespace, name, ready: String(ready ?? false) }, 1);
         }

@@ -8,17 +8,13 @@ import type { Handler } from './decision.ts';
 import { handleReview } from './handle-review.ts';
 import { stampAuthor } from './handlers/author-stamp.ts';
 import { fenceComponent } from './handlers/component-fence.ts';
-import { limitEntry } from './handlers/entry-size.ts';
-import { guardPod } from './handlers/pod-guard.ts';
-import { watchPod } from './handlers/pod-watch.ts';
+import { limitEntry, stampSetter } from './handlers/entry-webhooks.ts';
+import { guardPod, watchPod } from './handlers/pod-entry.ts';
 import { judgeRegistration } from './handlers/registration-validation.ts';
 import { stampRequest } from './handlers/request-stamp.ts';
 import { validateRequest } from './handlers/request-validation.ts';
-import { stampSetter } from './handlers/setter-stamp.ts';
 import { validateTemplate } from './handlers/template-validation.ts';
-import type { InventoryPorts } from './inventory-ports.ts';
-import type { AdmissionPorts, RequestKind, ReviewPorts, TemplateKind } from './ports.ts';
-import { BodyError, readBody } from './read-body.ts';
+import type { AdmissionPorts, InventoryPorts, RequestKind, ReviewPorts, TemplateKind } from './ports.ts';
 import { type AccessTask, type InventoryTask, type Route, routes } from './routes.ts';
 
 /** What the routes of each half need; those of a half that is absent are not served. */
@@ -165,4 +161,63 @@ function send(response: ServerResponse, status: number, type: string, body: stri
   response.setHeader('content-type', type);
   response.setHeader('content-length', Buffer.byteLength(body));
   response.end(body);
+}
+
+/** etcd takes objects up to 1.5 MiB, and an UPDATE carries two of them. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+/** A request that is not worth parsing; `status` is what HTTP calls it. */
+export class BodyError extends CodedError {
+  override readonly name = 'BodyError';
+  constructor(
+    readonly status: 400 | 413 | 415,
+    code: string,
+    message: string,
+  ) {
+    super(code, message);
+  }
+}
+
+/** The bytes of a JSON body. Rejects with BodyError before the limit is exceeded, whatever the headers claim. */
+export async function readBody(request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<Buffer> {
+  expectJson(request);
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > limit) throw tooLarge(`${announced} bytes were announced`, limit);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const fail = (error: unknown): void => {
+      request.removeListener('data', onData);
+      // What was read so far is let go of; the caller closes the connection.
+      chunks.length = 0;
+      reject(error);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > limit) fail(tooLarge('more was sent', limit));
+      else chunks.push(chunk);
+    };
+    request.on('data', onData);
+    request.once('end', () => resolve(Buffer.concat(chunks, length)));
+    request.once('error', fail);
+    request.once('close', () => {
+      // It comes after every request; an error and its stack for each would be the dearest part of most.
+      if (!request.complete) fail(new BodyError(400, 'IncompleteBody', 'the connection ended before the body did'));
+    });
+  });
+}
+
+function expectJson(request: IncomingMessage): void {
+  const type = request.headers['content-type'] ?? '';
+  if (!/^application\/json[\t ]*(;|$)/i.test(type)) {
+    throw new BodyError(415, 'UnsupportedMediaType', 'the body must be application/json');
+  }
+  const encoding = request.headers['content-encoding'] ?? 'identity';
+  if (encoding.toLowerCase() !== 'identity') {
+    throw new BodyError(415, 'UnsupportedEncoding', 'the body must not be compressed');
+  }
+}
+
+function tooLarge(found: string, limit: number): BodyError {
+  return new BodyError(413, 'BodyTooLarge', `the body may have ${limit} bytes at most; ${found}`);
 }

@@ -1,4 +1,5 @@
 import type { Violation } from '../access/policy/policy.ts';
+import type { FieldError } from '../api/schema/read.ts';
 import type { AuditRecord } from '../audit/record.ts';
 import type { Answer, Review } from './codec.ts';
 import type { JsonPatchOp } from './json-patch.ts';
@@ -68,4 +69,15 @@ function statusOf(refusal: Refusal): NonNullable<Answer['status']> {
   const { status, code, message, field } = refusal;
   const where = field === undefined || message.includes(field) ? '' : `${field}: `;
   return { code: status, reason: reasons[status] ?? 'Unknown', message: `${code}: ${where}${message}` };
+}
+
+/** All that is wrong with a spec, in one refusal. */
+export function invalidSpec(errors: readonly FieldError[]): Decision {
+  const [first] = errors;
+  return refuse({
+    code: 'InvalidSpec',
+    message: errors.map(({ field, message }) => `${field} ${message}`).join('; '),
+    status: 422,
+    ...(first ? { field: first.field } : {}),
+  });
 }

@@ -1,6 +1,5 @@
-import { execAccessRequests } from '../api/access/exec-access.ts';
+import { accesses } from '../api/access/kinds.ts';
 import { requestLabel } from '../api/access/names.ts';
-import { podAccessRequests } from '../api/access/pod-access.ts';
 import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import { pods, roleBindings, roles } from '../api/resources.ts';
 import { type Clock, sleep } from '../kit/clock.ts';
@@ -65,7 +64,7 @@ export async function revokeAll({ client, clock, timeoutMs, say, signal }: Revok
 /** Resolves with what was there just before. */
 async function deleteRequests(client: Client, signal: AbortSignal): Promise<Left> {
   const requests: string[] = [];
-  for (const resource of [podAccessRequests, execAccessRequests]) {
+  for (const { resource } of accesses.map(({ request }) => request)) {
     const found = await listed(client, resource, { signal });
     requests.push(...found.map((object) => named(resource, object)));
     const live = found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);

@@ -2,7 +2,7 @@ import { macAnnotation, planHashAnnotation } from '../api/access/names.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../api/object.ts';
 import { roleBindings } from '../api/resources.ts';
 import { own } from '../kit/json-value.ts';
-import type { Client, Deletion } from '../kube/client.ts';
+import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
 /** Proves that an object under one of our names is one that we made: the owner's uid, the hash of the plan it came from, and our MAC. */
@@ -117,13 +117,8 @@ export class Applier {
     ownerUid: string,
     signal: AbortSignal,
   ): Promise<string | undefined> {
-    try {
-      const found = await this.#client.get(resource, name, { signal });
-      return isOwnedBy(found, ownerUid) ? found.metadata.uid : undefined;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await findObject(this.#client, resource, name, { signal });
+    return found && isOwnedBy(found, ownerUid) ? found.metadata.uid : undefined;
   }
 }
 

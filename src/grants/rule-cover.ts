@@ -1,4 +1,4 @@
-import type { PolicyRule } from './role.ts';
+import type { PolicyRule } from './roles.ts';
 
 /** A rule as RBAC has it: no `resourceNames`, or an empty list, means every name. */
 export interface RbacRule extends Omit<PolicyRule, 'resourceNames'> {

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { admissionReads } from '../access/admission-reads.ts';
+import { admissionReads, enteredPods } from '../access/admission-reads.ts';
 import type { AccessDeps } from '../access/controllers.ts';
-import { enteredPods } from '../access/entered-pods.ts';
 import { GrantTally } from '../access/life/grant-tally.ts';
-import { parseGrantable } from '../access/policy/grantable.ts';
+import { parseGrantable } from '../access/policy/granted-rules.ts';
 import { Signer } from '../access/signing/signer.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
 import type { AccessReviews } from '../admission/ports.ts';

@@ -1,8 +1,6 @@
 import { createAdmissionApp } from '../admission/app.ts';
-import { fenceMetrics } from '../admission/fence-metrics.ts';
-import type { InventoryPorts } from '../admission/inventory-ports.ts';
-import { outcomeMetrics } from '../admission/outcome-metrics.ts';
-import type { AccessReviews, ReviewPorts } from '../admission/ports.ts';
+import { fenceMetrics, outcomeMetrics } from '../admission/metrics.ts';
+import type { AccessReviews, InventoryPorts, ReviewPorts } from '../admission/ports.ts';
 import { startAdmissionServer } from '../admission/server.ts';
 import { openAdmissionReads } from '../inventory/admission-reads.ts';
 import { clock, type Half, type Host, storesProblem } from './host.ts';

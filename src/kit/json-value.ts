@@ -16,6 +16,25 @@ export function own(object: unknown, field: string): unknown {
   return isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined;
 }
 
+/** The object's own list; empty where there is none. */
+export function listIn(object: unknown, field: string): readonly unknown[] {
+  const list = own(object, field);
+  return Array.isArray(list) ? list : [];
+}
+
+/** The entries of a map, such as labels, whose values are strings. */
+export function stringMap(map: unknown): Record<string, string> {
+  if (!isRecord(map)) return {};
+  return Object.fromEntries(
+    Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}
+
+/** The strings in a list; none of anything else. */
+export function strings(list: unknown): string[] {
+  return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
+}
+
 /** Whether two JSON values are the same. Values that are nested too deep to be compared (from some 1,500 levels) count as different. */
 export function sameJson(a: unknown, b: unknown): boolean {
   try {

@@ -1,4 +1,5 @@
 import type { KubeObject, ObjectName, Resource } from '../api/object.ts';
+import { isNotFound } from './errors.ts';
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
@@ -106,4 +107,19 @@ export interface Client {
   fenced(check: () => void): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */
   raw(path: string, options?: CallOptions): Promise<unknown>;
+}
+
+/** The object; undefined when there is none under the name. */
+export async function findObject(
+  client: Pick<Client, 'get'>,
+  resource: Resource,
+  name: ObjectName,
+  options: CallOptions,
+): Promise<KubeObject | undefined> {
+  try {
+    return await client.get(resource, name, options);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { planPodAccess } from '../../src/access/builders/pod-access-builder.ts';
+import { planPodAccess } from '../../src/access/builders/pod-access.ts';
 import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
 import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
 

@@ -1,4 +1,5 @@
-import type { PodView, RequestView } from '../../src/access/stores/views.ts';
+import type { RequestView } from '../../src/access/stores/access-views.ts';
+import type { PodView } from '../../src/access/stores/cluster-views.ts';
 import type { Condition } from '../../src/api/object.ts';
 
 /** 2026-11-21T09:00:00Z, when the requests of unit tests are created. */

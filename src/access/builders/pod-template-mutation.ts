@@ -141,3 +141,39 @@ const invalid = (code: string, field: string, why: string): Violation => ({
   field,
   status: 422,
 });
+
+/** What others act upon: they give the pod a cloud identity or secrets, or put a sidecar of a mesh into it. */
+const actedUpon = [
+  'iam.amazonaws.com/',
+  'eks.amazonaws.com/',
+  'iam.gke.io/',
+  'azure.workload.identity/',
+  'vault.hashicorp.com/',
+  'consul.hashicorp.com/',
+  'sidecar.istio.io/',
+  'proxy.istio.io/',
+  'linkerd.io/',
+  'config.linkerd.io/',
+  'dapr.io/',
+];
+
+/** Values that turn such a thing off, which must not come on instead. */
+const off: ReadonlySet<unknown> = new Set(['false', 'disabled']);
+
+/** The annotations of a workload's pod template that its access pods get too; podAnnotations and patches may add any. */
+export function copiedAnnotations(annotations: unknown): unknown {
+  if (!isRecord(annotations)) return annotations;
+  const kept = Object.entries(annotations).filter(
+    ([key, value]) => off.has(value) || !actedUpon.some((prefix) => key.startsWith(prefix)),
+  );
+  return Object.fromEntries(kept);
+}
+
+/** Off before the template's own changes, so that only those can switch it on. */
+export function withoutIdentity(podTemplate: unknown): unknown {
+  const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];
+  if (!isRecord(podTemplate) || !isRecord(spec)) return podTemplate;
+  const tokenless = { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } };
+  if (!isRecord(metadata)) return tokenless;
+  return { ...tokenless, metadata: { ...metadata, annotations: copiedAnnotations(metadata['annotations']) } };
+}

@@ -1,23 +1,21 @@
 import type { Grant } from '../../api/access/grant.ts';
 import { keyOf } from '../../api/object.ts';
+import { subjectsOf } from '../../grants/roles.ts';
 import type { RbacRule } from '../../grants/rule-cover.ts';
-import { subjectsOf } from '../../grants/subjects.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
-import type { Client } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import type { AccessKind } from '../access-kind.ts';
-import { alreadyHolds } from '../admission-reads.ts';
+import { alreadyHolds, templateState } from '../admission-reads.ts';
 import type { Plan } from '../builders/plan.ts';
 import { chooseDuration } from '../policy/duration-choice.ts';
 import { grantableViolation, rulesViolation } from '../policy/granted-rules.ts';
 import { firstViolation, type Violation } from '../policy/policy.ts';
 import { grantPolicy, isEligibleByGroup } from '../policy/request-policy.ts';
 import type { Signer } from '../signing/signer.ts';
-import type { RequestView, TemplateView } from '../stores/views.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { TemplateAuthors } from '../template/template-authors.ts';
-import { type TemplateSpec, templateState } from '../template/template-state.ts';
 import type { GrantTally } from './grant-tally.ts';
 import { deniedStatus, grantedStatus } from './request-status.ts';
 import type { Stamps } from './stamps.ts';
@@ -118,11 +116,7 @@ export class Decider {
     return { kind: 'granted', request: await this.#status.write(request, status, signal), plan: planned.plan };
   }
 
-  async #refusal(
-    request: RequestView,
-    template: TemplateView<TemplateSpec>,
-    signal: AbortSignal,
-  ): Promise<Violation | undefined> {
+  async #refusal(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<Violation | undefined> {
     const caller = request.spec.requester ?? nobody;
     const byGroup = isEligibleByGroup(caller, template.spec.accessConfig.allowedGroups);
     const asked = { kind: this.#kind.templateKind, name: template.name, spec: template.spec };
@@ -145,18 +139,10 @@ export class Decider {
   /** The store may lag behind a template made a moment ago, so only a live read may say that there is none. */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const name = { namespace: request.namespace, name: request.spec.templateName };
-    try {
-      await this.#client.get(this.#kind.templateResource, name, { signal });
-      return { kind: 'waiting' };
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      const message = `${this.#kind.templateKind} ${keyOf(name)} does not exist`;
-      return this.#deny(
-        request,
-        { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 },
-        signal,
-      );
-    }
+    if (await findObject(this.#client, this.#kind.templateResource, name, { signal })) return { kind: 'waiting' };
+    const message = `${this.#kind.templateKind} ${keyOf(name)} does not exist`;
+    const violation = { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 } as const;
+    return this.#deny(request, violation, signal);
   }
 
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<Decision> {
@@ -165,7 +151,7 @@ export class Decider {
     return { kind: 'denied' };
   }
 
-  #grant(request: RequestView, template: TemplateView<unknown>, plan: Plan, grantedMs: number): Grant {
+  #grant(request: RequestView, template: TemplateView, plan: Plan, grantedMs: number): Grant {
     const grant = {
       template: {
         kind: this.#kind.templateKind,

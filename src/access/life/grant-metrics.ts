@@ -2,7 +2,7 @@ import { parseTime } from '../../kit/clock.ts';
 import { parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import type { RequestView } from '../stores/views.ts';
+import type { RequestView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
 
 /** What an operator watches of the grants of one kind of request. No identities. */

@@ -4,7 +4,7 @@ import { type Clock, parseTime } from '../../kit/clock.ts';
 import { type Account, type Limits, type LimitUse, limitViolation } from '../policy/limits.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type AccessStores, byNamespace, byRequest, byTemplate, byUser } from '../stores/access-stores.ts';
-import type { RequestView } from '../stores/views.ts';
+import type { RequestView } from '../stores/access-views.ts';
 import { isDenied } from './request-status.ts';
 
 /** A grant that counts. */
@@ -16,10 +16,10 @@ interface Place {
   readonly expiresAt: string;
 }
 
-type Stores = Pick<AccessStores, 'podRequests' | 'execRequests' | 'roleBindings'>;
+type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
 
 /**
- * Counts open grants of both kinds against the limits: what the stores show, and the places that this process has given away and
+ * Counts open grants of every kind against the limits: what the stores show, and the places that this process has given away and
  * the stores do not show yet. Counting and giving away are one turn, so that requests at the same time cannot share a place.
  */
 export class GrantTally {
@@ -87,7 +87,7 @@ export class GrantTally {
   }
 
   #stored(index: string, value: string): Place[] {
-    return [this.#stores.podRequests, this.#stores.execRequests]
+    return this.#stores.requests
       .flatMap((store) => store.byIndex(index, value))
       .flatMap((request) =>
         request.grant && this.#isOpen(request, request.grant) ? [placeOf(request, request.grant)] : [],
@@ -111,8 +111,7 @@ export class GrantTally {
   }
 
   #find({ key, uid }: RequestView): RequestView | undefined {
-    const found = [this.#stores.podRequests.get(key), this.#stores.execRequests.get(key)];
-    return found.find((request) => request?.uid === uid);
+    return this.#stores.requests.map((store) => store.get(key)).find((request) => request?.uid === uid);
   }
 }
 

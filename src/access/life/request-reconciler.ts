@@ -4,7 +4,7 @@ import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Signer } from '../signing/signer.ts';
-import type { RequestView } from '../stores/views.ts';
+import type { RequestView } from '../stores/access-views.ts';
 import type { Decider } from './decider.ts';
 import type { Ending } from './ending.ts';
 import { GrantDeadlines } from './grant-deadline.ts';

@@ -3,10 +3,10 @@ import { type RequestCondition, requestConditions } from '../../api/access/names
 import type { RequestChild } from '../../api/access/status.ts';
 import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Condition } from '../../api/object.ts';
-import { allTrue, type Finding, failure, success } from '../conditions.ts';
-import { isSummary, type Standing, summarized } from '../kstatus.ts';
+import { allTrue, type Finding, failure, isSummary, type Standing, success, summarized } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
-import type { PodView, RequestView } from '../stores/views.ts';
+import type { RequestView } from '../stores/access-views.ts';
+import type { PodView } from '../stores/cluster-views.ts';
 
 /** The whole status of a request as one merge patch writes it. */
 export interface RequestStatus {

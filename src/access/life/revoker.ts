@@ -1,16 +1,18 @@
 import type { Grant } from '../../api/access/grant.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import type { RequestChild } from '../../api/access/status.ts';
-import { keyOf, type Resource } from '../../api/object.ts';
+import { keyOf, type ObjectName, type Resource } from '../../api/object.ts';
 import { pods, roleBindings, roles } from '../../api/resources.ts';
 import { at, done, type Result } from '../../engine/result.ts';
 import type { Applier } from '../../grants/applier.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import { ApiError, isConflict, isForbidden, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { AccessKind } from '../access-kind.ts';
-import type { PodView, RequestView } from '../stores/views.ts';
+import { childNameOf } from '../builders/plan.ts';
+import type { RequestView } from '../stores/access-views.ts';
+import type { PodView } from '../stores/cluster-views.ts';
 import type { Ending } from './ending.ts';
 import { GrantDeadlines } from './grant-deadline.ts';
 import { heldUntil } from './stamps.ts';
@@ -140,7 +142,7 @@ export class Revoker {
   ): Promise<boolean> {
     const child = request.children.find((candidate) => candidate.kind === kind);
     // Not the name that the status says: whoever may write that could have us delete anything.
-    const name = { namespace: request.namespace, name: this.#deps.kind.childName(request) };
+    const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
       // Its node takes a moment, or is away; whoever deleted it has told of it.
       const pod = this.#deps.pods.get(keyOf(name));
@@ -150,18 +152,8 @@ export class Revoker {
     return this.#deps.applier.delete(resource, name, owner, signal);
   }
 
-  async #isGone(
-    resource: Resource,
-    name: { namespace: string; name: string },
-    uid: string,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    try {
-      return (await this.#deps.client.get(resource, name, { signal })).metadata.uid !== uid;
-    } catch (error) {
-      if (isNotFound(error)) return true;
-      throw error;
-    }
+  async #isGone(resource: Resource, name: ObjectName, uid: string, signal: AbortSignal): Promise<boolean> {
+    return (await findObject(this.#deps.client, resource, name, { signal }))?.metadata.uid !== uid;
   }
 
   /** Takes our finalizer off, whatever others hang on to. */

@@ -2,7 +2,7 @@ import type { Requester, Stamp, StampSeal } from '../../api/access/request-spec.
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
-import type { RequestView } from '../stores/views.ts';
+import type { RequestView } from '../stores/access-views.ts';
 
 /** How far before its stamp a request may have been created, by the clocks of two machines in whole seconds. */
 const skewMs = 2000;

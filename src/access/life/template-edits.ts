@@ -1,12 +1,11 @@
 import { keyOf } from '../../api/object.ts';
-import { subjectsOf } from '../../grants/subjects.ts';
+import { subjectsOf } from '../../grants/roles.ts';
 import type { Client } from '../../kube/client.ts';
 import type { AccessKind } from '../access-kind.ts';
 import { alreadyHolds } from '../admission-reads.ts';
 import { longestMs } from '../policy/duration-choice.ts';
 import { isEligibleByGroup } from '../policy/request-policy.ts';
-import type { RequestView, TemplateView } from '../stores/views.ts';
-import type { TemplateSpec } from '../template/template-state.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
 
 /**
@@ -54,7 +53,7 @@ export class TemplateEdits {
   }
 
   /** The template in a later form than the one that the grant was decided by; a store that lags behind shows no later one. */
-  #edited({ namespace, grant }: RequestView): TemplateView<TemplateSpec> | undefined {
+  #edited({ namespace, grant }: RequestView): TemplateView | undefined {
     if (!grant) return undefined;
     const template = this.#kind.templates.get(keyOf({ namespace, name: grant.template.name }));
     const isLater = template?.uid === grant.template.uid && template.generation > grant.template.generation;

@@ -7,7 +7,7 @@ import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Violation } from '../policy/policy.ts';
-import type { RequestView } from '../stores/views.ts';
+import type { RequestView } from '../stores/access-views.ts';
 import { type Ending, endingTexts } from './ending.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
 import { conditionFor } from './request-status.ts';

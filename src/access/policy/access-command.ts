@@ -1,5 +1,4 @@
 import type { Violation } from './policy.ts';
-import { type QuoteContext, quoteForShell, scanShell, startOfCommand } from './shell-quote.ts';
 
 /** What of a pod an access command may speak of. */
 export interface CommandSubject {
@@ -19,10 +18,10 @@ type Segment =
   | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly context: QuoteContext };
 
 /** A parsed `accessConfig.accessCommand`: parse once, render for any number of pods. */
-export type AccessCommand = readonly Segment[];
+type AccessCommand = readonly Segment[];
 
 /** The placeholders that an access command may use, as they are written. */
-export const ALLOWED_PLACEHOLDERS = [
+const ALLOWED_PLACEHOLDERS = [
   '{{ .Metadata.Name }}',
   '{{ .Metadata.Namespace }}',
   '{{ index .Metadata.Labels "key" }}',
@@ -108,6 +107,15 @@ export function renderAccessCommand(
   return { text };
 }
 
+/** What the requester is told to type; the refusal says what of the template does not fit this pod. */
+export function renderAccessMessage(
+  accessCommand: string,
+  pod: CommandSubject,
+): { readonly text: string } | { readonly refusal: Violation } {
+  const parsed = parseAccessCommand(accessCommand);
+  return 'refusal' in parsed ? parsed : renderAccessCommand(parsed.command, pod);
+}
+
 function placeholderOf(match: RegExpExecArray): Placeholder {
   if (match[1] !== undefined) return { kind: match[1] === 'Name' ? 'name' : 'namespace' };
   return { kind: match[2] === 'Labels' ? 'label' : 'annotation', key: match[3] ?? '' };
@@ -143,3 +151,48 @@ function nameOfCharacter(text: string): string {
 const refuse = (why: string): { readonly refusal: Violation } => ({
   refusal: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
 });
+
+/**
+ * Where in a POSIX shell command a value is about to be inserted. Only as much of the shell's grammar as decides whether
+ * single quotes around the value would protect it; whatever is unclear counts as not protectable.
+ */
+interface QuoteContext {
+  readonly quote: 'none' | 'single' | 'double';
+  /** The last character was an unquoted backslash or `$`, which changes the meaning of what follows. */
+  readonly armed: 'backslash' | 'dollar' | undefined;
+  /** A substitution or an ANSI-C string came before: quotes nest in there, and counting them is guessing. */
+  readonly unclear: boolean;
+}
+
+const startOfCommand: QuoteContext = { quote: 'none', armed: undefined, unclear: false };
+
+/** The context behind `text`. */
+function scanShell(context: QuoteContext, text: string): QuoteContext {
+  let { quote, armed, unclear } = context;
+  for (const character of text) {
+    if (quote === 'single') {
+      if (character === "'") quote = 'none';
+      continue;
+    }
+    const before = armed;
+    armed = undefined;
+    if (before === 'backslash') continue;
+    if (character === '`' || (before === 'dollar' && '({\'"'.includes(character))) unclear = true;
+    if (character === '\\') armed = 'backslash';
+    else if (character === '$') armed = 'dollar';
+    else if (character === '"') quote = quote === 'double' ? 'none' : 'double';
+    else if (character === "'" && quote === 'none') quote = 'single';
+  }
+  return { quote, armed, unclear };
+}
+
+/** Characters that no shell treats specially, in or out of quotes. */
+const PLAIN = /^[A-Za-z0-9_@%+=:./-]+$/;
+
+/** The value as one shell word (part), or undefined when quoting cannot make it safe in this context. */
+function quoteForShell(value: string, context: QuoteContext): string | undefined {
+  if (context.armed) return undefined;
+  if (PLAIN.test(value)) return value;
+  if (context.quote !== 'none' || context.unclear) return undefined;
+  return `'${value.replaceAll("'", "'\\''")}'`;
+}

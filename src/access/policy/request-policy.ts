@@ -1,11 +1,10 @@
-import type { ExecAccessRequestSpec, ExecAccessTemplateSpec } from '../../api/access/exec-access.ts';
-import type { PodAccessRequestSpec, PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
+import { accessOfRequest, type RequestKind, type RequestSpec, type TemplateSpec } from '../../api/access/kinds.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
 import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
 import type { Check, RuleBook } from './policy.ts';
-import { systemGroup } from './system-group.ts';
+import { systemGroup } from './template-policy.ts';
 
 /** Who asks, as the API server authenticated them. */
 export interface Caller {
@@ -20,7 +19,7 @@ export type TemplateState =
       readonly found: true;
       readonly uid: string;
       readonly generation: number;
-      readonly spec: PodAccessTemplateSpec | ExecAccessTemplateSpec;
+      readonly spec: TemplateSpec;
       /** `status.ready`; undefined when nobody has looked at the template yet. */
       readonly ready: boolean | undefined;
       /** The generation that `ready` speaks of. */
@@ -31,15 +30,15 @@ export type TemplateState =
 
 export interface RequestInput {
   readonly operation: 'CREATE' | 'UPDATE';
-  readonly kind: 'PodAccessRequest' | 'ExecAccessRequest';
+  readonly kind: RequestKind;
   readonly namespace: string;
   readonly name: string;
   readonly templateName: string;
   /** At admission the caller of the API; in the controller the stamped requester. */
   readonly caller: Caller;
-  readonly spec: PodAccessRequestSpec | ExecAccessRequestSpec;
+  readonly spec: RequestSpec;
   /** UPDATE only. */
-  readonly oldSpec?: PodAccessRequestSpec | ExecAccessRequestSpec;
+  readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
   /** A SubjectAccessReview says that the caller may already do what the template gives; asked only when no group matches. */
   readonly alreadyHolds: boolean;
@@ -96,7 +95,7 @@ const requesterClaimsNothing: Check<RequestInput> = ({ caller, spec }) => {
 
 const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, template }) => {
   if (template.found) return undefined;
-  const templateKind = templateKindOf(kind);
+  const templateKind = accessOfRequest(kind).template.resource.kind;
   return {
     code: 'TemplateNotFound',
     message:
@@ -246,9 +245,6 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
 };
 
 const POD_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-
-const templateKindOf = (kind: RequestInput['kind']): 'PodAccessTemplate' | 'ExecAccessTemplate' =>
-  kind === 'PodAccessRequest' ? 'PodAccessTemplate' : 'ExecAccessTemplate';
 
 const MOST_SHOWN = 20;
 

@@ -1,7 +1,8 @@
-import type { ExecAccessTemplateSpec } from '../../api/access/exec-access.ts';
+import type { TemplateSpec } from '../../api/access/kinds.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
-import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
+import type { TemplateKind } from '../../api/access/names.ts';
 import type { RbacRule } from '../../grants/rule-cover.ts';
+import { quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
 import { parseAccessCommand } from './access-command.ts';
@@ -9,13 +10,12 @@ import { verifyDurations } from './duration-choice.ts';
 import { grantableViolation, rulesViolation } from './granted-rules.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
 import type { Check, RuleBook, Violation } from './policy.ts';
-import { systemGroup } from './system-group.ts';
 
 export interface TemplateInput {
-  readonly kind: 'PodAccessTemplate' | 'ExecAccessTemplate';
+  readonly kind: TemplateKind;
   readonly namespace: string;
   readonly name: string;
-  readonly spec: PodAccessTemplateSpec | ExecAccessTemplateSpec;
+  readonly spec: TemplateSpec;
   /** What templates may hand out besides what every grant gives. */
   readonly grantable: readonly RbacRule[];
 }
@@ -162,7 +162,7 @@ export function templateWarnings({ kind, spec }: TemplateInput): string[] {
   return warnings;
 }
 
-function mutationOf(spec: TemplateInput['spec']): ControllerTargetMutationConfig | undefined {
+function mutationOf(spec: TemplateSpec): ControllerTargetMutationConfig | undefined {
   return 'controllerTargetMutationConfig' in spec ? spec.controllerTargetMutationConfig : undefined;
 }
 
@@ -182,3 +182,17 @@ const invalid = (code: string, field: string, why: string): Violation => ({
   field,
   status: 422,
 });
+
+/** Groups that Kubernetes puts people and programs into are no teams; most of them are almost everybody. */
+export function systemGroup(allowedGroups: readonly string[]): Violation | undefined {
+  const group = allowedGroups.find((name) => name.startsWith('system:'));
+  if (group === undefined) return undefined;
+  return {
+    code: 'SystemGroup',
+    message:
+      `spec.accessConfig.allowedGroups has ${quote(group)}; groups that begin with system: are given by Kubernetes ` +
+      'to whole classes of users: name the groups of the people who may ask',
+    field: 'spec.accessConfig.allowedGroups',
+    status: 403,
+  };
+}

@@ -1,6 +1,5 @@
-import { execAccessTemplates } from '../../api/access/exec-access.ts';
 import type { TemplateRule } from '../../api/access/grant.ts';
-import { podAccessTemplates } from '../../api/access/pod-access.ts';
+import { accessOfTemplate, type TemplateSpec } from '../../api/access/kinds.ts';
 import { rightsOf } from '../../grants/rule-cover.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
@@ -21,9 +20,7 @@ export interface Right {
 /** The verb on a template that makes somebody an administrator to it: may set `allowPrivilegedPod`. */
 export const privilegedVerb = 'allow-privileged';
 
-const templates = { PodAccessTemplate: podAccessTemplates, ExecAccessTemplate: execAccessTemplates } as const;
-
-export const handsOutPrivilege = (spec: TemplateInput['spec']): boolean => own(spec, 'allowPrivilegedPod') === true;
+export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'allowPrivilegedPod') === true;
 
 /** A template, as far as it says what it gives. */
 export type GivingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
@@ -45,9 +42,10 @@ export function rightsToHold(template: GivingTemplate): Right[] {
 /** What it takes to make by hand what we make for a template. */
 function rightsToMake({ kind, name, spec }: GivingTemplate): Right[] {
   const rights: Right[] = [];
-  if (kind === 'PodAccessTemplate') rights.push({ verb: 'create', group: '', resource: 'pods' });
+  const { createsPod, template } = accessOfTemplate(kind);
+  if (createsPod) rights.push({ verb: 'create', group: '', resource: 'pods' });
   if (handsOutPrivilege(spec)) {
-    const { group, plural } = templates[kind];
+    const { group, plural } = template.resource;
     rights.push({ verb: privilegedVerb, group, resource: plural, name });
   }
   return rights;
@@ -64,7 +62,7 @@ export function rightsToAsk(rules: readonly TemplateRule[]): Right[] {
 /** The mutating webhook writes the author; without its work the controller would have nobody to ask about. */
 export function authorIsNotCaller(
   caller: Pick<Caller, 'username' | 'groups'>,
-  spec: TemplateInput['spec'],
+  spec: TemplateSpec,
 ): Violation | undefined {
   const { author } = spec;
   const groups = new Set(caller.groups);

@@ -6,7 +6,7 @@ import { type Clock, formatMicroTime, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { withDeadline } from '../../kit/promises.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { KeyRing } from './signer.ts';
@@ -101,10 +101,7 @@ export class AuditHeads {
 
   async #stands(options: { signal?: AbortSignal }): Promise<boolean> {
     const { client, journal, clock, log } = this.#deps;
-    const found = await client.get(configMaps, this.#name, options).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
+    const found = await findObject(client, configMaps, this.#name, options);
     const stands = own(own(found, 'data'), journal.head.chain) === this.#published.text;
     if (stands) this.#published = { ...this.#published, atMs: clock.monotonic() };
     else log.warn('somebody took the audit head away or changed it; publishing it again');

@@ -4,11 +4,10 @@ import { secrets } from '../../api/resources.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
-import type { Client } from '../../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import { type Client, findObject } from '../../kube/client.ts';
+import { isAlreadyExists } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
-import type { SigningKeys } from './mac.ts';
-import type { KeyRing } from './signer.ts';
+import type { KeyRing, SigningKeys } from './signer.ts';
 
 export const keySecretName = 'drawbridge-signing-keys';
 
@@ -75,13 +74,9 @@ export class KeySecret implements KeyRing {
     const { client, namespace } = this.#deps;
     const options = signal ? { signal } : {};
     const name = { namespace, name: keySecretName };
-    try {
-      return await client.get(secrets, name, options);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-      // New keys would void every open grant.
-      if (this.#keys) return undefined;
-    }
+    const found = await findObject(client, secrets, name, options);
+    // New keys would void every open grant.
+    if (found || this.#keys) return found;
     try {
       return await client.create(secrets, newSecret(namespace), options);
     } catch (error) {

@@ -1,17 +1,6 @@
-import {
-  type ExecAccessTemplateSpec,
-  execAccessRequests,
-  execAccessTemplates,
-  readExecAccessTemplate,
-} from '../../api/access/exec-access.ts';
+import { type Access, accesses, type RequestKind } from '../../api/access/kinds.ts';
 import { requestLabel } from '../../api/access/names.ts';
-import {
-  type PodAccessTemplateSpec,
-  podAccessRequests,
-  podAccessTemplates,
-  readPodAccessTemplate,
-} from '../../api/access/pod-access.ts';
-import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../api/object.ts';
+import { keyOf, type Resource } from '../../api/object.ts';
 import {
   daemonSets,
   deployments,
@@ -26,21 +15,31 @@ import {
 } from '../../api/resources.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Projected, Store, StoreSpec } from '../../kube/store.ts';
-import { type TargetedSpec, targetKey } from '../template/target.ts';
-import { viewChild } from './child-view.ts';
-import { viewPod } from './pod-view.ts';
-import { viewRequest } from './request-view.ts';
-import { viewSelector } from './selector-view.ts';
-import { viewTemplate } from './template-view.ts';
-import type { ChildView, MadeFor, PodView, RequestView, SelectorView, TemplateView, WorkloadView } from './views.ts';
-import { viewWorkload } from './workload-view.ts';
+import { type RequestView, type TemplateView, targetKey, viewRequest, viewTemplate } from './access-views.ts';
+import {
+  type ChildView,
+  type MadeFor,
+  type PodView,
+  type SelectorView,
+  viewChild,
+  viewPod,
+  viewSelector,
+  viewWorkload,
+  type WorkloadView,
+} from './cluster-views.ts';
+
+/** The two stores of one kind of access. */
+export interface KindStores {
+  readonly requests: Store<RequestView>;
+  readonly templates: Store<TemplateView>;
+}
 
 /** Live copies of everything that decisions about access are made from. */
 export interface AccessStores {
-  readonly podTemplates: Store<TemplateView<PodAccessTemplateSpec>>;
-  readonly execTemplates: Store<TemplateView<ExecAccessTemplateSpec>>;
-  readonly podRequests: Store<RequestView>;
-  readonly execRequests: Store<RequestView>;
+  of(kind: RequestKind): KindStores;
+  /** Of every kind, in the order of `accesses`. */
+  readonly requests: readonly Store<RequestView>[];
+  readonly templates: readonly Store<TemplateView>[];
   readonly pods: Store<PodView>;
   /** Of ours only. */
   readonly roles: Store<ChildView>;
@@ -67,13 +66,10 @@ export const byNamespace = 'namespace';
 /** Index of the stores of what we made: the uid of the request. */
 export const byRequest = 'request';
 
-export const projectPodTemplate = viewTemplate<PodAccessTemplateSpec>(readPodAccessTemplate);
-export const projectExecTemplate = viewTemplate<ExecAccessTemplateSpec>(readExecAccessTemplate);
-
 export function openAccessStores(cluster: Cluster): AccessStores {
   const open = <T extends Projected>(spec: StoreSpec<T>): Store<T> => cluster.watch(spec).store;
   const workloads = [deployments, statefulSets, daemonSets, rollouts].map((resource) =>
-    open({ resource, project: viewWorkload(apiVersionOf(resource), resource.kind), optional: resource === rollouts }),
+    open({ resource, project: viewWorkload(resource), optional: resource === rollouts }),
   );
   const selectors = (
     [
@@ -88,13 +84,15 @@ export function openAccessStores(cluster: Cluster): AccessStores {
       indexes: { [byNamespace]: (one: SelectorView) => [one.namespace] },
     }),
   );
-  const stores = {
-    podTemplates: open(templateSpec(podAccessTemplates, projectPodTemplate)),
-    execTemplates: open(
-      templateSpec(execAccessTemplates, viewTemplate<ExecAccessTemplateSpec>(readExecAccessTemplate)),
-    ),
-    podRequests: open(requestSpec(podAccessRequests)),
-    execRequests: open(requestSpec(execAccessRequests)),
+  const templates = accesses.map((access) => open(templateSpec(access)));
+  const requests = accesses.map(({ request }) => open(requestSpec(request.resource)));
+  const kinds = Object.fromEntries(
+    accesses.map(({ request }, index) => [
+      request.resource.kind,
+      { requests: requests[index], templates: templates[index] },
+    ]),
+  ) as Readonly<Record<RequestKind, KindStores>>;
+  const children = {
     pods: open({
       resource: pods,
       project: viewPod,
@@ -105,7 +103,10 @@ export function openAccessStores(cluster: Cluster): AccessStores {
   };
   const workloadsByKind = new Map(workloads.map((store) => [store.resource.kind, store]));
   return {
-    ...stores,
+    of: (kind) => kinds[kind],
+    requests,
+    templates,
+    ...children,
     workloads,
     workload(key) {
       const slash = key.indexOf('/');
@@ -113,7 +114,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
     },
     selectors,
     selectorsIn: (namespace) => selectors.flatMap((store) => store.byIndex(byNamespace, namespace)),
-    all: [...Object.values(stores), ...workloads, ...selectors],
+    all: [...templates, ...requests, ...Object.values(children), ...workloads, ...selectors],
   };
 }
 
@@ -126,19 +127,16 @@ const childSpec = (resource: Resource): StoreSpec<ChildView> => ({
   indexes: { [byRequest]: requestUids },
 });
 
-function templateSpec<Spec extends TargetedSpec>(
-  resource: Resource,
-  project: (object: KubeObject) => TemplateView<Spec> | undefined,
-): StoreSpec<TemplateView<Spec>> {
-  const target = ({ spec, namespace }: TemplateView<Spec>): string[] =>
+function templateSpec(access: Access): StoreSpec<TemplateView> {
+  const target = ({ spec, namespace }: TemplateView): string[] =>
     spec.controllerTargetRef ? [targetKey(spec.controllerTargetRef, namespace)] : [];
-  return { resource, project, indexes: { [byTarget]: target } };
+  return { resource: access.template.resource, project: viewTemplate(access), indexes: { [byTarget]: target } };
 }
 
 function requestSpec(resource: Resource): StoreSpec<RequestView> {
   return {
     resource,
-    // List items come without kind, which tells the two kinds apart.
+    // List items come without kind, which tells the kinds apart.
     project: (object) => viewRequest({ ...object, kind: resource.kind }),
     indexes: {
       [byUid]: (request) => [request.uid],

@@ -1,11 +1,13 @@
 import type { AuthorStamp } from '../../api/access/author.ts';
-import { parseTime } from '../../kit/clock.ts';
+import type { TemplateKind } from '../../api/access/names.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
+import type { Client } from '../../kube/client.ts';
+import { lackingRights } from '../admission-reads.ts';
 import type { Violation } from '../policy/policy.ts';
-import { authorLacks, handsOutPrivilege, rightsHandedOut } from '../policy/template-rights.ts';
+import type { Caller } from '../policy/request-policy.ts';
+import { authorLacks, handsOutPrivilege, type Right, rightsHandedOut } from '../policy/template-rights.ts';
 import type { Signer } from '../signing/signer.ts';
-import type { TemplateView } from '../stores/views.ts';
-import type { AuthorRights } from './author-rights.ts';
-import type { TemplateSpec } from './template-state.ts';
+import type { TemplateView } from '../stores/access-views.ts';
 
 /** How far the creation of a template may be before and after its first stamp, by the clocks of two machines in whole seconds. */
 const skewMs = 2000;
@@ -20,11 +22,7 @@ export class TemplateAuthors {
   }
 
   /** Why nothing may be granted through the template; undefined when it may. Rejects while that cannot be told. */
-  async refusal(
-    template: TemplateView<TemplateSpec>,
-    maxAgeMs: number,
-    signal: AbortSignal,
-  ): Promise<Violation | undefined> {
+  async refusal(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;
     const { kind, rights, trustExisting } = this.#deps;
     if (!spec.author) {
@@ -42,13 +40,13 @@ export class TemplateAuthors {
   }
 
   /** What the signature of the template's author has to be about; undefined without an author. */
-  stampOf({ spec, namespace, name, uid, generation }: TemplateView<TemplateSpec>): AuthorStamp | undefined {
+  stampOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorStamp | undefined {
     if (!spec.author) return undefined;
     const { signature: _, ...author } = spec.author;
     return { kind: this.#deps.kind, namespace, name, uid: generation === 1 ? '' : uid, generation, author };
   }
 
-  async #isProven(template: TemplateView<TemplateSpec>, stamp: AuthorStamp, signal: AbortSignal): Promise<boolean> {
+  async #isProven(template: TemplateView, stamp: AuthorStamp, signal: AbortSignal): Promise<boolean> {
     // The first stamp does not know the uid: one of an earlier template of this name is told by its age.
     const age = template.createdAtMs - (parseTime(stamp.author.time) ?? Number.NaN);
     if (template.generation === 1 && !(age >= -skewMs && age <= validMs)) return false;
@@ -59,7 +57,7 @@ export class TemplateAuthors {
 }
 
 export interface TemplateAuthorsDeps {
-  readonly kind: 'PodAccessTemplate' | 'ExecAccessTemplate';
+  readonly kind: TemplateKind;
   readonly signer: Signer;
   readonly rights: AuthorRights;
   /** Whether a template that names no author may be granted through all the same. */
@@ -72,3 +70,60 @@ const refuse = (why: string): Violation => ({
   field: 'spec.author',
   status: 403,
 });
+
+interface Answer {
+  readonly held: boolean;
+  readonly monotonicMs: number;
+}
+
+/** An answer of this age is not worth keeping, milliseconds. */
+const oldestMs = 60_000;
+
+/**
+ * What authors may do, by SubjectAccessReviews whose answers are kept for a while: many templates of one author in one namespace ask
+ * the same, and a grant must not wait for them.
+ */
+export class AuthorRights {
+  readonly #client: Client;
+  readonly #clock: Clock;
+  /** Oldest first. */
+  readonly #answers = new Map<string, Answer>();
+
+  constructor({ client, clock }: { readonly client: Client; readonly clock: Clock }) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /** Those of `rights` that the author does not have, by answers not older than `maxAgeMs`, at most a minute. */
+  async lacking(
+    author: Caller,
+    namespace: string,
+    rights: readonly Right[],
+    maxAgeMs: number,
+    signal: AbortSignal,
+  ): Promise<Right[]> {
+    const { username, uid, groups } = author;
+    const keyOf = (right: Right): string => JSON.stringify([namespace, username, uid, groups, right]);
+    const youngerThan = this.#clock.monotonic() - Math.min(maxAgeMs, oldestMs);
+    const known = (right: Right): Answer | undefined => {
+      const answer = this.#answers.get(keyOf(right));
+      return answer && answer.monotonicMs > youngerThan ? answer : undefined;
+    };
+    const unknown = rights.filter((right) => known(right) === undefined);
+    // The age counts from before the question.
+    const monotonicMs = this.#clock.monotonic();
+    const refused = new Set(await lackingRights(this.#client, { username, uid, groups }, namespace, unknown, signal));
+    const lacking = rights.filter((right) => refused.has(right) || known(right)?.held === false);
+    for (const right of unknown) this.#keep(keyOf(right), { held: !refused.has(right), monotonicMs });
+    return lacking;
+  }
+
+  #keep(key: string, answer: Answer): void {
+    this.#answers.delete(key);
+    this.#answers.set(key, answer);
+    for (const [old, { monotonicMs }] of this.#answers) {
+      if (monotonicMs > answer.monotonicMs - oldestMs) break;
+      this.#answers.delete(old);
+    }
+  }
+}

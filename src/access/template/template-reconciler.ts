@@ -6,14 +6,12 @@ import type { Clock } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import { allTrue, type Finding, failure, success } from '../conditions.ts';
-import { type Standing, summarized } from '../kstatus.ts';
+import { allTrue, type Finding, failure, type Standing, success, summarized } from '../conditions.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import type { Signer } from '../signing/signer.ts';
-import type { TemplateView, WorkloadView } from '../stores/views.ts';
-import { type TargetedSpec, targetKey } from './target.ts';
+import { type TemplateView, targetKey } from '../stores/access-views.ts';
+import type { WorkloadView } from '../stores/cluster-views.ts';
 import type { TemplateAuthors } from './template-authors.ts';
-import type { TemplateSpec } from './template-state.ts';
 
 /** How often an author's rights are looked at anew, milliseconds. Shorter than a grant takes an answer for young. */
 const recheckMs = 40_000;
@@ -45,7 +43,7 @@ export class TemplateReconciler implements Reconciler {
     return template.spec.author ? after(recheckMs) : done;
   }
 
-  async #author(template: TemplateView<TemplateSpec>, signal: AbortSignal): Promise<Finding<TemplateCondition>> {
+  async #author(template: TemplateView, signal: AbortSignal): Promise<Finding<TemplateCondition>> {
     const { authorHoldsRights } = templateConditions;
     const { username } = template.spec.author ?? {};
     const violation = await this.#deps.authors.refusal(template, recheckMs / 2, signal);
@@ -55,10 +53,7 @@ export class TemplateReconciler implements Reconciler {
   }
 
   /** Under the present key, once it is proven; a key that is rotated away must not take the templates with it. */
-  #authorSignature(
-    template: TemplateView<TemplateSpec>,
-    findings: readonly Finding<TemplateCondition>[],
-  ): string | undefined {
+  #authorSignature(template: TemplateView, findings: readonly Finding<TemplateCondition>[]): string | undefined {
     const unknown = findings.some(({ reason }) => reason === 'AuthorUnknown');
     const stamp = unknown ? undefined : this.#deps.authors.stampOf(template);
     const signature = stamp && this.#deps.signer.sealAuthor(stamp);
@@ -66,7 +61,7 @@ export class TemplateReconciler implements Reconciler {
     return own ? template.authorSignature : signature;
   }
 
-  #durations(template: TemplateView<TargetedSpec>) {
+  #durations(template: TemplateView) {
     const { accessConfig } = template.spec;
     const violation = verifyDurations(accessConfig);
     return violation
@@ -77,7 +72,7 @@ export class TemplateReconciler implements Reconciler {
         );
   }
 
-  #target(template: TemplateView<TargetedSpec>) {
+  #target(template: TemplateView) {
     const ref = template.spec.controllerTargetRef;
     if (!ref) return success(templateConditions.targetRefExists, 'the pod is written out in spec.podSpec');
     const name = `${ref.kind} ${template.namespace}/${ref.name}`;
@@ -93,7 +88,7 @@ export class TemplateReconciler implements Reconciler {
 
 export interface TemplateReconcilerDeps {
   readonly resource: Resource;
-  readonly templates: Store<TemplateView<TemplateSpec>>;
+  readonly templates: Store<TemplateView>;
   /** The workload under a `targetKey`. */
   readonly workload: (key: string) => WorkloadView | undefined;
   readonly authors: TemplateAuthors;

@@ -5,7 +5,7 @@ import { fenceCode } from '../../inventory/policy/violation.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { type Decision, type Handler, refuse } from '../decision.ts';
-import type { InventoryPorts } from '../inventory-ports.ts';
+import type { InventoryPorts } from '../ports.ts';
 
 type Ports = Pick<InventoryPorts, 'latestRun' | 'writesOf' | 'fenced' | 'clock'>;
 

@@ -2,8 +2,8 @@ import type { GrantSubject } from '../../api/access/grant.ts';
 import type { WayIn } from '../../audit/record.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
-import type { Decision } from '../decision.ts';
-import type { EnteredPod, PodEntry, PodGrant } from '../ports.ts';
+import { type Decision, type Handler, refuse } from '../decision.ts';
+import type { AdmissionPorts, EnteredPod, PodEntry, PodGrant } from '../ports.ts';
 
 /** One of the ways into a pod, read from its review. The command, ports and paths are left out: they may be secrets. */
 export interface Entry {
@@ -91,3 +91,69 @@ function ephemeralContainers(pod: unknown): unknown[] {
 }
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+
+/** Watches who enters which pod: an Event on the pod and an audit line. It never refuses. */
+export function watchPod(ports: Pick<AdmissionPorts, 'podEntered' | 'knownPod'>): Handler {
+  return {
+    decide(review) {
+      const entry = readEntry(review);
+      if (!review.dryRun) ports.podEntered(entryEvent(entry));
+      const pod = ports.knownPod(entry.namespace, entry.pod);
+      const grant = grantFor(pod, review.user);
+      return {
+        details: { ...entryDetails(entry), ...(grant ? { request: grant.request } : {}) },
+        ...(pod ? { objectUid: pod.uid } : {}),
+      };
+    },
+  };
+}
+
+type Ports = Pick<AdmissionPorts, 'enteredPod' | 'breakGlassGroup' | 'podEntered'>;
+
+/**
+ * Guards the pods that we made: whoever else has rights on pods of the namespace has no business in them. It is told only of pods
+ * with a name like ours; the pods of others among them are open to whom they were open before.
+ */
+export function guardPod(ports: Ports): Handler {
+  return {
+    async decide(review, signal) {
+      const entry = readEntry(review);
+      const details = entryDetails(entry);
+      const pod = await ports.enteredPod(entry.namespace, entry.pod, signal);
+      if (!pod) {
+        const message = `there is no pod ${entry.pod} in namespace ${entry.namespace}`;
+        return refuse({ code: 'PodNotFound', message, status: 404 }, details);
+      }
+      const decision = decide(entry, review, pod, ports);
+      return { ...decision, objectUid: pod.uid, details: { ...details, ...decision.details } };
+    },
+  };
+}
+
+function decide(entry: Entry, { user, dryRun }: Review, pod: EnteredPod, ports: Ports): Decision {
+  const grant = grantFor(pod, user);
+  if (grant || !pod.ours) {
+    if (!dryRun) ports.podEntered(entryEvent(entry));
+    return grant ? { details: { request: grant.request } } : {};
+  }
+  const request = pod.grants[0]?.request;
+  const details = request === undefined ? {} : { request };
+  if (ports.breakGlassGroup !== undefined && user.groups.includes(ports.breakGlassGroup)) {
+    if (!dryRun) ports.podEntered({ ...entryEvent(entry, 'Warning'), reason: 'BreakGlass' });
+    const message = 'entered by the break-glass group';
+    return { details: { ...details, code: 'BreakGlass', message }, opensAccess: true };
+  }
+  return refuse(request === undefined ? ended(entry) : opened(entry, request), details);
+}
+
+const opened = ({ pod }: Entry, request: string) => ({
+  code: 'NotYourPod',
+  message: `pod ${pod} was opened for those whom PodAccessRequest ${request} lets in, and for nobody else; ask for one of your own`,
+  status: 403,
+});
+
+const ended = ({ pod }: Entry) => ({
+  code: 'AccessEnded',
+  message: `no request gives access to pod ${pod} any more, and it is about to be deleted; make a new request`,
+  status: 403,
+});

@@ -4,9 +4,8 @@ import { readBySchema } from '../../api/schema/read.ts';
 import { hasRuns, registrationViolation } from '../../inventory/policy/registration-rules.ts';
 import { own } from '../../kit/json-value.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
-import { allow, type Handler, refuse } from '../decision.ts';
-import { invalidSpec } from '../invalid-spec.ts';
-import type { InventoryPorts } from '../inventory-ports.ts';
+import { allow, type Handler, invalidSpec, refuse } from '../decision.ts';
+import type { InventoryPorts } from '../ports.ts';
 
 type Ports = Pick<InventoryPorts, 'registrations' | 'anyRunOf'>;
 

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { chooseDuration } from '../../access/policy/duration-choice.ts';
-import { explain, explanationLines } from '../../access/policy/explain.ts';
 import type { LimitUse } from '../../access/policy/limits.ts';
-import { firstViolation } from '../../access/policy/policy.ts';
+import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
 import {
   createRequestPolicy,
   isEligibleByGroup,
@@ -15,8 +14,7 @@ import { type PodAccessRequestSpec, podAccessRequestKind } from '../../api/acces
 import { type Read, readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
-import { allow, type Decision, type Handler, refuse } from '../decision.ts';
-import { invalidSpec } from '../invalid-spec.ts';
+import { allow, type Decision, type Handler, invalidSpec, refuse } from '../decision.ts';
 import type { AdmissionPorts, RequestKind, TemplateKind } from '../ports.ts';
 
 type RequestSpec = PodAccessRequestSpec | ExecAccessRequestSpec;

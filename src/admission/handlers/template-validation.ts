@@ -1,14 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import { explain, explanationLines } from '../../access/policy/explain.ts';
-import { firstViolation } from '../../access/policy/policy.ts';
+import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
 import { authorIsNotCaller, authorLacks, rightsHandedOut } from '../../access/policy/template-rights.ts';
 import { execAccessTemplateKind } from '../../api/access/exec-access.ts';
 import { podAccessTemplateKind } from '../../api/access/pod-access.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
-import { type Handler, refuse } from '../decision.ts';
-import { invalidSpec } from '../invalid-spec.ts';
+import { type Handler, invalidSpec, refuse } from '../decision.ts';
 import type { AdmissionPorts, TemplateKind } from '../ports.ts';
 
 const structural = {

@@ -2,7 +2,7 @@ import { clusterInventories, entryUidLabel, kubeconfigSecretName } from '../../a
 import type { Resource } from '../../api/object.ts';
 import { roleBindings, roles, secrets, serviceAccounts } from '../../api/resources.ts';
 import { Applier } from '../../grants/applier.ts';
-import type { RbacSubject } from '../../grants/role-binding.ts';
+import type { RbacSubject } from '../../grants/roles.ts';
 import { rightsOf } from '../../grants/rule-cover.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';

@@ -9,8 +9,7 @@ import {
 } from '../../api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, keyOf, type ObjectMeta, type Resource } from '../../api/object.ts';
 import { secrets, serviceAccounts } from '../../api/resources.ts';
-import { type PolicyRule, roleOf } from '../../grants/role.ts';
-import { type RbacSubject, roleBindingOf } from '../../grants/role-binding.ts';
+import { type PolicyRule, type RbacSubject, roleBindingOf, roleOf } from '../../grants/roles.ts';
 import type { Right } from '../../grants/rule-cover.ts';
 import { CodedError } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { enteredPods } from '../../../src/access/entered-pods.ts';
+import { enteredPods } from '../../../src/access/admission-reads.ts';
 import { openAccessStores } from '../../../src/access/stores/access-stores.ts';
 import { planHashAnnotation } from '../../../src/api/access/names.ts';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';

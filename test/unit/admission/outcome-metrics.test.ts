@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { outcomeMetrics } from '../../../src/admission/outcome-metrics.ts';
+import { outcomeMetrics } from '../../../src/admission/metrics.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { accessRequest, connectReview, paths, readyTemplate, requester, reviewOf, World } from './support.ts';
 

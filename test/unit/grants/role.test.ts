@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
-import { roleOf } from '../../../src/grants/role.ts';
-import { groupSubject, roleBindingOf, userSubject } from '../../../src/grants/role-binding.ts';
-import { subjectsOf, toRbacSubject } from '../../../src/grants/subjects.ts';
+import {
+  groupSubject,
+  roleBindingOf,
+  roleOf,
+  subjectsOf,
+  toRbacSubject,
+  userSubject,
+} from '../../../src/grants/roles.ts';
 
 const metadata = { name: 'a', namespace: 'b' };
 

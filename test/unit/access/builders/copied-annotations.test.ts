@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copiedAnnotations } from '../../../../src/access/builders/copied-annotations.ts';
+import { copiedAnnotations } from '../../../../src/access/builders/pod-template-mutation.ts';
 
 describe('the annotations that access pods get from their workload', () => {
   it('are all but those that others act upon', () => {

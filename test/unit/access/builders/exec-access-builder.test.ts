@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
-import {
-  chooseExecPod,
-  type ExecPodInput,
-  planExecAccess,
-} from '../../../../src/access/builders/exec-access-builder.ts';
-import type { PodView } from '../../../../src/access/stores/views.ts';
+import { chooseExecPod, type ExecPodInput, planExecAccess } from '../../../../src/access/builders/exec-access.ts';
+import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
 
 const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   key: `ns/${name}`,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { childNameOf } from '../../../../src/access/builders/child-names.ts';
 import type { Plan } from '../../../../src/access/builders/plan.ts';
-import { type PodAccessInput, planPodAccess } from '../../../../src/access/builders/pod-access-builder.ts';
-import type { WorkloadView } from '../../../../src/access/stores/views.ts';
+import { childNameOf } from '../../../../src/access/builders/plan.ts';
+import { type PodAccessInput, planPodAccess } from '../../../../src/access/builders/pod-access.ts';
+import type { WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
 import type { PodAccessTemplateSpec } from '../../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';

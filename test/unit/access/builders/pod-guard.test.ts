@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { checkPodReach } from '../../../../src/access/builders/pod-guard.ts';
+import { checkPodReach } from '../../../../src/access/builders/pod-security-baseline.ts';
 import type { JsonObject } from '../../../../src/kit/json-value.ts';
 
 const source = { serviceAccountName: 'web', nodeName: 'node-1', containers: [{ name: 'app' }] };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { checkSelection } from '../../../../src/access/builders/pod-selection.ts';
-import type { SelectorView } from '../../../../src/access/stores/views.ts';
+import { checkSelection } from '../../../../src/access/builders/pod-access.ts';
+import type { SelectorView } from '../../../../src/access/stores/cluster-views.ts';
 
 const view = (kind: SelectorView['kind'], name: string, selector: SelectorView['selector']): SelectorView => ({
   key: `payments/${name}`,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isSummary } from '../../../../src/access/kstatus.ts';
+import { isSummary } from '../../../../src/access/conditions.ts';
 import {
   deniedStatus,
   grantedStatus,
@@ -9,7 +9,7 @@ import {
   progressStatus,
   type RequestStatus,
 } from '../../../../src/access/life/request-status.ts';
-import type { RequestView } from '../../../../src/access/stores/views.ts';
+import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import type { Condition } from '../../../../src/api/object.ts';
 import { grantOf } from '../../../support/access-objects.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
 import { Revoker, type RevokerDeps } from '../../../../src/access/life/revoker.ts';
-import type { PodView, RequestView } from '../../../../src/access/stores/views.ts';
+import type { RequestView } from '../../../../src/access/stores/access-views.ts';
+import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
@@ -31,7 +32,6 @@ function revokerOf(
   const kind: Partial<AccessKind> = {
     requestResource: podAccessRequests,
     createsPod: true,
-    childName: () => 'debug-1a2b3c4d-access',
   };
   const deps = {
     kind,

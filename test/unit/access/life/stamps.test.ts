@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { heldUntil, Stamps } from '../../../../src/access/life/stamps.ts';
 import { Signer } from '../../../../src/access/signing/signer.ts';
-import type { RequestView } from '../../../../src/access/stores/views.ts';
+import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { createdAtMs, requestView } from '../../../support/request-views.ts';
 import { ringOf, signerOf } from '../../../support/signers.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
 import { TemplateEdits } from '../../../../src/access/life/template-edits.ts';
-import type { RequestView, TemplateView } from '../../../../src/access/stores/views.ts';
-import type { TemplateSpec } from '../../../../src/access/template/template-state.ts';
+import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
 import type { AccessConfig } from '../../../../src/api/access/access-config.ts';
+import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 
 const { signal } = new AbortController();
@@ -15,7 +15,7 @@ const groups = [
 ];
 
 describe('what later edits of a template leave of a grant', () => {
-  let template: Pick<TemplateView<TemplateSpec>, 'uid' | 'generation' | 'spec'> | undefined;
+  let template: Pick<TemplateView, 'uid' | 'generation' | 'spec'> | undefined;
   let asked: number;
   let holds: boolean;
   let edits: TemplateEdits;
@@ -30,7 +30,10 @@ describe('what later edits of a template leave of a grant', () => {
         return Promise.resolve(holds);
       },
     } as Partial<Client> as Client;
-    edits = new TemplateEdits({ kind: { templates: { get: () => template } } as unknown as AccessKind, client });
+    edits = new TemplateEdits({
+      kind: { templateKind: 'ExecAccessTemplate', templates: { get: () => template } } as unknown as AccessKind,
+      client,
+    });
   });
 
   const request = (subjects: readonly object[] = user) =>

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
-import { type Explanation, explain, explanationLines } from '../../../../src/access/policy/explain.ts';
-import { firstViolation, type RuleBook } from '../../../../src/access/policy/policy.ts';
+import {
+  type Explanation,
+  explain,
+  explanationLines,
+  firstViolation,
+  type RuleBook,
+} from '../../../../src/access/policy/policy.ts';
 import { createRequestPolicy, type RequestInput } from '../../../../src/access/policy/request-policy.ts';
 import { updateRequestPolicy } from '../../../../src/access/policy/request-update-policy.ts';
 import { templatePolicy } from '../../../../src/access/policy/template-policy.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { parseGrantable } from '../../../../src/access/policy/grantable.ts';
+import { parseGrantable } from '../../../../src/access/policy/granted-rules.ts';
 
 const parse = (value: unknown) => parseGrantable(Buffer.from(JSON.stringify(value)));
 const rule = { apiGroups: [''], resources: ['pods/log'], verbs: ['get'] };

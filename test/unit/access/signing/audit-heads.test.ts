@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { AuditHeads, maxHeads } from '../../../../src/access/signing/audit-heads.ts';
-import type { SigningKeys } from '../../../../src/access/signing/mac.ts';
+import type { SigningKeys } from '../../../../src/access/signing/signer.ts';
 import { configMaps } from '../../../../src/api/resources.ts';
 import { HeadSigner, headsConfigMapName, isSigned, readHeads, type SignedHead } from '../../../../src/audit/head.ts';
 import { formatMicroTime } from '../../../../src/kit/clock.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { isMacOf, macOf, type Purpose } from '../../../../src/access/signing/mac.ts';
+import { isMacOf, macOf, type Purpose } from '../../../../src/access/signing/signer.ts';
 import { keyOf } from '../../../support/signers.ts';
 
 const [old, current, other] = [keyOf('old'), keyOf('current'), keyOf('other')];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { viewPod } from '../../../../src/access/stores/pod-view.ts';
+import { viewPod } from '../../../../src/access/stores/cluster-views.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 
 const pod = (status?: unknown, metadata: object = {}): KubeObject => ({

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { viewRequest } from '../../../../src/access/stores/request-view.ts';
+import { viewRequest } from '../../../../src/access/stores/access-views.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { execRequestManifest, grantOf, podRequestManifest } from '../../../support/access-objects.ts';
 import { condition, createdAtMs } from '../../../support/request-views.ts';

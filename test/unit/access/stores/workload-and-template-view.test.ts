@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
-import { projectPodTemplate } from '../../../../src/access/stores/access-stores.ts';
-import { viewWorkload } from '../../../../src/access/stores/workload-view.ts';
+import { viewTemplate } from '../../../../src/access/stores/access-views.ts';
+import { viewWorkload } from '../../../../src/access/stores/cluster-views.ts';
+import { podAccess } from '../../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
+import { deployments } from '../../../../src/api/resources.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';
 import { condition } from '../../../support/request-views.ts';
 
 const metadata = { name: 'payments', namespace: 'payments', uid: 'w-1', resourceVersion: '9', generation: 4 };
 const view = (spec: unknown, over: object = {}) =>
-  viewWorkload('apps/v1', 'Deployment')({ metadata: { ...metadata, ...over }, spec } as KubeObject);
+  viewWorkload(deployments)({ metadata: { ...metadata, ...over }, spec } as KubeObject);
 
 describe('the view of a workload', () => {
   it('carries the kind that list items leave out', () => {
@@ -36,6 +38,7 @@ describe('the view of a workload', () => {
 });
 
 describe('the view of a template', () => {
+  const projectPodTemplate = viewTemplate(podAccess);
   const stored = (status?: object, spec: object = {}): KubeObject => {
     const manifest = podTemplateManifest(spec as Record<string, unknown>);
     return {

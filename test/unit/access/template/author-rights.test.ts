@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Right } from '../../../../src/access/policy/template-rights.ts';
-import { AuthorRights } from '../../../../src/access/template/author-rights.ts';
+import { AuthorRights } from '../../../../src/access/template/template-authors.ts';
 import type { AccessQuestion, Client } from '../../../../src/kube/client.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Right } from '../../../../src/access/policy/template-rights.ts';
 import type { Signer } from '../../../../src/access/signing/signer.ts';
-import type { TemplateView } from '../../../../src/access/stores/views.ts';
-import type { AuthorRights } from '../../../../src/access/template/author-rights.ts';
+import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
+import type { AuthorRights } from '../../../../src/access/template/template-authors.ts';
 import { TemplateAuthors } from '../../../../src/access/template/template-authors.ts';
-import type { TemplateSpec } from '../../../../src/access/template/template-state.ts';
 import type { AuthorStamp } from '../../../../src/api/access/author.ts';
 import { signerOf } from '../../../support/signers.ts';
 
@@ -25,7 +24,7 @@ describe('whom templates are granted for', () => {
     ...over,
   });
 
-  const view = (signature: string | undefined, over: Partial<TemplateView<TemplateSpec>> = {}, spec: object = {}) =>
+  const view = (signature: string | undefined, over: Partial<TemplateView> = {}, spec: object = {}) =>
     ({
       namespace: 'payments',
       name: 'shell',
@@ -35,10 +34,10 @@ describe('whom templates are granted for', () => {
       authorSignature: undefined,
       spec: { accessConfig: {}, ...spec, ...(signature === undefined ? {} : { author: { ...author, signature } }) },
       ...over,
-    }) as TemplateView<TemplateSpec>;
+    }) as TemplateView;
 
   const codeOf = async (
-    template: TemplateView<TemplateSpec>,
+    template: TemplateView,
     { lacks = [], trustExisting = false, by = signer }: { lacks?: Right[]; trustExisting?: boolean; by?: Signer } = {},
   ): Promise<string> => {
     const rights = { lacking: () => Promise.resolve(lacks) } as Partial<AuthorRights> as AuthorRights;
@@ -59,7 +58,7 @@ describe('whom templates are granted for', () => {
     assert.equal(await codeOf(view(signature, { authorSignature: sign(stampOf(1)) })), 'none');
   });
 
-  const forged: [string, TemplateView<TemplateSpec>][] = [
+  const forged: [string, TemplateView][] = [
     ['no author', view(undefined)],
     ['no signature', view('')],
     ['a signature of somebody else', view(sign(stampOf(1), signerOf('theirs')))],

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import type { TemplateView } from '../../../../src/access/stores/views.ts';
-import { type TemplateSpec, templateState } from '../../../../src/access/template/template-state.ts';
+import { templateState } from '../../../../src/access/admission-reads.ts';
+import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
+import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
 import type { Condition } from '../../../../src/api/object.ts';
 import { condition } from '../../../support/request-views.ts';
 
 const spec = { accessConfig: { allowedGroups: ['devs'] } } as unknown as TemplateSpec;
-const template = (conditions: readonly Condition[], ready?: boolean): TemplateView<TemplateSpec> => ({
+const template = (conditions: readonly Condition[], ready?: boolean): TemplateView => ({
   key: 'payments/payments-shell',
   uid: 't-1',
   resourceVersion: '5',

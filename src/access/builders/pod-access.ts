@@ -1,21 +1,19 @@
 import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import { planHashAnnotation } from '../../api/access/names.ts';
-import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
-import { podAccessRequests } from '../../api/access/pod-access.ts';
+import { type PodAccessTemplateSpec, podAccessRequests, type SelectorReference } from '../../api/access/pod-access.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods } from '../../api/resources.ts';
 import { stopGraceS } from '../../grants/applier.ts';
-import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
-import { parseAccessCommand, renderAccessCommand } from '../policy/access-command.ts';
+import { isRecord, type JsonObject, listIn, own, stringMap } from '../../kit/json-value.ts';
+import { compileSelector } from '../../kit/label-selector.ts';
+import { renderAccessMessage } from '../policy/access-command.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
-import type { SelectorView, WorkloadView } from '../stores/views.ts';
-import { copiedAnnotations } from './copied-annotations.ts';
-import type { Planned } from './plan.ts';
-import { childMetadata, planChildren, type RequestIdentity } from './plan-children.ts';
-import { checkPodReach } from './pod-guard.ts';
-import { checkSelection } from './pod-selection.ts';
-import { type MutatedTemplate, mutatePodTemplate, type PodTemplate } from './pod-template-mutation.ts';
+import { targetKey } from '../stores/access-views.ts';
+import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
+import { type Builder, childMetadata, type Planned, planChildren, type RequestIdentity } from './plan.ts';
+import { checkPodReach } from './pod-security-baseline.ts';
+import { type MutatedTemplate, mutatePodTemplate, type PodTemplate, withoutIdentity } from './pod-template-mutation.ts';
 
 /** activeDeadlineSeconds is an int32. */
 const LONGEST_DEADLINE_S = 2 ** 31 - 1;
@@ -33,6 +31,23 @@ export interface PodAccessInput {
   /** Granted time in milliseconds. */
   readonly durationMs: number;
 }
+
+/** Access to a pod of one's own, made after a workload or written out in the template. */
+export const buildPodAccess: Builder<PodAccessTemplateSpec> = (
+  request,
+  { spec, namespace },
+  { subjects, durationMs, pinned },
+  stores,
+) =>
+  planPodAccess({
+    request,
+    templateSpec: spec,
+    workload: spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace)),
+    selectors: stores.selectorsIn(namespace),
+    subjects,
+    durationMs,
+    rules: pinned?.rules,
+  });
 
 /**
  * Plans a Pod of the requester's own, made after a workload or written out in the template, with the rights to exec into it.
@@ -93,25 +108,16 @@ function mutate(podTemplate: unknown, templateSpec: PodAccessTemplateSpec, fromW
 const ownLabels = (request: RequestIdentity): Readonly<Record<string, string>> =>
   childMetadata(request, podAccessRequests).labels ?? {};
 
-/** Off before the template's own changes, so that only those can switch it on. */
-function withoutIdentity(podTemplate: unknown): unknown {
-  const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];
-  if (!isRecord(podTemplate) || !isRecord(spec)) return podTemplate;
-  const tokenless = { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } };
-  if (!isRecord(metadata)) return tokenless;
-  return { ...tokenless, metadata: { ...metadata, annotations: copiedAnnotations(metadata['annotations']) } };
-}
-
 function podOf({ metadata, spec }: PodTemplate, { request, templateSpec, durationMs }: PodAccessInput): KubeObject {
   const ours = childMetadata(request, podAccessRequests);
-  const annotations = { ...stringsOf(metadata['annotations']) };
+  const annotations = { ...stringMap(metadata['annotations']) };
   delete annotations[planHashAnnotation];
   return {
     apiVersion: apiVersionOf(pods),
     kind: pods.kind,
     metadata: {
       ...ours,
-      labels: { ...stringsOf(metadata['labels']), ...ours.labels },
+      labels: { ...stringMap(metadata['labels']), ...ours.labels },
       annotations,
     },
     spec: podSpecOf(spec, durationMs, templateSpec),
@@ -145,11 +151,11 @@ function shortGrace(spec: JsonObject): number {
 
 /** A StatefulSet's volumeClaimTemplates are no part of its pod template; said here, where the author can be told what to do. */
 function checkMounts(spec: PodTemplate['spec']): Violation | undefined {
-  const volumes = new Set(listOf(spec, 'volumes').map((volume) => own(volume, 'name')));
+  const volumes = new Set(listIn(spec, 'volumes').map((volume) => own(volume, 'name')));
   for (const list of ['initContainers', 'containers']) {
-    for (const [index, container] of listOf(spec, list).entries()) {
+    for (const [index, container] of listIn(spec, list).entries()) {
       for (const kind of ['volumeMounts', 'volumeDevices']) {
-        const mount = listOf(container, kind).find((each) => !volumes.has(own(each, 'name')));
+        const mount = listIn(container, kind).find((each) => !volumes.has(own(each, 'name')));
         if (mount === undefined) continue;
         const name = String(own(mount, 'name')).slice(0, 63);
         return {
@@ -180,21 +186,44 @@ function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
 /** A command that cannot be told is found now, not when the pod is running already. */
 function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject): Violation | undefined {
   if (accessCommand === undefined) return undefined;
-  const parsed = parseAccessCommand(accessCommand);
-  if ('refusal' in parsed) return parsed.refusal;
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
-  const rendered = renderAccessCommand(parsed.command, { name, namespace, labels, annotations });
+  const rendered = renderAccessMessage(accessCommand, { name, namespace, labels, annotations });
   return 'refusal' in rendered ? rendered.refusal : undefined;
 }
 
-function listOf(object: unknown, field: string): unknown[] {
-  const value = own(object, field);
-  return Array.isArray(value) ? value : [];
+type Labels = Readonly<Record<string, string>>;
+
+/**
+ * Refuses an access pod that a Service would send traffic to, that a PodDisruptionBudget would count, or that a NetworkPolicy would
+ * treat as one of its workload's own: whatever its labels put it under, and the template does not list. What selects a pod of no
+ * labels too, such as a policy for the whole namespace, is no matter of labels.
+ */
+export function checkSelection(
+  labels: Labels,
+  withoutThem: Labels,
+  selectors: readonly SelectorView[],
+  allowed: readonly SelectorReference[] = [],
+): Violation | undefined {
+  const found = selectors.find(
+    (one) =>
+      selects(one, labels) &&
+      !selects(one, withoutThem) &&
+      !allowed.some(({ kind, name }) => kind === one.kind && name === one.name),
+  );
+  if (!found) return undefined;
+  return {
+    code: 'PodIsSelected',
+    message:
+      `${found.kind} ${found.name} selects the access pod by its labels, as if it were a pod of the workload; ` +
+      'change podLabels or the patch, or list it in spec.allowedSelectors',
+    field: 'spec.controllerTargetMutationConfig.podLabels',
+    status: 403,
+  };
 }
 
-function stringsOf(map: unknown): Record<string, string> {
-  if (!isRecord(map)) return {};
-  return Object.fromEntries(
-    Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
+function selects({ selector, kind }: SelectorView, labels: Labels): boolean {
+  // To a Service an empty selector is none.
+  if (kind === 'Service' && Object.keys(selector?.matchLabels ?? {}).length === 0) return false;
+  const compiled = compileSelector(selector);
+  return 'matches' in compiled && compiled.matches(labels);
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Setter } from '../../api/inventory/cluster-inventory.ts';
+import { sizeViolation } from '../../inventory/policy/entry-size.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { UserInfo } from '../codec.ts';
 import { allow, type Handler, refuse } from '../decision.ts';
@@ -45,3 +46,11 @@ function setterOf({ username, uid, groups, extra }: UserInfo): Setter {
     ...(about.length > 0 ? { extra: Object.fromEntries(about.map(([key, values]) => [key, [...values]])) } : {}),
   };
 }
+
+/** Validating webhook of the entries: nobody makes one too large to be worked with. */
+export const limitEntry: Handler = {
+  decide({ object, oldObject }) {
+    const violation = sizeViolation(oldObject, object);
+    return violation ? refuse(violation) : allow;
+  },
+};

@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
-import { execAccessRequests } from '../../api/access/exec-access.ts';
+import { type ExecAccessTemplateSpec, execAccessRequests } from '../../api/access/exec-access.ts';
 import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import { requestLabel } from '../../api/access/names.ts';
 import type { LabelSelector } from '../../api/object.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
+import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
-import type { PodView } from '../stores/views.ts';
-import type { Planned } from './plan.ts';
-import { planChildren, type RequestIdentity } from './plan-children.ts';
+import { byNamespace } from '../stores/access-stores.ts';
+import { targetKey } from '../stores/access-views.ts';
+import type { PodView } from '../stores/cluster-views.ts';
+import { type Builder, type Planned, planChildren, type RequestIdentity } from './plan.ts';
 
 export interface ExecPodInput {
   readonly requestUid: string;
@@ -90,3 +92,23 @@ function refuse(code: string, message: string, status: Violation['status'] = 422
   const field = code === 'InvalidTargetPod' ? { field: 'spec.targetPod' } : {};
   return { violation: { code, message, ...field, status } };
 }
+
+/** Access to a running pod of a workload; the pod is chosen once and pinned by uid. */
+export const buildExecAccess: Builder<ExecAccessTemplateSpec> = (request, template, { subjects, pinned }, stores) => {
+  const { spec, namespace } = template;
+  const planFor = (pod: { readonly name: string; readonly uid: string }): Planned =>
+    planExecAccess({
+      request,
+      pod,
+      subjects,
+      rules: pinned?.rules ?? confinedTo(pod.name, rulesOf(spec.accessConfig)),
+    });
+  if (pinned?.uid) return planFor({ name: pinned.name, uid: pinned.uid });
+  const chosen = chooseExecPod({
+    requestUid: request.uid,
+    targetPod: 'targetPod' in request.spec ? request.spec.targetPod : undefined,
+    selector: stores.workload(targetKey(spec.controllerTargetRef, namespace))?.selector,
+    pods: stores.pods.byIndex(byNamespace, request.namespace),
+  });
+  return 'violation' in chosen ? { refusal: chosen.violation } : planFor(chosen.pod);
+};

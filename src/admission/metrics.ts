@@ -44,3 +44,13 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
 
 /** What Oz says instead of a name, unless it is told otherwise. */
 const user = 'redacted';
+
+/** Counts the writes of components that were refused, by the code of the refusal. */
+export function fenceMetrics(metrics: Metrics): (code: string) => void {
+  const rejections = metrics.counter({
+    name: 'drawbridge_inventory_fence_rejections_total',
+    help: 'Writes of components into entries that were refused.',
+    labels: ['cause'],
+  });
+  return (cause) => rejections.inc({ cause });
+}

@@ -1,0 +1,171 @@
+import { quote } from '../../kit/errors.ts';
+import { isRecord, type JsonObject, listIn, own } from '../../kit/json-value.ts';
+import type { Violation } from '../policy/policy.ts';
+
+/**
+ * Refuses an access pod that reaches beyond itself: what the baseline level of the Pod Security Standards forbids (privileged
+ * containers, added capabilities, namespaces, paths and ports of the node), another ServiceAccount than the workload's, a node of
+ * choice. It looks at the result, whether workload, podSpec or patch led there. `source` is the workload's own pod spec; undefined
+ * for a template that writes its pod out, which has the default ServiceAccount then.
+ */
+export function checkPodReach({ metadata, spec }: PodParts, source: unknown): Violation | undefined {
+  const found = checkPod(spec, source) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
+  return found && refuse(found.field, found.why);
+}
+
+/** The field that goes too far, and a clause that says how. */
+interface TooFar {
+  readonly field: string;
+  readonly why: string;
+}
+
+interface PodParts {
+  readonly metadata: JsonObject;
+  readonly spec: JsonObject;
+}
+
+function checkPod(spec: JsonObject, source: unknown): TooFar | undefined {
+  for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
+    if (isSet(spec[field])) return { field: `spec.${field}`, why: 'is set' };
+  }
+  // The workload's own is not copied.
+  if (isSet(spec['nodeName']) && spec['nodeName'] !== own(source, 'nodeName')) {
+    return { field: 'spec.nodeName', why: 'picks a node past the scheduler (nodeSelector does not)' };
+  }
+  const [account, expected] = [serviceAccountOf(spec), serviceAccountOf(source)];
+  if (account !== expected) {
+    return { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expected)} as in the source` };
+  }
+  const hostPath = listIn(spec, 'volumes').findIndex((volume) => isPresent(own(volume, 'hostPath')));
+  return hostPath < 0 ? undefined : { field: `spec.volumes[${hostPath}].hostPath`, why: 'mounts a path of the node' };
+}
+
+function checkContainers(spec: JsonObject): TooFar | undefined {
+  for (const list of ['initContainers', 'containers']) {
+    for (const [index, container] of listIn(spec, list).entries()) {
+      const where = `spec.${list}[${index}]`;
+      const port = listIn(container, 'ports')
+        .map((each) => own(each, 'hostPort'))
+        .find(isSet);
+      if (port !== undefined) return { field: `${where}.ports`, why: `takes port ${shown(port)} of the node` };
+      const found = checkContainerContext(own(container, 'securityContext'), `${where}.securityContext`);
+      if (found) return found;
+    }
+  }
+  return undefined;
+}
+
+/** The deprecated `serviceAccount` counts where `serviceAccountName` is absent, as in the API server. */
+function serviceAccountOf(podSpec: unknown): unknown {
+  const name = own(podSpec, 'serviceAccountName');
+  if (isSet(name)) return name;
+  const alias = own(podSpec, 'serviceAccount');
+  return isSet(alias) ? alias : 'default';
+}
+
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
+
+/** Neither absent nor the zero value. */
+const isSet = (value: unknown): boolean => isPresent(value) && value !== false && value !== '' && value !== 0;
+
+const shown = (value: unknown): string =>
+  typeof value === 'string' ? quote(value) : isRecord(value) ? 'an object' : String(value);
+
+function refuse(field: string, why: string): Violation {
+  return {
+    code: 'PodReachesTooFar',
+    message:
+      `${field} of the access pod ${why}; take it out, or let an administrator, who has the right ` +
+      'allow-privileged on the template, set spec.allowPrivilegedPod',
+    field,
+    status: 403,
+  };
+}
+
+/** What container runtimes give anyway; adding it again adds nothing. */
+const defaultCapabilities: ReadonlySet<unknown> = new Set([
+  'AUDIT_WRITE',
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'MKNOD',
+  'NET_BIND_SERVICE',
+  'SETFCAP',
+  'SETGID',
+  'SETPCAP',
+  'SETUID',
+  'SYS_CHROOT',
+]);
+
+/** Those that stay within the pod. */
+const safeSysctls: ReadonlySet<unknown> = new Set([
+  'kernel.shm_rmid_forced',
+  'net.ipv4.ip_local_port_range',
+  'net.ipv4.ip_local_reserved_ports',
+  'net.ipv4.ip_unprivileged_port_start',
+  'net.ipv4.ping_group_range',
+  'net.ipv4.tcp_fin_timeout',
+  'net.ipv4.tcp_keepalive_intvl',
+  'net.ipv4.tcp_keepalive_probes',
+  'net.ipv4.tcp_keepalive_time',
+  'net.ipv4.tcp_rmem',
+  'net.ipv4.tcp_syncookies',
+  'net.ipv4.tcp_wmem',
+]);
+
+const containerTypes: ReadonlySet<unknown> = new Set([
+  '',
+  'container_t',
+  'container_init_t',
+  'container_kvm_t',
+  'container_engine_t',
+]);
+
+const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
+
+/** The pod's own securityContext, and the annotations that older API servers read as a part of it. */
+function checkPodContext(metadata: JsonObject, spec: JsonObject): TooFar | undefined {
+  const context = spec['securityContext'];
+  const where = 'spec.securityContext';
+  const sysctls = listIn(context, 'sysctls');
+  const unsafe = sysctls.map((sysctl) => own(sysctl, 'name')).find((name) => !safeSysctls.has(name));
+  if (unsafe !== undefined) return { field: `${where}.sysctls`, why: `sets ${shown(unsafe)}, which is not safe` };
+  const annotations = isRecord(metadata['annotations']) ? metadata['annotations'] : {};
+  for (const [key, value] of Object.entries(annotations)) {
+    if (key.startsWith(appArmorPrefix) && value === 'unconfined') {
+      return { field: 'metadata.annotations', why: `has ${quote(key)}: "unconfined"` };
+    }
+  }
+  return checkConfinement(context, where);
+}
+
+function checkContainerContext(context: unknown, where: string): TooFar | undefined {
+  if (own(context, 'privileged')) return { field: `${where}.privileged`, why: 'is set' };
+  const added = listIn(own(context, 'capabilities'), 'add').find((capability) => !defaultCapabilities.has(capability));
+  if (added !== undefined) return { field: `${where}.capabilities.add`, why: `adds ${shown(added)}` };
+  const procMount = own(context, 'procMount') ?? '';
+  if (procMount !== '' && procMount !== 'Default') {
+    return { field: `${where}.procMount`, why: `is ${shown(procMount)}, not "Default"` };
+  }
+  return checkConfinement(context, where);
+}
+
+/** What both a pod and a container may have. */
+function checkConfinement(context: unknown, where: string): TooFar | undefined {
+  // The privileged of Windows.
+  if (own(own(context, 'windowsOptions'), 'hostProcess')) {
+    return { field: `${where}.windowsOptions.hostProcess`, why: 'is set' };
+  }
+  for (const profile of ['seccompProfile', 'appArmorProfile']) {
+    if (own(own(context, profile), 'type') === 'Unconfined') {
+      return { field: `${where}.${profile}`, why: 'is "Unconfined"' };
+    }
+  }
+  const seLinux = own(context, 'seLinuxOptions');
+  if (!containerTypes.has(own(seLinux, 'type') ?? '') || own(seLinux, 'user') || own(seLinux, 'role')) {
+    return { field: `${where}.seLinuxOptions`, why: 'is not that of a container' };
+  }
+  return undefined;
+}

@@ -1,0 +1,102 @@
+import { readGrant } from '../../api/access/grant.ts';
+import { type Access, accesses, type RequestSpec, type TemplateSpec } from '../../api/access/kinds.ts';
+import type { RequestChild, RequestStatus, TemplateStatus } from '../../api/access/status.ts';
+import { type Condition, type KubeObject, keyOf } from '../../api/object.ts';
+import { type ObjectOf, readObject } from '../../api/schema/kind.ts';
+import type { Read } from '../../api/schema/read.ts';
+import { parseTime } from '../../kit/clock.ts';
+import { own } from '../../kit/json-value.ts';
+import type { Projected } from '../../kube/store.ts';
+
+/** What every view has of an object's metadata. */
+export interface Placed extends Projected {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Undefined when there is too little to act on. */
+export function placed({ metadata }: KubeObject): Placed | undefined {
+  const { uid, resourceVersion, namespace, name } = metadata;
+  if (!uid || !resourceVersion || !namespace) return undefined;
+  return { key: keyOf({ namespace, name }), uid, resourceVersion, namespace, name };
+}
+
+/** A template of any kind. */
+export interface TemplateView<Spec = TemplateSpec> extends Placed {
+  readonly generation: number;
+  readonly spec: Spec;
+  readonly conditions: readonly Condition[];
+  /** Undefined until somebody has looked at it. */
+  readonly ready: TemplateStatus['ready'];
+  /** The signature of `spec.author` under a later key than its own; undefined when there is none. */
+  readonly authorSignature: TemplateStatus['authorSignature'];
+  /** Epoch ms. */
+  readonly createdAtMs: number;
+}
+
+/** The projection of a template by its schema; one that does not pass it counts as absent, for nobody could act on it. */
+export const viewTemplate =
+  ({ template }: Access) =>
+  (object: KubeObject): TemplateView | undefined => {
+    const at = placed(object);
+    const read: Read<ObjectOf<Access['template']>> = readObject(template, object);
+    if (!at || !read.ok) return undefined;
+    const { generation = 0, creationTimestamp = '' } = object.metadata;
+    const { conditions = [], ready, authorSignature } = read.value.status ?? {};
+    const createdAtMs = parseTime(creationTimestamp) ?? 0;
+    return { ...at, generation, spec: read.value.spec, conditions, ready, createdAtMs, authorSignature };
+  };
+
+/** A request of any kind. */
+export interface RequestView extends Placed {
+  readonly generation: number;
+  /** Epoch ms. */
+  readonly createdAtMs: number;
+  /** Has a deletionTimestamp. */
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+  /** Somebody gave the access back; known even of a spec that is broken elsewhere. */
+  readonly revoked: boolean;
+  readonly spec: RequestSpec;
+  readonly grant: RequestStatus['grant'];
+  readonly children: readonly RequestChild[];
+  readonly conditions: readonly Condition[];
+  readonly ready: boolean;
+}
+
+/**
+ * The projection of a request by the schema of its kind. One that is broken where the schema was bypassed still shows its grant, so that
+ * it ends on time; undefined only when there is no metadata to act on.
+ */
+export function viewRequest(object: KubeObject): RequestView | undefined {
+  const at = placed(object);
+  const createdAtMs = parseTime(object.metadata.creationTimestamp ?? '');
+  if (!at || createdAtMs === undefined) return undefined;
+  const request = readRequest(object);
+  const grant = readGrant(object);
+  const { children = [], conditions = [], ready = false } = request?.status ?? {};
+  return {
+    ...at,
+    generation: object.metadata.generation ?? 0,
+    createdAtMs,
+    deleting: object.metadata.deletionTimestamp !== undefined,
+    finalizers: object.metadata.finalizers ?? [],
+    revoked: own(object.spec, 'revoked') === true,
+    spec: request?.spec ?? { templateName: '' },
+    grant: grant.ok ? grant.value : undefined,
+    children,
+    conditions,
+    ready,
+  };
+}
+
+function readRequest(object: KubeObject): ObjectOf<Access['request']> | undefined {
+  const access = accesses.find(({ request }) => request.resource.kind === object.kind);
+  const read: Read<ObjectOf<Access['request']>> | undefined = access && readObject(access.request, object);
+  return read?.ok ? read.value : undefined;
+}
+
+/** `Deployment/payments/web`: one workload among all kinds, and the index value under which its templates are found. */
+export function targetKey(target: { readonly kind: string; readonly name: string }, namespace: string): string {
+  return `${target.kind}/${namespace}/${target.name}`;
+}

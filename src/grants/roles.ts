@@ -1,0 +1,62 @@
+import type { AccessConfig } from '../api/access/access-config.ts';
+import type { GrantSubject } from '../api/access/grant.ts';
+import type { Requester } from '../api/access/request-spec.ts';
+import { apiVersionOf, type KubeObject, type ObjectMeta } from '../api/object.ts';
+import { roleBindings, roles } from '../api/resources.ts';
+
+/** rbac/v1 PolicyRule for resources. An empty `resourceNames` would mean every name, so it is absent or filled, never empty. */
+export interface PolicyRule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly [string, ...string[]];
+}
+
+/** A namespaced Role; metadata is taken as it is. */
+export function roleOf(metadata: ObjectMeta, rules: readonly PolicyRule[]): KubeObject {
+  return { apiVersion: apiVersionOf(roles), kind: roles.kind, metadata, rules };
+}
+
+/** rbac/v1 Subject as the API stores it. */
+export type RbacSubject =
+  | { readonly kind: 'User' | 'Group'; readonly name: string; readonly apiGroup: 'rbac.authorization.k8s.io' }
+  | { readonly kind: 'ServiceAccount'; readonly name: string; readonly namespace: string };
+
+export const userSubject = (name: string): RbacSubject => ({
+  kind: 'User',
+  name,
+  apiGroup: 'rbac.authorization.k8s.io',
+});
+
+export const groupSubject = (name: string): RbacSubject => ({
+  kind: 'Group',
+  name,
+  apiGroup: 'rbac.authorization.k8s.io',
+});
+
+/** A RoleBinding to a Role of the same namespace; metadata is taken as it is. */
+export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: readonly RbacSubject[]): KubeObject {
+  return {
+    apiVersion: apiVersionOf(roleBindings),
+    kind: roleBindings.kind,
+    metadata,
+    roleRef: { apiGroup: roles.group, kind: roles.kind, name: roleName },
+    subjects,
+  };
+}
+
+/** Whom a grant lets in: the requester, or by `grantTo: AllowedGroups` every allowed group (the requester when there is none). Never empty. */
+export function subjectsOf(
+  config: Pick<AccessConfig, 'allowedGroups' | 'grantTo'>,
+  requester: Pick<Requester, 'username'>,
+): GrantSubject[] {
+  if (config.grantTo === 'AllowedGroups' && config.allowedGroups.length > 0) {
+    return config.allowedGroups.map((name) => ({ kind: 'Group', name }));
+  }
+  return [{ kind: 'User', name: requester.username }];
+}
+
+/** A grant's subject as a RoleBinding wants it. */
+export function toRbacSubject(subject: GrantSubject): RbacSubject {
+  return subject.kind === 'User' ? userSubject(subject.name) : groupSubject(subject.name);
+}
