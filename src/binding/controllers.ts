@@ -1,5 +1,8 @@
+import { clusterBindingName } from '../api/binding/names.ts';
+import { keyOf } from '../api/object.ts';
 import type { Controller } from '../engine/controller.ts';
 import type { Runnable } from '../engine/member.ts';
+import { type Clock, parseTime } from '../kit/clock.ts';
 import { aborted } from '../kit/promises.ts';
 import type { Client } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
@@ -9,7 +12,6 @@ import { openClaims } from './claims/open-claims.ts';
 import { clusterBindingController } from './cluster-binding/controller.ts';
 import { installConsumerCrds } from './consumer-crds.ts';
 import type { BindingDeps } from './deps.ts';
-import { heartbeatAges, openMeasuredSyncer } from './measured.ts';
 import { bindingMetrics } from './metrics.ts';
 import { namespaceLifecycle } from './namespaces/namespace-lifecycle.ts';
 import { bindingController } from './service-binding/binding-controller.ts';
@@ -17,9 +19,11 @@ import { RunningSyncers } from './service-binding/running-syncers.ts';
 import { serviceExportController } from './service-export/export-controller.ts';
 import { changedSecrets, konnectorController } from './sessions/controller.ts';
 import type { OpenSession } from './sessions/open-session.ts';
+import type { ProviderSession } from './sessions/provider-session.ts';
 import { SecretWatches } from './sessions/secret-watches.ts';
 import { SessionPool } from './sessions/session-pool.ts';
 import { SessionRegistry } from './sessions/session-registry.ts';
+import { openSyncer } from './sync/open-syncer.ts';
 
 export interface KonnectorDeps extends BindingDeps {
   /** Connects with the credentials of a provider. */
@@ -75,7 +79,7 @@ function sessionControllers(session: OpenSession, deps: SessionDeps): Controller
     clusterBindingController(session, deps),
     namespaceLifecycle(session, deps, { allowed: mayHave }),
     // Starts and stops what syncs the objects themselves: loops of their own, one for each bound kind.
-    serviceExportController(session, registry, deps, { openSyncer: openMeasuredSyncer, openClaims, syncers, allowed }),
+    serviceExportController(session, registry, deps, { openSyncer, openClaims, syncers, allowed }),
   ];
 }
 
@@ -90,4 +94,16 @@ function consumerCrds({ consumer, client, clock, log, dryRun }: KonnectorDeps): 
       await aborted(signal);
     },
   };
+}
+
+/** How long ago each session's heartbeat was written, as its provider has it; sessions without one are left out. */
+function* heartbeatAges(
+  sessions: Iterable<ProviderSession>,
+  clock: Clock,
+): Iterable<{ readonly session: string; readonly ageMs: number }> {
+  for (const { id, clusterNamespace, stores } of sessions) {
+    const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
+    const beatMs = parseTime(found?.lastHeartbeatTime ?? '');
+    if (beatMs !== undefined) yield { session: id, ageMs: Math.max(0, clock.now() - beatMs) };
+  }
 }

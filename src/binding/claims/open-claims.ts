@@ -5,8 +5,8 @@ import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, ExportView } from '../stores/views.ts';
-import { gathered } from '../sync/gathered.ts';
-import type { Syncer, SyncMode } from '../sync/syncer.ts';
+import { gathered } from '../sync-engine/sync-loop.ts';
+import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
 import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
 import { openReferences } from './open-references.ts';
@@ -41,14 +41,11 @@ export type Claims = Omit<Syncer, 'served'>;
 /** So long a binding waits for the copies of what it claimed, milliseconds. */
 const drainMs = 60_000;
 
-/** Changes are gathered for so long before they are told, milliseconds. */
-const tellMs = 200;
-
 /** Opens the watches of what is claimed; what they show is acted on once the controllers run. */
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
-  const tell = gathered(deps.clock, tellMs, options.onProblems ?? (() => undefined));
+  const tell = gathered(deps.clock, options.onProblems ?? (() => undefined));
   const wrong = claims
     .filter((claim) => !claimable(claim))
     .map(
@@ -95,13 +92,6 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
       ...wrong,
       ...kinds.flatMap((kind) => kind.problems()),
     ],
-    size: () => ({
-      objects: sum(kinds.map(({ size }) => size.objects)),
-      copies: sum(kinds.map(({ size }) => size.copies)),
-    }),
-    get watchAgeMs() {
-      return Math.max(0, ...kinds.map(({ watchAgeMs }) => watchAgeMs));
-    },
     close() {
       stopWaiting?.();
       tell.stop();

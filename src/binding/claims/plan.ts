@@ -1,9 +1,7 @@
 import type { Owner } from '../../api/binding/names.ts';
+import type { Side } from '../sync-engine/kind.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { type CopyIdentity, isInStep, mustBeReplaced } from './copy.ts';
-
-/** The cluster that an object is in. */
-export type Side = Owner;
 
 /** All that is known of one key, read at one time. */
 export interface ClaimFacts {

@@ -4,8 +4,8 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace } from '../stores/provider-stores.ts';
 import type { ServiceNamespaceView } from '../stores/views.ts';
-import type { Problems } from '../sync/problems.ts';
 import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
+import type { Problems } from '../sync-engine/problems.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
 import { Departures } from './departures.ts';
 import type { ServiceNamespace } from './plan.ts';
@@ -17,8 +17,6 @@ export interface ProviderObjectsOptions {
   readonly problems: Problems;
   /** Keys of the consumer's objects in a namespace. */
   readonly consumerKeys: (namespace: string) => Iterable<string>;
-  /** Called at every start, before the first event. */
-  readonly onStart: () => void;
   readonly onEvent: (key: string) => void;
 }
 
@@ -55,9 +53,8 @@ export class ProviderObjects implements Source {
 
   async start(emit: Emit, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { onStart, onEvent, session, consumerKeys } = this.#options;
+    const { onEvent, session, consumerKeys } = this.#options;
     const { serviceNamespaces } = session.stores;
-    onStart();
     const emitAll = (namespace: string): void => {
       for (const key of [...consumerKeys(namespace), ...this.keysIn(namespace)]) emit(key, 'service namespace');
     };

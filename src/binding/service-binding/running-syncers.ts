@@ -1,4 +1,4 @@
-import type { Syncer, SyncMode } from '../sync/syncer.ts';
+import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 
 /** A syncer, or what syncs claimed objects, which hold nothing up. */
 export type Work = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &

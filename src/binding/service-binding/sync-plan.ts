@@ -4,7 +4,7 @@ import type { Store } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
 import { syncVersion } from '../sync/sync-version.ts';
-import type { SyncMode } from '../sync/syncer.ts';
+import type { SyncMode } from '../sync-engine/syncer.ts';
 import { judgeClaims } from './accepted-claims.ts';
 import { isOwnedBy } from './owner.ts';
 import { unbindPolicy } from './unbind-plan.ts';

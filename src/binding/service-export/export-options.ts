@@ -2,7 +2,8 @@ import type { BindingDeps } from '../deps.ts';
 import type { RunningSyncers, Work } from '../service-binding/running-syncers.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, ExportView } from '../stores/views.ts';
-import type { Syncer, SyncerOptions, SyncMode } from '../sync/syncer.ts';
+import type { SyncerOptions } from '../sync/open-syncer.ts';
+import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 
 /** What an export's provider claims besides the bound objects. */
 export interface ClaimOptions {

@@ -1,37 +1,45 @@
 import { allowDeletesAnnotation, bindGroup, clusterNamespaceAnnotation } from '../../api/binding/names.ts';
 import type { OwnerReference, Resource } from '../../api/object.ts';
-import { Controller } from '../../engine/controller.ts';
+import type { Source } from '../../engine/source.ts';
+import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import type { StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace } from '../stores/provider-stores.ts';
+import type { BoundSchemaView, ExportView, ServiceNamespaceView } from '../stores/views.ts';
+import { gathered, SyncLoop } from '../sync-engine/sync-loop.ts';
+import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
+import { BoundObjects } from './bound-objects.ts';
 import { ConsumerObjects } from './consumer-objects.ts';
-import { openCopies } from './copies.ts';
-import { DeleteBreaker } from './delete-breaker.ts';
-import { gathered } from './gathered.ts';
+import { type Copies, openCopies } from './copies.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
-import { objectProblems, type Report } from './object-problems.ts';
 import { type Origin, ownershipOf } from './ownership.ts';
 import type { Terms } from './plan.ts';
 import { Sides } from './sides.ts';
-import { Latency, noSyncObserver } from './sync-observer.ts';
-import { SyncReconciler } from './sync-reconciler.ts';
-import { SyncSource } from './sync-source.ts';
 import { consumerResource, syncVersion } from './sync-version.ts';
 import { annotationOf, copyProjection, isHeld, type SyncedObject } from './synced-object.ts';
-import type { Syncer, SyncerOptions } from './syncer.ts';
-import { Writer } from './writer.ts';
+
+export interface SyncerOptions {
+  readonly session: ProviderSession;
+  readonly exported: ExportView;
+  readonly schema: BoundSchemaView;
+  /**
+   * `sync`: both ways. `drain`: the binding goes, consumer objects are being deleted; copies go first, then finalizers.
+   */
+  readonly mode: SyncMode;
+  /** Called when `served()` has changed, when `problems()` may have, and outside of mode `sync` when `held()` may have; a few times a second at most. */
+  readonly onChange?: () => void;
+  /** Uniform in [0, 1), for backoff. Default Math.random. */
+  readonly random?: () => number;
+}
 
 /** Keys that are worked on at a time. */
 const WORKERS = 32;
-/** A provider that takes longer for a list is told of. */
-const LIST_MS = 30_000;
-/** Changes are gathered for so long before they are told. */
-const TELL_MS = 200;
 
 /** Opens the watches of one bound kind; what they show is acted on once the controllers run. */
 export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
-  const { session, exported, schema, mode, observer = noSyncObserver, random = Math.random } = options;
+  const { session, exported, schema, mode, random = Math.random } = options;
   const { clock } = deps;
   // To let go of objects any version will do.
   const version = syncVersion(schema, exported) ?? (mode === 'sync' ? undefined : schema.versions[0]);
@@ -43,37 +51,13 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const isolation = isolationOf(schema, exported, clusterNamespace, namespacePairs(session));
   const provider: Resource = { ...consumer, namespaced: isolation.providerNamespaced };
   const usesNamespaces = schema.scope === 'Namespaced';
-
   const namespacesKnown = (): boolean => !usesNamespaces || serviceNamespaces.synced;
 
   const { crds } = deps.stores;
   const crd = `${consumer.plural}.${consumer.group}`;
   const consumers = new ConsumerObjects({ cluster: deps.consumer, crds, crd, resource: consumer });
   const copies = openCopies(session, schema, isolation, provider);
-  const sides = new Sides({
-    consumers,
-    copies,
-    isolation,
-    clusterNamespace,
-    clock,
-  });
-  const log = deps.log.child({ provider: session.id, export: exported.name, kind: schema.name });
-  const tell = gathered(clock, TELL_MS, options.onChange ?? (() => undefined));
-  const objects = objectProblems(consumer, deps.events, tell.soon);
-  const breaker = new DeleteBreaker();
-  const latency = { up: new Latency(clock), down: new Latency(clock) };
-  const writer = new Writer({ clock, log, observer, random, wake: (key) => source.wake(key, 'reachable') });
-
-  let heldBefore = 0;
-  const report: Report = (...args) => {
-    if (breaker.held !== heldBefore) {
-      if (heldBefore === 0) log.error('deletes of copies are held back', { copies: breaker.held });
-      heldBefore = breaker.held;
-      tell.soon();
-    }
-    objects.report(...args);
-  };
-
+  const sides = new Sides({ consumers, copies, isolation, clusterNamespace, clock });
   const origin = (): Origin => ({ clusterNamespace, bindingUid: deps.stores.bindings.get(exported.name)?.uid });
   const terms = (): Terms => ({
     ...origin(),
@@ -81,67 +65,63 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     owner: isolation.ownedByClusterNamespace ? ownerOf(session) : undefined,
     statusSubresource: version.subresources.status !== undefined,
   });
-  const reconciler = new SyncReconciler({
-    mode,
-    resources: { consumer, provider },
-    clients: { consumer: deps.client, provider: session.client },
-    consumers,
-    copies,
-    isolation,
-    namespacesKnown,
-    terms,
-    sides,
-    copyProjection: copyProjection(session),
-    writer,
-    breaker,
-    requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
-    observer,
-    latency,
-    report,
-    clock,
-  });
-  const source: SyncSource = new SyncSource({
-    consumers,
-    copies,
-    isolation,
-    sides,
-    ...(usesNamespaces ? { serviceNamespaces: { store: serviceNamespaces, clusterNamespace } } : {}),
-    onStart() {
-      for (const kept of [sides, writer, breaker, reconciler, latency.up, latency.down]) kept.clear();
+  const ours = (): SyncedObject[] =>
+    [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
+
+  const tell = gathered(clock, options.onChange ?? (() => undefined));
+  const binding = exported.name;
+  const label = schema.name;
+  const onChange = tell.soon;
+  const loop = new SyncLoop(
+    { what: 'sync', session, binding, resource: consumer, label, mode, workers: WORKERS, random, onChange },
+    deps,
+  );
+  const controller = loop.open({
+    kind: new BoundObjects({
+      mode,
+      resources: { consumer, provider },
+      clients: { consumer: deps.client, provider: session.client },
+      consumers,
+      copies,
+      isolation,
+      namespacesKnown,
+      terms,
+      sides,
+      copyProjection: copyProjection(session),
+      requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
+      observer: loop.observer,
+      clock,
+    }),
+    sources: [
+      ...objectSources(sides, consumers, copies, loop),
+      ...(usesNamespaces ? [namespaceSource(session, consumers, loop)] : []),
+    ],
+    *keys() {
+      for (const { key } of consumers.list()) yield key;
+      for (const { key } of copies.store.list()) {
+        const consumerKey = isolation.consumerKeyOf(key);
+        if (consumerKey !== undefined) yield consumerKey;
+      }
     },
-    onEvent(side, key) {
-      (side === 'consumer' ? latency.up : latency.down).seen(key);
-      if (mode !== 'sync') tell.soon();
+    size: () => ({ objects: [...consumers.list()].length, copies: ours().length }),
+    ages: { provider: () => copies.store.ageMs },
+    unlisted() {
+      const unlisted: string[] = [];
+      if (consumers.state === 'unknown')
+        unlisted.push('this cluster has not listed its objects yet; see that the konnector may list and watch them');
+      if (!copies.store.synced)
+        unlisted.push('the provider has not listed its objects yet; see that we may list and watch them there');
+      return unlisted;
     },
-  });
-  const name = `sync/${session.id}/${exported.name}/${schema.name}`;
-  const controller = new Controller({
-    name,
-    sources: [source],
-    reconciler,
-    workers: WORKERS,
-    clock,
-    log: deps.log,
-    // Sessions come and go with every rotation, series stay.
-    metrics: deps.metrics.controller(`sync/${exported.name}/${schema.name}`),
-    random,
   });
   // Not gathered: somebody may be waiting for the kind.
   if (options.onChange) consumers.onListed(options.onChange);
-  const openedAtMs = clock.monotonic();
-  const cancelSlow = clock.schedule(LIST_MS, tell.soon);
-
-  const resync = (): void => {
-    writer.clear();
-    source.wakeAll('resync');
-  };
   // What was not kept may be kept now.
   const ignoreCrd = crds.subscribe((event) => {
-    if (event.key === crd && event.type === 'updated' && event.before.generation !== event.now.generation) resync();
+    const changed = event.type === 'updated' && event.before.generation !== event.now.generation;
+    if (event.key === crd && changed) loop.resync();
   });
 
-  const ours = (): SyncedObject[] =>
-    [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
   /** Those that do not prove of what they are copies, or are where the copy of that is not, stay. */
   const isToGo = (copy: SyncedObject): boolean => {
     const key = isolation.consumerKeyOf(copy.key);
@@ -149,10 +129,8 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   };
   return {
     controllers: [controller],
-    resync,
-    allowDeletes() {
-      for (const key of breaker.allow()) source.wake(key, 'allowed');
-    },
+    resync: () => loop.resync(),
+    allowDeletes: () => loop.allowDeletes(),
     held() {
       const isKnown = mode !== 'drain' || (copies.store.synced && namespacesKnown());
       if (consumers.state === 'unknown' || !isKnown) return Number.POSITIVE_INFINITY;
@@ -160,27 +138,16 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       if (mode !== 'drain') return marked;
       return marked + ours().filter(isToGo).length;
     },
-    problems() {
-      const kind = schema.name;
-      const all = objects.problems.list(kind);
-      if (breaker.held > 0) all.unshift(`${kind}: ${heldBack(breaker.held)}`);
-      if (clock.monotonic() - openedAtMs < LIST_MS) return all;
-      if (!copies.store.synced)
-        all.unshift(`${kind}: the provider has not listed its objects yet; see that we may list and watch them there`);
-      if (consumers.state === 'unknown')
-        all.unshift(
-          `${kind}: this cluster has not listed its objects yet; see that the konnector may list and watch them`,
-        );
-      return all;
-    },
+    problems: () => [
+      ...[...loop.slowLists(), ...(loop.held > 0 ? [heldBack(loop.held)] : [])].map(
+        (problem) => `${label}: ${problem}`,
+      ),
+      ...loop.problems.list(label),
+    ],
     served: () => consumers.state === 'listed',
-    size: () => ({ objects: [...consumers.list()].length, copies: ours().length }),
-    get watchAgeMs() {
-      return copies.store.ageMs;
-    },
     close() {
       ignoreCrd();
-      cancelSlow();
+      loop.close();
       tell.stop();
       consumers.close();
       copies.close();
@@ -190,6 +157,64 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
 
 const heldBack = (copies: number): string =>
   `${copies} copies in the provider have no object here any more, and nobody saw those being deleted. They are not deleted, because so many at once look like lost data. Restore the objects, or set the annotation ${allowDeletesAnnotation} on the binding to a new value to have the copies deleted`;
+
+/**
+ * Keys from both sides' events. They are ready at once: the reconciler tells keys whose other side is not known yet to wait, and they come
+ * again when it is, so that one namespace that cannot be listed holds up no other.
+ */
+function objectSources(sides: Sides, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
+  const seenKeys = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
+    if (key === undefined) return [];
+    loop.seen(side, key);
+    return [key];
+  };
+  const listed = {
+    subscribe(listener: (event: undefined) => void) {
+      const tell = (): void => listener(undefined);
+      const stops = [consumers.onListed(tell), copies.onListed(tell)];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    },
+  };
+  return [
+    fromSubscription('consumer', consumers, (event) => seenKeys('consumer', sides.observeConsumer(event))),
+    fromSubscription('provider', copies, (event) => seenKeys('provider', sides.observeCopy(event))),
+    fromSubscription('listed', listed, () => {
+      loop.wakeAll('listed');
+      return [];
+    }),
+  ];
+}
+
+/** Keys of objects in a namespace that comes to stand for another one of the provider, or none. */
+function namespaceSource(
+  { clusterNamespace, stores }: ProviderSession,
+  consumers: ConsumerObjects,
+  loop: SyncLoop,
+): Source {
+  const { serviceNamespaces: store } = stores;
+  const keysOf = (event: StoreEvent<ServiceNamespaceView>): string[] => {
+    const view = 'now' in event ? event.now : event.before;
+    const unchanged =
+      event.type === 'updated' &&
+      event.before.serviceNamespace === event.now.serviceNamespace &&
+      event.before.deleting === event.now.deleting;
+    if (view.namespace !== clusterNamespace || unchanged) return [];
+    return consumers.inNamespace(view.name).map(({ key }) => key);
+  };
+  const source = fromSubscription('namespace', { subscribe: (listener) => store.subscribe(listener) }, keysOf);
+  return {
+    name: source.name,
+    start(emit, signal) {
+      store.whenSynced(signal).then(
+        () => loop.wakeAll('namespaces'),
+        () => undefined,
+      );
+      return source.start(emit, signal);
+    },
+  };
+}
 
 function namespacePairs({ clusterNamespace, stores }: ProviderSession): NamespacePairs {
   const { serviceNamespaces } = stores;
@@ -218,8 +243,6 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     held: () => 0,
     problems: () => [problem],
     served: () => true,
-    size: () => ({ objects: 0, copies: 0 }),
-    watchAgeMs: 0,
     close() {},
   };
 }

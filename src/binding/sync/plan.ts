@@ -2,11 +2,11 @@ import { consumerUidAnnotation, providerNamespaceAnnotation } from '../../api/bi
 import type { KubeObject, OwnerReference, Resource } from '../../api/object.ts';
 import { inexactNumber } from '../../kit/inexact-number.ts';
 import { own } from '../../kit/json-value.ts';
+import type { SyncMode } from '../sync-engine/syncer.ts';
 import type { Place } from './isolation.ts';
 import { isOfAnother, type Origin, type Ownership, ownershipOf } from './ownership.ts';
 import { copyPatch, markPatch, newCopy, stampPatch, statusPatch, synced, unmarkPatch } from './patches.ts';
 import { annotationOf, isDeleting, isHeld, type SyncedObject } from './synced-object.ts';
-import type { SyncMode } from './syncer.ts';
 
 /** One key as it is known now: what the watches have shown, and our own writes that they have not shown yet. */
 export interface Situation {

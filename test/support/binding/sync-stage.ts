@@ -11,8 +11,8 @@ import type { ProviderSession } from '../../../src/binding/sessions/provider-ses
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
 import type { BoundSchemaView, ExportView, InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
-import { openSyncer } from '../../../src/binding/sync/open-syncer.ts';
-import type { Syncer, SyncerOptions, SyncMode } from '../../../src/binding/sync/syncer.ts';
+import { openSyncer, type SyncerOptions } from '../../../src/binding/sync/open-syncer.ts';
+import type { Syncer, SyncMode } from '../../../src/binding/sync-engine/syncer.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';
@@ -40,6 +40,7 @@ export class SyncStage {
   readonly consumer = new MemoryCluster(this.clock);
   readonly provider: MemoryCluster;
   readonly kettles: { readonly consumer: Resource; readonly provider: Resource };
+  readonly metrics = createMetrics();
   readonly events: RecordedEvent[] = [];
   readonly #options: Required<SyncStageOptions>;
   #process: { readonly stop: AbortController; readonly syncer: Syncer; readonly runs: Promise<unknown> } | undefined;
@@ -119,7 +120,7 @@ export class SyncStage {
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
       clock: this.clock,
       log: noLog,
-      metrics: createMetrics(),
+      metrics: this.metrics,
       running: { add() {}, remove: () => Promise.resolve() },
     };
     const syncer = openSyncer(

@@ -1,5 +1,6 @@
 import type { ClaimedView, Marks } from '../../../../src/binding/claims/claimed-view.ts';
-import type { ClaimAction, ClaimFacts, Side } from '../../../../src/binding/claims/plan.ts';
+import type { ClaimAction, ClaimFacts } from '../../../../src/binding/claims/plan.ts';
+import type { Side } from '../../../../src/binding/sync-engine/kind.ts';
 
 const noMarks: Marks = {
   consumerNamespace: undefined,

@@ -15,7 +15,7 @@ import type { ProviderSession } from '../../../../src/binding/sessions/provider-
 import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
 import type { ExportView, PermissionClaim } from '../../../../src/binding/stores/views.ts';
-import type { SyncMode } from '../../../../src/binding/sync/syncer.ts';
+import type { SyncMode } from '../../../../src/binding/sync-engine/syncer.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';
 import { type Log, type LogFields, noLog } from '../../../../src/observe/log.ts';

@@ -222,11 +222,12 @@ describe('claims', () => {
     stage.consumer.put(secrets, secretIn('team-a', 'creds'));
     stage.consumer.put(secrets, secretIn('team-a', 'other', { labels: {} }));
     await stage.open([claimOn('secrets', { namedResources: [{ name: 'creds' }] })]);
-    assert.deepEqual(stage.claims.size(), { objects: 1, copies: 1 });
-    const series = 'drawbridge_binding_objects{binding="kettles",resource="secrets",side="consumer"}';
-    assert.equal(await stage.metric(series), 1);
+    const series = ['consumer', 'provider'].map(
+      (side) => `drawbridge_binding_objects{binding="kettles",resource="secrets",side="${side}"}`,
+    );
+    for (const one of series) assert.equal(await stage.metric(one), 1);
     await stage.close();
-    assert.equal(await stage.metric(series), undefined);
+    for (const one of series) assert.equal(await stage.metric(one), undefined);
   });
 
   describe('that are wrong', () => {

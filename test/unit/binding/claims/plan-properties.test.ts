@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { ClaimedView } from '../../../../src/binding/claims/claimed-view.ts';
-import { type ClaimAction, type ClaimFacts, planClaim, type Side } from '../../../../src/binding/claims/plan.ts';
+import { type ClaimAction, type ClaimFacts, planClaim } from '../../../../src/binding/claims/plan.ts';
+import type { Side } from '../../../../src/binding/sync-engine/kind.ts';
 import { brief, facts, shared, view, went } from './claim-facts.ts';
 
 describe('the plan for a claimed object, whatever it is', () => {

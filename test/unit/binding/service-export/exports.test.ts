@@ -14,7 +14,8 @@ import type { ClaimOptions } from '../../../../src/binding/service-export/export
 import { ExportReconciler } from '../../../../src/binding/service-export/export-reconciler.ts';
 import { ExportWriter } from '../../../../src/binding/service-export/export-writer.ts';
 import { SyncerSet } from '../../../../src/binding/service-export/syncer-set.ts';
-import type { Syncer, SyncerOptions } from '../../../../src/binding/sync/syncer.ts';
+import type { SyncerOptions } from '../../../../src/binding/sync/open-syncer.ts';
+import type { Syncer } from '../../../../src/binding/sync-engine/syncer.ts';
 import { Controller } from '../../../../src/engine/controller.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import {
@@ -97,9 +98,7 @@ describe('the reconciler of exports', () => {
       controllers: [controller],
       resync: () => void entry.resyncs++,
       allowDeletes: () => void entry.allowed++,
-      size: () => ({ objects: 0, copies: 0 }),
       served: () => true,
-      watchAgeMs: 0,
       held: () => 0,
       problems: () => [],
       close() {

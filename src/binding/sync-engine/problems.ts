@@ -1,3 +1,7 @@
+import { nameOf, type Resource } from '../../api/object.ts';
+import { regarding } from '../../kube/event-object.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+
 /** Worst first. */
 export const problemRanks = ['paused', 'forbidden', 'failing', 'refused', 'partial'] as const;
 
@@ -39,4 +43,20 @@ export class Problems {
     const told = all.slice(0, MAX_TOLD).map(([key, { message }]) => `${kind} ${key}: ${message}`);
     return all.length > MAX_TOLD ? [...told, `and ${all.length - MAX_TOLD} more of ${kind}`] : told;
   }
+}
+
+/** The Event on the consumer's object that tells of a new problem. */
+export function recordProblem(
+  events: EventRecorder,
+  resource: Resource,
+  { key, uid }: { readonly key: string; readonly uid: string },
+  { message }: Problem,
+): void {
+  events.record({
+    regarding: regarding(resource, { ...nameOf(key), uid }),
+    type: 'Warning',
+    reason: 'NotSynced',
+    action: 'Sync',
+    note: message,
+  });
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Attempts } from '../../../../src/binding/sync/attempts.ts';
+import { Attempts } from '../../../../src/binding/sync-engine/attempts.ts';
 
 describe('attempts', () => {
   const attempts = (): Attempts => new Attempts(() => 0.5);

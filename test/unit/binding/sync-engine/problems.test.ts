@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Problems } from '../../../../src/binding/sync/problems.ts';
+import { Problems } from '../../../../src/binding/sync-engine/problems.ts';
 
 describe('problems', () => {
   it('are told worst first, and not without end', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { DeleteBreaker } from '../../../../src/binding/sync/delete-breaker.ts';
+import { DeleteBreaker } from '../../../../src/binding/sync-engine/delete-breaker.ts';
 
 const never = Number.POSITIVE_INFINITY;
 

@@ -1,26 +1,20 @@
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import { ApiError, isConflict, TransportError } from '../../kube/errors.ts';
+import { ApiError, isAlreadyExists, isConflict, isForbidden, TransportError } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
+import type { SyncObserver } from '../metrics.ts';
 import { Attempts } from './attempts.ts';
+import type { Side, SyncRules, Turn, Write } from './kind.ts';
 import type { Problem } from './problems.ts';
-import type { SyncObserver } from './sync-observer.ts';
-import type { Turn } from './turn.ts';
 
 export interface WriterOptions {
+  readonly rules: SyncRules;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: SyncObserver;
   readonly random: () => number;
   /** Looks at a key again at once. */
   readonly wake: (key: string) => void;
-}
-
-export interface Write {
-  readonly action: string;
-  readonly side: 'consumer' | 'provider';
-  /** Tells this write from another one of the same action. */
-  readonly content: string;
 }
 
 /** Makes the calls of a turn, each when it may be made, and turns what fails into the time of the next try and a problem to tell. */
@@ -39,9 +33,11 @@ export class Writer {
   }
 
   /** True when the call was made and succeeded. Rejects only with the reason of the turn's signal. */
-  async try(turn: Turn, { action, side, content }: Write, call: () => Promise<void>): Promise<boolean> {
+  async try(turn: Turn, write: Write, call: () => Promise<void>): Promise<boolean> {
     const { clock } = this.#options;
     turn.signal.throwIfAborted();
+    const { side, content } = write;
+    const action = actionOf(write);
     const waitMs = this.#attempts.waitMs(turn.key, action, content, clock.monotonic());
     if (waitMs > 0) {
       const complaint = this.#complaints.get(turn.key)?.get(action);
@@ -54,26 +50,27 @@ export class Writer {
       await call();
     } catch (error) {
       if (turn.signal.aborted) throw error;
-      this.#failed(turn, { action, side, content }, error);
+      this.#failed(turn, write, error);
       return false;
     }
-    this.#attempts.succeeded(turn.key, action, content, clock.monotonic());
+    if (write.repeatable) this.#attempts.forget(turn.key, action);
+    else this.#attempts.succeeded(turn.key, action, content, clock.monotonic());
     if (side === 'provider') this.#reached(turn.key);
     return true;
   }
 
   /** The write was accepted and changed nothing, for now or for good: a schema that has changed may not be served yet. */
-  futile(turn: Turn, { action, side, content }: Write): void {
-    const nowMs = this.#options.clock.monotonic();
-    const waitMs = this.#attempts.futile(turn.key, action, content, nowMs, FUTILE_CAP_MS);
+  futile(turn: Turn, write: Write): void {
+    const { rules, clock } = this.#options;
+    const action = actionOf(write);
+    const waitMs = this.#attempts.futile(turn.key, action, write.content, clock.monotonic(), rules.futileCapMs);
     turn.later(waitMs);
-    if (waitMs > STUCK_MS) this.#complain(turn, action, futile(side));
+    if (waitMs > STUCK_MS) this.#complain(turn, action, { rank: 'partial', message: rules.futile[write.side] });
   }
 
-  /** May be made again at once. */
-  forget(key: string, action?: string): void {
-    this.#attempts.forget(key, action);
-    if (action !== undefined) return;
+  /** Every call of the key may be made again at once. */
+  forget(key: string): void {
+    this.#attempts.forget(key);
     this.#cutOff.delete(key);
     this.#complaints.delete(key);
   }
@@ -85,29 +82,34 @@ export class Writer {
   }
 
   #failed(turn: Turn, write: Write, error: unknown): void {
-    const { action, side, content } = write;
-    const { clock, log } = this.#options;
-    if (isConflict(error) || isGone(error)) {
+    const { side, content } = write;
+    const { clock, log, rules } = this.#options;
+    const action = actionOf(write);
+    const failed = (capMs: number): number =>
+      this.#attempts.failed(turn.key, action, content, clock.monotonic(), capMs);
+    const message = describe(error);
+    if (isOvertaken(error)) {
       // Ours was not the newest version: the event that shows it is on its way, and this only makes sure.
       this.#options.observer.conflict(side);
-      const waitMs = this.#attempts.failed(turn.key, action, content, clock.monotonic(), CAP_MS);
+      const waitMs = failed(CAP_MS);
       turn.later(Math.max(STALE_MS, waitMs));
       // No event has made it another write for a while: something else is missing, such as the namespace.
-      if (waitMs > STUCK_MS) this.#complain(turn, action, complaint(side, false, describe(error)));
+      if (waitMs > STUCK_MS) this.#complain(turn, action, complaint(side, false, message));
       return;
     }
-    const isForbidden = error instanceof ApiError && error.code === 403;
+    const forbidden = isForbidden(error);
     const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-    const capMs = isForbidden ? FORBIDDEN_CAP_MS : CAP_MS;
-    const waitMs = Math.max(asked, this.#attempts.failed(turn.key, action, content, clock.monotonic(), capMs));
+    const waitMs = Math.max(asked, failed(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
     turn.later(waitMs);
-    const message = describe(error);
-    const fields = { key: turn.key, action, side, error: message, retryInMs: Math.round(waitMs) };
+    const fields = { key: turn.key, action: write.action, side, error: message, retryInMs: Math.round(waitMs) };
     // An outage is told once, not once an object.
     if (this.#cutOff.size === 0) log.warn('a call failed', fields);
     else log.debug('a call failed', fields);
-    if (side === 'provider' && isUnreachable(error)) this.#cutOff.add(turn.key);
-    else if (!isUnreachable(error)) this.#complain(turn, action, complaint(side, isForbidden, message));
+    if (isUnreachable(error)) {
+      if (side === 'provider') this.#cutOff.add(turn.key);
+    } else if (!forbidden || rules.forbiddenAtOnce || waitMs > STUCK_MS) {
+      this.#complain(turn, action, complaint(side, forbidden, message));
+    }
   }
 
   #complain(turn: Turn, action: string, problem: Problem): void {
@@ -133,8 +135,6 @@ export class Writer {
 const CAP_MS = 30_000;
 /** Of a provider that takes our rights away for a moment whenever it gives another consumer its own. */
 const FORBIDDEN_CAP_MS = 5_000;
-/** Each is a write, if one that changes nothing, and all objects of a kind may be in this case. */
-const FUTILE_CAP_MS = 30 * 60_000;
 const STALE_MS = 1_000;
 const STUCK_MS = 2_000;
 /** A provider that is there every other second must not wake everything each time. */
@@ -147,15 +147,12 @@ export const isGone = (error: unknown): boolean =>
 const isUnreachable = (error: unknown): boolean =>
   error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
 
-const complaint = (side: Write['side'], isForbidden: boolean, message: string): Problem => ({
-  rank: isForbidden ? 'forbidden' : 'failing',
-  message: `the ${side} ${isForbidden ? 'does not permit it' : 'refused it'}: ${message}`,
-});
+const isOvertaken = (error: unknown): boolean => isConflict(error) || isAlreadyExists(error) || isGone(error);
 
-const futile = (side: Write['side']): Problem => ({
-  rank: 'partial',
-  message:
-    side === 'provider'
-      ? 'the provider accepts what is written to its copy and keeps something else: a webhook or a default of its own changes it'
-      : 'the status of the copy has fields that are not kept here: the schema here does not know them',
+/** The same action on the two sides is two. */
+const actionOf = ({ action, side }: Write): string => `${action} ${side}`;
+
+const complaint = (side: Side, forbidden: boolean, message: string): Problem => ({
+  rank: forbidden ? 'forbidden' : 'failing',
+  message: `the ${side} ${forbidden ? 'does not permit it' : 'refused it'}: ${message}`,
 });

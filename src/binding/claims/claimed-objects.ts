@@ -1,0 +1,248 @@
+import { bindFieldManager, ownerLabel } from '../../api/binding/names.ts';
+import { type KubeObject, nameOf, type ObjectName, type Resource } from '../../api/object.ts';
+import type { Client } from '../../kube/client.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Log } from '../../observe/log.ts';
+import type { NamespaceView } from '../stores/views.ts';
+import { call, look, type Settled, type Side, type Step, type SyncKind, type Turn } from '../sync-engine/kind.ts';
+import { type ClaimedView, stringsOf, viewClaimed } from './claimed-view.ts';
+import { copyOf, isInStep } from './copy.ts';
+import type { ClaimAction, ClaimFacts, ClaimPlan } from './plan.ts';
+import type { ProviderObjects } from './provider-objects.ts';
+import type { SelectedObjects } from './selected-objects.ts';
+
+export interface ClaimedObjectsOptions {
+  readonly resource: Resource;
+  readonly clients: Readonly<Record<Side, Client>>;
+  readonly consumer: SelectedObjects;
+  readonly provider: ProviderObjects;
+  readonly namespaces: Store<NamespaceView>;
+  /** What is to be done about a key; undefined while nothing may be done yet. */
+  readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
+  /** In words, by which part of a claim an object is selected, seen under its consumer namespace; undefined when by none. */
+  readonly why: (object: ClaimedView, namespace: string) => string | undefined;
+  /** Whether the provider may put something of that name into a namespace of the consumer. */
+  readonly isInvited: (namespace: string, name: string) => boolean;
+  readonly providerIdentity: () => string | undefined;
+  readonly hasRival: () => boolean;
+  /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. */
+  readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
+  readonly log: Log;
+}
+
+/** One key as it was read on both sides; undefined where there is nothing. */
+type LivePair = Record<Side, KubeObject | undefined>;
+type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
+
+/** There is one in every cluster for as long as the cluster lives. */
+const clusterMark = 'kube-system';
+const changedThere = 'what is written to its copy is accepted and changed by a webhook there';
+
+/**
+ * The kind of sync that claimed objects are. Stores say when there is something to do; what is done is decided once more on live reads
+ * of both sides and written as a whole, so that nothing is overwritten or deleted on the word of a store.
+ */
+export class ClaimedObjects implements SyncKind {
+  readonly rules = {
+    // A provider gives rights to a namespace while we ask for them.
+    forbiddenAtOnce: false,
+    // Schemas of what is claimed never change: not before the original does.
+    futileCapMs: Number.POSITIVE_INFINITY,
+    futile: { consumer: changedThere, provider: changedThere },
+  };
+  readonly #options: ClaimedObjectsOptions;
+  readonly #live = new WeakMap<Turn, LivePair>();
+
+  constructor(options: ClaimedObjectsOptions) {
+    this.#options = options;
+  }
+
+  missing(key: string): string | undefined {
+    const { plan, provider } = this.#options;
+    if (!plan) return 'the end of what is bound';
+    const { namespace } = placeOf(key);
+    const service = provider.serviceNamespace(namespace);
+    return service.kind === 'ready' && !provider.isKnown(namespace) ? `objects of ${service.name}` : undefined;
+  }
+
+  plan(turn: Turn): readonly Step[] {
+    const { plan = (): ClaimPlan => ({ actions: [] }) } = this.#options;
+    const live = this.#live.get(turn);
+    const facts = live
+      ? this.#facts(turn.key, live.consumer && viewClaimed(live.consumer), live.provider && viewClaimed(live.provider))
+      : this.#watched(turn.key);
+    const decided = plan(facts);
+    const { actions, problem, waitsFor, againInMs } = decided;
+    if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#look(turn, facts)];
+    const steps: Step[] = isInferredDelete(decided) ? [{ do: 'holdBack' }] : [];
+    for (const action of actions) {
+      if (action.kind === 'request-namespace') steps.push(this.#requestNamespace(facts.consumerNamespace));
+      else if (live) steps.push(this.#write(turn.key, action, facts, live));
+    }
+    if (problem !== undefined) steps.push({ do: 'complain', problem });
+    if (waitsFor !== undefined) steps.push({ do: 'wait', missing: waitsFor });
+    if (againInMs !== undefined) steps.push({ do: 'later', ms: againInMs });
+    return steps;
+  }
+
+  settle(key: string): Settled {
+    const { consumer, provider } = this.#options;
+    const { namespace, name } = placeOf(key);
+    const [ours, theirs] = [consumer.get(key), provider.get(namespace, name)];
+    consumer.departures.keepOnly(key, theirs?.marks.consumerUid);
+    provider.departures.keepOnly(key, ours?.marks.providerUid);
+    return { consumer: ours, isGone: !ours && !theirs, isAhead: false };
+  }
+
+  clear(): void {}
+
+  /** For how many of the keys `plan` would do something. */
+  deletable(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
+    let count = 0;
+    for (const key of keys) if (plan(this.#watched(key)).actions.length > 0) count++;
+    return count;
+  }
+
+  #watched(key: string): ClaimFacts {
+    const { consumer, provider } = this.#options;
+    const { namespace, name } = placeOf(key);
+    return this.#facts(key, consumer.get(key), provider.get(namespace, name));
+  }
+
+  #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
+    const { namespaces, why, isInvited, providerIdentity, hasRival } = this.#options;
+    const { namespace, name } = placeOf(key);
+    const home = namespaces.get(namespace);
+    return {
+      consumer,
+      provider,
+      claimed: {
+        consumer: consumer !== undefined && why(consumer, namespace) !== undefined,
+        provider: provider !== undefined && why(provider, namespace) !== undefined,
+      },
+      consumerNamespace: namespace,
+      consumerCluster: namespaces.get(clusterMark)?.uid,
+      hasRival: hasRival(),
+      namespaceStays: home !== undefined && !home.deleting,
+      isInvited: isInvited(namespace, name),
+      serviceNamespace: this.#options.provider.serviceNamespace(namespace),
+      providerIdentity: providerIdentity(),
+      gone: {
+        consumer: this.#options.consumer.departures.get(key),
+        provider: this.#options.provider.departures.get(key),
+      },
+    };
+  }
+
+  #look(turn: Turn, facts: ClaimFacts): Step {
+    const { clients, resource } = this.#options;
+    const live: LivePair = { consumer: undefined, provider: undefined };
+    const read = (side: Side) => ({
+      action: 'look',
+      side,
+      content: turn.key,
+      call: (signal: AbortSignal) => clients[side].get(resource, placeIn(side, turn.key, facts), { signal }),
+      onGone: () => 'go on' as const,
+      onSuccess(object: KubeObject) {
+        live[side] = object;
+        return 'go on' as const;
+      },
+    });
+    this.#live.set(turn, live);
+    return look(read('consumer'), read('provider'));
+  }
+
+  #requestNamespace(namespace: string): Step {
+    const { requestNamespace } = this.#options;
+    return call({
+      action: 'requestNamespace',
+      side: 'provider',
+      content: namespace,
+      call: (signal) => requestNamespace(namespace, signal),
+    });
+  }
+
+  /** The call of one action; whatever has changed since the pair was read is refused. */
+  #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): Step {
+    const { log } = this.#options;
+    const { kind, side } = action;
+    const original = facts[otherOf(side)];
+    return call({
+      // An object that was deleted may be created again with the same content, and the other way round.
+      action: kind === 'create' ? 'update' : kind,
+      side,
+      content: contentOf(action, facts[side], original),
+      inferred: kind === 'delete' && action.reason === 'inferred',
+      ...(kind === 'label' ? {} : { carries: side === 'provider' ? ('up' as const) : ('down' as const) }),
+      call: (signal) => this.#call(action, placeIn(side, key, facts), live, signal),
+      isFutile: (answer) => {
+        if (action.kind !== 'update' || !answer || !original) return false;
+        const copy = viewClaimed(answer);
+        return copy !== undefined && !isInStep(original, copy, action.identity);
+      },
+      onSuccess: (answer) => {
+        live[side] = answer;
+        log.info('claimed object written', { key, action: kind, side, why: this.#whyOf(facts) });
+        return 'go on';
+      },
+    });
+  }
+
+  async #call(
+    action: CopyAction,
+    place: ObjectName,
+    live: LivePair,
+    signal: AbortSignal,
+  ): Promise<KubeObject | undefined> {
+    const { resource, clients } = this.#options;
+    const { side } = action;
+    const client = clients[side];
+    const options = { fieldManager: bindFieldManager, signal };
+    const [present, original] = [live[side], live[otherOf(side)]];
+    switch (action.kind) {
+      case 'delete':
+        await client.delete(resource, place, { uid: action.uid, signal });
+        return undefined;
+      case 'label':
+        return present && client.replace(resource, withOwner(present, side), options);
+      case 'create':
+        return original && client.create(resource, copyOf(original, action.identity), options);
+      case 'update':
+        return original && client.replace(resource, copyOf(original, action.identity, present), options);
+    }
+  }
+
+  #whyOf({ consumer, provider, consumerNamespace }: ClaimFacts): string | undefined {
+    const { why } = this.#options;
+    return (consumer && why(consumer, consumerNamespace)) ?? (provider && why(provider, consumerNamespace));
+  }
+}
+
+/** Keys of claimed objects always have a namespace. */
+function placeOf(key: string): { readonly namespace: string; readonly name: string } {
+  const { namespace = '', name } = nameOf(key);
+  return { namespace, name };
+}
+
+function placeIn(side: Side, key: string, { serviceNamespace }: ClaimFacts): ObjectName {
+  const place = placeOf(key);
+  if (side === 'consumer' || serviceNamespace.kind !== 'ready') return place;
+  return { namespace: serviceNamespace.name, name: place.name };
+}
+
+const otherOf = (side: Side): Side => (side === 'consumer' ? 'provider' : 'consumer');
+
+const isInferredDelete = ({ actions }: ClaimPlan): boolean =>
+  actions.some((action) => action.kind === 'delete' && action.reason === 'inferred');
+
+function withOwner(object: KubeObject, owner: Side): KubeObject {
+  const labels = { ...stringsOf(object.metadata.labels), [ownerLabel]: owner };
+  return { ...object, metadata: { ...object.metadata, labels } };
+}
+
+/** The same for what would be written a second time. */
+function contentOf(action: CopyAction, present: ClaimedView | undefined, original: ClaimedView | undefined): string {
+  if (action.kind === 'delete') return action.uid;
+  if (action.kind === 'label') return present?.uid ?? '';
+  return `${original?.uid} ${original?.content} ${original?.dress}`;
+}

@@ -1,0 +1,213 @@
+import type { Resource } from '../../api/object.ts';
+import { Controller } from '../../engine/controller.ts';
+import type { Source } from '../../engine/source.ts';
+import { hintSource } from '../../engine/sources/hint.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { Log } from '../../observe/log.ts';
+import type { BindingDeps } from '../deps.ts';
+import { bindingMetrics, Latency, type SyncObserver } from '../metrics.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+import { DeleteBreaker } from './delete-breaker.ts';
+import type { Settled, Side, SyncKind, Turn } from './kind.ts';
+import { Problems, recordProblem } from './problems.ts';
+import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
+import type { SyncMode } from './syncer.ts';
+import { Writer } from './writer.ts';
+
+export interface SyncLoopOptions {
+  readonly what: 'sync' | 'claims';
+  readonly session: ProviderSession;
+  /** Name of the export, and of its binding. */
+  readonly binding: string;
+  /** The kind in the consumer, and its name in metrics, log lines and problems. */
+  readonly resource: Resource;
+  readonly label: string;
+  readonly mode: SyncMode;
+  /** Keys that are worked on at a time. */
+  readonly workers: number;
+  /** Uniform in [0, 1), for backoff. */
+  readonly random: () => number;
+  /** Called when problems, or deletes that are held back, may have changed. */
+  readonly onChange: () => void;
+}
+
+/** What is particular to a kind of sync. */
+export interface SyncLoopParts {
+  readonly kind: SyncKind;
+  readonly sources: readonly Source[];
+  /** All that there may be something to do for. */
+  keys(): Iterable<string>;
+  /** How many objects it looks after: those of the consumer, and the copies of ours in the provider. */
+  size(): { readonly objects: number; readonly copies: number };
+  /** Milliseconds since the watches of a side were last heard; sides that are left out have no metric. */
+  readonly ages: Partial<Record<Side, () => number>>;
+  /** What to say of lists that are not complete, consumer first; empty when all are. */
+  unlisted(): readonly string[];
+}
+
+/** A cluster that takes longer for a list is told of, milliseconds. */
+const LIST_MS = 30_000;
+
+/** One loop that keeps objects in step, with all that the kinds of sync have in common. */
+export class SyncLoop {
+  readonly problems: Problems;
+  readonly log: Log;
+  readonly observer: SyncObserver;
+  readonly #options: SyncLoopOptions;
+  readonly #deps: BindingDeps;
+  readonly #breaker = new DeleteBreaker();
+  readonly #latency: SyncReconcilerOptions['latency'];
+  readonly #hints = hintSource('resync');
+  readonly #stops: (() => void)[];
+  readonly #openedAtMs: number;
+  #parts: SyncLoopParts | undefined;
+  #writer: Writer | undefined;
+  #held = 0;
+
+  constructor(options: SyncLoopOptions, deps: BindingDeps) {
+    const { session, binding, label, onChange } = options;
+    const { clock } = deps;
+    this.#options = options;
+    this.#deps = deps;
+    this.problems = new Problems(onChange);
+    this.log = deps.log.child({ provider: session.id, export: binding, kind: label });
+    this.observer = bindingMetrics(deps.metrics).observer(label);
+    this.#latency = { up: new Latency(clock), down: new Latency(clock) };
+    this.#openedAtMs = clock.monotonic();
+    this.#stops = [
+      clock.schedule(LIST_MS, () => {
+        if (this.#parts?.unlisted().length) onChange();
+      }),
+    ];
+  }
+
+  /** The controller that does the work. */
+  open(parts: SyncLoopParts): Controller {
+    const { kind, sources } = parts;
+    const { what, session, binding, label, workers, random } = this.#options;
+    const { clock, log, metrics } = this.#deps;
+    const { observer } = this;
+    const [breaker, latency] = [this.#breaker, this.#latency];
+    const wake = (key: string): void => void this.#hints.hint(key, 'reachable');
+    const writer = new Writer({ rules: kind.rules, clock, log: this.log, observer, random, wake });
+    this.#writer = writer;
+    this.#parts = parts;
+    this.#measure(parts);
+    const report: SyncReconcilerOptions['report'] = (turn, consumer) => this.#report(turn, consumer);
+    return new Controller({
+      name: `${what}/${session.id}/${binding}/${label}`,
+      sources: [
+        atStart(() => {
+          for (const kept of [kind, writer, breaker, latency.up, latency.down]) kept.clear();
+        }),
+        ...sources,
+        this.#hints,
+      ],
+      reconciler: new SyncReconciler({ kind, writer, breaker, observer, latency, report, clock }),
+      workers,
+      clock,
+      log,
+      // Sessions come and go with every rotation, series stay.
+      metrics: metrics.controller(`${what}/${binding}/${label}`),
+      random,
+    });
+  }
+
+  /** To be called after each event that is about the key. */
+  seen(side: Side, key: string): void {
+    (side === 'consumer' ? this.#latency.up : this.#latency.down).seen(key);
+    if (this.#options.mode !== 'sync') this.#options.onChange();
+  }
+
+  /** Looks at all keys. */
+  wakeAll(reason: string): void {
+    for (const key of new Set(this.#parts?.keys())) this.#hints.hint(key, reason);
+  }
+
+  /** Looks at all keys, and tries again what did not work so far. */
+  resync(): void {
+    this.#writer?.clear();
+    this.wakeAll('resync');
+  }
+
+  /** Lets the deletes go through that are held back. */
+  allowDeletes(): void {
+    for (const key of this.#breaker.allow()) this.#hints.hint(key, 'allowed');
+  }
+
+  /** How many deletes of copies are held back. */
+  get held(): number {
+    return this.#breaker.held;
+  }
+
+  /** What is wrong with lists that take too long. */
+  slowLists(): readonly string[] {
+    return (this.#isLate && this.#parts?.unlisted()) || [];
+  }
+
+  /** To be called when a list is complete that may have taken too long. */
+  listed(): void {
+    if (this.#isLate) this.#options.onChange();
+  }
+
+  close(): void {
+    for (const stop of this.#stops.splice(0)) stop();
+  }
+
+  get #isLate(): boolean {
+    return this.#deps.clock.monotonic() - this.#openedAtMs >= LIST_MS;
+  }
+
+  #measure({ size, ages }: SyncLoopParts): void {
+    const { session, binding, label: resource } = this.#options;
+    const metrics = bindingMetrics(this.#deps.metrics);
+    for (const side of ['consumer', 'provider'] as const) {
+      const age = ages[side];
+      if (age) this.#stops.push(metrics.watching({ session: session.id, side, resource }, age));
+      const count = side === 'consumer' ? () => size().objects : () => size().copies;
+      this.#stops.push(metrics.objects({ binding, side, resource }, count));
+    }
+  }
+
+  #report({ key, problem }: Turn, consumer: Settled['consumer']): void {
+    const { held } = this.#breaker;
+    if (held !== this.#held) {
+      if (this.#held === 0) this.log.error('deletes of copies are held back', { copies: held });
+      this.#held = held;
+      this.#options.onChange();
+    }
+    if (!problem) this.problems.clear(key);
+    else if (this.problems.set(key, problem) && consumer) {
+      recordProblem(this.#deps.events, this.#options.resource, consumer, problem);
+    }
+  }
+}
+
+/** Calls back at every start of the controller, before the first event of the sources after it. */
+const atStart = (callback: () => void): Source => ({
+  name: 'start',
+  start() {
+    callback();
+    return Promise.resolve();
+  },
+});
+
+/** A callback that hears of many changes at once: `soon` calls back a little later, for all that happens until then. */
+export function gathered(clock: Clock, callback: () => void): { soon(): void; stop(): void } {
+  let cancel: (() => void) | undefined;
+  return {
+    soon() {
+      cancel ??= clock.schedule(TELL_MS, () => {
+        cancel = undefined;
+        callback();
+      });
+    },
+    stop() {
+      cancel?.();
+      cancel = undefined;
+    },
+  };
+}
+
+/** Changes are gathered for so long before they are told, milliseconds. */
+const TELL_MS = 200;
