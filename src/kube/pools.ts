@@ -1,20 +1,7 @@
-import { createSecureContext } from 'node:tls';
-import { Agent, buildConnector } from 'undici';
+import type { Agent } from 'undici';
 import type { Clock } from '../kit/clock.ts';
 import type { ClusterTls } from './credentials.ts';
-
-const KEEP_ALIVE_MS = 30_000;
-const PROBE_AFTER_MS = 30_000;
-/** No list page comes near; an endless answer of a broken or hostile server ends here. */
-const MAX_RESPONSE_BYTES = 256 * 1024 * 1024;
-
-/** Errors that a connection attempt ended with: the request behind it never left. */
-const connectErrors = new WeakSet<object>();
-
-/** True when `error` is from connecting (refused, unknown host, TLS refused, connect timeout): nothing of the request was sent. */
-export function isConnectError(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && connectErrors.has(error);
-}
+import { openAgent } from './json-call.ts';
 
 export type Lane = 'quick' | 'slow';
 
@@ -23,6 +10,7 @@ export type Lane = 'quick' | 'slow';
  * that it first waits to be current. More of them at a time cost it nothing, fewer would make a burst wait for each other.
  */
 const SLOW_CONNECTIONS = 32;
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
  * The connections of one cluster under one set of certificates. Watches and calls known to be slow have their own: they must not use
@@ -36,16 +24,12 @@ export class Pools {
   #onIdle = (): void => {};
 
   constructor(tls: ClusterTls, connections: number) {
-    const connect = taggingConnector(tls);
-    // Time limits are the caller's, by its Clock.
-    const common = { connect, pipelining: 1, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS };
     this.tls = tls;
-    const calls = { ...common, maxResponseSize: MAX_RESPONSE_BYTES };
     this.#lanes = {
-      quick: new Agent({ ...calls, connections }),
-      slow: new Agent({ ...calls, connections: SLOW_CONNECTIONS }),
+      quick: openAgent(tls, { connections, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
+      slow: openAgent(tls, { connections: SLOW_CONNECTIONS, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
     };
-    this.#watches = new Agent(common);
+    this.#watches = openAgent(tls, { connectTimeoutMs: CONNECT_TIMEOUT_MS });
   }
 
   /** Runs one call to its end, body included. */
@@ -91,15 +75,4 @@ export function sameTls(a: ClusterTls, b: ClusterTls): boolean {
 
 function sameBytes(a: string | Buffer | undefined, b: string | Buffer | undefined): boolean {
   return a === b || (a !== undefined && b !== undefined && Buffer.from(a).equals(Buffer.from(b)));
-}
-
-function taggingConnector(tls: ClusterTls): buildConnector.connector {
-  // Parsed once: otherwise every connection pays for reading keys and certificates again.
-  const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
-  const base = buildConnector({ ...tls, secureContext, keepAlive: true, keepAliveInitialDelay: PROBE_AFTER_MS });
-  return (options, callback) =>
-    base(options, (...outcome) => {
-      if (outcome[0]) connectErrors.add(outcome[0]);
-      callback(...outcome);
-    });
 }

@@ -1,9 +1,9 @@
-import { setMaxListeners } from 'node:events';
-import { type Cancel, type Clock, parseHttpDate, sleep } from '../kit/clock.ts';
+import { type Clock, parseHttpDate, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import type { Credentials, Material } from './credentials.ts';
 import { ApiError, TransportError } from './errors.ts';
-import { isConnectError, type Lane, Pools, sameTls } from './pools.ts';
+import { CallError, jsonCall, Limit } from './json-call.ts';
+import { type Lane, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
 import { toApiError } from './status-error.ts';
 
@@ -47,6 +47,8 @@ export interface TransportOptions {
 }
 
 const CALL_TIMEOUT_MS = 30_000;
+/** No list page comes near; an endless answer of a broken or hostile server ends here. */
+const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
 /** How long certificates and headers are used before the credentials are asked again. */
 const MATERIAL_MS = 10_000;
 /** What is still running on old connections after a change of credentials is cut off after this long. */
@@ -146,28 +148,20 @@ export class Transport {
     const limit = this.#limit(spec.signal, timeoutMs);
     try {
       const { pools, headers } = await this.#ready(limit);
-      const body = spec.body === undefined ? null : JSON.stringify(spec.body);
-      const { answer, text } = await pools.call(spec.lane ?? 'quick', async (agent) => {
-        const answer = await agent.request({
-          origin: this.#origin,
-          path: this.#url(spec.path, spec.query),
-          method: spec.method,
-          headers: {
-            ...headers,
-            accept: 'application/json',
-            ...(body === null ? {} : { 'content-type': spec.contentType ?? 'application/json' }),
-          },
-          body,
-          // A DELETE with a body would cost its connection otherwise.
-          reset: false,
-          signal: limit.signal,
-        });
-        return { answer, text: await answer.body.text() };
-      });
+      const { method, path, query, body, contentType, lane = 'quick' } = spec;
+      const call = {
+        method,
+        origin: this.#origin,
+        path: this.#url(path, query),
+        headers,
+        body,
+        contentType,
+        maxAnswerBytes: MAX_ANSWER_BYTES,
+      };
+      const answer = await pools.call(lane, (agent) => jsonCall(agent, call, limit));
+      const { status, text } = answer;
       this.#tellTime(answer.headers['date']);
-      if (answer.statusCode < 200 || answer.statusCode > 299) {
-        throw this.#failure(answer.statusCode, answer.headers['retry-after'], text);
-      }
+      if (status < 200 || status > 299) throw this.#failure(status, answer.headers['retry-after'], text);
       return text === '' ? undefined : JSON.parse(text);
     } catch (error) {
       throw this.#explain(error, `${spec.method} ${spec.path}`, spec.signal, limit);
@@ -198,10 +192,12 @@ export class Transport {
   }
 
   #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
-    if (error instanceof ApiError || error instanceof TransportError) return error;
+    const isOwn = error instanceof ApiError || error instanceof TransportError;
+    if (isOwn && !(error instanceof CallError)) return error;
     if (!limit.timedOut && signal?.aborted) return signal.reason;
-    const why = limit.timedOut ? `no answer from ${this.#origin} in time` : describe(error);
-    return new TransportError(`${what}: ${why}`, error, !limit.timedOut && isConnectError(error), why);
+    const [cause, notSent] = error instanceof CallError ? [error.cause, error.notSent] : [error, false];
+    const why = limit.timedOut ? `no answer from ${this.#origin} in time` : describe(cause);
+    return new TransportError(`${what}: ${why}`, cause, notSent, why);
   }
 
   async #ready(limit: Limit): Promise<{ pools: Pools; headers: Record<string, string> }> {
@@ -252,53 +248,5 @@ export class Transport {
 
   #limit(signal: AbortSignal | undefined, timeoutMs: number): Limit {
     return new Limit(this.#clock, signal, timeoutMs);
-  }
-}
-
-/** One signal out of the caller's and a time limit, without leaving listeners behind on the caller's. */
-class Limit {
-  readonly #abort = new AbortController();
-  readonly #source: AbortSignal | undefined;
-  readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
-  readonly disarm: Cancel;
-  timedOut = false;
-
-  constructor(clock: Clock, source: AbortSignal | undefined, timeoutMs: number) {
-    this.#source = source;
-    if (source?.aborted) this.#onAbort();
-    if (source) {
-      // One signal may stand over any number of calls.
-      setMaxListeners(0, source);
-      source.addEventListener('abort', this.#onAbort, { once: true });
-    }
-    this.disarm = clock.schedule(timeoutMs, () => {
-      this.timedOut = true;
-      this.#abort.abort();
-    });
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  /** `work`, unless the limit is reached first. */
-  async race<T>(work: Promise<T>): Promise<T> {
-    const { signal } = this;
-    signal.throwIfAborted();
-    let onAbort = (): void => {};
-    const aborted = new Promise<never>((_, reject) => {
-      onAbort = (): void => reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-    });
-    try {
-      return await Promise.race([work, aborted]);
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-    }
-  }
-
-  release(): void {
-    this.disarm();
-    this.#source?.removeEventListener('abort', this.#onAbort);
   }
 }

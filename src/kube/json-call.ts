@@ -1,0 +1,271 @@
+import { setMaxListeners } from 'node:events';
+import type { IncomingHttpHeaders } from 'node:http';
+import { createSecureContext } from 'node:tls';
+import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import type { Cancel, Clock } from '../kit/clock.ts';
+import { describe } from '../kit/errors.ts';
+import type { ClusterTls } from './credentials.ts';
+import { TransportError } from './errors.ts';
+
+/** One signal out of the caller's and a time limit, without leaving listeners behind on the caller's. */
+export class Limit {
+  readonly #abort = new AbortController();
+  readonly #source: AbortSignal | undefined;
+  readonly #onAbort = (): void => this.#abort.abort(this.#source?.reason);
+  readonly disarm: Cancel;
+  readonly timeoutMs: number;
+  timedOut = false;
+
+  constructor(clock: Clock, source: AbortSignal | undefined, timeoutMs: number) {
+    this.#source = source;
+    this.timeoutMs = timeoutMs;
+    if (source?.aborted) this.#onAbort();
+    if (source) {
+      // One signal may stand over any number of calls.
+      setMaxListeners(0, source);
+      source.addEventListener('abort', this.#onAbort, { once: true });
+    }
+    this.disarm = clock.schedule(timeoutMs, () => {
+      this.timedOut = true;
+      this.#abort.abort();
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** `work`, unless the limit is reached first. */
+  async race<T>(work: Promise<T>): Promise<T> {
+    const { signal } = this;
+    signal.throwIfAborted();
+    let onAbort = (): void => {};
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = (): void => reject(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+    try {
+      return await Promise.race([work, aborted]);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  release(): void {
+    this.disarm();
+    this.#source?.removeEventListener('abort', this.#onAbort);
+  }
+}
+
+/**
+ * How a call ended without a complete answer. `unsent`: nothing of it left. `stale`: the server closed the connection, which was kept from
+ * an earlier call, before it answered.
+ */
+export type Failure = 'unsent' | 'stale' | 'cut' | 'tooLarge' | 'malformed';
+
+/** No complete answer came. */
+export class CallError extends TransportError {
+  constructor(
+    what: string,
+    why: string,
+    cause: unknown,
+    readonly failure: Failure,
+    /** The time limit ended the call. */
+    readonly timedOut: boolean,
+  ) {
+    super(`${what}: ${why}`, cause, failure === 'unsent' && !timedOut, why);
+  }
+}
+
+export interface JsonCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly origin: string;
+  /** Escaped, with the query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default `application/json`. */
+  readonly contentType?: string | undefined;
+  /** Largest answer that is read, bytes. */
+  readonly maxAnswerBytes: number;
+}
+
+export interface JsonAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** One call and its whole answer, whatever its status. Rejects with CallError, or with the reason of the signal behind `limit`. */
+export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<JsonAnswer> {
+  const { method, origin, path, contentType = 'application/json', maxAnswerBytes } = call;
+  const body = call.body === undefined ? null : JSON.stringify(call.body);
+  const type = body === null ? {} : { 'content-type': contentType };
+  return new Promise((resolve, reject) => {
+    let connection: Connection | undefined;
+    let controller: Dispatcher.DispatchController | undefined;
+    let isKept = false;
+    let head: Pick<JsonAnswer, 'status' | 'headers'> | undefined;
+    const chunks: Buffer[] = [];
+    let length = 0;
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+      limit.signal.removeEventListener('abort', onAbort);
+    };
+    const fail = (error: Error): void => {
+      if (isOver) return;
+      end();
+      controller?.abort(error);
+      if (limit.signal.aborted && !limit.timedOut) {
+        reject(limit.signal.reason);
+        return;
+      }
+      const failure = controller ? failureOf(error, isKept && !head) : 'unsent';
+      const late = `no ${controller ? 'answer' : 'connection'} within ${limit.timeoutMs} ms`;
+      reject(
+        new CallError(`${method} ${path}`, limit.timedOut ? late : describe(error), error, failure, limit.timedOut),
+      );
+    };
+    const onAbort = (): void => fail(new Error('the call was ended'));
+    limit.signal.addEventListener('abort', onAbort, { once: true });
+    if (limit.signal.aborted) return onAbort();
+    const options: TrackedOptions = {
+      method,
+      origin,
+      path,
+      headers: { accept: 'application/json', ...type, ...call.headers },
+      body,
+      // A DELETE with a body would cost its connection otherwise.
+      reset: false,
+      onQueued: (queuedAt) => {
+        connection = queuedAt;
+      },
+    };
+    agent.dispatch(options, {
+      onRequestStart: (started) => {
+        // Undici begins it all the same when it was ended while it waited for a connection.
+        if (isOver) return started.abort(new Error('the call was ended'));
+        controller = started;
+        isKept = connection?.hasCarried ?? false;
+        if (connection) connection.hasCarried = true;
+      },
+      onResponseStart: (_, status, headers) => {
+        if (status >= 200) head = { status, headers };
+      },
+      onResponseData: (_, chunk) => {
+        length += chunk.length;
+        if (length > maxAnswerBytes) fail(new TooLarge(`the answer is larger than ${maxAnswerBytes} bytes`));
+        else chunks.push(chunk);
+      },
+      onResponseEnd: () => {
+        if (isOver || !head) return;
+        end();
+        resolve({ ...head, text: Buffer.concat(chunks, length).toString('utf8') });
+      },
+      onResponseError: (_, error) => fail(error),
+    });
+  });
+}
+
+class TooLarge extends Error {}
+
+function failureOf(error: Error, isUnansweredOnKept: boolean): Failure {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (error instanceof TooLarge || code === 'UND_ERR_HEADERS_OVERFLOW') return 'tooLarge';
+  if (code.startsWith('HPE_')) return 'malformed';
+  const isClosed = code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
+  return isClosed && isUnansweredOnKept ? 'stale' : 'cut';
+}
+
+interface TrackedOptions extends Dispatcher.DispatchOptions {
+  /** Called with the connection that the call waits for. */
+  readonly onQueued?: (connection: Connection) => void;
+}
+
+/** A connection that knows whether it has carried a call since it was opened. */
+class Connection extends Client {
+  hasCarried = false;
+
+  constructor(...[origin, options]: ConstructorParameters<typeof Client>) {
+    super(origin, options);
+    this.on('connect', () => {
+      this.hasCarried = false;
+    });
+  }
+
+  override dispatch(options: TrackedOptions, handler: Dispatcher.DispatchHandler): boolean {
+    options.onQueued?.(this);
+    return super.dispatch(options, handler);
+  }
+}
+
+export interface ConnectionOptions {
+  /** Most of them at a time. Default: no bound. */
+  readonly connections?: number;
+  /** Milliseconds to open one in. Default: none, the caller's limit alone. */
+  readonly connectTimeoutMs?: number;
+}
+
+const KEEP_ALIVE_MS = 30_000;
+const PROBE_AFTER_MS = 30_000;
+
+/** Connections that are kept for 30 s after a call. Time limits are those of the calls. */
+export function openAgent(tls: ClusterTls, { connections, connectTimeoutMs = 0 }: ConnectionOptions = {}): Agent {
+  // Parsed once: otherwise every connection pays for reading keys and certificates again.
+  const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
+  return new Agent({
+    connect: buildConnector({
+      ...tls,
+      secureContext,
+      timeout: connectTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_AFTER_MS,
+    }),
+    pipelining: 1,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    ...(connections === undefined ? {} : { connections }),
+    factory: (origin, options) =>
+      new Pool(origin, { ...options, factory: (to, rest) => new Connection(to.toString(), rest as Client.Options) }),
+  });
+}
+
+export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path'> {
+  readonly url: URL;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Calls servers that have no Transport: each call may go to another URL, with a token of its own. Without a CA: the public authorities. */
+export class JsonCaller {
+  readonly #agent: Agent;
+  readonly #clock: Clock;
+
+  constructor(tls: ClusterTls, clock: Clock, options?: ConnectionOptions) {
+    this.#agent = openAgent(tls, options);
+    this.#clock = clock;
+  }
+
+  /** As jsonCall. */
+  async call({ url, timeoutMs, signal, ...call }: JsonRequest): Promise<JsonAnswer> {
+    const limit = new Limit(this.#clock, signal, timeoutMs);
+    try {
+      return await jsonCall(this.#agent, { ...call, origin: url.origin, path: url.pathname + url.search }, limit);
+    } finally {
+      limit.release();
+    }
+  }
+
+  /** Takes no more calls; what runs goes on. */
+  retire(): void {
+    void this.#agent.close();
+  }
+
+  /** Ends what runs. */
+  close(): void {
+    void this.#agent.destroy();
+  }
+}
