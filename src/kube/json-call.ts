@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import { createSecureContext } from 'node:tls';
-import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { Agent, buildConnector, Client, type Dispatcher, errors, Pool } from 'undici';
 import type { Cancel, Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import type { ClusterTls } from './credentials.ts';
@@ -94,7 +94,7 @@ export interface JsonCall {
 export interface JsonAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  readonly text: string;
+  readonly body: Buffer;
 }
 
 /** One call and its whole answer, whatever its status. Rejects with CallError, or with the reason of the signal behind `limit`. */
@@ -162,7 +162,7 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
       onResponseEnd: () => {
         if (isOver || !head) return;
         end();
-        resolve({ ...head, text: Buffer.concat(chunks, length).toString('utf8') });
+        resolve({ ...head, body: Buffer.concat(chunks, length) });
       },
       onResponseError: (_, error) => fail(error),
     });
@@ -172,10 +172,10 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
 class TooLarge extends Error {}
 
 function failureOf(error: Error, isUnansweredOnKept: boolean): Failure {
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  if (error instanceof TooLarge || code === 'UND_ERR_HEADERS_OVERFLOW') return 'tooLarge';
-  if (code.startsWith('HPE_')) return 'malformed';
-  const isClosed = code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
+  if (error instanceof TooLarge || error instanceof errors.HeadersOverflowError) return 'tooLarge';
+  if (error instanceof errors.HTTPParserError) return 'malformed';
+  const code = 'code' in error ? error.code : undefined;
+  const isClosed = error instanceof errors.SocketError || code === 'ECONNRESET' || code === 'EPIPE';
   return isClosed && isUnansweredOnKept ? 'stale' : 'cut';
 }
 
@@ -211,8 +211,11 @@ export interface ConnectionOptions {
 const KEEP_ALIVE_MS = 30_000;
 const PROBE_AFTER_MS = 30_000;
 
+/** An empty list of authorities trusts nobody; no list trusts the public ones. */
+type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
+
 /** Connections that are kept for 30 s after a call. Time limits are those of the calls. */
-export function openAgent(tls: ClusterTls, { connections, connectTimeoutMs = 0 }: ConnectionOptions = {}): Agent {
+export function openAgent(tls: Tls, { connections, connectTimeoutMs = 0 }: ConnectionOptions = {}): Agent {
   // Parsed once: otherwise every connection pays for reading keys and certificates again.
   const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
   return new Agent({
@@ -233,27 +236,32 @@ export function openAgent(tls: ClusterTls, { connections, connectTimeoutMs = 0 }
   });
 }
 
-export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path'> {
+export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnswerBytes'> {
   readonly url: URL;
-  readonly timeoutMs: number;
+  /** Default 10 000. */
+  readonly timeoutMs?: number;
+  /** Default 3 MiB, twice what the API server stores of one object. */
+  readonly maxAnswerBytes?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Calls servers that have no Transport: each call may go to another URL, with a token of its own. Without a CA: the public authorities. */
+/** Calls servers that have no Transport: each call may go to another URL, with a token of its own. */
 export class JsonCaller {
   readonly #agent: Agent;
   readonly #clock: Clock;
 
-  constructor(tls: ClusterTls, clock: Clock, options?: ConnectionOptions) {
+  constructor(tls: Tls, clock: Clock, options?: ConnectionOptions) {
     this.#agent = openAgent(tls, options);
     this.#clock = clock;
   }
 
   /** As jsonCall. */
-  async call({ url, timeoutMs, signal, ...call }: JsonRequest): Promise<JsonAnswer> {
+  async call(request: JsonRequest): Promise<JsonAnswer> {
+    const { url, timeoutMs = 10_000, maxAnswerBytes = 3 * 1024 * 1024, signal, ...rest } = request;
     const limit = new Limit(this.#clock, signal, timeoutMs);
+    const call = { ...rest, origin: url.origin, path: url.pathname + url.search, maxAnswerBytes };
     try {
-      return await jsonCall(this.#agent, { ...call, origin: url.origin, path: url.pathname + url.search }, limit);
+      return await jsonCall(this.#agent, call, limit);
     } finally {
       limit.release();
     }

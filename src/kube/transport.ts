@@ -159,7 +159,8 @@ export class Transport {
         maxAnswerBytes: MAX_ANSWER_BYTES,
       };
       const answer = await pools.call(lane, (agent) => jsonCall(agent, call, limit));
-      const { status, text } = answer;
+      const { status } = answer;
+      const text = answer.body.toString('utf8');
       this.#tellTime(answer.headers['date']);
       if (status < 200 || status > 299) throw this.#failure(status, answer.headers['retry-after'], text);
       return text === '' ? undefined : JSON.parse(text);

@@ -1,5 +1,3 @@
-import { type AgentOptions, Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
 import { readOutcome } from '../../api/inventory/contract/outcome.ts';
 import { readAccepted } from '../../api/inventory/contract/report.ts';
 import { type ReconcileRequest, reconcilePath } from '../../api/inventory/contract/request.ts';
@@ -8,9 +6,9 @@ import { type Clock, parseHttpDate } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { ApiError } from '../../kube/errors.ts';
+import { CallError, type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
 import type { BrokenCode, ComponentClient, Reply, TokenIssuer } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { type Answer, exchange } from './exchange.ts';
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
@@ -51,12 +49,13 @@ interface HttpClientDeps {
 interface Line {
   readonly registered: string;
   readonly url: URL;
-  readonly agent: HttpAgent | HttpsAgent;
-  readonly freshAgent: () => HttpAgent | HttpsAgent;
+  readonly caller: JsonCaller;
+  /** For a connection of its own. */
+  readonly freshCaller: () => JsonCaller;
 }
 
-/** Idle connections are closed after this long, milliseconds. */
-const idleMs = 30_000;
+/** Largest answer that is read, bytes. */
+const maxAnswerBytes = 131_072;
 
 /** Calls components by HTTPS, each pinned to the authority of its registration. */
 export class HttpClient implements ComponentClient {
@@ -81,18 +80,43 @@ export class HttpClient implements ComponentClient {
       const retryAfterMs = error instanceof ApiError ? error.retryAfterMs : undefined;
       return { kind: 'notCalled', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
     }
-    const { url, agent, freshAgent } = line;
-    const body = JSON.stringify(request);
-    const answer = await exchange({ url, agent, freshAgent, token, body, timeoutMs, clock, signal });
-    return answer.kind === 'answer' ? readAnswer(answer, request, clock) : answer;
+    const headers = { authorization: `Bearer ${token}` };
+    try {
+      return readAnswer(await this.#exchange(line, { headers, body: request, timeoutMs, signal }), request, clock);
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      return replyTo(error);
+    }
   }
 
   close(): void {
-    for (const { agent } of this.#lines.values()) agent.destroy();
+    for (const { caller } of this.#lines.values()) caller.close();
     this.#lines.clear();
   }
 
+  /**
+   * A connection that was kept and that the component closed just then is replaced by a new one: the run is the same, and components take a
+   * run twice.
+   */
+  async #exchange(
+    { url, caller, freshCaller }: Line,
+    call: Pick<JsonRequest, 'headers' | 'body' | 'signal'> & { readonly timeoutMs: number },
+  ): Promise<JsonAnswer> {
+    const { clock } = this.#deps;
+    const startedAt = clock.monotonic();
+    try {
+      return await caller.call({ method: 'POST', url, maxAnswerBytes, ...call });
+    } catch (error) {
+      if (!(error instanceof CallError) || error.failure !== 'stale') throw error;
+      // Others that were kept may be as stale.
+      const fresh = freshCaller();
+      const timeoutMs = Math.max(0, call.timeoutMs - (clock.monotonic() - startedAt));
+      return await fresh.call({ method: 'POST', url, maxAnswerBytes, ...call, timeoutMs }).finally(() => fresh.close());
+    }
+  }
+
   #lineTo(registration: Registration): Line | { readonly error: string } {
+    const { clock } = this.#deps;
     const { name, endpoint, caBundle, maxConcurrent } = registration;
     const registered = JSON.stringify([endpoint, caBundle, maxConcurrent]);
     const known = this.#lines.get(name);
@@ -100,28 +124,26 @@ export class HttpClient implements ComponentClient {
     const where = endpointUrl(registration, this.#deps.allowLoopbackHttp);
     if ('error' in where) return where;
     // What still runs on the old ones ends by itself.
-    if (known) retire(known.agent);
-    const agentOf = (options: AgentOptions): HttpAgent | HttpsAgent =>
-      where.url.protocol === 'https:'
-        ? // An authority that is empty trusts nobody, where an absent one would trust everybody's.
-          new HttpsAgent({ ...options, ca: caBundle ?? [], minVersion: 'TLSv1.2' })
-        : new HttpAgent(options);
-    const agent = agentOf({ keepAlive: true, maxSockets: maxConcurrent, scheduling: 'lifo', timeout: idleMs });
-    const line = { registered, url: where.url, agent, freshAgent: () => agentOf({ keepAlive: false }) };
+    known?.caller.retire();
+    // An authority that is empty trusts nobody, where an absent one would trust everybody's.
+    const open = (connections: number): JsonCaller => new JsonCaller({ ca: caBundle ?? [] }, clock, { connections });
+    const line = { registered, url: where.url, caller: open(maxConcurrent), freshCaller: () => open(1) };
     this.#lines.set(name, line);
     return line;
   }
 }
 
-/** Closes what is idle, and the rest when its call is over. */
-function retire(agent: HttpAgent | HttpsAgent): void {
-  agent.maxFreeSockets = 0;
-  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+function replyTo({ failure, timedOut, why }: CallError): Reply {
+  if (failure === 'unsent') return { kind: 'notAccepted', code: 'Unreachable', message: why };
+  if (timedOut) return { kind: 'broken', code: 'Timeout', message: why };
+  if (failure === 'tooLarge') return { kind: 'broken', code: 'TooLarge', message: why };
+  if (failure === 'malformed') return { kind: 'broken', code: 'NotJson', message: `not HTTP: ${why}` };
+  return { kind: 'broken', code: 'Cut', message: why };
 }
 
-function readAnswer({ status, retryAfter, body }: Answer, request: ReconcileRequest, clock: Clock): Reply {
+function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileRequest, clock: Clock): Reply {
   if (status === 429 || status === 503) {
-    const retryAfterMs = retryAfterOf(retryAfter, clock);
+    const retryAfterMs = retryAfterOf(headers['retry-after'], clock);
     const message = `the component answered ${status}`;
     return { kind: 'notAccepted', code: 'Busy', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   }

@@ -2,8 +2,8 @@ import { callAudience, mothershipAccount } from '../../api/inventory/names.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Credentials } from '../../kube/credentials.ts';
+import { JsonCaller } from '../../kube/json-call.ts';
 import { toApiError } from '../../kube/status-error.ts';
-import { jsonCaller } from './json-calls.ts';
 
 /** Who may ask a component for a run. */
 export interface Callers {
@@ -26,18 +26,19 @@ export async function tokenReviews(options: CallerOptions): Promise<Callers> {
   const { credentials, component, serverNamespace, clock } = options;
   const audience = callAudience(component);
   const account = `system:serviceaccount:${serverNamespace}:${mothershipAccount}`;
-  const caller = jsonCaller((await credentials.material()).tls, clock);
+  const caller = new JsonCaller((await credentials.material()).tls, clock);
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' };
   return {
     async isServer(token, signal) {
-      const { status, retryAfter, text } = await caller.call({
+      const { status, headers, body } = await caller.call({
         method: 'POST',
-        url: `${credentials.server}/apis/authentication.k8s.io/v1/tokenreviews`,
+        url: new URL(`${credentials.server}/apis/authentication.k8s.io/v1/tokenreviews`),
         headers: (await credentials.material()).headers,
         body: { ...review, spec: { token, audiences: [audience] } },
         signal,
       });
-      if (status < 200 || status > 299) throw toApiError(status, retryAfter, text);
+      const text = body.toString('utf8');
+      if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
       const found = own(JSON.parse(text), 'status');
       const audiences = own(found, 'audiences');
       return (

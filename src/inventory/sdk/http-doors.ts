@@ -9,9 +9,9 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { groupPath, resourcePath } from '../../kube/api-paths.ts';
 import { TransportError } from '../../kube/errors.ts';
+import { type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
 import { toApiError } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
-import { type JsonAnswer, type JsonCall, type JsonCaller, jsonCaller } from './json-calls.ts';
 import type { RunDoors } from './run.ts';
 
 /** What a component is configured with, and what it compares requests with: it sends tokens nowhere else. */
@@ -52,13 +52,15 @@ interface HttpDoors extends RunDoors {
 
 export function httpDoors(addresses: Addresses & { readonly callbackCa: string | undefined }, clock: Clock): HttpDoors {
   const { apiUrl, apiCa, callbackCa } = addresses;
-  const api = jsonCaller(apiCa === undefined ? {} : { ca: apiCa }, clock);
-  const callbacks = jsonCaller(callbackCa === undefined ? {} : { ca: callbackCa }, clock);
+  const api = new JsonCaller(apiCa === undefined ? {} : { ca: apiCa }, clock);
+  const callbacks = new JsonCaller(callbackCa === undefined ? {} : { ca: callbackCa }, clock);
   return {
     entry: (request, token, signal) => entryAccessor(api, apiUrl, request, token, signal),
     report: async (request: ReconcileRequest, token, body, signal) => {
       const headers = { authorization: `Bearer ${token}` };
-      return readAnswer(await callbacks.call({ method: 'POST', url: request.callback, headers, body, signal }));
+      return readAnswer(
+        await callbacks.call({ method: 'POST', url: new URL(request.callback), headers, body, signal }),
+      );
     },
     close: () => {
       api.close();
@@ -67,8 +69,8 @@ export function httpDoors(addresses: Addresses & { readonly callbackCa: string |
   };
 }
 
-function readAnswer({ status, text }: JsonAnswer): ReportAnswer {
-  const body = parsed(text);
+function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
+  const body = parsed(bytes);
   if (status === 200) return { status, lease: leaseIn(body) };
   const message = own(body, 'message');
   const said = typeof message === 'string' ? message : `the callback answered ${status}`;
@@ -93,11 +95,11 @@ function leaseIn(body: unknown): Lease | undefined {
   return { leaseSeconds, auth: { token, expires } };
 }
 
-function parsed(text: string): unknown {
+function parsed(body: Buffer): unknown {
   try {
-    return parseJson(Buffer.from(text, 'utf8'));
+    return parseJson(body);
   } catch (cause) {
-    if (text === '') return undefined;
+    if (body.length === 0) return undefined;
     throw new TransportError('the callback did not answer with JSON', cause, false);
   }
 }
@@ -115,14 +117,19 @@ function entryAccessor(
 ): EntryAccessor {
   const at = entryAt(apiUrl, entry.url);
   if (!at) throw new CodedError('ForeignEntry', `the entry is not one below ${apiUrl}`);
-  const call = async (wanted: Pick<JsonCall, 'method' | 'url' | 'body'>): Promise<KubeObject> => {
-    const { status, retryAfter, text } = await caller.call({
+  const call = async ({
+    url,
+    ...wanted
+  }: Pick<JsonRequest, 'method' | 'body'> & { readonly url: string }): Promise<KubeObject> => {
+    const { status, headers, body } = await caller.call({
       ...wanted,
+      url: new URL(url),
       headers: { authorization: `Bearer ${token()}` },
       contentType: 'application/merge-patch+json',
       signal,
     });
-    if (status < 200 || status > 299) throw toApiError(status, retryAfter, text);
+    const text = body.toString('utf8');
+    if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
     return readObject(text);
   };
   const secretUrl = (name: string): string => `${apiUrl}${resourcePath(secrets, { ...at, name })}`;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { newTrusted } from '../../../../src/certificates/material.ts';
 import { HttpClient } from '../../../../src/inventory/http/http-client.ts';
 import type { Reply } from '../../../../src/inventory/ports.ts';
@@ -25,6 +26,9 @@ const body = (value: unknown): string => {
   return `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`;
 };
 const ok = (value: unknown): string => `HTTP/1.1 200 OK\r\n${body(value)}`;
+
+/** A connection takes the next call one turn of the event loop after an answer. */
+const isKept = (): Promise<void> => setImmediate();
 
 describe('the HTTP client of components', () => {
   const servers: Server[] = [];
@@ -159,6 +163,7 @@ describe('the HTTP client of components', () => {
       else socket.write(ok({ outcome: 'Done' }));
     });
     assert.equal((await call(url)).kind, 'outcome');
+    await isKept();
     assert.equal((await call(url)).kind, 'outcome');
     assert.equal(asked.length, 3);
     const [, second, third] = asked.map((text) => text.replace(/^connection: .*\r\n/im, ''));
@@ -177,6 +182,7 @@ describe('the HTTP client of components', () => {
       else socket.write(ok({ outcome: 'Done' }));
     });
     await Promise.all([call(url), call(url), call(url)]);
+    await isKept();
     closed = true;
     assert.deepEqual(await call(url), { kind: 'outcome', outcome: { outcome: 'Done' } });
     assert.equal(asked.length, 5);

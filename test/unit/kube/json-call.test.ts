@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { listen } from '../../../src/kit/listen.ts';
+import { CallError, JsonCaller } from '../../../src/kube/json-call.ts';
+
+describe('a JSON call', () => {
+  let server: Server;
+  let url: URL;
+  let caller: JsonCaller;
+
+  before(async () => {
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const { method, url, headers } = request;
+        if (url?.startsWith('/hang')) return;
+        const said = {
+          method,
+          url,
+          type: headers['content-type'],
+          accept: headers.accept,
+          body: `${Buffer.concat(chunks)}`,
+        };
+        response.writeHead(url?.startsWith('/no') ? 404 : 200, { 'retry-after': '7' });
+        response.end(JSON.stringify(said));
+      });
+    });
+    await listen(server, '127.0.0.1', 0);
+    url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  });
+  after(() => server.close());
+  beforeEach(() => {
+    caller = new JsonCaller({}, systemClock, { connections: 1 });
+  });
+  afterEach(() => caller.close());
+
+  const call = (path: string, rest: Partial<Parameters<JsonCaller['call']>[0]> = {}) =>
+    caller.call({ method: 'POST', url: new URL(path, url), headers: {}, body: { a: 1 }, ...rest });
+  const failure = async (calling: Promise<unknown>): Promise<CallError> => {
+    try {
+      await calling;
+    } catch (error) {
+      if (error instanceof CallError) return error;
+    }
+    return assert.fail('there was an answer');
+  };
+
+  it('sends JSON and gives back status, headers and body of any answer', async () => {
+    const { status, headers, body } = await call('/no/such?x=1');
+    assert.equal(status, 404);
+    assert.equal(headers['retry-after'], '7');
+    const json = 'application/json';
+    assert.deepEqual(JSON.parse(`${body}`), {
+      method: 'POST',
+      url: '/no/such?x=1',
+      type: json,
+      accept: json,
+      body: '{"a":1}',
+    });
+  });
+
+  it('tells a call that was late from one that never had a connection', async () => {
+    const late = failure(call('/hang', { timeoutMs: 100 }));
+    const waiting = failure(call('/', { timeoutMs: 50 }));
+    const of = ({ failure, timedOut, notSent, message }: CallError) => ({ failure, timedOut, notSent, message });
+    assert.deepEqual(of(await waiting), {
+      failure: 'unsent',
+      timedOut: true,
+      notSent: false,
+      message: 'POST /: no connection within 50 ms',
+    });
+    assert.deepEqual(of(await late), {
+      failure: 'cut',
+      timedOut: true,
+      notSent: false,
+      message: 'POST /hang: no answer within 100 ms',
+    });
+  });
+
+  it('sends nothing of a call that ended while it waited for a connection', async () => {
+    const late = failure(call('/hang', { timeoutMs: 100 }));
+    await failure(call('/', { timeoutMs: 10 }));
+    await late;
+    const { body } = await call('/after');
+    assert.equal(JSON.parse(`${body}`).url, '/after');
+  });
+
+  it('says that nothing was sent when the connection is refused', async () => {
+    const { failure: how, notSent } = await failure(call('/', { url: new URL('http://127.0.0.1:1/') }));
+    assert.deepEqual([how, notSent], ['unsent', true]);
+  });
+
+  it('reads no more of an answer than it may', async () => {
+    assert.equal((await failure(call('/', { maxAnswerBytes: 10 }))).failure, 'tooLarge');
+  });
+
+  it('ends with the reason of its signal', async () => {
+    const abort = new AbortController();
+    const calling = call('/hang', { signal: abort.signal });
+    abort.abort(new Error('enough'));
+    await assert.rejects(calling, /enough/);
+    await assert.rejects(call('/', { signal: abort.signal }), /enough/);
+  });
+});
