@@ -33,7 +33,7 @@ test: node_modules ## everything but make faults: lint, types, unit tests, gener
 check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
 	npx --no-install tsc --noEmit
 	npm run --silent lint
-	SCHEDULES=$(or $(SCHEDULES),2000) npm run --silent test:unit
+	npm run --silent test:unit
 
 .PHONY: integration
 integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=test/integration/kube/crds.test.ts for one, or a folder (DRAWBRIDGE_SANDBOX=folder reuses a plane)
@@ -42,12 +42,11 @@ integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=
 .PHONY: faults
 faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages, bursts, random histories and lives of inventories (FILE=... for one, DRAWBRIDGE_SEED=N for other random ones)
 	@rm -rf $(totals)
-	$(if $(FILE),,$(call schedules,100000,core))
-	$(if $(FILE),,$(call schedules,2000,mothership))
+	$(if $(FILE),,$(call lives,5000))
 	@$(tsx) test/run/main.ts $(or $(FILE),test/faults)
 
 # Random lives of inventories, many more than the unit tests play.
-schedules = RUNS=$(1) DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-1} npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts test/unit/inventory/$(2)/schedules.test.ts
+lives = RUNS=$(1) DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-1} npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts test/unit/inventory/mothership/schedules.test.ts test/unit/inventory/mothership/scenarios.test.ts
 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)

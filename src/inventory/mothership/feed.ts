@@ -98,7 +98,8 @@ export class Feed implements Source {
       await pause();
       if (!this.#isIntroduced(key.entryUid)) continue;
       // Nothing could be said of it while the component was not known.
-      loops.of(key).found(runs.find(key));
+      const stored = runs.find(key);
+      if (stored) loops.of(key).found(stored);
       const atMs = nowMs + random() * spreadMs;
       this.trigger(key, { reason: triggerReasons.registrationChanged, about: undefined, lane: lanes.time, atMs });
     }

@@ -7,11 +7,12 @@ import type { Reply, RunToken } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import type { Client } from '../../../src/kube/client.ts';
+import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { type Log, type LogFields, noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import type { MemoryRegistrations } from './memory-registrations.ts';
 import { MemoryRemote } from './memory-remote.ts';
-import type { MemoryInventory, MemoryStores } from './memory-stores.ts';
+import type { Link, MemoryInventory, MemoryStores } from './memory-stores.ts';
 
 /** What a component does when it is called. */
 export type Behaviour = (
@@ -37,6 +38,10 @@ export interface MemoryMothershipOptions {
   readonly components: Readonly<Record<string, Behaviour>>;
   /** Before the names of tokens, to tell motherships apart. */
   readonly name?: string;
+  /** The way to everything outside of it; without one everything is at once. */
+  readonly link?: Link;
+  /** A token of a run. Default: another one each time, good for ten minutes. */
+  readonly issue?: (entry: Entry, registration: Registration) => RunToken | Promise<RunToken>;
 }
 
 /** A mothership over memory: everything real but what touches the world. */
@@ -48,6 +53,7 @@ export class MemoryMothership {
   readonly warnings: string[] = [];
   readonly withdrawn: string[] = [];
   readonly statusPatches: { readonly component: string; readonly patch: unknown }[] = [];
+  readonly recorded: RecordedEvent[] = [];
   readonly metrics = createMetrics();
   readonly remote = new MemoryRemote();
   readonly errors: (readonly [message: string, fields: LogFields])[] = [];
@@ -68,7 +74,7 @@ export class MemoryMothership {
   constructor(options: MemoryMothershipOptions) {
     this.#options = options;
     const { clock, inventory, registrations, random, components } = options;
-    this.stores = inventory.open();
+    this.stores = inventory.open(options.link);
     const issue = (): RunToken => {
       this.#tokens += 1;
       const id = `${options.name ?? 'm'}-${this.#tokens}`;
@@ -96,7 +102,7 @@ export class MemoryMothership {
         forRun: async (entry, registration, signal) => {
           signal.throwIfAborted();
           this.issuing(entry, registration);
-          return issue();
+          return options.issue ? options.issue(entry, registration) : issue();
         },
         forCall: async () => 'call',
       },
@@ -117,7 +123,7 @@ export class MemoryMothership {
         append: async ({ code = '' }) => void this.audited.push(code),
         available: true,
       },
-      events: { record() {}, close: async () => {} },
+      events: { record: (event) => void this.recorded.push(event), close: async () => {} },
       clock,
       random,
       log: this.#log,
@@ -138,10 +144,15 @@ export class MemoryMothership {
     return this;
   }
 
-  /** As a crash would: whatever is going on is never heard of again. */
-  async stop(): Promise<void> {
+  /** Whatever is going on is never heard of again. */
+  crash(): void {
     this.#stop.abort();
     this.stores.close();
+  }
+
+  /** As a crash would; resolves when nothing of it is left. */
+  async stop(): Promise<void> {
+    this.crash();
     await this.#running;
   }
 

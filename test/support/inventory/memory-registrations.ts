@@ -9,6 +9,8 @@ import { silentLog } from '../../../src/kube/log.ts';
 /** What a test says of a registration; the rest has its defaults. */
 export interface RegistrationSeed {
   readonly name: string;
+  /** Default: one more than before. */
+  readonly generation?: number;
   readonly [field: string]: unknown;
 }
 
@@ -33,6 +35,10 @@ export class MemoryRegistrations {
     this.#store.apply(isNew ? 'ADDED' : 'MODIFIED', object, String(this.#version));
   }
 
+  generation(name: string): number {
+    return this.#objects.get(name)?.metadata.generation ?? 0;
+  }
+
   remove(name: string): void {
     const object = this.#objects.get(name);
     this.#objects.delete(name);
@@ -40,9 +46,9 @@ export class MemoryRegistrations {
     if (object) this.#store.apply('DELETED', object, String(this.#version));
   }
 
-  #object({ name, ...spec }: RegistrationSeed): KubeObject {
+  #object({ name, generation: given, ...spec }: RegistrationSeed): KubeObject {
     this.#version += 1;
-    const generation = (this.#objects.get(name)?.metadata.generation ?? 0) + 1;
+    const generation = given ?? (this.#objects.get(name)?.metadata.generation ?? 0) + 1;
     const object: KubeObject = {
       apiVersion: 'inventory.drawbridge.dev/v1alpha1',
       kind: 'ComponentReconciler',

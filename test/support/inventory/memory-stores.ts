@@ -22,6 +22,14 @@ export interface EntrySeed {
   readonly spec?: Partial<ClusterInventory['spec']>;
 }
 
+/** What lies between a mothership and the API server. */
+export interface Link {
+  /** A request: `act` happens on the other side, or not, and its answer comes back, or not. `compared`: a compare-and-swap guards it. */
+  request<T>(act: () => T, compared: boolean): Promise<T>;
+  /** An event of a watch is on its way; one that is never called is lost. Events arrive in order. */
+  deliver(event: () => void): void;
+}
+
 /**
  * The API server of the inventory, in memory: entries and records with resource versions, preconditions, finalizers and the rules of
  * the CRDs. Each mothership opens its own stores over it, with a watch of its own that a test can pause, drop and relist.
@@ -40,6 +48,9 @@ export class MemoryInventory {
    */
   fault: (operation: StoreOperation, when: 'before' | 'after') => Error | undefined | Promise<Error | undefined> = () =>
     undefined;
+  /** Told of each write as it happens. */
+  onRecord: (key: string, now: RunRecord | undefined, before: RunRecord | undefined) => void = () => {};
+  onEntry: (now: Entry, before: Entry | undefined, isGone: boolean) => void = () => {};
 
   /** As a user would. */
   create({ namespace = 'inv', name, labels = {}, annotations = {}, spec = {} }: EntrySeed): Entry {
@@ -74,6 +85,10 @@ export class MemoryInventory {
     return this.#entries.get(pathOf(ref))?.view;
   }
 
+  entries(): readonly Entry[] {
+    return [...this.#entries.values()].map(({ view }) => view);
+  }
+
   record(key: ComponentKey): StoredRecord | undefined {
     return this.#records.get(keyText(key));
   }
@@ -82,23 +97,23 @@ export class MemoryInventory {
     return [...this.#records.values()];
   }
 
-  /** The stores of one more mothership. */
-  open(): MemoryStores {
+  /** The stores of one more mothership; without a `link` everything arrives at once. */
+  open(link?: Link): MemoryStores {
     const entries = new MemoryWatch<Entry, EntryChange>((now, before) => {
       if (now) return { kind: 'changed', entry: now, before };
       return { kind: 'gone', entry: before as Entry };
-    });
+    }, link?.deliver);
     const records = new MemoryWatch<StoredRecord, RecordChange>((now, before) => {
       if (now) return { kind: 'changed', stored: now };
       return { kind: 'gone', key: keyOf((before as StoredRecord).record) };
-    });
+    }, link?.deliver);
     for (const { view } of this.#entries.values()) entries.note(view.ref.uid, view);
     for (const [key, stored] of this.#records) records.note(key, stored);
     this.#entryWatches.add(entries);
     this.#recordWatches.add(records);
     return {
-      entries: this.#inventoryStore(entries),
-      runs: this.#runStore(records),
+      entries: this.#inventoryStore(entries, link),
+      runs: this.#runStore(records, link),
       pause: () => {
         entries.pause();
         records.pause();
@@ -119,49 +134,56 @@ export class MemoryInventory {
     };
   }
 
-  #inventoryStore(watch: MemoryWatch<Entry, EntryChange>): InventoryStore {
+  #inventoryStore(watch: MemoryWatch<Entry, EntryChange>, link: Link | undefined): InventoryStore {
     return {
       find: (uid) => watch.find(uid),
       list: () => watch.list(),
       subscribe: (listener) => watch.subscribe(listener),
       whenSynced: () => Promise.resolve(),
       get: (ref, signal) =>
-        this.#call('entry.get', signal, () => {
+        this.#call('entry.get', { link, signal, compared: true }, () => {
           const view = this.entry(ref);
           return view?.ref.uid === ref.uid ? view : undefined;
         }),
       patch: (ref, part, patch, { resourceVersion, signal }) =>
-        this.#call('entry.patch', signal, () => this.#patch(ref, part, patch, resourceVersion)),
+        this.#call('entry.patch', { link, signal, compared: false }, () =>
+          this.#patch(ref, part, patch, resourceVersion),
+        ),
     };
   }
 
-  #runStore(watch: MemoryWatch<StoredRecord, RecordChange>): RunStore {
+  #runStore(watch: MemoryWatch<StoredRecord, RecordChange>, link: Link | undefined): RunStore {
     return {
       find: (key) => watch.find(keyText(key)),
       list: () => watch.list(),
       subscribe: (listener) => watch.subscribe(listener),
       whenSynced: () => Promise.resolve(),
-      load: (key, signal) => this.#call('run.load', signal, () => this.#records.get(keyText(key))),
+      load: (key, signal) =>
+        this.#call('run.load', { link, signal, compared: true }, () => this.#records.get(keyText(key))),
       swap: async (next, base, signal) => {
-        const swap = await this.#call('run.swap', signal, () => this.#swap(next, base));
+        const route = { link, signal, compared: base !== undefined };
+        const swap = await this.#call('run.swap', route, () => this.#swap(next, base));
         // The answer to a write is the latest that its writer knows; of one that got lost only the watch tells.
-        if (swap.stored) watch.note(keyText(keyOf(swap.stored.record)), swap.stored);
+        if (swap.stored) watch.wrote(keyText(keyOf(swap.stored.record)), swap.stored);
         return swap;
       },
-      remove: (stored, signal) =>
-        this.#call('run.remove', signal, () => {
-          const key = keyText(keyOf(stored.record));
+      remove: async (stored, signal) => {
+        const key = keyText(keyOf(stored.record));
+        await this.#call('run.remove', { link, signal, compared: false }, () => {
           const there = this.#records.get(key);
           if (there && there.resourceVersion !== stored.resourceVersion) {
             throw new ApiError(409, 'Conflict', 'it is another version');
           }
           if (there) this.#putRecord(key, undefined);
-        }),
+        });
+        watch.removed(key, stored.resourceVersion);
+      },
     };
   }
 
-  async #call<T>(operation: StoreOperation, signal: AbortSignal, act: () => T): Promise<T> {
+  async #call<T>(operation: StoreOperation, { link, signal, compared }: Route, act: () => T): Promise<T> {
     signal.throwIfAborted();
+    if (link) return link.request(act, compared);
     const before = await this.fault(operation, 'before');
     if (before) throw before;
     signal.throwIfAborted();
@@ -206,10 +228,13 @@ export class MemoryInventory {
   #putRecord(key: string, record: undefined): undefined;
   #putRecord(key: string, record: RunRecord): StoredRecord;
   #putRecord(key: string, record: RunRecord | undefined): StoredRecord | undefined {
-    const stored = record && { record, resourceVersion: this.#nextVersion() };
+    const resourceVersion = this.#nextVersion();
+    const stored = record && { record, resourceVersion };
+    const before = this.#records.get(key)?.record;
     if (stored) this.#records.set(key, stored);
     else this.#records.delete(key);
-    for (const watch of this.#recordWatches) watch.push(key, stored);
+    this.onRecord(key, record, before);
+    for (const watch of this.#recordWatches) watch.push(key, stored, resourceVersion);
     return stored;
   }
 
@@ -225,14 +250,16 @@ export class MemoryInventory {
     const view = entryOf(object);
     if (view.deleting && view.finalizers.length === 0) {
       this.#entries.delete(path);
-      for (const watch of this.#entryWatches) watch.push(view.ref.uid, undefined);
+      this.onEntry(view, there?.view, true);
+      for (const watch of this.#entryWatches) watch.push(view.ref.uid, undefined, view.resourceVersion);
       for (const [key, { record }] of this.#records) {
         if (record.entry.uid === view.ref.uid) this.#putRecord(key, undefined);
       }
       return view;
     }
     this.#entries.set(path, { object, view });
-    for (const watch of this.#entryWatches) watch.push(view.ref.uid, view);
+    this.onEntry(view, there?.view, false);
+    for (const watch of this.#entryWatches) watch.push(view.ref.uid, view, view.resourceVersion);
     return view;
   }
 
@@ -261,6 +288,13 @@ export interface MemoryStores {
   /** What `change` does to entries is seen by whoever looks, and nobody is told of it. */
   unheard(change: () => void): void;
   close(): void;
+}
+
+/** How a request of a mothership goes. */
+interface Route {
+  readonly link: Link | undefined;
+  readonly signal: AbortSignal;
+  readonly compared: boolean;
 }
 
 const pathOf = ({ namespace = 'inv', name }: { readonly namespace?: string; readonly name: string }): string =>

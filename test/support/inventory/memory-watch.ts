@@ -1,18 +1,25 @@
 /**
- * The watch of a memory store: what its readers have seen of what is there. Events arrive at once, or, while it is paused, when it
- * resumes; a pause whose events were dropped ends with a relist, which tells only of what differs.
+ * The watch of a memory store: what its readers have seen of what is there. Events arrive at once, or as its link delivers them, or,
+ * while it is paused, when it resumes; a pause whose events were dropped ends with a relist, which tells only of what differs.
  */
 export class MemoryWatch<Item extends { readonly resourceVersion: string }, Event> {
   readonly #listeners = new Set<(event: Event) => void>();
   readonly #seen = new Map<string, Item>();
   readonly #waiting: (() => void)[] = [];
   readonly #tell: (now: Item | undefined, before: Item | undefined) => Event;
+  readonly #deliverLater: (event: () => void) => void;
   #paused = false;
   #unheard = false;
+  /** What was on its way before a list is not told any more. */
+  #lists = 0;
 
   /** `now` is undefined for what is gone. */
-  constructor(tell: (now: Item | undefined, before: Item | undefined) => Event) {
+  constructor(
+    tell: (now: Item | undefined, before: Item | undefined) => Event,
+    deliver: (event: () => void) => void = (event) => event(),
+  ) {
     this.#tell = tell;
+    this.#deliverLater = deliver;
   }
 
   find(key: string): Item | undefined {
@@ -31,10 +38,25 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     };
   }
 
-  /** The writer's side: `key` now holds `item`. */
-  push(key: string, item: Item | undefined): void {
-    if (this.#paused) this.#waiting.push(() => this.#deliver(key, item));
-    else this.#deliver(key, item);
+  /** The writer's side: `key` now holds `item`, which is undefined for what is gone since `resourceVersion`. */
+  push(key: string, item: Item | undefined, resourceVersion: string): void {
+    const lists = this.#lists;
+    this.#deliverLater(() => {
+      if (lists !== this.#lists) return;
+      if (this.#paused) this.#waiting.push(() => this.#deliver(key, item, resourceVersion));
+      else this.#deliver(key, item, resourceVersion);
+    });
+  }
+
+  /** The answer to a write of its reader. */
+  wrote(key: string, item: Item): void {
+    const seen = this.#seen.get(key);
+    if (!seen || Number(seen.resourceVersion) <= Number(item.resourceVersion)) this.note(key, item);
+  }
+
+  /** The answer to a deletion by its reader, of that version. */
+  removed(key: string, resourceVersion: string): void {
+    this.#deliver(key, undefined, resourceVersion);
   }
 
   pause(): void {
@@ -58,8 +80,11 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
   relist(truth: ReadonlyMap<string, Item>): void {
     this.#paused = false;
     this.#waiting.length = 0;
-    for (const key of [...this.#seen.keys()]) if (!truth.has(key)) this.#deliver(key, undefined);
-    for (const [key, item] of truth) if (this.#seen.get(key) !== item) this.#deliver(key, item);
+    this.#lists += 1;
+    for (const [key, { resourceVersion }] of [...this.#seen]) {
+      if (!truth.has(key)) this.#deliver(key, undefined, resourceVersion);
+    }
+    for (const [key, item] of truth) if (this.#seen.get(key) !== item) this.#deliver(key, item, item.resourceVersion);
   }
 
   /** For a reader that has written it itself: seen at once, told by the watch later. */
@@ -68,10 +93,10 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     else this.#seen.set(key, item);
   }
 
-  #deliver(key: string, item: Item | undefined): void {
+  #deliver(key: string, item: Item | undefined, resourceVersion: string): void {
     const before = this.#seen.get(key);
     if (item === undefined && before === undefined) return;
-    if (item && before && Number(item.resourceVersion) < Number(before.resourceVersion)) return;
+    if (before && Number(resourceVersion) < Number(before.resourceVersion)) return;
     this.note(key, item);
     if (this.#unheard) return;
     for (const listener of [...this.#listeners]) listener(this.#tell(item, before));

@@ -1,24 +1,27 @@
-import type { Registration } from '../../../src/inventory/registration.ts';
-import { readsOf, registrationOf } from './registrations.ts';
-import type { SimComponent } from './simulated-world.ts';
-
-const minute = 60_000;
+import type { SimComponent, SimRegistration } from './simulation.ts';
 
 /** A component that reads what it uses. Without more: one that patches the sum of its inputs and 1 after 100 ms. */
 export function simComponent(
   name: string,
   does: Partial<SimComponent> = {},
-  registration: Partial<Registration> = {},
+  registration: Partial<SimRegistration> = {},
 ): SimComponent {
   const { needs = [], likes = [], specFields = [] } = does;
   const others = [...needs, ...likes].map((other) => `/status/outputs/${other}/value` as const);
   const fields = specFields.map((field) => `/spec/cluster/${field}` as const);
   return {
     name,
-    registration: registrationOf(name, {
-      reads: [...readsOf(name, ...others, ...fields)].sort(),
+    registration: {
+      name,
+      reads: [...others, ...fields],
+      intervalSeconds: 3600,
+      timeoutSeconds: 5,
+      leaseSeconds: 60,
+      maxRunSeconds: 3600,
+      maxConcurrent: 32,
+      retry: { baseSeconds: 1, capSeconds: 300 },
       ...registration,
-    }),
+    },
     value: (inputs) => inputs.reduce((sum, input) => sum + input, 1),
     patches: true,
     durationMs: 100,
@@ -69,7 +72,7 @@ export function randomComponents(random: () => number, graph: Graph): SimCompone
 }
 
 /** Named like no other. */
-export const isEndless = ({ name }: SimComponent): boolean => name.startsWith('endless');
+export const isEndless = ({ name }: Pick<SimComponent, 'name'>): boolean => name.startsWith('endless');
 
 function neverAgreeing(random: () => number): SimComponent[] {
   const durationMs = 1 + Math.floor(random() * 100);
@@ -84,13 +87,13 @@ function neverAgreeing(random: () => number): SimComponent[] {
   ];
 }
 
-function randomRegistration(random: () => number): Partial<Registration> {
+function randomRegistration(random: () => number): Partial<SimRegistration> {
   return {
     maxConcurrent: 1 + Math.floor(random() * 3),
-    retry: { baseMs: 1000, capMs: 8000 },
-    leaseMs: 20_000,
-    maxRunMs: 120_000,
-    timeoutMs: 2000,
-    intervalMs: (30 + Math.floor(random() * 60)) * minute,
+    retry: { baseSeconds: 1, capSeconds: 8 },
+    leaseSeconds: 20,
+    maxRunSeconds: 120,
+    timeoutSeconds: 2,
+    intervalSeconds: (30 + Math.floor(random() * 60)) * 60,
   };
 }

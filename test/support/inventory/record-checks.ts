@@ -1,54 +1,232 @@
 import { isDeepStrictEqual } from 'node:util';
+import { abandonAnnotation, forceAnnotation, maxEntryBytes } from '../../../src/api/inventory/names.ts';
 import type { OutcomeName } from '../../../src/api/inventory/reconcile-run.ts';
-import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
+import { digestInputs } from '../../../src/inventory/core/digest.ts';
+import type { LastOutcome, RunRecord } from '../../../src/inventory/core/run-record.ts';
+import { readKey } from '../../../src/inventory/key.ts';
+import type { CheckedWorld, SimMothership } from './simulation.ts';
 import { hold } from './violation.ts';
 
-/** What is known of the run that a record is about, from those who took part. */
-export interface KnownOfRun {
-  /** What the component said. */
-  readonly said: readonly OutcomeName[];
+/** Of those who write and read when a key is due. */
+const clocksApartMs = 300_000;
+/** Of a run that was found at work. */
+const graceMs = 10_000;
+/** What a call may take beyond its timeout. */
+const callSlackMs = 5000;
+/** What may keep a key waiting besides its back-off: the probe of a breaker, other runs in its slots, lost requests. */
+const slackMs = 60_000;
+
+/** What is known of one run, from those who took part. */
+interface Run {
+  /** What the component said, and when first. */
+  readonly said: OutcomeName[];
+  saidAt: number | undefined;
   /** Why the component was refused what it needed; the invariant that says what may come of it. */
-  readonly refused: string | undefined;
+  refused: string | undefined;
+  /** Who called the component, and when. */
+  called: { readonly by: SimMothership; readonly at: number } | undefined;
+  /** Until when it may be silent, as it was told by whoever led. */
+  granted: { readonly by: SimMothership; readonly until: number } | undefined;
 }
 
-/** Each write of a record, as the API server takes it. */
-export function checkRecord(
-  key: string,
-  next: RunRecord,
-  before: RunRecord | undefined,
-  knownOf: (run: string) => KnownOfRun,
-): void {
-  const about = aboutOf(key, next, before);
-  const hasCredential = next.credentialId !== undefined || next.previousCredential !== undefined;
-  hold(!hasCredential || next.phase === 'Running', 'I1: a credential dies with its run', about);
-  hold(next.seq >= (before?.seq ?? 0), 'I5: seq cannot go back', about);
-  if (!before || next.seq > before.seq) checkStart(next, before, about);
-  const { lastOutcome: last } = next;
-  const old = before?.lastOutcome;
-  if (!last || last === old) return;
-  if (last.seq === old?.seq) {
-    hold(isDeepStrictEqual(last, old), 'I4, I6: a final outcome never changes', about);
-    return;
+/** How the last run of a key ended. */
+interface End {
+  readonly by: SimMothership;
+  /** It did not end before. */
+  readonly at: number;
+  readonly outcome: OutcomeName;
+  readonly delayMs: number;
+}
+
+/** What has to be true of each write of a record, as the API server takes it. */
+export class RecordChecks {
+  readonly #world: CheckedWorld;
+  readonly #runs = new Map<string, Run>();
+  readonly #ends = new Map<string, End>();
+  readonly #started = new Set<string>();
+  /** Shares of the longest delay that each Retry waited, to be uniform. */
+  readonly backoffs = { sum: 0, count: 0 };
+
+  constructor(world: CheckedWorld) {
+    this.#world = world;
   }
-  hold(last.seq === next.seq, 'I3: an outcome is of the current run', about);
-  hold(next.phase === 'Idle' && !hasCredential, 'I1: a credential dies with its run', about);
-  const { said, refused } = knownOf(`${key}#${last.seq}`);
-  const isRetry = last.outcome === 'Retry';
-  hold(isRetry || refused === undefined, refused ?? '', about);
-  hold(isRetry || said.includes(last.outcome), 'I3: nothing but Retry comes of what nobody said', about);
-  const attempt = before?.attempt ?? 0;
-  const attempts = last.outcome === 'Done' ? 0 : attempt + (isRetry ? 1 : 0);
-  hold(next.attempt === attempts, 'I12: an attempt is a run that has to be tried again', about);
+
+  isStarted(run: string): boolean {
+    return this.#started.has(run);
+  }
+
+  said(run: string, outcome: OutcomeName): void {
+    const known = this.#run(run);
+    known.said.push(outcome);
+    known.saidAt ??= this.#world.time.now;
+  }
+
+  refused(run: string, invariant: string): void {
+    this.#run(run).refused = invariant;
+  }
+
+  called(run: string, by: SimMothership): void {
+    this.#run(run).called = { by, at: this.#world.time.now };
+  }
+
+  granted(run: string, by: SimMothership, until: number): void {
+    this.#run(run).granted = { by, until };
+  }
+
+  /** The answer to a write got lost, so that its writer finds out by the record. */
+  unsure(by: SimMothership): void {
+    for (const [key, end] of this.#ends) if (end.by === by) this.#ends.delete(key);
+  }
+
+  written(key: string, next: RunRecord | undefined, before: RunRecord | undefined): void {
+    if (!next) {
+      this.#ends.delete(key);
+      return;
+    }
+    const about = (): string => `${key}: ${JSON.stringify(before)} → ${JSON.stringify(next)}`;
+    const hasCredential = next.credentialId !== undefined || next.previousCredential !== undefined;
+    hold(!hasCredential || next.phase === 'Running', 'I1: a credential dies with its run', about);
+    hold(next.seq >= (before?.seq ?? 0), 'I5: seq cannot go back', about);
+    const isStart = !before || next.seq > before.seq;
+    if (isStart) this.#checkStart(key, next, before, about);
+    const { lastOutcome: last } = next;
+    const old = before?.lastOutcome;
+    if (last && last.seq === old?.seq)
+      hold(isDeepStrictEqual(last, old), 'I4, I6: a final outcome never changes', about);
+    else if (last) this.#checkEnd(key, next, last, before, about);
+    if (isStart || last?.seq !== old?.seq || next.phase !== 'Idle') return;
+    // It has not happened.
+    this.#ends.delete(key);
+    hold(next.attempt === before.attempt, 'I12: what was not accepted is no attempt', about);
+  }
+
+  #checkStart(key: string, next: RunRecord, before: RunRecord | undefined, about: () => string): void {
+    const isSame = before?.inputsDigest === next.inputsDigest && before?.operation === next.operation;
+    const attempts = before && isSame ? before.attempt : 0;
+    hold(next.attempt === attempts, 'I2: other inputs do not wait as long as those that failed', about);
+    hold(next.phase === 'Running', 'I9: a run begins as one that is on', about);
+    if (before) {
+      hold(next.seq === before.seq + 1, 'I9: seq has no gaps', about);
+      hold(before.phase === 'Idle', 'I9: a run that is on is ended before the next starts', about);
+    }
+    this.#started.add(`${key}#${next.seq}`);
+    this.#checkOfEntry(key, next, about);
+    this.#checkDue(key, next, about);
+    this.#ends.delete(key);
+  }
+
+  /** As the entry was when the run was decided on. */
+  #checkOfEntry(key: string, next: RunRecord, about: () => string): void {
+    const start = this.#world.writer?.starting.get(key);
+    hold(start !== undefined, 'I9: a run has a token of its own', about);
+    const { entry, registration } = start;
+    const { deleting, suspended, disabled, annotations, bytes, content, ref } = entry;
+    const { name } = registration;
+    hold(
+      next.entry.uid === ref.uid && key.startsWith(`${ref.uid}/`),
+      'I19: a run is of the entry that is there',
+      about,
+    );
+    hold(next.operation === (deleting ? 'delete' : 'reconcile'), 'I18: what starts is what may', about);
+    hold(!suspended, 'I18: nothing starts while suspended', about);
+    hold(deleting || !disabled.has(name), 'I18: nothing starts that is not enabled', about);
+    hold(!deleting || annotations[abandonAnnotation(name)] === undefined, 'I18: nothing abandoned starts', about);
+    hold(deleting || bytes <= maxEntryBytes, 'I20: nothing starts of an entry that is too large', about);
+    const { digest } = digestInputs(content, registration, annotations[forceAnnotation(name)]);
+    hold(next.inputsDigest === digest, 'I10: the digest is of the version that was seen', about);
+  }
+
+  /** What runs by time alone. */
+  #checkDue(key: string, { reasons, inputsDigest }: RunRecord, about: () => string): void {
+    const { writer, time } = this.#world;
+    const end = this.#ends.get(key);
+    const [reason] = reasons;
+    if (!end || !writer || writer.isGuarded || inputsDigest === undefined || reasons.length !== 1) return;
+    if (reason !== wakeReason(end.outcome)) return;
+    const isOwn = end.by === writer;
+    const dueAt = end.at + end.delayMs - (isOwn ? 0 : clocksApartMs);
+    const invariant = isOwn
+      ? 'I22: no clock hastens what is due by time'
+      : 'I22: nothing is hastened by more than clocks';
+    hold(time.now >= dueAt - 1, invariant, () => `${dueAt - time.now} ms: ${about()}`);
+  }
+
+  #checkEnd(key: string, next: RunRecord, last: LastOutcome, before: RunRecord | undefined, about: () => string): void {
+    const { time, writer } = this.#world;
+    const run = `${key}#${last.seq}`;
+    hold(last.seq === next.seq, 'I3: an outcome is of the current run', about);
+    hold(next.phase === 'Idle' && next.credentialId === undefined, 'I1: a credential dies with its run', about);
+    const known = this.#run(run);
+    const isRetry = last.outcome === 'Retry';
+    hold(isRetry || known.refused === undefined, known.refused ?? '', about);
+    hold(isRetry || known.said.includes(last.outcome), 'I3: nothing but Retry comes of what nobody said', about);
+    const attempt = before?.attempt ?? 0;
+    const attempts = last.outcome === 'Done' ? 0 : attempt + (isRetry ? 1 : 0);
+    hold(next.attempt === attempts, 'I12: an attempt is a run that has to be tried again', about);
+    const delayMs = (next.nextAtMs ?? 0) - last.endedAtMs;
+    hold(delayMs >= 0, 'I2: what ended runs again', about);
+    if (!writer) return;
+    if (last.reason === 'LeaseOver') {
+      const isAsync = before?.asynchronous === true && before.phase === 'Running';
+      this.#checkLost(known, writer, next.component, isAsync, about);
+    }
+    if (isRetry) this.#checkRetry(key, last, delayMs, attempt, about);
+    const at = known.saidAt ?? known.called?.at ?? time.now - slackMs;
+    if (delayMs > 0) this.#ends.set(key, { by: writer, at, outcome: last.outcome, delayMs });
+  }
+
+  #checkLost(run: Run, by: SimMothership, component: string, isAsync: boolean, about: () => string): void {
+    const { granted, called } = run;
+    const { now } = this.#world.time;
+    // Whoever stood still does not know what somebody else has granted since; nor does what it says count.
+    if (by.isGuarded) return;
+    const isCaller = called?.by === by;
+    let until = Number.NEGATIVE_INFINITY;
+    if (granted?.by === by) until = granted.until;
+    else if (isCaller && !granted) until = called.at + this.#timingOf(component).timeoutMs + callSlackMs;
+    // Of a run of somebody else's the lease is a hint, but for some time whoever found it waits.
+    else if (!isCaller && isAsync) until = by.leadsSince + graceMs;
+    hold(now + 1 >= until, 'I22: no run is lost before its lease is over', about);
+  }
+
+  #checkRetry(key: string, { seq }: LastOutcome, delayMs: number, attempt: number, about: () => string): void {
+    const { time, faulty } = this.#world;
+    const of = readKey(key);
+    const { baseMs, capMs } = this.#timingOf(of?.component ?? '');
+    const longestMs = Math.min(capMs, baseMs * 2 ** attempt);
+    hold(delayMs <= longestMs + 1, 'I2: a retry waits for its back-off and no longer', about);
+    if (delayMs > 0) {
+      this.backoffs.sum += delayMs / longestMs;
+      this.backoffs.count += 1;
+    }
+    if (faulty || !of) return;
+    time.after(capMs + slackMs, () => {
+      const entry = this.#world.entry(of.entryUid);
+      const latest = this.#world.inventory.record(of)?.record;
+      if (!entry || entry.deleting || entry.disabled.has(of.component) || entry.bytes > maxEntryBytes) return;
+      const isOver = latest === undefined || latest.seq > seq || latest.lastOutcome?.outcome !== 'Retry';
+      hold(isOver, 'I2: a key runs again within its lease and its back-off', about);
+    });
+  }
+
+  #timingOf(component: string) {
+    const { timeoutSeconds = 0, retry } = this.#world.components.get(component)?.registration ?? {};
+    const { baseSeconds = 0, capSeconds = 0 } = retry ?? {};
+    return { timeoutMs: timeoutSeconds * 1000, baseMs: baseSeconds * 1000, capMs: capSeconds * 1000 };
+  }
+
+  #run(run: string): Run {
+    let known = this.#runs.get(run);
+    if (!known) {
+      known = { said: [], saidAt: undefined, refused: undefined, called: undefined, granted: undefined };
+      this.#runs.set(run, known);
+    }
+    return known;
+  }
 }
 
-const aboutOf = (key: string, next: RunRecord, before: RunRecord | undefined) => (): string =>
-  `${key}: ${JSON.stringify(before)} → ${JSON.stringify(next)}`;
-
-function checkStart(next: RunRecord, before: RunRecord | undefined, about: () => string): void {
-  const isSame = before?.inputsDigest === next.inputsDigest && before?.operation === next.operation;
-  const attempts = before && isSame ? before.attempt : 0;
-  hold(next.attempt === attempts, 'I2: other inputs do not wait as long as those that failed', about);
-  if (!before) return;
-  hold(next.seq === before.seq + 1, 'I9: seq has no gaps', about);
-  hold(before.phase === 'Idle', 'I9: a run that is on is ended before the next starts', about);
+/** What a key is called that runs again by itself after this. */
+function wakeReason(outcome: OutcomeName): string {
+  if (outcome === 'Retry') return 'Retry';
+  return outcome === 'Progressing' ? 'Requeue' : 'Interval';
 }

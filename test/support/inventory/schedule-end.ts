@@ -1,114 +1,142 @@
-import { maxEntryBytes } from '../../../src/api/inventory/names.ts';
+import { forceAnnotation, maxEntryBytes } from '../../../src/api/inventory/names.ts';
+import { digestInputs } from '../../../src/inventory/core/digest.ts';
+import type { Entry } from '../../../src/inventory/entry.ts';
+import { keyText } from '../../../src/inventory/key.ts';
 import { isEndless } from './random-components.ts';
 import type { ScheduleStage } from './schedule-stage.ts';
 import { valueFor } from './simulated-component.ts';
-import type { SimEntry } from './simulated-entry.ts';
 import type { SimulatedMothership } from './simulated-mothership.ts';
-import type { SimComponent, SimulatedWorld } from './simulated-world.ts';
+import type { SimComponent } from './simulation.ts';
 import { hold } from './violation.ts';
+import { outputsOf, type SimulatedWorld } from './world.ts';
 
 const windowMs = 600_000;
 /** In ten minutes, of a key that is slowed down. */
 const mostRuns = 40;
 
 /** What has to be so when nothing has happened for long. */
-export function checkEnd(world: SimulatedWorld, { leader }: ScheduleStage): void {
+export function checkEnd(world: SimulatedWorld, { leader, remotes }: ScheduleStage): void {
   hold(leader !== undefined, 'schedule', () => 'nobody leads');
-  for (const entry of world.entries.values()) {
-    hold(!entry.deleting, 'R33: what is deleted goes', () => JSON.stringify([entry.facts, statesOf(leader, entry)]));
+  const uids = new Set<string>();
+  for (const entry of world.inventory.entries()) {
+    uids.add(entry.ref.uid);
+    hold(!entry.deleting, 'R33: what is deleted goes', () => JSON.stringify([entry, recordsOf(world, entry)]));
     for (const component of world.components.values()) {
-      if (isEndless(component)) checkEndless(world, leader, entry, component);
-      else if (isRunnable(entry, component)) checkKey(world, leader, entry, component);
+      if (isEndless(component)) checkEndless(world, entry, component);
+      else if (isRunnable(entry, component)) checkKey(world, leader, remotes, entry, component);
     }
   }
-  for (const { record } of world.records.values()) {
-    hold(world.entries.has(record.entry.uid), 'I19: nothing is left of what is gone', () => JSON.stringify(record));
-  }
-  for (const { name } of world.components.values()) {
-    const own = [...leader.loops.values()].filter((loop) => loop.component.name === name && !loop.isAtRest);
-    const running = leader.limits.running(name);
-    hold(running <= own.length, 'I13: no slot is held for nothing', () => `${running} of ${name}`);
+  for (const { record } of world.inventory.records()) {
+    hold(uids.has(record.entry.uid), 'I19: nothing is left of what is gone', () => JSON.stringify(record));
   }
 }
 
-function checkKey(world: SimulatedWorld, leader: SimulatedMothership, entry: SimEntry, component: SimComponent): void {
+function checkKey(
+  world: SimulatedWorld,
+  leader: SimulatedMothership,
+  remotes: ScheduleStage['remotes'],
+  entry: Entry,
+  component: SimComponent,
+): void {
   const { name } = component;
-  const { ref, facts } = entry;
-  const key = `${ref.uid}/${name}`;
-  const record = world.records.get(key)?.record;
-  const loop = leader.loops.get(key);
-  const at = (): string => `${name} ${JSON.stringify([facts, record, loop?.state])}`;
+  const { ref } = entry;
+  const key = { entryUid: ref.uid, component: name };
+  const record = world.inventory.record(key)?.record;
+  const at = (): string => `${name} ${JSON.stringify([entry, record])}`;
   hold(record !== undefined, 'I8: no trigger is lost', at);
   const last = record.lastOutcome;
   const isCutOff = isWithoutCluster(world, entry, component);
+  const outputs = outputsOf(entry);
   if (!isCutOff) {
     hold(record.phase === 'Idle', 'I2: whatever ended is ended', at);
-    const digest = leader.digest(entry, component);
-    hold(record.inputsDigest === digest, 'I10, I11: the last run was about the inputs of now', at);
-    hold(loop?.state.row?.observedInputs === digest, 'I11: its row is about the inputs of now', at);
+    const registration = leader.registration(name);
+    hold(
+      registration?.generation === world.registrations.get(name)?.generation,
+      'I10: a relist repairs what was lost',
+      at,
+    );
+    const digest = registration && digestInputs(entry.content, registration, entry.annotations[forceAnnotation(name)]);
+    hold(record.inputsDigest === digest?.digest, 'I10, I11: the last run was about the inputs of now', at);
+    const row = entry.components.find((one) => one.name === name);
+    hold(row?.observedInputs === record.inputsDigest, 'I11: its row is about the inputs of now', at);
   }
-  const isReady = component.needs.every((other) => facts.outputs[other] !== undefined);
+  const isReady = component.needs.every((other) => outputs[other] !== undefined);
   if (!isReady) hold(last?.outcome === 'NotReady', 'I11: what misses an input waits for it', at);
   else if (world.away.has(ref.uid) && isCutOff)
     hold(last?.outcome === 'Retry', 'I14: what misses its cluster tries again', at);
   // It may not have noticed.
   else if (isCutOff) hold(last?.outcome !== 'Failed', 'I17: rotation is no failure', at);
-  else hold(last?.outcome === 'Done', 'I11, I14: what can be done is done', at);
+  else hold(last?.outcome === 'Done', 'I11, I14, I20: what can be done is done', at);
   // What failed for good waits for other inputs instead.
-  if (loop?.remoteAt === undefined || world.isSevere) return;
-  const calledAt = world.dispatched.get(`${key}#${last?.seq}`) ?? 0;
-  hold(calledAt > loop.remoteAt, 'I8: a remote event that was taken is followed by a run', at);
+  const remote = remotes.get(keyText(key));
+  if (remote?.by !== leader || world.isSevere) return;
+  const calledAt = world.calls.orderOf(`${keyText(key)}#${last?.seq}`);
+  hold(calledAt > remote.order, 'I8: a remote event that was taken is followed by a run', at);
 }
 
 /** Two that never agree are slowed down, and somebody is told. */
-function checkEndless(
-  world: SimulatedWorld,
-  leader: SimulatedMothership,
-  entry: SimEntry,
-  component: SimComponent,
-): void {
+function checkEndless(world: SimulatedWorld, entry: Entry, component: SimComponent): void {
   const key = `${entry.ref.uid}/${component.name}`;
   const from = world.time.now - windowMs;
   let runs = 0;
   for (let index = world.log.length - 1; (world.log[index]?.at ?? 0) > from; index -= 1) {
     if (world.log[index]?.key === key) runs += 1;
   }
-  hold(runs <= mostRuns, 'I21: runs are bounded', () => `${runs} of ${key} in ten minutes`);
+  const at = (): string => `${runs} of ${key} in ten minutes: ${JSON.stringify(entry.conditions)}`;
+  hold(runs <= mostRuns, 'I21: runs are bounded', at);
   const isOn = [...world.components.values()].filter(isEndless).every((one) => isRunnable(entry, one));
-  const { livelock } = leader.loops.get(key)?.state.row ?? {};
+  const livelock = entry.conditions.find(({ type }) => type === 'Livelock');
   // Inputs that changed and were back before anybody saw it: only time goes on then.
-  hold(
-    !isOn || runs === 0 || livelock !== undefined,
-    'I21: a livelock is told',
-    () => `${runs} of ${key} in ten minutes`,
-  );
+  hold(!isOn || runs === 0 || livelock?.status === 'True', 'I21: a livelock is told', at);
+}
+
+/** Every key that may run does once more, one after the other where there are few slots. */
+export async function checkSlots(world: SimulatedWorld, runFor: (ms: number) => Promise<void>): Promise<void> {
+  const from = world.next();
+  const keys = world.inventory
+    .entries()
+    .flatMap((entry) =>
+      [...world.components.values()].flatMap((one) => (isRunnable(entry, one) ? [{ entry, one }] : [])),
+    );
+  for (const { entry, one } of keys) world.force(entry.ref.uid, one.name);
+  await runFor(30_000);
+  for (const { entry, one } of keys) {
+    const key = { entryUid: entry.ref.uid, component: one.name };
+    const record = world.inventory.record(key)?.record;
+    const at = (): string => `${keyText(key)} ${JSON.stringify([record, recordsOf(world, entry)])}`;
+    const calledAt = world.calls.orderOf(`${keyText(key)}#${record?.seq}`);
+    if (!isEndless(one)) hold(calledAt > from, 'I13: no slot is held for nothing', at);
+  }
 }
 
 /** The first component whose output is not what its inputs make it. */
 export function wrongOutput(world: SimulatedWorld): string | undefined {
-  for (const entry of world.entries.values()) {
+  for (const entry of world.inventory.entries()) {
     for (const component of world.components.values()) {
       if (isEndless(component) || !isRunnable(entry, component) || isWithoutCluster(world, entry, component)) continue;
-      const { outputs, spec } = entry.facts;
+      const outputs = outputsOf(entry);
       if (component.needs.some((other) => outputs[other] === undefined)) continue;
       const { uid } = entry.ref;
-      const value = component.makesKubeconfig ? world.kubeconfigVersion(uid) : valueFor(component, entry.facts);
-      if (outputs[component.name]?.value !== value) return JSON.stringify([uid, component.name, value, spec, outputs]);
+      const value = component.makesKubeconfig ? world.kubeconfigVersion(uid) : valueFor(component, entry);
+      if (outputs[component.name]?.value !== value) {
+        return JSON.stringify([uid, component.name, value, entry.content, recordsOf(world, entry)]);
+      }
     }
   }
   return undefined;
 }
 
-const isRunnable = ({ facts }: SimEntry, { name }: SimComponent): boolean =>
-  facts.bytes <= maxEntryBytes && !facts.disabled.includes(name);
+const isRunnable = ({ bytes, disabled }: Entry, { name }: SimComponent): boolean =>
+  bytes <= maxEntryBytes && !disabled.has(name);
 
 /** Whoever makes its kubeconfig may be disabled, or the cluster away. */
-function isWithoutCluster(world: SimulatedWorld, { ref, facts }: SimEntry, component: SimComponent): boolean {
+function isWithoutCluster(world: SimulatedWorld, entry: Entry, component: SimComponent): boolean {
   const { usesKubeconfigOf: maker } = component;
   if (maker === undefined) return false;
-  const version = facts.outputs[maker]?.value;
-  return world.away.has(ref.uid) || (version !== undefined && !world.acceptsKubeconfig(ref.uid, version));
+  const { uid } = entry.ref;
+  const version = outputsOf(entry)[maker]?.value;
+  return world.away.has(uid) || (version !== undefined && !world.acceptsKubeconfig(uid, version));
 }
 
-const statesOf = ({ loops }: SimulatedMothership, { ref }: SimEntry): unknown =>
-  [...loops.values()].flatMap((loop) => (loop.uid === ref.uid ? [[loop.key, loop.state]] : []));
+const recordsOf = ({ inventory }: SimulatedWorld, { ref }: Entry): unknown =>
+  inventory.records().filter(({ record }) => record.entry.uid === ref.uid);

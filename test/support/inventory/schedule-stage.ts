@@ -1,7 +1,8 @@
-import { callbacks } from './simulated-component.ts';
-import type { SimEntry } from './simulated-entry.ts';
+import { abandonAnnotation } from '../../../src/api/inventory/names.ts';
+import type { Entry } from '../../../src/inventory/entry.ts';
+import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
 import { SimulatedMothership } from './simulated-mothership.ts';
-import type { SimComponent, SimulatedWorld } from './simulated-world.ts';
+import type { SimulatedWorld } from './world.ts';
 
 const second = 1000;
 const minute = 60 * second;
@@ -12,32 +13,19 @@ const tooManyBytes = 70_000;
 /** Those who act in a schedule: users, the clusters, and motherships that come and go. */
 export class ScheduleStage {
   readonly world: SimulatedWorld;
-  readonly motherships = new Set<SimulatedMothership>();
   leader: SimulatedMothership | undefined;
-  /** How often something was done, by what it was. */
-  readonly done = new Map<string, number>();
-  #uids = 0;
+  /** By key: the last remote event that was taken, in the order of `world.next()`, and by whom. */
+  readonly remotes = new Map<string, { readonly by: SimulatedMothership; readonly order: number }>();
 
   constructor(world: SimulatedWorld) {
     this.world = world;
-    callbacks.set(world, ({ key, seq, credential }, what) => {
-      let isTaken = false;
-      let refreshed: string | undefined;
-      for (const mothership of this.motherships) {
-        if (!mothership.leads || mothership.paused) continue;
-        const taken = mothership.loops.get(key)?.report(seq, credential, what);
-        if (taken) isTaken = true;
-        refreshed ??= taken?.credential;
-      }
-      return { isTaken, credential: refreshed };
-    });
   }
 
   begin(faultMs: number): void {
     const { world } = this;
-    this.#takeOver();
     this.#create('e1');
     if (world.chance(0.3)) this.#create('e2');
+    this.#takeOver();
     const actions = world.between(0, 14);
     for (let i = 0; i < actions; i += 1) world.time.after(world.between(0, faultMs - 1), () => this.#act());
   }
@@ -45,87 +33,90 @@ export class ScheduleStage {
   /** Nobody does anything any more. Some entries are left as they are: disabled in part, or too large. */
   calm(): void {
     const { world } = this;
-    for (const [uid, { facts }] of world.entries) {
-      const { suspended, disabled, bytes } = facts;
-      if (!suspended && disabled.length === 0 && bytes < tooManyBytes) continue;
-      world.edit(uid, {
-        suspended: false,
-        ...(world.chance(0.7) ? { disabled: [] } : {}),
-        ...(world.chance(0.7) ? { bytes: 2000 } : {}),
+    world.poisoned = undefined;
+    for (const { ref, suspended, disabled, bytes } of world.inventory.entries()) {
+      if (!suspended && disabled.size === 0 && bytes < tooManyBytes) continue;
+      const [isEnabled, isSmall] = [world.chance(0.7), world.chance(0.7)];
+      world.edit(ref.uid, ({ spec, metadata }) => {
+        spec.suspend = false;
+        if (isEnabled) spec.components = {};
+        if (isSmall) metadata.labels = {};
       });
     }
   }
 
   #create(name: string): void {
-    this.#uids += 1;
-    const uid = `u${this.#uids}`;
-    this.world.create(name, uid, { a: this.world.between(0, 3) });
-    if (this.world.chance(0.01)) this.world.away.add(uid);
+    const { ref } = this.world.create(name, { a: this.world.between(0, 3) });
+    if (this.world.chance(0.01)) this.world.away.add(ref.uid);
   }
 
   #takeOver(): void {
-    this.#count('takeover');
-    const mothership = new SimulatedMothership(this.world, this.#clockError());
-    this.motherships.add(mothership);
-    this.leader = mothership;
-    mothership.lead();
+    this.world.count('takeover');
+    this.leader = new SimulatedMothership(this.world, this.#clockError());
   }
 
   #act(): void {
     const { world } = this;
-    const uids = [...world.entries.keys()];
-    const uid = uids[world.between(0, uids.length - 1)];
-    const entry = uid === undefined ? undefined : world.entries.get(uid);
-    const components = [...world.components.values()];
+    const entries = world.inventory.entries();
+    const entry = entries[world.between(0, entries.length - 1)];
+    const components = [...world.components.keys()];
     const component = components[world.between(0, components.length - 1)];
-    if (uid === undefined || !entry || !component) return;
     const act = acts[world.between(0, acts.length - 1)] ?? 'edit';
-    this.#count(act);
-    this.#do(act, entry, component);
+    if (!component) return;
+    world.count(act);
+    if (entry) this.#do(act, entry, component);
+    else if (act === 'create') this.#create('e1');
   }
 
-  #do(act: (typeof acts)[number], { ref, facts }: SimEntry, { name }: SimComponent): void {
+  #do(act: (typeof acts)[number], { ref, bytes, content }: Entry, component: string): void {
     const { world, leader } = this;
     const { uid } = ref;
     switch (act) {
       case 'edit':
-        world.edit(uid, { spec: { cluster: { a: world.between(0, 3) } } });
+        this.#setCluster(uid, { a: world.between(0, 3) });
         return;
-      case 'editAndBack':
-        world.edit(uid, { spec: { cluster: { a: 7 } } });
-        world.time.after(world.between(1, 300), () => world.edit(uid, { spec: facts.spec }));
-        return;
-      case 'force':
-        world.edit(uid, { force: { ...facts.force, [name]: next(facts.force[name]) } });
-        return;
-      case 'remote': {
-        const component = world.components.get(name);
-        if (component) leader?.later(0, () => leader.remote(uid, component));
+      case 'editAndBack': {
+        const { cluster = {} } = content.spec as { readonly cluster?: Readonly<Record<string, number>> };
+        this.#setCluster(uid, { a: 7 });
+        world.time.after(world.between(1, 300), () => this.#setCluster(uid, cluster));
         return;
       }
+      case 'force':
+        world.force(uid, component);
+        return;
+      case 'remote':
+        leader?.later(0, () => this.#remote(leader, { entryUid: uid, component }));
+        return;
       case 'rotate':
-        this.#rotate(uid, facts.force);
+        this.#rotate(uid);
         return;
       case 'suspend':
-        world.edit(uid, { suspended: !facts.suspended });
+        world.edit(uid, ({ spec }) => {
+          spec.suspend = !spec.suspend;
+        });
         return;
       case 'disable':
-        world.edit(uid, { disabled: facts.disabled.includes(name) ? [] : [...facts.disabled, name] });
+        world.edit(uid, ({ spec }) => {
+          const isDisabled = spec.components?.[component] !== undefined;
+          spec.components = isDisabled ? {} : { ...spec.components, [component]: { enabled: false } };
+        });
         return;
       case 'enlarge':
-        world.edit(uid, { bytes: facts.bytes < tooManyBytes ? tooManyBytes : 2000 });
+        world.edit(uid, ({ metadata }) => {
+          metadata.labels = bytes < tooManyBytes ? { large: 'x'.repeat(tooManyBytes) } : {};
+        });
         return;
       case 'register':
-        world.register(name);
+        world.register(component);
         return;
       case 'delete':
-        // Of some, a component has been given up before.
-        if (world.chance(0.2)) this.#abandon(uid, name);
-        world.edit(uid, { deleting: true });
-        if (world.chance(0.2)) world.time.after(world.between(0, 3000), () => this.#abandon(uid, name));
+        this.#delete(ref, component);
         return;
       case 'create':
-        this.#create(ref.name);
+        if (!world.inventory.entry({ name: 'e2' })) this.#create('e2');
+        return;
+      case 'poison':
+        world.poisoned = world.poisoned === undefined ? uid : undefined;
         return;
       case 'crash':
         this.#crash();
@@ -134,25 +125,55 @@ export class ScheduleStage {
         this.#pause();
         return;
       case 'jump':
-        if (leader) leader.skewMs = this.#clockError();
+        leader?.setWall(this.#clockError());
         return;
     }
   }
 
-  #abandon(uid: string, name: string): void {
-    const facts = this.world.entries.get(uid)?.facts;
-    if (!facts) return;
-    this.#count('abandon');
-    this.world.edit(uid, { abandoned: [...facts.abandoned, name] });
+  #setCluster(uid: string, cluster: Readonly<Record<string, number>>): void {
+    this.world.edit(uid, ({ spec }) => {
+      spec.cluster = cluster;
+    });
   }
 
-  /** The cluster takes another kubeconfig, and its maker is told to fetch it. */
-  #rotate(uid: string, force: Readonly<Record<string, string>>): void {
+  #remote(leader: SimulatedMothership, key: ComponentKey): void {
+    const seen = leader.seen(key.entryUid);
+    if (!seen || seen.deleting) return;
+    this.remotes.set(keyText(key), { by: leader, order: this.world.next() });
+    leader.remote(key);
+  }
+
+  /** Of some, a component has been given up before. Some are made anew the moment that they are gone. */
+  #delete({ uid, name }: Entry['ref'], component: string): void {
     const { world } = this;
-    for (const { name, makesKubeconfig } of world.components.values()) {
-      if (!makesKubeconfig) continue;
-      world.rotate(uid, world.chance(0.5) ? world.between(0, 10) * second : 0);
-      world.edit(uid, { force: { ...force, [name]: next(force[name]) } });
+    if (world.chance(0.2)) this.#abandon(uid, component);
+    world.edit(uid, ({ metadata }) => {
+      metadata.deletionTimestamp ??= '2026-11-21T10:00:00Z';
+    });
+    if (world.chance(0.2)) world.time.after(world.between(0, 3000), () => this.#abandon(uid, component));
+    if (!world.chance(0.5)) return;
+    const makeAnew = (): void => {
+      if (!world.inventory.entry({ name })) this.#create(name);
+      else if (world.faulty) world.time.after(50, makeAnew);
+    };
+    world.time.after(50, makeAnew);
+  }
+
+  #abandon(uid: string, component: string): void {
+    const { world } = this;
+    if (!world.entry(uid)) return;
+    world.count('abandon');
+    world.edit(uid, ({ metadata }) => {
+      metadata.annotations = { ...metadata.annotations, [abandonAnnotation(component)]: '' };
+    });
+  }
+
+  /** The cluster takes another kubeconfig, and its maker is told to fetch it; some of its users run meanwhile. */
+  #rotate(uid: string): void {
+    const { world } = this;
+    for (const { name, makesKubeconfig, usesKubeconfigOf } of world.components.values()) {
+      if (makesKubeconfig) world.rotate(uid, world.chance(0.5) ? world.between(0, 10) * second : 0);
+      if (makesKubeconfig || (usesKubeconfigOf !== undefined && world.chance(0.5))) world.force(uid, name);
     }
   }
 
@@ -167,7 +188,7 @@ export class ScheduleStage {
     const { world, leader } = this;
     if (!leader) return;
     this.leader = undefined;
-    this.#end(leader);
+    leader.stop();
     world.time.after(world.between(100, 6000), () => this.#takeOver());
   }
 
@@ -180,21 +201,10 @@ export class ScheduleStage {
     world.time.after(5000, () => this.#takeOver());
     world.time.after(world.between(4000, 15_000), () => {
       leader.resume();
-      world.time.after(world.between(0, 3000), () => this.#end(leader));
+      world.time.after(world.between(0, 3000), () => leader.stop());
     });
   }
-
-  #end(mothership: SimulatedMothership): void {
-    this.motherships.delete(mothership);
-    mothership.stop();
-  }
-
-  #count(what: string): void {
-    this.done.set(what, (this.done.get(what) ?? 0) + 1);
-  }
 }
-
-const next = (force = '0'): string => `${Number(force) + 1}`;
 
 const acts = [
   'edit',
@@ -210,6 +220,7 @@ const acts = [
   'register',
   'delete',
   'create',
+  'poison',
   'crash',
   'pause',
   'jump',

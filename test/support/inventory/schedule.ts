@@ -1,9 +1,9 @@
 import { seededRandom } from '../random.ts';
 import { type Graph, isEndless, randomComponents } from './random-components.ts';
-import { checkEnd, wrongOutput } from './schedule-end.ts';
+import { checkEnd, checkSlots, wrongOutput } from './schedule-end.ts';
 import { ScheduleStage } from './schedule-stage.ts';
-import { SimulatedWorld } from './simulated-world.ts';
 import { hold } from './violation.ts';
+import { SimulatedWorld } from './world.ts';
 
 const second = 1000;
 const minute = 60 * second;
@@ -11,7 +11,7 @@ const minute = 60 * second;
 const quietMs = 18 * minute;
 /** Longer than whatever has failed for good waits. */
 const longQuietMs = 80 * minute;
-const maxEvents = 60_000;
+const maxEvents = 100_000;
 
 /** What a schedule came to, for those who want to know that it was one. */
 export interface ScheduleReport {
@@ -27,37 +27,45 @@ export interface ScheduleReport {
 /**
  * One random life of an inventory: components that read each other, users who edit, force, suspend, disable, delete, abandon and make
  * anew, registrations that change, kubeconfigs that are rotated, tokens that end, a mothership that crashes, is paused while another
- * takes over, and whose clock jumps, calls and requests that get lost. Then quiet, and everything has to be as it should. Throws a
- * Violation.
+ * takes over, and whose clock jumps, calls and requests that get lost, an entry that breaks what looks after it. Then quiet, and
+ * everything has to be as it should. Throws a Violation.
  */
-export function runSchedule(seed: number): ScheduleReport {
+export async function runSchedule(seed: number): Promise<ScheduleReport> {
   const random = seededRandom(seed);
   const kind = random();
   const graph: Graph = kind < 0.7 ? 'acyclic' : kind < 0.975 ? 'circles' : 'endless';
   const world = new SimulatedWorld(random, randomComponents(random, graph));
+  const { time } = world;
   const stage = new ScheduleStage(world);
   world.faulty = true;
   world.isLossy = world.chance(0.4);
   world.isSevere = graph !== 'endless' && world.chance(0.1);
   if (world.chance(0.5)) world.tokenMs = world.between(8, 30) * second;
   const faultMs = world.between(5, 40) * second;
-  stage.begin(faultMs);
-  let events = world.time.runUntil(faultMs, maxEvents);
-  world.faulty = false;
-  stage.calm();
-  events += world.time.runUntil(faultMs + (world.isSevere ? longQuietMs : quietMs), maxEvents);
-  // An interval may just be over. Those that never agree are never at rest.
-  const isAtRest = (): boolean =>
-    [...(stage.leader?.loops.values() ?? [])].every((loop) => loop.isAtRest || isEndless(loop.component));
-  for (let i = 0; i < 60 && !isAtRest(); i += 1) world.time.runUntil(world.time.now + second, maxEvents);
-  checkEnd(world, stage);
-  if (graph === 'acyclic') {
-    // Inputs that changed and were back before anybody saw it are the one thing that only time repairs.
-    if (wrongOutput(world)) events += world.time.runUntil(world.time.now + 100 * minute, maxEvents);
-    const wrong = wrongOutput(world);
-    hold(wrong === undefined, 'R31: outputs follow from inputs', () => wrong ?? '');
+  let events = 0;
+  const runFor = async (ms: number): Promise<void> => {
+    events += await time.runUntil(time.now + ms, maxEvents);
+  };
+  try {
+    stage.begin(faultMs);
+    await runFor(faultMs);
+    world.faulty = false;
+    stage.calm();
+    await runFor(world.isSevere ? longQuietMs : quietMs);
+    // An interval may just be over. Those that never agree are never at rest.
+    const isAtRest = (): boolean =>
+      world.inventory.records().every(({ record }) => record.phase === 'Idle' || isEndless({ name: record.component }));
+    for (let i = 0; i < 60 && !isAtRest(); i += 1) await runFor(second);
+    checkEnd(world, stage);
+    if (graph === 'acyclic') {
+      // Inputs that changed and were back before anybody saw it are the one thing that only time repairs.
+      if (wrongOutput(world)) await runFor(100 * minute);
+      const wrong = wrongOutput(world);
+      hold(wrong === undefined, 'R31: outputs follow from inputs', () => wrong ?? '');
+    }
+    await checkSlots(world, runFor);
+  } finally {
+    for (const mothership of world.motherships) mothership.stop();
   }
-  const runs = [...world.calls.values()].reduce((sum, calls) => sum + calls, 0);
-  const happened = new Map([...stage.done, ...world.stakes, ['rejected', world.rejected]]);
-  return { events, runs, graph, happened, backoffs: world.backoffs };
+  return { events, runs: world.log.length, graph, happened: world.happened, backoffs: world.records.backoffs };
 }

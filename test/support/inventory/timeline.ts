@@ -1,19 +1,25 @@
+import type { Clock } from '../../../src/kit/clock.ts';
+
 interface Due {
   readonly at: number;
   readonly order: number;
   readonly act: () => void;
+  cancelled: boolean;
 }
 
-/** Simulated time without promises: thousands of schedules a second. Milliseconds. */
+/** Simulated time, milliseconds. Whatever promises an event fulfills is done before the next one. */
 export class Timeline {
   now = 0;
+  /** Called after each event; what it throws ends the run. */
+  afterEach: () => void = () => {};
   #order = 0;
   /** A binary heap by time, then by order of arrival. */
   readonly #heap: Due[] = [];
 
-  after(delayMs: number, act: () => void): void {
+  /** Returns what cancels it. */
+  after(delayMs: number, act: () => void): () => void {
     this.#order += 1;
-    const due = { at: this.now + Math.max(0, delayMs), order: this.#order, act };
+    const due = { at: this.now + Math.max(0, delayMs), order: this.#order, act, cancelled: false };
     const heap = this.#heap;
     let index = heap.push(due) - 1;
     while (index > 0) {
@@ -24,17 +30,24 @@ export class Timeline {
       index = parent;
     }
     heap[index] = due;
+    return () => {
+      due.cancelled = true;
+    };
   }
 
-  /** Until that instant, or until nothing is left to happen. */
-  runUntil(until: number, limit: number): number {
+  /** Until that instant, or until nothing is left to happen. Returns the number of events. */
+  async runUntil(until: number, limit: number): Promise<number> {
     let events = 0;
+    await settled();
     for (let first = this.#heap[0]; first && first.at <= until; first = this.#heap[0]) {
+      this.#pop();
+      if (first.cancelled) continue;
       events += 1;
       if (events > limit) throw new Error(`I21: more than ${limit} events: a busy loop`);
-      this.#pop();
       this.now = first.at;
       first.act();
+      await settled();
+      this.afterEach();
     }
     this.now = until;
     return events;
@@ -61,3 +74,76 @@ export class Timeline {
 }
 
 const isBefore = (a: Due, b: Due): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
+
+/** Every promise chain that is ready runs to its end. */
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** What the wall clock of everybody whose clock is right shows when a timeline begins. */
+export const epochMs = Date.UTC(2026, 10, 21, 9);
+
+/** A process that lives on a timeline, and whose wall clock may be wrong. What it is told while it stands still it does when it goes on. */
+export class SimulatedProcess {
+  readonly time: Timeline;
+  readonly clock: Clock;
+  paused = false;
+  stopped = false;
+  #skewMs: number;
+  /** When its wall clock was last set. */
+  #setAt = Number.NEGATIVE_INFINITY;
+  readonly #frozen: (() => void)[] = [];
+
+  constructor(time: Timeline, skewMs: number) {
+    this.time = time;
+    this.#skewMs = skewMs;
+    this.clock = {
+      now: () => epochMs + time.now + this.#skewMs,
+      monotonic: () => time.now,
+      schedule: (delayMs, callback) => {
+        let isCancelled = false;
+        const cancel = this.later(delayMs, () => {
+          if (!isCancelled) callback();
+        });
+        return () => {
+          isCancelled = true;
+          cancel();
+        };
+      },
+    };
+  }
+
+  /** Its wall clock jumps: `skewMs` is against the time of the world. */
+  setWall(skewMs: number): void {
+    this.#skewMs = skewMs;
+    this.#setAt = this.time.now;
+  }
+
+  /** Milliseconds since its wall clock last jumped. */
+  get steadyMs(): number {
+    return this.time.now - this.#setAt;
+  }
+
+  /** Something that it does or is told then. Returns what cancels it. */
+  later(delayMs: number, act: () => void): () => void {
+    return this.time.after(delayMs, () => this.#run(act));
+  }
+
+  pause(): void {
+    this.paused = true;
+  }
+
+  resume(): void {
+    this.paused = false;
+    for (const act of this.#frozen.splice(0)) this.later(0, act);
+  }
+
+  /** It is gone; what it has sent is on its way. */
+  stop(): void {
+    this.stopped = true;
+  }
+
+  #run(act: () => void): void {
+    if (this.stopped) return;
+    if (this.paused) this.#frozen.push(act);
+    else act();
+  }
+}

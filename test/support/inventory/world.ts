@@ -1,0 +1,242 @@
+import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import { forceAnnotation } from '../../../src/api/inventory/names.ts';
+import type { OutcomeName } from '../../../src/api/inventory/reconcile-run.ts';
+import type { Entry } from '../../../src/inventory/entry.ts';
+import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
+import { fenceViolation } from '../../../src/inventory/policy/fence.ts';
+import type { Registration } from '../../../src/inventory/registration.ts';
+import { CallChecks } from './call-checks.ts';
+import { fenced } from './fenced.ts';
+import type { RegistrationSeed } from './memory-registrations.ts';
+import { MemoryInventory } from './memory-stores.ts';
+import { RecordChecks } from './record-checks.ts';
+import type { CheckedWorld, SimComponent, SimMothership } from './simulation.ts';
+import { epochMs, Timeline } from './timeline.ts';
+import { hold } from './violation.ts';
+
+/** A credential for the API server. */
+interface Token {
+  /** `key#seq`; of one that was issued for a start the seq is known once that is stored. */
+  readonly key: string;
+  readonly expiresAt: number;
+}
+
+/** The managed cluster of an entry. */
+interface Cluster {
+  /** Of the kubeconfig that it accepts. */
+  version: number;
+  /** Until when it accepts the one before. */
+  previousUntil: number;
+}
+
+export interface Called {
+  readonly at: number;
+  readonly key: string;
+  readonly reasons: readonly string[];
+}
+
+/** What components publish, by their names. */
+export type Outputs = Readonly<Record<string, { readonly value: number }>>;
+export const outputsOf = ({ content }: Entry): Outputs => content.status.outputs as Outputs;
+
+/** What motherships and components share: the API server with its fence, and the log of what happened. Checks each write and each call as it is made. */
+export class SimulatedWorld implements CheckedWorld {
+  readonly time = new Timeline();
+  readonly inventory = new MemoryInventory();
+  readonly random: () => number;
+  readonly components: ReadonlyMap<string, SimComponent>;
+  readonly registrations = new Map<string, RegistrationSeed & { readonly generation: number }>();
+  readonly motherships = new Set<SimMothership>();
+  readonly records: RecordChecks;
+  readonly calls: CallChecks;
+  /** While true, whatever can go wrong may. */
+  faulty = false;
+  /** Events of watches may be lost. */
+  isLossy = false;
+  /** Components may fail for good, which they do for an hour. */
+  isSevere = false;
+  /** Milliseconds that a token lasts. */
+  tokenMs = 600_000;
+  /** Entries whose managed cluster answers nobody. */
+  readonly away = new Set<string>();
+  /** The entry of which nothing can be made. */
+  poisoned: string | undefined;
+  /** Calls, in order. */
+  readonly log: Called[] = [];
+  /** How often something was done or was at stake, by what it was. */
+  readonly happened = new Map<string, number>();
+  /** The mothership whose request the API server carries out. */
+  writer: SimMothership | undefined;
+  readonly #tokens = new Map<string, Token>();
+  readonly #clusters = new Map<string, Cluster>();
+  #credentials = 0;
+  #order = 0;
+  #problem: Error | undefined;
+
+  constructor(random: () => number, components: readonly SimComponent[]) {
+    this.random = random;
+    this.components = new Map(components.map((component) => [component.name, component]));
+    for (const { name, registration } of components) this.registrations.set(name, { generation: 1, ...registration });
+    this.records = new RecordChecks(this);
+    this.calls = new CallChecks(this, this.records);
+    this.inventory.onRecord = (key, now, before) => this.check(() => this.records.written(key, now, before));
+    this.inventory.onEntry = (now, before) => this.check(() => this.#entryWritten(now, before));
+    this.time.afterEach = () => {
+      if (this.#problem) throw this.#problem;
+    };
+  }
+
+  chance(probability: number): boolean {
+    return this.random() < probability;
+  }
+
+  /** A fault, while there may be any. */
+  fault(probability: number): boolean {
+    return this.faulty && this.random() < probability;
+  }
+
+  between(least: number, most: number): number {
+    return Math.floor(least + this.random() * (most - least + 1));
+  }
+
+  count(what: string): void {
+    this.happened.set(what, (this.happened.get(what) ?? 0) + 1);
+  }
+
+  /** A number that grows with everything that is asked for one. */
+  next(): number {
+    this.#order += 1;
+    return this.#order;
+  }
+
+  /** What is wrong where nobody would hear of what is thrown: the run of the timeline ends with it. */
+  check(look: () => void): void {
+    try {
+      look();
+    } catch (error) {
+      this.#problem ??= error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  create(name: string, cluster: Readonly<Record<string, number>>): Entry {
+    return this.inventory.create({ name, spec: { cluster } });
+  }
+
+  entry(uid: string): Entry | undefined {
+    return this.inventory.entries().find(({ ref }) => ref.uid === uid);
+  }
+
+  edit(uid: string, change: Parameters<MemoryInventory['edit']>[1]): void {
+    const entry = this.entry(uid);
+    if (entry) this.inventory.edit(entry.ref, change);
+  }
+
+  /** What a user writes to have a component run. */
+  force(uid: string, component: string): void {
+    const name = forceAnnotation(component);
+    this.edit(uid, ({ metadata }) => {
+      const { annotations = {} } = metadata;
+      metadata.annotations = { ...annotations, [name]: `${Number(annotations[name] ?? 0) + 1}` };
+    });
+  }
+
+  /** Its registration is another one. */
+  register(name: string): void {
+    const before = this.registrations.get(name);
+    if (!before) return;
+    this.registrations.set(name, { ...before, generation: before.generation + 1 });
+    for (const mothership of this.motherships) mothership.registrationChanged(name);
+  }
+
+  /** Of the kubeconfig that the cluster of an entry accepts now. */
+  kubeconfigVersion(uid: string): number {
+    return this.#clusters.get(uid)?.version ?? 1;
+  }
+
+  /** A new kubeconfig, and how long the one before it still is good. */
+  rotate(uid: string, overlapMs: number): void {
+    this.#clusters.set(uid, { version: this.kubeconfigVersion(uid) + 1, previousUntil: this.time.now + overlapMs });
+  }
+
+  acceptsKubeconfig(uid: string, version: number): boolean {
+    const { version: current, previousUntil } = this.#clusters.get(uid) ?? { version: 1, previousUntil: 0 };
+    return version === current || (version === current - 1 && this.time.now < previousUntil);
+  }
+
+  issue(key: string): string {
+    this.#credentials += 1;
+    const id = `JTI=${this.#credentials}`;
+    this.#tokens.set(id, { key, expiresAt: this.time.now + this.tokenMs });
+    return id;
+  }
+
+  isExpired(credential: string): boolean {
+    return (this.#tokens.get(credential)?.expiresAt ?? 0) <= this.time.now;
+  }
+
+  /** A component's own write: past authentication, which knows when a token ends, and past the fence, which knows the runs. */
+  patch(key: ComponentKey, seq: number, credential: string, value: number): 'ok' | 'refused' {
+    const text = keyText(key);
+    const run = `${text}#${seq}`;
+    if (this.isExpired(credential)) return this.refuse(run, 'I7: the end of a token is no failure');
+    if (this.fault(0.02)) return this.refuse(run, 'I16: what the fence cannot answer is no failure');
+    const record = this.inventory.record(key)?.record;
+    const who = { ...key, credentialId: credential };
+    const refusal = fenceViolation(record && fenced(record), who, epochMs + this.time.now);
+    if (refusal || !this.entry(key.entryUid)) {
+      this.count('rejected');
+      return 'refused';
+    }
+    const about = (): string => `${run} by ${credential}: ${JSON.stringify(record)}`;
+    hold(record?.phase === 'Running', 'I1: only a run that is on may write', about);
+    hold(record.seq === seq, 'I1, I5: only the last run may write', about);
+    hold(this.#tokens.get(credential)?.key === text, 'I1: a component writes with its own token', about);
+    hold(record.entry.uid === key.entryUid, 'I19: nothing of one uid is used for another', about);
+    this.publish(key, value);
+    return 'ok';
+  }
+
+  /** The run could not do what it had to: `invariant` says what must not come of it. */
+  refuse(run: string, invariant: string): 'refused' {
+    this.records.refused(run, invariant);
+    this.count(invariant);
+    return 'refused';
+  }
+
+  publish({ entryUid, component }: ComponentKey, value: number): void {
+    this.edit(entryUid, (object) => {
+      object.status = { ...object.status, outputs: { ...object.status?.outputs, [component]: { value } } };
+    });
+  }
+
+  withdraw({ entryUid, component }: ComponentKey): void {
+    this.edit(entryUid, (object) => {
+      const { [component]: _, ...outputs } = object.status?.outputs ?? {};
+      object.status = { ...object.status, outputs };
+    });
+  }
+
+  /** Every call to a component. */
+  called(by: SimMothership, request: ReconcileRequest, registration: Registration): void {
+    const { id: uid } = request.entry;
+    const key = keyText({ entryUid: uid, component: request.component });
+    this.check(() => this.calls.called(by, request, registration));
+    this.log.push({ at: this.time.now, key, reasons: request.run.reasons });
+  }
+
+  said(run: string, outcome: OutcomeName): void {
+    this.records.said(run, outcome);
+  }
+
+  /** What motherships write into entries. */
+  #entryWritten(now: Entry, before: Entry | undefined): void {
+    if (!this.writer) return;
+    const [is, was] = [outputsOf(now), before ? outputsOf(before) : {}];
+    for (const component of Object.keys(is)) {
+      if (is[component]?.value === was[component]?.value) continue;
+      const record = this.inventory.record({ entryUid: now.ref.uid, component })?.record;
+      const about = (): string => `${component}: ${JSON.stringify(record)}`;
+      hold(record?.phase === 'Applying', 'I3: an outcome is stored before its outputs are', about);
+    }
+  }
+}
