@@ -1,7 +1,7 @@
 /** Uniform in [0, 1), as Math.random. */
 type Random = () => number;
 
-export interface BackoffOptions {
+interface BackoffOptions {
   /** Upper bound of the first delay, milliseconds. */
   readonly baseMs: number;
   /** Upper bound of every delay, milliseconds. */
@@ -26,3 +26,42 @@ export function backoffMs({ baseMs, capMs, attempt, jitter = 'full', random }: B
 /** `period`, shorter or longer by up to `share` of it: for what is done at intervals. */
 export const jittered = (period: number, share: number, random: Random): number =>
   period * (1 - share + 2 * share * random());
+
+interface KeyBackoffOptions {
+  /** Upper bound of the first delay, milliseconds. */
+  readonly baseMs: number;
+  /** Upper bound of every delay, milliseconds. */
+  readonly capMs: number;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** Failures in a row of one sort, by key, and how long to wait after them. What does not fail costs nothing. */
+export class KeyBackoff<Key extends WeakKey> {
+  readonly #options: KeyBackoffOptions;
+  readonly #failures = new WeakMap<Key, number>();
+
+  constructor(options: KeyBackoffOptions) {
+    this.#options = options;
+  }
+
+  failed(key: Key): void {
+    this.#failures.set(key, this.count(key) + 1);
+  }
+
+  /** In a row, until now. */
+  count(key: Key): number {
+    return this.#failures.get(key) ?? 0;
+  }
+
+  /** Milliseconds to wait before the next attempt: 0 when the last one did not fail. Another number each time. */
+  delayMs(key: Key): number {
+    const failures = this.count(key);
+    return failures === 0 ? 0 : backoffMs({ ...this.#options, attempt: failures - 1 });
+  }
+
+  /** What failed has succeeded. */
+  forget(key: Key): void {
+    this.#failures.delete(key);
+  }
+}

@@ -76,14 +76,14 @@ export class WriteThroughCache<T extends Versioned> {
     return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);
   }
 
-  /** Makes a call that answers with the object as it is now: a read or a write. */
-  async call(key: string, call: () => Promise<T>): Promise<T> {
+  /** Makes a call that answers with the object as it is now: a read or a write. An answer of undefined changes nothing. */
+  async call<Answer extends T | undefined>(key: string, call: () => Promise<Answer>): Promise<Answer> {
     const pending = this.#pending.get(key) ?? { count: 0, deleted: new Set(), forgotten: false };
     this.#pending.set(key, pending);
     pending.count++;
     try {
       const object = await call();
-      if (!pending.forgotten && !pending.deleted.has(this.#options.uidOf(object))) this.#keep(key, object);
+      if (object && !pending.forgotten && !pending.deleted.has(this.#options.uidOf(object))) this.#keep(key, object);
       return object;
     } finally {
       pending.count--;

@@ -1,9 +1,13 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import { callbackPath, type ReconcileRequest } from '../../api/inventory/contract/request.ts';
+import { clusterInventories } from '../../api/inventory/names.ts';
+import { formatMicroTime, formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
+import type { RunRecord } from '../core/run-record.ts';
 import type { Entry } from '../entry.ts';
-import type { Reply } from '../ports.ts';
-import type { CurrentRun } from './current-run.ts';
-import type { KeyMemory } from './key-memory.ts';
+import { runId } from '../key.ts';
+import type { Reply, RunToken } from '../ports.ts';
+import type { CurrentRun, KeyMemory } from './key-memory.ts';
 import type { EventOf } from './look.ts';
 import type { Work } from './work.ts';
 
@@ -12,13 +16,15 @@ const shortestLeaseMs = 1000;
 
 /** Calls the component for the run that this process has started; undefined when there is none. Rejects only when it does not lead any more. */
 export function callComponent(work: Work, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
-  const { calls, clock, signal, teller } = work;
+  const { components, clock, signal, teller } = work;
   const { run, state, wanted } = memory;
   if (!state.stored || !run?.token || !run.sight) return undefined;
   const { record } = state.stored;
   if (wanted) teller.dispatched(record, wanted.lane, clock.monotonic() - wanted.since);
   memory.wanted = undefined;
-  return calls.call(entry, record, run.token, run.registration, signal).catch((error: unknown) => {
+  const { registration } = run;
+  const request = requestOf(work, entry, record, run.token, registration.timeoutMs);
+  return components.invoke(registration, request, signal).catch((error: unknown) => {
     signal.throwIfAborted();
     return { kind: 'broken', code: 'Crashed', message: describe(error) };
   });
@@ -73,5 +79,40 @@ export function outcomeEvent(
     const { missing } = outcome;
     const heldAtStart = run?.sight !== undefined && look.holds(run.sight, missing);
     return { ...event, missing: { heldAtStart, holdsNow: look.holds(found, missing) } };
+  };
+}
+
+function requestOf(
+  { api, callbackUrl, clock }: Pick<Work, 'api' | 'callbackUrl' | 'clock'>,
+  entry: Entry,
+  record: RunRecord,
+  token: RunToken,
+  timeoutMs: number,
+): ReconcileRequest {
+  const { namespace, name, uid } = entry.ref;
+  const { group, version, plural } = clusterInventories;
+  const id = runId({ entryUid: uid, component: record.component }, record.seq);
+  return {
+    protocol: 'v1',
+    run: {
+      id,
+      seq: record.seq,
+      attempt: record.attempt,
+      deadline: formatMicroTime(clock.now() + timeoutMs),
+      reasons: [...record.reasons],
+    },
+    operation: record.operation,
+    component: record.component,
+    entry: {
+      url: `${api.url.replace(/\/+$/, '')}/apis/${group}/${version}/namespaces/${namespace}/${plural}/${name}`,
+      id: uid,
+      resourceVersion: entry.resourceVersion,
+    },
+    auth: {
+      token: token.token,
+      expires: formatTime(token.expiresAtMs),
+      ...(api.ca === undefined ? {} : { ca: api.ca }),
+    },
+    callback: `${callbackUrl}${callbackPath}${id}`,
   };
 }

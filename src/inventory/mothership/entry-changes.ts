@@ -6,7 +6,7 @@ import type { RunRecord } from '../core/run-record.ts';
 import { lanes, type Trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { Registration } from '../registration.ts';
-import { isFor, mayRun } from './applicability.ts';
+import { isFor, mayRun } from './look.ts';
 
 const now = (reason: Trigger['reason'], about: string | undefined, lane: Trigger['lane']): Trigger => ({
   reason,

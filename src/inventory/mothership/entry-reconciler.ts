@@ -1,25 +1,28 @@
 import { teardownFinalizer } from '../../api/inventory/names.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
+import { jittered } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
+import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
+import { lanes, trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
+import { type ComponentKey, keyText } from '../key.ts';
 import type { EntryAccess, InventoryStore, RemoteEvents, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { isFor } from './applicability.ts';
 import type { EntryStatus } from './entry-status.ts';
-import type { Loops } from './loops.ts';
-import type { NewestEntries } from './newest-entries.ts';
-import type { Registry } from './registry.ts';
-import type { Unwatched } from './unwatched.ts';
+import type { Feed } from './feed.ts';
+import type { Loops } from './key-loop.ts';
+import { isFor } from './look.ts';
+import type { Registry } from './registrations.ts';
 
-export interface EntryReconcilerDeps {
+interface EntryReconcilerDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly registry: Registry;
   readonly access: EntryAccess;
   readonly remote: RemoteEvents;
   readonly status: EntryStatus;
-  readonly newest: NewestEntries;
+  readonly newest: WriteThroughCache<Entry>;
   readonly unwatched: Unwatched;
   readonly loops: () => Loops | undefined;
   readonly clock: Clock;
@@ -60,14 +63,14 @@ export class EntryReconciler implements Reconciler {
     }
     const { newest } = this.#deps;
     try {
-      const entry = newest.of(watched);
+      const entry = newest.get(uid) ?? watched;
       if (entry.deleting) {
         if (await this.#ended(entry, signal)) return done;
       } else {
         await this.#prepare(entry, signal);
       }
       const lookInMs = this.#watchRemotely(entry);
-      const told = await this.#tell(newest.of(entry), signal);
+      const told = await this.#tell(newest.get(uid) ?? entry, signal);
       return told.kind === 'done' && lookInMs !== Number.POSITIVE_INFINITY ? after(lookInMs) : told;
     } catch (error) {
       // Gone meanwhile: the watch will tell.
@@ -81,7 +84,7 @@ export class EntryReconciler implements Reconciler {
     const { ref, resourceVersion, finalizers, suspended } = entry;
     if (!finalizers.includes(teardownFinalizer)) {
       const patch = { metadata: { finalizers: [...finalizers, teardownFinalizer] } };
-      newest.wrote(await entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
+      await newest.call(ref.uid, () => entries.patch(ref, 'metadata', patch, { resourceVersion, signal }));
     }
     const registrations = [...registry.all()].filter((registration) => isFor(entry, registration));
     const producers = registrations.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
@@ -145,14 +148,12 @@ export class EntryReconciler implements Reconciler {
     const { resourceVersion } = entry;
     const options = 'conditions' in patch.status ? { resourceVersion, signal } : { signal };
     try {
-      newest.wrote(await entries.patch(entry.ref, 'status', patch, options));
+      await newest.call(uid, () => entries.patch(entry.ref, 'status', patch, options));
     } catch (error) {
       if (!isConflict(error)) throw error;
       // The watch may be far behind those who write outputs.
-      const live = await entries.get(entry.ref, signal);
-      if (!live) return after(paceMs);
-      newest.wrote(live);
-      return after(0);
+      const live = await newest.call(uid, () => entries.get(entry.ref, signal));
+      return after(live ? 0 : paceMs);
     }
     this.#toldAt.set(uid, clock.monotonic());
     return done;
@@ -176,3 +177,74 @@ export class EntryReconciler implements Reconciler {
 
 const hasManaged = ({ remoteWatches }: Registration): boolean =>
   remoteWatches.some(({ cluster }) => cluster === 'managed');
+
+interface UnwatchedDeps {
+  readonly loops: () => Loops | undefined;
+  readonly trigger: Feed['trigger'];
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** A component whose watches are not to be relied on runs at least as often as this, milliseconds. */
+const longestIntervalMs = 300_000;
+/** Clusters get lost together; their components need not come together. */
+const jitter = 0.1;
+
+/** When a component was last asked because of this, monotonic, and how long after that it is again; milliseconds. */
+interface Asked {
+  readonly at: number;
+  readonly periodMs: number;
+}
+
+/** What the watches of other clusters do not tell while they are down is found out by running more often. */
+export class Unwatched {
+  readonly #deps: UnwatchedDeps;
+  /** By entry and component. */
+  readonly #asked = new Map<string, Map<string, Asked>>();
+
+  constructor(deps: UnwatchedDeps) {
+    this.#deps = deps;
+  }
+
+  /** Of an entry whose watches are down: triggers the components whose time it is. Milliseconds until the next one's; Infinity: none. */
+  look(entryUid: string, components: readonly Registration[]): number {
+    const before = this.#asked.get(entryUid);
+    const asked = new Map<string, Asked>();
+    this.#asked.set(entryUid, asked);
+    let leftMs = Number.POSITIVE_INFINITY;
+    for (const { name, intervalMs } of components) {
+      if (intervalMs <= longestIntervalMs) continue;
+      const key = { entryUid, component: name };
+      let last = before?.get(name) ?? this.#now();
+      if (this.#leftMs(key, last) <= 0) {
+        last = this.#now();
+        this.#deps.trigger(key, trigger(triggerReasons.remote, { about: 'unwatched', lane: lanes.time }));
+      }
+      asked.set(name, last);
+      leftMs = Math.min(leftMs, this.#leftMs(key, last));
+    }
+    return leftMs;
+  }
+
+  /** Its watches are fine, or it is gone. */
+  forget(entryUid: string): void {
+    this.#asked.delete(entryUid);
+  }
+
+  clear(): void {
+    this.#asked.clear();
+  }
+
+  #now(): Asked {
+    const { clock, random } = this.#deps;
+    return { at: clock.monotonic(), periodMs: jittered(longestIntervalMs, jitter, random) };
+  }
+
+  /** Any start counts, whatever it was for. */
+  #leftMs(key: ComponentKey, { at, periodMs }: Asked): number {
+    const { clock, loops } = this.#deps;
+    const lastStart = loops()?.get(keyText(key))?.state.lastStart ?? Number.NEGATIVE_INFINITY;
+    return Math.max(at, lastStart) + periodMs - clock.monotonic();
+  }
+}

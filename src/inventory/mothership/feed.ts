@@ -1,19 +1,19 @@
 import type { Source } from '../../engine/source.ts';
-import type { Clock } from '../../kit/clock.ts';
+import { jittered } from '../../kit/backoff.ts';
+import type { Cancel, Clock } from '../../kit/clock.ts';
 import { pace } from '../../kit/pace.ts';
 import { lanes, type Trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EntryChange, InventoryStore, RecordChange, RemoteEvent, RemoteEvents, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { isFor } from './applicability.ts';
 import { firstTrigger, hasOtherContent, isOfKubeconfig, isRotated, triggersOf } from './entry-changes.ts';
-import type { Loops } from './loops.ts';
+import type { Loops } from './key-loop.ts';
+import { isFor } from './look.ts';
 import type { MothershipMetrics } from './metrics.ts';
-import type { Registry } from './registry.ts';
-import { sweep } from './sweep.ts';
+import type { Registry } from './registrations.ts';
 
-export interface FeedDeps {
+interface FeedDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly registry: Registry;
@@ -239,4 +239,39 @@ export class Feed implements Source {
       });
     }
   }
+}
+
+interface SweepDeps<Item> {
+  readonly all: () => Iterable<Item>;
+  readonly look: (item: Item) => void;
+  /** Everything is going to be looked at. */
+  readonly begins: () => void;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+const everyMs = 1_800_000;
+const jitter = 0.1;
+/** So many at a time, and then a pause: nobody is to notice. */
+const slice = { items: 50, pauseMs: 50 };
+
+/** Looks at everything every half hour, until the signal aborts: events are quick, but what is certain is what is there. */
+function sweep<Item>(deps: SweepDeps<Item>, signal: AbortSignal): void {
+  const { all, look, begins, clock, random } = deps;
+  let cancel: Cancel = () => {};
+  const later = (): void => {
+    cancel = clock.schedule(jittered(everyMs, jitter, random), () => {
+      begins();
+      go([...all()]);
+    });
+  };
+  const go = (items: Item[]): void => {
+    for (const item of items.splice(0, slice.items)) look(item);
+    if (items.length === 0) later();
+    else cancel = clock.schedule(slice.pauseMs, () => go(items));
+  };
+  if (signal.aborted) return;
+  later();
+  signal.addEventListener('abort', () => cancel(), { once: true });
 }

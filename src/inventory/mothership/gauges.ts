@@ -2,10 +2,9 @@ import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore } from '../ports.ts';
 import type { Breakers } from './breakers.ts';
-import type { KeyLoop } from './key-loop.ts';
-import type { Loops } from './loops.ts';
+import type { KeyLoop, Loops } from './key-loop.ts';
 import type { Gauges } from './metrics.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './registrations.ts';
 
 export interface GaugesDeps {
   readonly entries: InventoryStore;

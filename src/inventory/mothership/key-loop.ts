@@ -2,7 +2,7 @@ import { deferred } from '../../kit/promises.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { KeyState } from '../core/step.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
-import type { ComponentKey } from '../key.ts';
+import { type ComponentKey, keyText } from '../key.ts';
 import { KeyMemory } from './key-memory.ts';
 import { KeySteps } from './key-steps.ts';
 import type { EventOf } from './look.ts';
@@ -155,5 +155,55 @@ export class KeyLoop {
     // What is broken has a time of its own for being tried again.
     if (dropped || trouble || state.leaseAt === undefined || !isAtWork) return;
     enqueue(this.text, triggerReasons.leaseOver, lanes.time, state.leaseAt - clock.monotonic());
+  }
+}
+
+/** The keys that this process looks after while it leads. */
+export class Loops {
+  readonly #work: Work;
+  readonly #byKey = new Map<string, KeyLoop>();
+  readonly #byEntry = new Map<string, Set<KeyLoop>>();
+
+  constructor(work: Work) {
+    this.#work = work;
+  }
+
+  get(text: string): KeyLoop | undefined {
+    return this.#byKey.get(text);
+  }
+
+  /** Begins it if need be. */
+  of(key: ComponentKey): KeyLoop {
+    const text = keyText(key);
+    const known = this.#byKey.get(text);
+    if (known) return known;
+    const loop = new KeyLoop(key, this.#work);
+    this.#byKey.set(loop.text, loop);
+    const siblings = this.#byEntry.get(key.entryUid) ?? new Set();
+    siblings.add(loop);
+    this.#byEntry.set(key.entryUid, siblings);
+    return loop;
+  }
+
+  ofEntry(entryUid: string): Iterable<KeyLoop> {
+    return this.#byEntry.get(entryUid) ?? [];
+  }
+
+  all(): Iterable<KeyLoop> {
+    return this.#byKey.values();
+  }
+
+  drop(key: ComponentKey): void {
+    const loop = this.#byKey.get(keyText(key));
+    if (!loop) return;
+    this.#byKey.delete(loop.text);
+    loop.drop();
+    const siblings = this.#byEntry.get(key.entryUid);
+    siblings?.delete(loop);
+    if (siblings?.size === 0) this.#byEntry.delete(key.entryUid);
+  }
+
+  dropEntry(entryUid: string): void {
+    for (const { key } of [...this.ofEntry(entryUid)]) this.drop(key);
   }
 }

@@ -6,7 +6,6 @@ import { callComponent, replyEvent } from './component-call.ts';
 import type { KeyMemory } from './key-memory.ts';
 import { type Again, isWrite, write } from './key-writes.ts';
 import type { EventOf, Found } from './look.ts';
-import { Mailbox, type Task } from './mailbox.ts';
 import type { Work } from './work.ts';
 
 /**
@@ -212,5 +211,44 @@ export class KeySteps {
     if (this.#inTurn) return;
     const { dropped, trouble, isAtWork, text } = this.#memory;
     if (dropped || trouble === 'lost' || !isAtWork) this.#work.limits.release(text);
+  }
+}
+
+type Task = () => Promise<unknown> | undefined;
+
+interface MailboxDeps {
+  /** What a task has thrown; those after it go on. */
+  readonly onError: (error: unknown) => void;
+  /** The last task is done with. */
+  readonly onEmpty: () => void;
+}
+
+/** One task after the other, at once where nothing is to be waited for. */
+class Mailbox {
+  readonly #deps: MailboxDeps;
+  readonly #tasks: Task[] = [];
+  #busy = false;
+
+  constructor(deps: MailboxDeps) {
+    this.#deps = deps;
+  }
+
+  do(task: Task): void {
+    this.#tasks.push(task);
+    if (!this.#busy) void this.#drain();
+  }
+
+  async #drain(): Promise<void> {
+    this.#busy = true;
+    for (let task = this.#tasks.shift(); task; task = this.#tasks.shift()) {
+      try {
+        const going = task();
+        if (going) await going;
+      } catch (error) {
+        this.#deps.onError(error);
+      }
+    }
+    this.#busy = false;
+    this.#deps.onEmpty();
   }
 }

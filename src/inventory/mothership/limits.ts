@@ -1,6 +1,6 @@
 import { lanes } from '../core/triggers.ts';
 import { type ComponentKey, keyText, readKey } from '../key.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
 /** Runs of one entry at a time. */

@@ -1,15 +1,14 @@
 import type { MissingInput } from '../../api/inventory/fields.ts';
-import { forceAnnotation } from '../../api/inventory/names.ts';
+import { abandonAnnotation, forceAnnotation, maxEntryBytes } from '../../api/inventory/names.ts';
 import type { AllHold, DigestInputs, PresentReads } from '../core/digest.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Inputs, KeyEvent } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { isFor, mayRun } from './applicability.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './registrations.ts';
 
-export interface LookDeps {
+interface LookDeps {
   readonly entries: Pick<InventoryStore, 'find'>;
   readonly runs: Pick<RunStore, 'find'>;
   readonly registry: Registry;
@@ -77,4 +76,36 @@ export class Look {
     }
     return there;
   }
+}
+
+/** Whether a component is for an entry at all. */
+export function isFor(entry: Entry, registration: Registration): boolean {
+  return registration.modes.includes(entry.mode) && registration.selects(entry.labels);
+}
+
+/** What is known besides the entry and the registration. */
+interface Circumstances {
+  readonly refused: boolean;
+  /** It has a record: it ran, or began to. */
+  readonly recorded: boolean;
+}
+
+/** What a component may be asked to do for an entry now, or why nothing. */
+export function mayRun(
+  entry: Entry,
+  registration: Registration,
+  { refused, recorded }: Circumstances,
+): Inputs['mayRun'] {
+  const { name } = registration;
+  if (entry.deleting) {
+    if (Object.hasOwn(entry.annotations, abandonAnnotation(name))) return { may: 'no', why: 'Abandoned' };
+    if (!recorded) return { may: 'no', why: 'NotApplicable' };
+    if (refused) return { may: 'no', why: 'RegistrationRefused' };
+    return entry.suspended ? { may: 'no', why: 'Suspended' } : { may: 'delete' };
+  }
+  if (!isFor(entry, registration)) return { may: 'no', why: 'NotApplicable' };
+  if (entry.disabled.has(name)) return { may: 'no', why: 'Disabled' };
+  if (refused) return { may: 'no', why: 'RegistrationRefused' };
+  if (entry.bytes > maxEntryBytes) return { may: 'no', why: 'TooLarge' };
+  return entry.suspended ? { may: 'no', why: 'Suspended' } : { may: 'reconcile' };
 }

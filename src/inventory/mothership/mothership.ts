@@ -1,89 +1,33 @@
-import { setMaxListeners } from 'node:events';
-import { clusterInventories } from '../../api/inventory/names.ts';
-import { apiVersionOf } from '../../api/object.ts';
-import type { Journal } from '../../audit/journal.ts';
 import { Controller } from '../../engine/controller.ts';
 import type { Runnable } from '../../engine/member.ts';
 import { done } from '../../engine/result.ts';
 import { fromSubscription, type Subscribable } from '../../engine/sources/from-subscription.ts';
 import { hintSource } from '../../engine/sources/hint.ts';
-import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { aborted } from '../../kit/promises.ts';
 import type { Client } from '../../kube/client.ts';
-import type { EventRecorder } from '../../kube/event-recorder.ts';
-import { isOlder } from '../../kube/resource-version.ts';
-import type { Log } from '../../observe/log.ts';
+import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { Metrics } from '../../observe/metrics.ts';
-import { allHold, digestInputs } from '../core/digest.ts';
-import type { Inputs } from '../core/step.ts';
-import { step } from '../core/steps/step.ts';
 import { lanes } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
-import type { ComponentKey } from '../key.ts';
-import type {
-  ComponentClient,
-  EntryAccess,
-  EntryChange,
-  FenceProof,
-  InventoryStore,
-  RemoteEvents,
-  ReportSink,
-  RunStore,
-  TokenIssuer,
-} from '../ports.ts';
+import type { EntryAccess, EntryChange, FenceProof, ReportSink } from '../ports.ts';
 import { Breakers } from './breakers.ts';
-import { Calls } from './calls.ts';
-import { EntryReconciler } from './entry-reconciler.ts';
+import { EntryReconciler, Unwatched } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
-import { Feed } from './feed.ts';
 import { mothershipGauges } from './gauges.ts';
-import { KeyBackoff } from './key-backoff.ts';
+import type { Loops } from './key-loop.ts';
+import { type Lead, type LeadDeps, newLead } from './lead.ts';
 import { Limits } from './limits.ts';
-import { Look } from './look.ts';
-import { Loops } from './loops.ts';
 import { mothershipMetrics } from './metrics.ts';
-import { NewestEntries } from './newest-entries.ts';
-import { Outputs } from './outputs.ts';
-import { Records } from './records.ts';
-import { RegistrationReconciler } from './registration-reconciler.ts';
-import type { RegistrationChange, Registrations } from './registrations.ts';
-import { Reports } from './reports.ts';
-import { Teller } from './teller.ts';
-import { Unwatched } from './unwatched.ts';
-import type { Work } from './work.ts';
+import { type RegistrationChange, RegistrationReconciler } from './registrations.ts';
 
-export interface MothershipDeps {
-  readonly entries: InventoryStore;
-  readonly runs: RunStore;
-  readonly registrations: Registrations;
-  readonly components: ComponentClient;
-  readonly tokens: TokenIssuer;
+export interface MothershipDeps extends LeadDeps {
   readonly access: EntryAccess;
   readonly fence: FenceProof;
-  readonly remote: RemoteEvents;
   readonly client: Client;
-  readonly journal: Journal;
-  readonly events: EventRecorder;
-  readonly clock: Clock;
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
-  readonly log: Log;
   readonly metrics: Metrics;
-  readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** Without a slash at the end. */
-  readonly callbackUrl: string;
-  /** Who abandonment is audited as. */
-  readonly account: string;
   /** Milliseconds since the entries were last heard of. */
   readonly watchAgeMs: () => number;
-}
-
-/** What there is while this process leads. */
-interface Lead {
-  readonly loops: Loops;
-  readonly feed: Feed;
-  readonly reports: Reports;
 }
 
 const workers = 256;
@@ -92,9 +36,6 @@ const reserved = 64;
 const entryWorkers = 32;
 /** A changed registration reaches its keys within five minutes, or sooner when they are few. */
 const spread = { mostMs: 300_000, eachMs: 30 };
-/** After the API server, or the issuing of tokens, failed. */
-const startBackoff = { baseMs: 200, capMs: 30_000 };
-
 /** Runs components when what they read changes, one run of each at a time, and says what has come of it. */
 export class Mothership {
   readonly #deps: MothershipDeps;
@@ -103,7 +44,7 @@ export class Mothership {
   readonly #reached = hintSource('reached');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
-  readonly #newest: NewestEntries;
+  readonly #newest: WriteThroughCache<Entry>;
   readonly #entryReconciler: EntryReconciler;
   readonly #metrics: ReturnType<typeof mothershipMetrics>;
   #lead: Lead | undefined;
@@ -112,7 +53,13 @@ export class Mothership {
   constructor(deps: MothershipDeps) {
     this.#deps = deps;
     const { entries, runs, registrations, clock, access, remote, fence } = deps;
-    this.#newest = new NewestEntries((uid) => entries.find(uid) !== undefined);
+    this.#newest = new WriteThroughCache({
+      watched: (uid) => entries.find(uid),
+      uidOf: ({ ref }) => ref.uid,
+      // An entry is compared with what was written of it last, however late the watch is.
+      trustMs: Number.POSITIVE_INFINITY,
+      clock,
+    });
     this.#metrics = mothershipMetrics(deps.metrics);
     this.#breakers = new Breakers({
       clock,
@@ -204,7 +151,18 @@ export class Mothership {
     const { registrations, log, metrics, clock, random } = this.#deps;
     this.#limits.clear();
     this.#breakers.clear();
-    const lead = this.#newLead(signal);
+    const lead = newLead(
+      this.#deps,
+      {
+        limits: this.#limits,
+        breakers: this.#breakers,
+        newest: this.#newest,
+        metrics: this.#metrics,
+        queue: this.#queue,
+        told: this.#told,
+      },
+      signal,
+    );
     const controller = new Controller({
       name: 'inventory-runs',
       sources: [this.#queue, lead.feed],
@@ -235,55 +193,6 @@ export class Mothership {
     }
   }
 
-  #newLead(signal: AbortSignal): Lead {
-    const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl } =
-      this.#deps;
-    const persist = { clock, random, log };
-    const backoff = { ...startBackoff, random };
-    // Every call and write waits for it.
-    setMaxListeners(0, signal);
-    const work: Work = {
-      signal,
-      clock,
-      random,
-      step,
-      registry: registrations,
-      look: new Look({ entries, runs, registry: registrations, digestInputs, allHold }),
-      limits: this.#limits,
-      runs,
-      records: new Records(runs, persist),
-      tokens,
-      calls: new Calls({ components, clock, api, callbackUrl }),
-      outputs: new Outputs({ entries, runs, registry: registrations, newest: this.#newest, ...persist }),
-      teller: new Teller({ onRow: (uid) => this.#told.hint(uid), metrics: this.#metrics, events, log }),
-      failures: new KeyBackoff(backoff),
-      uncalled: new KeyBackoff(backoff),
-      refusals: new KeyBackoff(backoff),
-      enqueue: (text, reason, lane, delayMs) => void this.#queue.hint(text, reason, { lane, delayMs }),
-      endpoint: (component, verdict, retryAfterMs) => this.#breakers.tell(component, verdict, retryAfterMs),
-      retired: (key, entry, may) => this.#retired(key, entry, may),
-      isOlder: (a, b) => isOlder(a.resourceVersion, b.resourceVersion),
-    };
-    const loops = new Loops(work);
-    return {
-      loops,
-      feed: new Feed({
-        entries,
-        runs,
-        registry: registrations,
-        registriesSynced: (stop) => registrations.whenSynced(stop),
-        loops,
-        metrics: this.#metrics,
-        remote: this.#deps.remote,
-        onRecordGone: (uid) => this.#told.hint(uid),
-        onLook: (uid) => this.#told.hint(uid),
-        clock,
-        random,
-      }),
-      reports: new Reports(loops, { ...work, entries, log }),
-    };
-  }
-
   async #turn({ loops }: Lead, text: string) {
     const loop = loops.get(text);
     if (loop) await loop.turn();
@@ -308,28 +217,6 @@ export class Mothership {
 
   #tellAll(): void {
     for (const { ref } of this.#deps.entries.list()) this.#told.hint(ref.uid);
-  }
-
-  #retired({ entryUid, component }: ComponentKey, { ref }: Entry, may: Inputs['mayRun']): void {
-    this.#told.hint(entryUid);
-    const { journal, log, account } = this.#deps;
-    if (may.may !== 'no' || may.why !== 'Abandoned') return;
-    log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component });
-    journal
-      .append({
-        event: 'revocation',
-        verdict: 'revoked',
-        who: { user: account },
-        what: {
-          operation: 'ABANDON',
-          apiVersion: apiVersionOf(clusterInventories),
-          kind: clusterInventories.kind,
-          ...ref,
-        },
-        code: 'Abandoned',
-        message: `nobody waits for component ${component} to tear down what it made`,
-      })
-      .catch((error: unknown) => log.error('abandonment not audited', { error: describe(error) }));
   }
 
   #entries(): Runnable {

@@ -5,20 +5,20 @@ import { isRecord, sameJson } from '../../kit/json-value.ts';
 import { KeyMutex } from '../../kit/key-mutex.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
 import { ApiError, isConflict } from '../../kube/errors.ts';
+import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { outputsViolation } from '../policy/component-write.ts';
 import type { InventoryStore, RunStore } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import type { NewestEntries } from './newest-entries.ts';
 import { type PersistDeps, persist } from './persist.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './registrations.ts';
 
 export interface OutputsDeps extends PersistDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly registry: Registry;
-  readonly newest: NewestEntries;
+  readonly newest: WriteThroughCache<Entry>;
 }
 
 export interface Refusal {
@@ -41,7 +41,7 @@ export class Outputs {
     if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
       return outcome;
     }
-    const { outputs } = this.#deps.newest.of(entry).content.status;
+    const { outputs } = (this.#deps.newest.get(entry.ref.uid) ?? entry).content.status;
     if (!sameJson(mergePatched(outputs, outcome.outputs), outputs)) return outcome;
     const { outputs: _, ...rest } = outcome;
     return rest;
@@ -55,9 +55,7 @@ export class Outputs {
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
     return this.#alone.run(ref.uid, async () => {
-      const { entries, newest } = this.#deps;
-      const watched = entries.find(ref.uid);
-      const before = watched ? newest.of(watched).content.status.outputs : {};
+      const before = this.#deps.newest.get(ref.uid)?.content.status.outputs ?? {};
       const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
       const violation = outputsViolation(writer, before, outputs);
       if (violation) {
@@ -124,7 +122,7 @@ export class Outputs {
   #write(ref: EntryRef, status: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Refusal | undefined> {
     const { entries, newest } = this.#deps;
     return this.#persist('writing outputs', signal, async () => {
-      newest.wrote(await entries.patch(ref, 'status', { status }, { signal }));
+      await newest.call(ref.uid, () => entries.patch(ref, 'status', { status }, { signal }));
     });
   }
 

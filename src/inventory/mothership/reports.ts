@@ -7,9 +7,9 @@ import type { StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { InventoryStore, ReportAnswer, ReportSink, RunToken } from '../ports.ts';
 import { outcomeEvent } from './component-call.ts';
+import type { Loops } from './key-loop.ts';
 import type { KeyMemory } from './key-memory.ts';
 import type { EventOf } from './look.ts';
-import type { Loops } from './loops.ts';
 import type { Work } from './work.ts';
 
 export interface ReportsDeps extends Pick<Work, 'tokens' | 'look' | 'outputs' | 'clock' | 'signal'> {

@@ -1,17 +1,16 @@
+import type { KeyBackoff } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Inputs, Step } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
-import type { RunStore, TokenIssuer } from '../ports.ts';
-import type { Calls } from './calls.ts';
-import type { KeyBackoff } from './key-backoff.ts';
+import type { ComponentClient, RunStore, TokenIssuer } from '../ports.ts';
 import type { KeyMemory } from './key-memory.ts';
 import type { Limits } from './limits.ts';
 import type { Look } from './look.ts';
 import type { Outputs } from './outputs.ts';
-import type { Records } from './records.ts';
-import type { Registry } from './registry.ts';
+import type { Records } from './persist.ts';
+import type { Registry } from './registrations.ts';
 import type { Teller } from './teller.ts';
 
 /** What carries out effects, for as long as this process leads. */
@@ -27,7 +26,11 @@ export interface Work {
   readonly runs: RunStore;
   readonly records: Records;
   readonly tokens: TokenIssuer;
-  readonly calls: Calls;
+  readonly components: ComponentClient;
+  /** The API server as components reach it. */
+  readonly api: { readonly url: string; readonly ca: string | undefined };
+  /** Without a slash at the end. */
+  readonly callbackUrl: string;
   readonly outputs: Outputs;
   readonly teller: Teller;
   /** Of keys that could not be started, handled or taken out. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
 import type { EntryRef } from '../../../../src/inventory/entry.ts';
-import { NewestEntries } from '../../../../src/inventory/mothership/newest-entries.ts';
 import { Outputs } from '../../../../src/inventory/mothership/outputs.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
+import { WriteThroughCache } from '../../../../src/kube/write-through-cache.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { answer, done } from '../../../support/inventory/memory-mothership.ts';
 import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
@@ -24,7 +24,12 @@ describe('outputs while the watch is late', () => {
     entries,
     runs,
     registry: registrations,
-    newest: new NewestEntries(() => true),
+    newest: new WriteThroughCache({
+      watched: (uid) => entries.find(uid),
+      uidOf: (entry) => entry.ref.uid,
+      trustMs: Number.POSITIVE_INFINITY,
+      clock,
+    }),
     clock,
     random: () => 0,
     log: noLog,
@@ -56,26 +61,6 @@ describe('outputs while the watch is late', () => {
     const base = { record: { entry: other, component: 'network' }, resourceVersion: '1' } as unknown as StoredRecord;
     assert.equal(await outputs.retire(other, network, base, signal), undefined);
     assert.deepEqual(inventory.entry(other)?.content.status.outputs, {});
-  });
-});
-
-describe('what was written of an entry last', () => {
-  it('is kept until the watch has it, and not for an entry that is gone', async () => {
-    const inventory = new MemoryInventory();
-    const { entries, pause } = inventory.open();
-    let isThere = true;
-    const newest = new NewestEntries(() => isThere);
-    const { ref } = inventory.create({ name: 'one' });
-    const before = entries.find(ref.uid);
-    assert.ok(before);
-    pause();
-    const after = await entries.patch(ref, 'status', { status: { outputs: { network: { v: 'A' } } } }, { signal });
-    newest.wrote(after);
-    assert.equal(newest.of(before), after);
-    newest.forget(ref.uid);
-    isThere = false;
-    newest.wrote(after);
-    assert.equal(newest.of(before), before);
   });
 });
 

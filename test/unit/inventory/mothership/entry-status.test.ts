@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { componentRows, livelockOf, type Rows, readyOf } from '../../../../src/inventory/core/entry-status.ts';
 import type { Row } from '../../../../src/inventory/core/step.ts';
+import { componentRows, livelockOf, type Rows, readyOf } from '../../../../src/inventory/mothership/entry-status.ts';
 
 const row = (state: Row['state'], rest: Partial<Row> = {}): Row => ({
   state,

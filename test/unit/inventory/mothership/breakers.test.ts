@@ -1,5 +1,11 @@
 import assert from 'node:assert/strict';
-import { afterCall, type Breaker, closedBreaker, mayCall, probed } from '../../../../src/inventory/core/breaker.ts';
+import {
+  afterCall,
+  type Breaker,
+  closedBreaker,
+  mayCall,
+  probed,
+} from '../../../../src/inventory/mothership/breakers.ts';
 
 const calls = (verdicts: string, from: Breaker = closedBreaker, at = 0): Breaker =>
   [...verdicts].reduce((breaker, one) => afterCall(breaker, one === '+' ? 'answered' : 'failed', at, undefined), from);

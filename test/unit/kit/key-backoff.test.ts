@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { KeyBackoff } from '../../../../src/inventory/mothership/key-backoff.ts';
+import { KeyBackoff } from '../../../src/kit/backoff.ts';
 
 describe('the backoff of keys', () => {
   const [one, other] = [{}, {}];
