@@ -40,13 +40,13 @@ integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=
 	@$(tsx) test/run/main.ts $(or $(FILE),test/integration)
 
 .PHONY: faults
-faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages, bursts, random histories and lives of inventories (FILE=... for one, DRAWBRIDGE_SEED=N for other random ones)
+faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages, bursts, random histories and lives of inventories (FILE=... for one file, DRAWBRIDGE_SEED=N for other random ones)
 	@rm -rf $(totals)
 	$(if $(FILE),,$(call lives,5000))
 	@$(tsx) test/run/main.ts $(or $(FILE),test/faults)
 
 # Random lives of inventories, many more than the unit tests play.
-lives = RUNS=$(1) DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-1} npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts test/unit/inventory/mothership/schedules.test.ts test/unit/inventory/mothership/scenarios.test.ts
+lives = RUNS=$(1) DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-1} npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts --parallel --jobs 2 test/unit/inventory/mothership/schedules.test.ts test/unit/inventory/mothership/scenarios.test.ts
 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)

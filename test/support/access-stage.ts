@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments, stringify } from 'yaml';
@@ -8,13 +9,24 @@ import type { Plane } from '../../sandbox/plane.ts';
 import { type AuditLine, type ServerOptions, ServerProcess } from '../../sandbox/server-process.ts';
 import { until } from '../../sandbox/wait.ts';
 import { requestLabel } from '../../src/api/access/names.ts';
-import { accessUrl, type Child, childrenOf, type Manifest, type StoredRequest } from './access-requests.ts';
+import {
+  accessUrl,
+  type Child,
+  childrenOf,
+  execRequest,
+  type Manifest,
+  type StoredRequest,
+} from './access-requests.ts';
 import { Person } from './person.ts';
 import { sharedPlane, testNamespace } from './plane.ts';
 import { allWaysIn } from './ways-in.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';
+
+/** Whether something of that name was made by `AccessStage.pass`. */
+export const isMarker = (name: string): boolean => name.startsWith('marker-');
+
 const admissionPolicies = 'validatingadmissionpolicybindings,validatingadmissionpolicies';
 
 export interface AccessStageOptions extends ServerOptions {
@@ -55,8 +67,8 @@ export class AccessStage {
   readonly #servers: ServerProcess[] = [];
   /** Lines that the first server had written before this stage. */
   #earlierLines = 0;
-  /** Whether webhooks and policies are as `install` leaves them. */
-  #installed = true;
+  /** Which of the two parts of an installation are there. */
+  #installed = { webhooks: true, policies: true };
   /** Whether the server that ran last has no options of its own. */
   #plain = true;
   readonly #auditMark: number;
@@ -110,7 +122,7 @@ export class AccessStage {
   async start(options: ServerOptions = {}): Promise<void> {
     this.#servers.push(await ServerProcess.start(this.plane, options));
     const { installation, ...own } = options;
-    this.#installed ||= installation === undefined;
+    if (installation === undefined) this.#installed = { webhooks: true, policies: true };
     this.#plain = Object.keys(own).length === 0;
   }
 
@@ -144,7 +156,7 @@ export class AccessStage {
   /** Registers the webhooks again, for the server that runs. */
   async restoreWebhooks(): Promise<void> {
     await install(this.plane, this.server.installation.port);
-    this.#installed = true;
+    this.#installed = { webhooks: true, policies: true };
   }
 
   /** As if neither drawbridge's webhooks nor its policies had ever been installed. */
@@ -154,13 +166,15 @@ export class AccessStage {
   }
 
   async removeWebhooksOnly(): Promise<void> {
-    this.#installed = false;
+    if (!this.#installed.webhooks) return;
+    this.#installed.webhooks = false;
     await this.plane.kubectl(['delete', webhookConfigurations, '-l', 'app.kubernetes.io/name=drawbridge']);
   }
 
   /** For tests that forge what the policies would refuse. */
   async removePolicies(): Promise<void> {
-    this.#installed = false;
+    if (!this.#installed.policies) return;
+    this.#installed.policies = false;
     const ours = ['-l', 'app.kubernetes.io/name=drawbridge'];
     // Last the one that is looked for below: the API server notices them in order.
     const others = '--field-selector=metadata.name!=drawbridge-children';
@@ -181,7 +195,8 @@ export class AccessStage {
   /** Leaves the server to the next stage, or ends it and takes the webhooks away. Tells when it was ever refused for want of rights. */
   async close(): Promise<void> {
     if (this.server.running) await this.#endRequests();
-    if (this.server.running && this.#installed && this.#plain && !this.#onOwnPlane) {
+    const { webhooks, policies } = this.#installed;
+    if (this.server.running && webhooks && policies && this.#plain && !this.#onOwnPlane) {
       await this.policiesAre('in force');
       idleServers.set(this.plane, this.server);
     } else {
@@ -332,6 +347,15 @@ export class AccessStage {
     };
     await until(`${kind} ${metadata.name} to be closed`, isOver, { timeoutMs: 30_000, everyMs: 25 });
     return Date.now();
+  }
+
+  /**
+   * Lets a grant of a second begin and end. Whatever the server had to do before, it has done by then: so a test waits for nothing to
+   * happen. What belongs to the grant has a name that `isMarker` knows.
+   */
+  async pass(): Promise<void> {
+    const marker = execRequest(`marker-${randomBytes(4).toString('hex')}`, { duration: '1s' });
+    await this.closed(await this.askOk(this.alice, marker));
   }
 
   /** `Pod NAME`, `Role NAME`, `RoleBinding NAME` made for the request of that uid. */

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../../sandbox/wait.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
@@ -47,7 +46,7 @@ describe('M12: a status that somebody else wrote', () => {
     const request = await stage.askUntilReady(stage.alice, podRequest('renamed', { duration: '10m' }));
     const pod = await victim();
     await writeStatus(request, { podName: pod });
-    await sleep(1000);
+    await stage.pass();
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), false);
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
     await stage.alice.call('DELETE', stage.urlOf(request.kind, 'renamed'));

@@ -51,7 +51,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
       await forceAway(request);
       const tookMs = await untilNothingIsLeft(request, promisedMs);
       console.log(`      ${tookMs} ms`);
-      assert.ok(tookMs < 5000, `${tookMs} ms`);
+      assert.ok(tookMs < 2000, `${tookMs} ms`);
       const told = await stage.audit(
         ({ event, what }) => event === 'revocation' && (what.name ?? '').startsWith(request.metadata.name),
       );

@@ -104,7 +104,7 @@ describe('the chart, installed by Helm', function () {
           const before = stage.kubelet.pods.map(({ name }) => name);
           const load = new AdmissionLoad(stage.plane, stage.payments, 50);
           await stage.upgrade(mode, { log: { level: 'debug', format: 'text' } });
-          await sleepUntilGone(before);
+          await podsGone(before);
           await load.stop();
           console.log(`      ${load.sent * 2} admissions, ${load.failures.length} failed`);
           assert.deepEqual(load.failures, []);
@@ -113,14 +113,20 @@ describe('the chart, installed by Helm', function () {
 
         it('loses no call of 100 admissions a second while the certificate is renewed', async () => {
           const load = new AdmissionLoad(stage.plane, stage.payments, 50);
-          await sleep(1000);
+          const more = (count: number): Promise<unknown> => {
+            const enough = load.sent + count;
+            return until(`${count} calls more`, () => load.sent >= enough, { timeoutMs: 30_000 });
+          };
+          await more(50);
           await stage.renewCertificate();
-          // Files are brought up to date every second, and the server looks at them at once.
-          await sleep(5000);
+          for (const pod of stage.kubelet.pods) {
+            const hasReloaded = async (): Promise<boolean> => /serving certificate reloaded/.test(await pod.log());
+            await until(`${pod.name} to serve with the new certificate`, hasReloaded, { timeoutMs: 15_000 });
+          }
+          await more(100);
           await load.stop();
           console.log(`      ${load.sent * 2} admissions, ${load.failures.length} failed`);
           assert.deepEqual(load.failures, []);
-          for (const pod of stage.kubelet.pods) assert.match(await pod.log(), /serving certificate reloaded/);
         });
       }
 
@@ -201,7 +207,8 @@ describe('the chart, installed by Helm', function () {
       .filter(({ code }) => code === 403)
       .map(({ verb, uri }) => `${verb} ${uri}`);
 
-  const sleepUntilGone = async (names: readonly string[]): Promise<void> => {
-    while (stage.kubelet.pods.some(({ name }) => names.includes(name))) await sleep(100);
-  };
+  const podsGone = (names: readonly string[]): Promise<unknown> =>
+    until(`${names} to be gone`, () => !stage.kubelet.pods.some(({ name }) => names.includes(name)), {
+      timeoutMs: 60_000,
+    });
 });
