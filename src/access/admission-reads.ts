@@ -93,7 +93,7 @@ function questionOf({ username, uid, groups, extra }: Caller & Extra, namespace:
   return { user: username, uid, groups, namespace, ...right, ...(extra ? { extra } : {}) };
 }
 
-export interface EnteredPodsDeps {
+interface EnteredPodsDeps {
   readonly stores: Pick<AccessStores, 'pods' | 'requests' | 'of'>;
   readonly client: Pick<Client, 'get'>;
   readonly signer: Pick<Signer, 'isOurGrant'>;

@@ -106,7 +106,7 @@ export class Janitor implements Reconciler {
   }
 }
 
-export interface JanitorDeps {
+interface JanitorDeps {
   readonly kinds: readonly AccessKind[];
   readonly stores: Pick<AccessStores, 'roleBindings' | 'roles' | 'pods'>;
   readonly client: Client;

@@ -1,31 +1,22 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler } from 'express';
-import type { Resource } from '../api/object.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { parseJson } from '../kit/safe-json.ts';
 import type { Handler } from './decision.ts';
 import { handleReview } from './handle-review.ts';
-import { stampAuthor } from './handlers/author-stamp.ts';
-import { fenceComponent } from './handlers/component-fence.ts';
-import { limitEntry, stampSetter } from './handlers/entry-webhooks.ts';
-import { guardPod, watchPod } from './handlers/pod-entry.ts';
-import { judgeRegistration } from './handlers/registration-validation.ts';
-import { stampRequest } from './handlers/request-stamp.ts';
-import { validateRequest } from './handlers/request-validation.ts';
-import { validateTemplate } from './handlers/template-validation.ts';
-import type { AdmissionPorts, InventoryPorts, RequestKind, ReviewPorts, TemplateKind } from './ports.ts';
-import { type AccessTask, type InventoryTask, type Route, routes } from './routes.ts';
+import type { AdmissionPorts, InventoryPorts, ReviewPorts } from './ports.ts';
+import { type Route, routes } from './routes.ts';
 
 /** What the routes of each half need; those of a half that is absent are not served. */
-export interface ServedHalves {
+interface ServedHalves {
   readonly access?: AdmissionPorts | undefined;
   readonly inventory?: InventoryPorts | undefined;
 }
 
 /**
- * Serves the routes of the table. Nothing a client sends ends the process or goes without an answer.
- * The reviews of requests, which come in bursts, do not pass through express: it costs more than deciding them does.
+ * Serves the routes of the table: the hot ones by themselves, all others through express. Nothing a client sends ends the process or
+ * goes without an answer.
  */
 export function createAdmissionApp(halves: ServedHalves, ports: ReviewPorts): RequestListener {
   const app = express();
@@ -34,30 +25,54 @@ export function createAdmissionApp(halves: ServedHalves, ports: ReviewPorts): Re
   app.disable('query parser');
   app.enable('case sensitive routing');
   app.enable('strict routing');
-  const direct = new Map<string, RequestListener>();
+  const hot = new Map<string, RequestListener>();
   for (const route of routes) {
     const handler = handlerOf(route, halves);
     if (!handler) continue;
-    if (isHot(route)) {
-      direct.set(route.path, (request, response) => {
-        serve(route, handler, request, response, ports).catch((error) => fail(error, request, response, ports));
-      });
-    }
-    app.post(route.path, (request, response) => serve(route, handler, request, response, ports));
-    app.all(route.path, (_request, response) => {
-      response.setHeader('allow', 'POST');
-      sendText(response, 405, `${route.path} takes POST`);
-    });
+    const listener = webhookListener(route, handler, ports);
+    if (route.hot) hot.set(route.path, listener);
+    else app.all(route.path, listener);
   }
   app.use((_request, response) => sendText(response, 404, 'no webhook here'));
   app.use(lastResort(ports));
+  return (request, response) => (hot.get(pathOf(request)) ?? app)(request, response);
+}
+
+function handlerOf(route: Route, { access, inventory }: ServedHalves): Handler | undefined {
+  if (route.feature === 'access') return access && route.handler(access);
+  return inventory && route.handler(inventory);
+}
+
+/** Answers every request to the path of the route. */
+function webhookListener(route: Route, handler: Handler, ports: ReviewPorts): RequestListener {
   return (request, response) => {
-    const listener = request.method === 'POST' ? direct.get(pathOf(request)) : undefined;
-    (listener ?? app)(request, response);
+    if (request.method === 'POST') {
+      answer(route, handler, request, response, ports).catch((error) => fail(error, request, response, ports));
+      return;
+    }
+    response.setHeader('allow', 'POST');
+    sendText(response, 405, `${route.path} takes POST`);
   };
 }
 
-const isHot = ({ does }: Route): boolean => does === 'stampRequest' || does === 'validateRequest';
+async function answer(
+  route: Route,
+  handler: Handler,
+  request: IncomingMessage,
+  response: ServerResponse,
+  ports: ReviewPorts,
+): Promise<void> {
+  try {
+    const body = parseJson(await readBody(request));
+    const review = await handleReview(route, handler, body, deadlineMs(route, timeoutOf(request)), ports);
+    send(response, 200, 'application/json', JSON.stringify(review));
+  } catch (error) {
+    if (!(error instanceof CodedError)) throw error;
+    // Bytes that nobody reads are still on their way: the connection cannot be used again.
+    if (!request.complete) response.setHeader('connection', 'close');
+    sendText(response, error instanceof BodyError ? error.status : 400, `${error.code}: ${error.message}`);
+  }
+}
 
 function pathOf({ url = '' }: IncomingMessage): string {
   const query = url.indexOf('?');
@@ -67,67 +82,6 @@ function pathOf({ url = '' }: IncomingMessage): string {
 function timeoutOf({ url = '' }: IncomingMessage): string | null {
   const query = url.indexOf('?');
   return query < 0 ? null : new URLSearchParams(url.slice(query)).get('timeout');
-}
-
-function handlerOf({ does, resource }: Route, { access, inventory }: ServedHalves): Handler | undefined {
-  switch (does) {
-    case 'fenceComponent':
-    case 'limitEntry':
-    case 'judgeRegistration':
-    case 'stampSetter':
-      return inventory && inventoryHandler(does, inventory);
-    default:
-      return access && accessHandler(does, resource, access);
-  }
-}
-
-function inventoryHandler(does: InventoryTask, ports: InventoryPorts): Handler {
-  switch (does) {
-    case 'fenceComponent':
-      return fenceComponent(ports);
-    case 'limitEntry':
-      return limitEntry;
-    case 'judgeRegistration':
-      return judgeRegistration(ports);
-    case 'stampSetter':
-      return stampSetter;
-  }
-}
-
-function accessHandler(does: AccessTask, resource: Resource, ports: AdmissionPorts): Handler {
-  switch (does) {
-    case 'stampRequest':
-      return stampRequest(resource.kind as RequestKind, ports);
-    case 'validateRequest':
-      return validateRequest(resource.kind as RequestKind, ports);
-    case 'stampAuthor':
-      return stampAuthor(resource.kind as TemplateKind, ports);
-    case 'validateTemplate':
-      return validateTemplate(resource.kind as TemplateKind, ports);
-    case 'watchPod':
-      return watchPod(ports);
-    case 'guardPod':
-      return guardPod(ports);
-  }
-}
-
-async function serve(
-  route: Route,
-  handler: Handler,
-  request: IncomingMessage,
-  response: ServerResponse,
-  ports: ReviewPorts,
-): Promise<void> {
-  try {
-    const body = parseJson(await readBody(request));
-    const answer = await handleReview(route, handler, body, deadlineMs(route, timeoutOf(request)), ports);
-    send(response, 200, 'application/json', JSON.stringify(answer));
-  } catch (error) {
-    if (!(error instanceof CodedError)) throw error;
-    // Bytes that nobody reads are still on their way: the connection cannot be used again.
-    if (!request.complete) response.setHeader('connection', 'close');
-    sendText(response, error instanceof BodyError ? error.status : 400, `${error.code}: ${error.message}`);
-  }
 }
 
 /** Time to answer in: what the apiserver says it will wait, less what the way back may take. */
@@ -164,10 +118,10 @@ function send(response: ServerResponse, status: number, type: string, body: stri
 }
 
 /** etcd takes objects up to 1.5 MiB, and an UPDATE carries two of them. */
-export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** A request that is not worth parsing; `status` is what HTTP calls it. */
-export class BodyError extends CodedError {
+class BodyError extends CodedError {
   override readonly name = 'BodyError';
   constructor(
     readonly status: 400 | 413 | 415,
@@ -178,11 +132,11 @@ export class BodyError extends CodedError {
   }
 }
 
-/** The bytes of a JSON body. Rejects with BodyError before the limit is exceeded, whatever the headers claim. */
-export async function readBody(request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<Buffer> {
+/** The bytes of a JSON body, counted while they arrive. Rejects with BodyError before the limit is exceeded, whatever the headers claim. */
+async function readBody(request: IncomingMessage): Promise<Buffer> {
   expectJson(request);
   const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > limit) throw tooLarge(`${announced} bytes were announced`, limit);
+  if (announced > MAX_BODY_BYTES) throw tooLarge(`${announced} bytes were announced`);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -194,7 +148,7 @@ export async function readBody(request: IncomingMessage, limit = MAX_BODY_BYTES)
     };
     const onData = (chunk: Buffer): void => {
       length += chunk.length;
-      if (length > limit) fail(tooLarge('more was sent', limit));
+      if (length > MAX_BODY_BYTES) fail(tooLarge('more was sent'));
       else chunks.push(chunk);
     };
     request.on('data', onData);
@@ -218,6 +172,6 @@ function expectJson(request: IncomingMessage): void {
   }
 }
 
-function tooLarge(found: string, limit: number): BodyError {
-  return new BodyError(413, 'BodyTooLarge', `the body may have ${limit} bytes at most; ${found}`);
+function tooLarge(found: string): BodyError {
+  return new BodyError(413, 'BodyTooLarge', `the body may have ${MAX_BODY_BYTES} bytes at most; ${found}`);
 }

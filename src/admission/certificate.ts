@@ -13,7 +13,7 @@ export interface ServingCertificate {
   close(): void;
 }
 
-export interface CertificateOptions {
+interface CertificateOptions {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clock: Clock;
@@ -127,7 +127,7 @@ export class Certificate implements ServingCertificate {
 }
 
 /** @throws CodedError `BadCertificate` that says which file and why. */
-export function loadKeyPair(certFile: string, keyFile: string, nowMs: number): KeyPair {
+function loadKeyPair(certFile: string, keyFile: string, nowMs: number): KeyPair {
   const cert = readPem(certFile);
   const key = readPem(keyFile);
   try {

@@ -5,7 +5,7 @@ import type { JsonPatchOp } from './json-patch.ts';
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
 
-export const operations = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
+const operations = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 export type Operation = (typeof operations)[number];
 
 /** The caller as the apiserver authenticated them. `username` may be empty: handlers decide what that means. */

@@ -62,7 +62,7 @@ async function decide(
       reviewUid: review.uid,
       error: describe(error),
     });
-    return watches(route) ? {} : { refusal: faultOf(error, timeoutMs) };
+    return route.onlyWatches ? {} : { refusal: faultOf(error, timeoutMs) };
   }
 }
 
@@ -96,7 +96,7 @@ async function recorded(
 
 function recordOf(route: Route, review: Review, decision: Decision, latencyMs: number): AuditRecord {
   const { refusal, details } = decision;
-  const verdict = refusal ? 'denied' : watches(route) ? 'observed' : 'allowed';
+  const verdict = refusal ? 'denied' : route.onlyWatches ? 'observed' : 'allowed';
   const { resource } = route;
   const uid = decision.objectUid ?? uidOf(review);
   return {
@@ -130,9 +130,8 @@ function uidOf({ object, oldObject }: Review): string | undefined {
 const wayIn = ({ subResource }: Review): WayIn | undefined => waysIn.find((way) => way === subResource);
 
 /** That nothing was wrong with a size says nothing, and every status passes by. */
-const tellsRefusalsOnly = ({ type, does }: Route): boolean => type === 'mutating' || does === 'limitEntry';
-
-const watches = (route: Route): boolean => route.does === 'watchPod';
+const tellsRefusalsOnly = ({ type, recordsRefusalsOnly }: Route): boolean =>
+  type === 'mutating' || recordsRefusalsOnly === true;
 
 /** A configuration that sends other objects here would have them judged by the wrong rules. */
 function expectRoute({ path, resource, subresources = [''], operations }: Route, review: Review): void {

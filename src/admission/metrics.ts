@@ -1,17 +1,16 @@
-import { execAccessRequests } from '../api/access/exec-access.ts';
-import { podAccessRequests } from '../api/access/pod-access.ts';
+import { accesses } from '../api/access/kinds.ts';
+import type { Resource } from '../api/object.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Outcome } from './ports.ts';
 import { routes } from './routes.ts';
 
+const requestResources: ReadonlySet<Resource> = new Set(accesses.map(({ request }) => request.resource));
+
 /** By webhook: the kind of request that it lets be made. */
 const requestKinds = new Map(
   routes
-    .filter(({ does }) => does === 'validateRequest')
-    .map(({ name, resource }) => [
-      name,
-      resource === podAccessRequests ? podAccessRequests.kind : execAccessRequests.kind,
-    ]),
+    .filter(({ type, resource }) => type === 'validating' && requestResources.has(resource))
+    .map(({ name, resource }) => [name, resource.kind]),
 );
 
 /** Registers what an operator watches of the webhooks; the result is told of each answered review. */

@@ -4,6 +4,7 @@ import type { TemplateInput } from '../access/policy/template-policy.ts';
 import type { GivingTemplate, Right } from '../access/policy/template-rights.ts';
 import type { AuthorStamp } from '../api/access/author.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
+import type { TemplateKind } from '../api/access/names.ts';
 import type { Stamp, StampSeal } from '../api/access/request-spec.ts';
 import type { ReconcileRun } from '../api/inventory/reconcile-run.ts';
 import type { Journal } from '../audit/journal.ts';
@@ -13,9 +14,6 @@ import type { Clock } from '../kit/clock.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 import type { Log } from '../observe/log.ts';
 import type { Operation, UserInfo } from './codec.ts';
-
-export type RequestKind = 'PodAccessRequest' | 'ExecAccessRequest';
-export type TemplateKind = 'PodAccessTemplate' | 'ExecAccessTemplate';
 
 /** Somebody enters a pod; becomes an Event on it. */
 export interface PodEntry {

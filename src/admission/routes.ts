@@ -1,20 +1,38 @@
-import { execAccessRequests, execAccessTemplates } from '../api/access/exec-access.ts';
-import { childNameSuffix } from '../api/access/names.ts';
-import { podAccessRequests, podAccessTemplates } from '../api/access/pod-access.ts';
+import { accesses, type RequestKind } from '../api/access/kinds.ts';
+import { childNameSuffix, type TemplateKind } from '../api/access/names.ts';
 import { accountPrefix, clusterInventories, componentReconcilers } from '../api/inventory/names.ts';
 import type { Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
 import { waysIn } from '../audit/record.ts';
 import type { Operation } from './codec.ts';
+import type { Handler } from './decision.ts';
+import { stampAuthor } from './handlers/author-stamp.ts';
+import { fenceComponent } from './handlers/component-fence.ts';
+import { limitEntry, stampSetter } from './handlers/entry-webhooks.ts';
+import { guardPod, watchPod } from './handlers/pod-entry.ts';
+import { judgeRegistration } from './handlers/registration-validation.ts';
+import { stampRequest } from './handlers/request-stamp.ts';
+import { validateRequest } from './handlers/request-validation.ts';
+import { validateTemplate } from './handlers/template-validation.ts';
+import type { AdmissionPorts, InventoryPorts } from './ports.ts';
 
-/** One webhook, as it is registered and as it is served. */
-export interface Route {
+/** One webhook, as it is registered and as it is served where its feature runs. */
+export type Route = AccessRoute | InventoryRoute;
+
+interface AccessRoute extends Webhook {
+  readonly feature: 'access';
+  readonly handler: (ports: AdmissionPorts) => Handler;
+}
+
+interface InventoryRoute extends Webhook {
+  readonly feature: 'inventory';
+  readonly handler: (ports: InventoryPorts) => Handler;
+}
+
+interface Webhook {
   readonly path: string;
   readonly name: string;
   readonly type: 'mutating' | 'validating';
-  /** Served, and to be registered, where this half runs. */
-  readonly feature: 'access' | 'inventory';
-  readonly does: AccessTask | InventoryTask;
   readonly resource: Resource;
   /** Instead of the object itself; the empty one is the object. */
   readonly subresources?: readonly string[];
@@ -30,16 +48,13 @@ export interface Route {
   readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
   /** Mutating only. */
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
+  /** Its reviews come in bursts: they do not pass through express, which costs more than deciding them does. */
+  readonly hot?: true;
+  /** It never refuses, not even when it fails. */
+  readonly onlyWatches?: true;
+  /** Only refusals leave an audit line, as with mutating webhooks. Default: every decision does. */
+  readonly recordsRefusalsOnly?: true;
 }
-
-export type AccessTask =
-  | 'stampRequest'
-  | 'validateRequest'
-  | 'stampAuthor'
-  | 'validateTemplate'
-  | 'watchPod'
-  | 'guardPod';
-export type InventoryTask = 'fenceComponent' | 'limitEntry' | 'judgeRegistration' | 'stampSetter';
 
 const TIMEOUT_SECONDS = 3;
 
@@ -54,12 +69,11 @@ const notOnItsWayOut = [
   },
 ];
 
-const stamp = (resource: Resource, does: 'stampRequest' | 'stampAuthor'): Route => ({
+const mutate = (resource: Resource): Webhook & { readonly feature: 'access' } => ({
   path: `/mutate-${groupPath(resource)}-${objectName(resource)}`,
   name: `m${objectName(resource)}.kb.io`,
   type: 'mutating',
   feature: 'access',
-  does,
   resource,
   operations: ['CREATE', 'UPDATE'],
   failurePolicy: 'Fail',
@@ -70,23 +84,34 @@ const stamp = (resource: Resource, does: 'stampRequest' | 'stampAuthor'): Route 
   reinvocationPolicy: 'IfNeeded',
 });
 
-const validate = (
-  resource: Resource,
-  does: 'validateRequest' | 'validateTemplate',
-  operations: readonly Operation[],
-): Route => ({
+const validate = (resource: Resource): Webhook & { readonly feature: 'access' } => ({
   path: `/validate-${groupPath(resource)}-${objectName(resource)}`,
   name: `v${objectName(resource)}.kb.io`,
   type: 'validating',
   feature: 'access',
-  does,
   resource,
-  operations,
+  operations: ['CREATE', 'UPDATE'],
   failurePolicy: 'Fail',
   sideEffects: 'NoneOnDryRun',
   timeoutSeconds: TIMEOUT_SECONDS,
-  ...(does === 'validateRequest' ? { matchConditions: notOnItsWayOut, failOpen: ['DELETE'] } : {}),
 });
+
+const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRoute[] => [
+  { ...mutate(resource), hot: true, handler: (ports) => stampRequest(kind, ports) },
+  {
+    ...validate(resource),
+    hot: true,
+    operations: ['CREATE', 'UPDATE', 'DELETE'],
+    matchConditions: notOnItsWayOut,
+    failOpen: ['DELETE'],
+    handler: (ports) => validateRequest(kind, ports),
+  },
+];
+
+const templateRoutes = (resource: Resource, kind: TemplateKind): readonly AccessRoute[] => [
+  { ...mutate(resource), handler: (ports) => stampAuthor(kind, ports) },
+  { ...validate(resource), handler: (ports) => validateTemplate(kind, ports) },
+];
 
 /**
  * By name, because the object of a CONNECT has no metadata that a selector could see. Proxies are asked for as `name`, `name:port` or
@@ -97,30 +122,46 @@ const isReserved =
   " && !(request.namespace in ['kube-system', 'drawbridge-system'])";
 
 /** Each way into a pod is told to one of the two webhooks, so that it leaves one line. */
-const enter = (
-  verb: 'watch' | 'enforce',
-  name: string,
-  failurePolicy: Route['failurePolicy'],
-  expression: string,
-): Route => ({
-  path: `/${verb}-v1-pod`,
-  name,
+const enterPod = {
   type: 'validating',
   feature: 'access',
-  does: verb === 'watch' ? 'watchPod' : 'guardPod',
   resource: pods,
   subresources: waysIn,
   // Ephemeral containers are added by an UPDATE of their subresource; all others are a CONNECT.
   operations: ['CONNECT', 'UPDATE'],
-  failurePolicy,
   sideEffects: 'NoneOnDryRun',
   timeoutSeconds: TIMEOUT_SECONDS,
-  matchConditions: [{ name: verb === 'watch' ? 'no-access-pod' : 'access-pod', expression }],
-});
+} as const satisfies Partial<AccessRoute>;
+
+const podRoutes: readonly AccessRoute[] = [
+  {
+    ...enterPod,
+    path: '/watch-v1-pod',
+    name: 'vpod.kb.io',
+    // A broken webhook must never keep people out of pods.
+    failurePolicy: 'Ignore',
+    onlyWatches: true,
+    matchConditions: [{ name: 'no-access-pod', expression: `!(${isReserved})` }],
+    handler: watchPod,
+  },
+  {
+    ...enterPod,
+    path: '/enforce-v1-pod',
+    name: 'enforce.vpod.kb.io',
+    failurePolicy: 'Fail',
+    matchConditions: [{ name: 'access-pod', expression: isReserved }],
+    handler: guardPod,
+  },
+];
 
 const fromInventory = (
-  route: Pick<Route, 'path' | 'name' | 'type' | 'does' | 'resource' | 'operations' | 'failurePolicy'> & Partial<Route>,
-): Route => ({ feature: 'inventory', sideEffects: 'NoneOnDryRun', timeoutSeconds: TIMEOUT_SECONDS, ...route });
+  route: Omit<InventoryRoute, 'feature' | 'sideEffects' | 'timeoutSeconds'> & Partial<InventoryRoute>,
+): InventoryRoute => ({
+  feature: 'inventory',
+  sideEffects: 'NoneOnDryRun',
+  timeoutSeconds: TIMEOUT_SECONDS,
+  ...route,
+});
 
 /** Accounts of components, whatever cluster, and nobody else: people never wait for us. */
 const byComponent = `request.userInfo.username.matches('^system:serviceaccount:[^:]+:${accountPrefix}')`;
@@ -134,12 +175,12 @@ const namesSecret =
   ' ? has(object.spec) && (has(object.spec.kubeconfigSecretRef) || has(object.spec.kubeconfigSetBy))' +
   ` : ${differs('kubeconfigSecretRef')} || ${differs('kubeconfigSetBy')}`;
 
-const inventoryRoutes: readonly Route[] = [
+const inventoryRoutes: readonly InventoryRoute[] = [
   fromInventory({
     path: `/mutate-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'setter.clusterinventory.inventory.drawbridge.dev',
     type: 'mutating',
-    does: 'stampSetter',
+    handler: () => stampSetter,
     resource: clusterInventories,
     operations: ['CREATE', 'UPDATE'],
     failurePolicy: 'Fail',
@@ -152,7 +193,7 @@ const inventoryRoutes: readonly Route[] = [
     path: `/fence-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'fence.clusterinventory.inventory.drawbridge.dev',
     type: 'validating',
-    does: 'fenceComponent',
+    handler: fenceComponent,
     resource: clusterInventories,
     subresources: ['status'],
     operations: ['UPDATE'],
@@ -164,7 +205,8 @@ const inventoryRoutes: readonly Route[] = [
     path: `/limit-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'size.clusterinventory.inventory.drawbridge.dev',
     type: 'validating',
-    does: 'limitEntry',
+    recordsRefusalsOnly: true,
+    handler: () => limitEntry,
     resource: clusterInventories,
     subresources: ['', 'status'],
     operations: ['CREATE', 'UPDATE'],
@@ -175,7 +217,7 @@ const inventoryRoutes: readonly Route[] = [
     path: `/validate-${groupPath(componentReconcilers)}-componentreconciler`,
     name: 'componentreconciler.inventory.drawbridge.dev',
     type: 'validating',
-    does: 'judgeRegistration',
+    handler: judgeRegistration,
     resource: componentReconcilers,
     operations: ['CREATE', 'UPDATE', 'DELETE'],
     failurePolicy: 'Fail',
@@ -184,16 +226,8 @@ const inventoryRoutes: readonly Route[] = [
 
 /** All webhooks. The server serves this table and `webhooks/` is generated from it. */
 export const routes: readonly Route[] = [
-  stamp(podAccessRequests, 'stampRequest'),
-  validate(podAccessRequests, 'validateRequest', ['CREATE', 'UPDATE', 'DELETE']),
-  stamp(execAccessRequests, 'stampRequest'),
-  validate(execAccessRequests, 'validateRequest', ['CREATE', 'UPDATE', 'DELETE']),
-  stamp(podAccessTemplates, 'stampAuthor'),
-  validate(podAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
-  stamp(execAccessTemplates, 'stampAuthor'),
-  validate(execAccessTemplates, 'validateTemplate', ['CREATE', 'UPDATE']),
-  // They only watch: a broken webhook must never keep people out of pods.
-  enter('watch', 'vpod.kb.io', 'Ignore', `!(${isReserved})`),
-  enter('enforce', 'enforce.vpod.kb.io', 'Fail', isReserved),
+  ...accesses.flatMap(({ request: { resource } }) => requestRoutes(resource, resource.kind)),
+  ...accesses.flatMap(({ template: { resource } }) => templateRoutes(resource, resource.kind)),
+  ...podRoutes,
   ...inventoryRoutes,
 ];

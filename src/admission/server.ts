@@ -8,7 +8,7 @@ import { listen } from '../kit/listen.ts';
 import type { Log } from '../observe/log.ts';
 import type { ServingCertificate } from './certificate.ts';
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly app: RequestListener;
   readonly certificate: ServingCertificate;
   readonly host: string;

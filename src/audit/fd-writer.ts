@@ -11,7 +11,7 @@ export function destinationOf(auditLog: string): Destination {
 
 export type WriteSync = (fd: number, bytes: Uint8Array, offset: number) => number;
 
-export interface FdWriterOptions {
+interface FdWriterOptions {
   readonly clock: Clock;
   /** How long a full pipe may hold up the process, milliseconds. Default 50. */
   readonly stallMs?: number;

@@ -7,7 +7,7 @@ import type { ChainHead } from './chain.ts';
 export const headsConfigMapName = 'drawbridge-audit-heads';
 
 /** What is signed: this replica had written this chain up to here at that time. */
-export interface Head extends ChainHead {
+interface Head extends ChainHead {
   readonly replica: string;
   /** RFC 3339 with microseconds, of the signature. */
   readonly time: string;

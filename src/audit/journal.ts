@@ -23,7 +23,7 @@ export interface OpenJournal extends Journal {
   close(): void;
 }
 
-export interface JournalOptions {
+interface JournalOptions {
   readonly destination: Destination;
   /** Name of this process among its replicas. */
   readonly replica: string;

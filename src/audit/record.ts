@@ -1,14 +1,14 @@
 import type { ChainLink } from './chain.ts';
 
 /** Who did it, as the apiserver authenticated them. */
-export interface AuditSubject {
+interface AuditSubject {
   readonly user: string;
   readonly uid?: string;
   readonly groups?: readonly string[];
 }
 
 /** What it was done to. */
-export interface AuditObject {
+interface AuditObject {
   /** `CREATE`, `UPDATE`, `DELETE`, `CONNECT`; for grants and revocations what the controller did. */
   readonly operation: string;
   readonly apiVersion: string;
@@ -53,7 +53,7 @@ export interface AuditRecord {
 }
 
 /** What the journal adds to each record. */
-export interface AuditStamp extends ChainLink {
+interface AuditStamp extends ChainLink {
   /** RFC 3339 with microseconds. */
   readonly time: string;
   readonly replica: string;

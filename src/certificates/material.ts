@@ -5,7 +5,7 @@ import { type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import { createAuthority, issue } from './x509.ts';
 
 /** A serving pair and the authority (PEM) that signed it. The authority's own key is thrown away: it signs once. */
-export interface Trusted {
+interface Trusted {
   readonly pair: KeyPair;
   readonly authority: string;
 }

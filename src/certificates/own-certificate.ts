@@ -7,7 +7,7 @@ import type { Log } from '../observe/log.ts';
 import { type Material, newTrusted } from './material.ts';
 import { type CertificateStores, madeByServerLabel, type SecretView } from './stores.ts';
 
-export interface OwnCertificateOptions {
+interface OwnCertificateOptions {
   readonly stores: CertificateStores;
   readonly secret: ObjectName;
   /** What a certificate that is made here serves. */

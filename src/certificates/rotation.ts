@@ -1,12 +1,12 @@
 import { type Material, newTrusted, serves } from './material.ts';
 
 /** What to do with a material whose authorities are all trusted by now. */
-export type Step =
+type Step =
   /** Write it to the Secret; `why` is for the log. */
   | { readonly kind: 'store'; readonly material: Material; readonly why: string }
   | { readonly kind: 'wait'; readonly delayMs: number };
 
-export interface Moment {
+interface Moment {
   /** What the certificate has to serve. */
   readonly names: readonly string[];
   readonly nowMs: number;

@@ -59,7 +59,7 @@ const projected = ({ metadata }: KubeObject): Projected => ({
   resourceVersion: metadata.resourceVersion ?? '',
 });
 
-export function viewSecret(object: KubeObject): SecretView {
+function viewSecret(object: KubeObject): SecretView {
   const ours = own(own(own(object, 'metadata'), 'labels'), madeByServerLabel) === 'true';
   const common = { ...projected(object), ours };
   try {

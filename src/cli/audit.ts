@@ -12,7 +12,7 @@ import { own } from '../kit/json-value.ts';
 import { ambientCredentials } from '../kube/kubeconfig.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 
-export interface AuditIo {
+interface AuditIo {
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;

@@ -6,7 +6,7 @@ import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
 /** Proves that an object under one of our names is one that we made: the owner's uid, the hash of the plan it came from, and our MAC. */
-export interface Provenance {
+interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
   /** Whether the object's MAC, if it has one, is ours. */

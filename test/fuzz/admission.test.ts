@@ -5,7 +5,7 @@ import { routes } from '../../src/admission/routes.ts';
 import { accessRequest, paths, requester, reviewOf, World } from '../unit/admission/support.ts';
 
 const world = new World();
-const deciding = routes.filter((route) => route.does !== 'watchPod').map((route) => route.path);
+const deciding = routes.filter((route) => !route.onlyWatches).map((route) => route.path);
 
 /** Posts raw bytes. @returns the status and the body's text; rejects when no answer comes in time. */
 async function post(path: string, body: string): Promise<{ status: number; text: string }> {

@@ -4,7 +4,7 @@ import { copyJson, isRecord } from '../../kit/json-value.ts';
 import { type PatchOperation, parsePatchOperation, patchViolation } from '../policy/patch-operation.ts';
 import type { Violation } from '../policy/policy.ts';
 
-export type Patched = { readonly document: unknown } | { readonly violation: Violation };
+type Patched = { readonly document: unknown } | { readonly violation: Violation };
 
 /**
  * Applies RFC 6902 operations one after the other and stops at the first that cannot be applied. Neither `document` nor

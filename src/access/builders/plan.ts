@@ -47,7 +47,7 @@ export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
 ) => Planned;
 
 /** What builders see of the cluster. */
-export type BuilderStores = Pick<AccessStores, 'workload' | 'selectorsIn' | 'pods'>;
+type BuilderStores = Pick<AccessStores, 'workload' | 'selectorsIn' | 'pods'>;
 
 /** What a builder needs to know of a request. */
 export interface RequestIdentity {

@@ -22,7 +22,7 @@ import type { Stamps } from './stamps.ts';
 import type { StatusWriter } from './status-writer.ts';
 import type { Trail } from './trail.ts';
 
-export type Decision =
+type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
   /** The template is not known yet, or nobody has looked at it in its present form; a watch will tell. */
@@ -169,7 +169,7 @@ export class Decider {
   }
 }
 
-export interface DeciderDeps {
+interface DeciderDeps {
   readonly kind: AccessKind;
   readonly client: Client;
   readonly clock: Clock;

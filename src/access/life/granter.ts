@@ -168,7 +168,7 @@ export class Granter {
   }
 }
 
-export interface GranterDeps {
+interface GranterDeps {
   readonly kind: AccessKind;
   readonly pods: Store<PodView>;
   readonly applier: Applier;

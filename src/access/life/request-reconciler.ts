@@ -18,7 +18,7 @@ import type { TemplateEdits } from './template-edits.ts';
 /** Expiries and revocations overtake everything else in the queue. */
 export const revocationLane = 0;
 /** What is left of grants that let nobody in any more. */
-export const cleanupLane = 1;
+const cleanupLane = 1;
 export const normalLane = 2;
 
 /** Any instant that has passed: the next turn comes as soon as its lane's does. */
@@ -119,7 +119,7 @@ export class RequestReconciler implements Reconciler {
   }
 }
 
-export interface RequestReconcilerDeps {
+interface RequestReconcilerDeps {
   readonly kind: AccessKind;
   readonly clock: Clock;
   readonly status: StatusWriter;

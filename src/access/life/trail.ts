@@ -108,7 +108,7 @@ export class Trail {
   }
 }
 
-export interface TrailDeps {
+interface TrailDeps {
   readonly journal: Journal;
   readonly events: EventRecorder;
   readonly clock: Clock;

@@ -5,7 +5,7 @@ import type { Violation } from './policy.ts';
 
 type DurationBounds = Pick<AccessConfig, 'defaultDuration' | 'maxDuration'>;
 
-export interface ChosenDuration {
+interface ChosenDuration {
   /** Whole milliseconds, at least one second. */
   readonly grantedMs: number;
   /** How it came about, for the condition. */

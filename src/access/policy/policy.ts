@@ -14,7 +14,7 @@ export interface Violation {
 export type Check<Input> = (input: Input) => Violation | undefined;
 
 /** One rule of a rule book: a check, and what people are told of it whether it objects or not. */
-export interface Rule<Input> {
+interface Rule<Input> {
   /** What it asks for, a clause: `the caller is logged in`. */
   readonly wants: string;
   readonly check: Check<Input>;

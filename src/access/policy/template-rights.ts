@@ -18,7 +18,7 @@ export interface Right {
 }
 
 /** The verb on a template that makes somebody an administrator to it: may set `allowPrivilegedPod`. */
-export const privilegedVerb = 'allow-privileged';
+const privilegedVerb = 'allow-privileged';
 
 export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'allowPrivilegedPod') === true;
 
@@ -52,7 +52,7 @@ function rightsToMake({ kind, name, spec }: GivingTemplate): Right[] {
 }
 
 /** The rights of rules on all pods of a namespace: before there is a grant nobody knows on which. */
-export function rightsToAsk(rules: readonly TemplateRule[]): Right[] {
+function rightsToAsk(rules: readonly TemplateRule[]): Right[] {
   return rightsOf(rules).map(({ verb, group, resource: path }) => {
     const [resource = '', subresource] = path.split('/', 2);
     return { verb, group, resource, ...(subresource === undefined ? {} : { subresource }) };

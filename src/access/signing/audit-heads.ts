@@ -11,7 +11,7 @@ import { isNotFound } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { KeyRing } from './signer.ts';
 
-export interface AuditHeadsDeps {
+interface AuditHeadsDeps {
   readonly client: Client;
   readonly namespace: string;
   /** Name of this process among its replicas. */

@@ -14,14 +14,14 @@ export interface KeyRing {
 }
 
 /** The request that a grant or a child belongs to. */
-export interface GrantOwner {
+interface GrantOwner {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
 }
 
 /** One object of a grant, as planned. */
-export interface SignedChild {
+interface SignedChild {
   readonly requestUid: string;
   readonly kind: string;
   readonly namespace: string;

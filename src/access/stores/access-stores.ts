@@ -29,7 +29,7 @@ import {
 } from './cluster-views.ts';
 
 /** The two stores of one kind of access. */
-export interface KindStores {
+interface KindStores {
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
 }

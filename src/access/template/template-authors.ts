@@ -56,7 +56,7 @@ export class TemplateAuthors {
   }
 }
 
-export interface TemplateAuthorsDeps {
+interface TemplateAuthorsDeps {
   readonly kind: TemplateKind;
   readonly signer: Signer;
   readonly rights: AuthorRights;

@@ -86,7 +86,7 @@ export class TemplateReconciler implements Reconciler {
   }
 }
 
-export interface TemplateReconcilerDeps {
+interface TemplateReconcilerDeps {
   readonly resource: Resource;
   readonly templates: Store<TemplateView>;
   /** The workload under a `targetKey`. */

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AuthorStamp } from '../../api/access/author.ts';
+import type { TemplateKind } from '../../api/access/names.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
 import { allow, type Decision, type Handler, refuse } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
-import type { AdmissionPorts, TemplateKind } from '../ports.ts';
+import type { AdmissionPorts } from '../ports.ts';
 import { settledName } from './settled-name.ts';
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'sealAuthor'>;

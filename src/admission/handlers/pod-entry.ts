@@ -1,12 +1,12 @@
 import type { GrantSubject } from '../../api/access/grant.ts';
 import type { WayIn } from '../../audit/record.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { type Decision, type Handler, refuse } from '../decision.ts';
 import type { AdmissionPorts, EnteredPod, PodEntry, PodGrant } from '../ports.ts';
 
 /** One of the ways into a pod, read from its review. The command, ports and paths are left out: they may be secrets. */
-export interface Entry {
+interface Entry {
   readonly reason: string;
   readonly namespace: string;
   readonly pod: string;
@@ -24,7 +24,7 @@ const words: Readonly<Record<WayIn, readonly [reason: string, verb: string]>> = 
   ephemeralcontainers: ['PodEphemeralContainer', 'added an ephemeral container to'],
 };
 
-export function readEntry({ subResource, namespace, name, user, object, oldObject }: Review): Entry {
+function readEntry({ subResource, namespace, name, user, object, oldObject }: Review): Entry {
   const [reason, verb] = words[subResource as WayIn];
   const subject = subResource === 'ephemeralcontainers' ? newContainer(object, oldObject) : object;
   const container = text(own(subject, subResource === 'ephemeralcontainers' ? 'name' : 'container'));
@@ -44,7 +44,7 @@ export function readEntry({ subResource, namespace, name, user, object, oldObjec
 }
 
 /** The Event of an entry. */
-export const entryEvent = ({ namespace, pod, reason, note }: Entry, type: PodEntry['type'] = 'Normal'): PodEntry => ({
+const entryEvent = ({ namespace, pod, reason, note }: Entry, type: PodEntry['type'] = 'Normal'): PodEntry => ({
   type,
   reason,
   namespace,
@@ -53,14 +53,14 @@ export const entryEvent = ({ namespace, pod, reason, note }: Entry, type: PodEnt
 });
 
 /** What the audit line says of an entry. */
-export const entryDetails = ({ pod, container, interactive }: Entry): NonNullable<Decision['details']> => ({
+const entryDetails = ({ pod, container, interactive }: Entry): NonNullable<Decision['details']> => ({
   pod,
   interactive,
   ...(container === undefined ? {} : { container }),
 });
 
 /** The grant that lets `user` into the pod. */
-export function grantFor(pod: EnteredPod | undefined, user: UserInfo): PodGrant | undefined {
+function grantFor(pod: EnteredPod | undefined, user: UserInfo): PodGrant | undefined {
   return pod?.grants.find(({ subjects }) => subjects.some((subject) => isSubject(subject, user)));
 }
 
@@ -85,10 +85,8 @@ function newContainer(object: unknown, oldObject: unknown): unknown {
   return ephemeralContainers(object).findLast((container) => !before.has(own(container, 'name')));
 }
 
-function ephemeralContainers(pod: unknown): unknown[] {
-  const list = own(own(pod, 'spec'), 'ephemeralContainers');
-  return Array.isArray(list) ? list.filter(isRecord) : [];
-}
+const ephemeralContainers = (pod: unknown): readonly unknown[] =>
+  listIn(own(pod, 'spec'), 'ephemeralContainers').filter(isRecord);
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { RequestKind } from '../../api/access/kinds.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import type { Requester } from '../../api/access/request-spec.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { isRecord, own, strings } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, type Handler, refuse } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
-import type { AdmissionPorts, RequestKind } from '../ports.ts';
+import type { AdmissionPorts } from '../ports.ts';
 import { settledName } from './settled-name.ts';
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'sealStamp'>;
@@ -64,8 +65,8 @@ function keepStamp({ object, oldObject }: Review): Decision {
   }
   const metadata = own(object, 'metadata');
   if (!isSet(own(metadata, 'deletionTimestamp'))) {
-    const finalizers = textsOf(own(metadata, 'finalizers'));
-    const had = textsOf(own(own(oldObject, 'metadata'), 'finalizers')).includes(revokeFinalizer);
+    const finalizers = strings(own(metadata, 'finalizers'));
+    const had = strings(own(own(oldObject, 'metadata'), 'finalizers')).includes(revokeFinalizer);
     if (had && !finalizers.includes(revokeFinalizer)) {
       patch.set(['metadata', 'finalizers'], [...finalizers, revokeFinalizer]);
     }
@@ -75,10 +76,6 @@ function keepStamp({ object, oldObject }: Review): Decision {
 
 function requesterOf(user: UserInfo, clock: Clock): Requester {
   return { username: user.username, uid: user.uid, groups: [...user.groups], time: formatTime(clock.now()) };
-}
-
-function textsOf(list: unknown): string[] {
-  return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

@@ -9,25 +9,12 @@ import {
   type TemplateState,
 } from '../../access/policy/request-policy.ts';
 import { updateRequestPolicy } from '../../access/policy/request-update-policy.ts';
-import { type ExecAccessRequestSpec, execAccessRequestKind } from '../../api/access/exec-access.ts';
-import { type PodAccessRequestSpec, podAccessRequestKind } from '../../api/access/pod-access.ts';
+import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/access/kinds.ts';
 import { type Read, readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
 import { allow, type Decision, type Handler, invalidSpec, refuse } from '../decision.ts';
-import type { AdmissionPorts, RequestKind, TemplateKind } from '../ports.ts';
-
-type RequestSpec = PodAccessRequestSpec | ExecAccessRequestSpec;
-
-const structural = {
-  PodAccessRequest: podAccessRequestKind.structural.spec,
-  ExecAccessRequest: execAccessRequestKind.structural.spec,
-} as const;
-
-const templateKinds: Readonly<Record<RequestKind, TemplateKind>> = {
-  PodAccessRequest: 'PodAccessTemplate',
-  ExecAccessRequest: 'ExecAccessTemplate',
-};
+import type { AdmissionPorts } from '../ports.ts';
 
 type Ports = Pick<AdmissionPorts, 'templateState' | 'alreadyHolds' | 'limitUses'>;
 
@@ -53,9 +40,10 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   if (!read.ok) return invalidSpec(read.errors);
   const spec = read.value;
   const { namespace, user } = review;
-  const template = await ports.templateState(templateKinds[kind], namespace, spec.templateName, signal);
+  const templateKind = accessOfRequest(kind).template.resource.kind;
+  const template = await ports.templateState(templateKind, namespace, spec.templateName, signal);
   const byGroup = template.found && isEligibleByGroup(user, template.spec.accessConfig.allowedGroups);
-  const asked = template.found && { kind: templateKinds[kind], name: spec.templateName, spec: template.spec };
+  const asked = template.found && { kind: templateKind, name: spec.templateName, spec: template.spec };
   // Calls to the apiserver, and only for those whom no group lets in.
   const alreadyHolds =
     asked && !byGroup && user.username !== '' && (await ports.alreadyHolds(user, namespace, asked, signal));
@@ -122,7 +110,7 @@ function limitUses(
 }
 
 function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {
-  return readBySchema<RequestSpec>(structural[kind], own(object, 'spec'), 'spec');
+  return readBySchema<RequestSpec>(accessOfRequest(kind).request.structural.spec, own(object, 'spec'), 'spec');
 }
 
 /** Whoever asks for more than the template gives learns it now, not when the shell closes. */

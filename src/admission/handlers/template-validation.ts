@@ -2,17 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { explain, explanationLines, firstViolation } from '../../access/policy/policy.ts';
 import { type TemplateInput, templatePolicy, templateWarnings } from '../../access/policy/template-policy.ts';
 import { authorIsNotCaller, authorLacks, rightsHandedOut } from '../../access/policy/template-rights.ts';
-import { execAccessTemplateKind } from '../../api/access/exec-access.ts';
-import { podAccessTemplateKind } from '../../api/access/pod-access.ts';
+import { accessOfTemplate } from '../../api/access/kinds.ts';
+import type { TemplateKind } from '../../api/access/names.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import { type Handler, invalidSpec, refuse } from '../decision.ts';
-import type { AdmissionPorts, TemplateKind } from '../ports.ts';
-
-const structural = {
-  PodAccessTemplate: podAccessTemplateKind.structural.spec,
-  ExecAccessTemplate: execAccessTemplateKind.structural.spec,
-} as const;
+import type { AdmissionPorts } from '../ports.ts';
 
 /**
  * Validating webhook of the templates: what could never be granted is refused while its author is looking, and so is what the author
@@ -25,7 +20,7 @@ export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts,
       const raw = own(object, 'spec');
       // Templates that were stored before a rule existed can still be labelled, annotated and let go of.
       if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return { details };
-      const read = readBySchema<TemplateInput['spec']>(structural[kind], raw, 'spec');
+      const read = readBySchema<TemplateInput['spec']>(accessOfTemplate(kind).template.structural.spec, raw, 'spec');
       if (!read.ok) return invalidSpec(read.errors);
       const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable: ports.grantable };
       const violation = firstViolation(templatePolicy, input);

@@ -33,7 +33,7 @@ export interface ChainLine {
   readonly intact: boolean;
 }
 
-export type LineReading =
+type LineReading =
   /** A line of ours. */
   | { readonly is: 'line'; readonly line: ChainLine }
   /** Reads like an audit record, but is not as we print them. */

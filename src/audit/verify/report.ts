@@ -1,5 +1,5 @@
 /** Why the journal is not as it was written. Stable. */
-export type FindingCode =
+type FindingCode =
   /** The line does not fit its own hash. */
   | 'Changed'
   /** The line does not continue the one before: one of the two was replaced. */
