@@ -1,4 +1,4 @@
-import type { InformerScope, IsolationName } from '../../src/binding/stores/views.ts';
+import type { InformerScope, IsolationName } from '../../src/binding/stores/provider-stores.ts';
 
 export interface BackendOptions {
   /** Name of the cluster namespace. */

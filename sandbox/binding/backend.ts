@@ -7,12 +7,16 @@ import {
   boundSchemas,
   ownerLabel,
 } from '../../src/api/binding/names.ts';
+import type { PermissionClaim } from '../../src/api/binding/permission-claim.ts';
 import { apiVersionOf, type KubeObject, type OwnerReference } from '../../src/api/object.ts';
 import { namespaces } from '../../src/api/resources.ts';
 import { type BindFinding, holds, sameConditions, setConditions } from '../../src/binding/conditions.ts';
 import type { OpenedStores } from '../../src/binding/stores/open-stores.ts';
-import { openProviderStores, type ProviderStores } from '../../src/binding/stores/provider-stores.ts';
-import type { PermissionClaim, ServiceNamespaceView } from '../../src/binding/stores/views.ts';
+import {
+  openProviderStores,
+  type ProviderStores,
+  type ServiceNamespaceView,
+} from '../../src/binding/stores/provider-stores.ts';
 import { Controller } from '../../src/engine/controller.ts';
 import { done, notReady, type Result } from '../../src/engine/result.ts';
 import { fromSubscription } from '../../src/engine/sources/from-subscription.ts';

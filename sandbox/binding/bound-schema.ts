@@ -1,6 +1,6 @@
 import { bindGroup, bindVersion, sourceSpecHashAnnotation } from '../../src/api/binding/names.ts';
 import type { KubeObject } from '../../src/api/object.ts';
-import type { InformerScope, IsolationName } from '../../src/binding/stores/views.ts';
+import type { InformerScope, IsolationName } from '../../src/binding/stores/provider-stores.ts';
 import { canonicalJson, sha256Hex } from '../../src/kit/canonical-json.ts';
 
 interface CrdSpec {

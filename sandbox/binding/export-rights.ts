@@ -1,5 +1,5 @@
+import type { PermissionClaim } from '../../src/api/binding/permission-claim.ts';
 import { roleBindings, roles } from '../../src/api/resources.ts';
-import type { PermissionClaim } from '../../src/binding/stores/views.ts';
 import type { BackendOptions } from './backend-options.ts';
 import type { FixtureKind } from './fixture-kinds.ts';
 import { aggregateLabel, binder, type Provider } from './provider.ts';

@@ -1,6 +1,6 @@
 import { apiVersionOf, type KubeObject, type Resource } from '../../src/api/object.ts';
 import { customResourceDefinitions } from '../../src/api/resources.ts';
-import type { IsolationName } from '../../src/binding/stores/views.ts';
+import type { IsolationName } from '../../src/binding/stores/provider-stores.ts';
 
 type Scope = 'Cluster' | 'Namespaced';
 

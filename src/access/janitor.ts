@@ -11,8 +11,7 @@ import type { Log } from '../observe/log.ts';
 import type { AccessKind } from './access-kind.ts';
 import { childNameOf } from './builders/plan.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
-import type { RequestView } from './stores/access-views.ts';
-import { viewRequest } from './stores/access-views.ts';
+import { type RequestView, viewRequest } from './stores/access-views.ts';
 import type { ChildView, PodView } from './stores/cluster-views.ts';
 
 /** How long after its deadline a request that still stands is no excuse any more: its own loop is long through by then, milliseconds. */

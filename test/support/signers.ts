@@ -1,7 +1,6 @@
 import type { PlaneClient } from '../../sandbox/plane-client.ts';
 import { keySecretName, readKeys } from '../../src/access/signing/key-secret.ts';
-import type { SigningKeys } from '../../src/access/signing/signer.ts';
-import { type KeyRing, Signer } from '../../src/access/signing/signer.ts';
+import { type KeyRing, Signer, type SigningKeys } from '../../src/access/signing/signer.ts';
 import { revokeFinalizer } from '../../src/api/access/names.ts';
 import type { KubeObject } from '../../src/api/object.ts';
 import { formatTime } from '../../src/kit/clock.ts';

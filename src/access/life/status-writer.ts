@@ -1,8 +1,7 @@
 import type { Client } from '../../kube/client.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { AccessKind } from '../access-kind.ts';
-import type { RequestView } from '../stores/access-views.ts';
-import { viewRequest } from '../stores/access-views.ts';
+import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { RequestStatus } from './request-status.ts';
 
 /** Writes the status of requests, each write guarded by the resourceVersion that its reasoning was based on. */

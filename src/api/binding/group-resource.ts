@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { listOf } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 
@@ -22,6 +22,10 @@ export const groupResourceFields = {
   }),
 };
 
+const groupResource = Type.Object(groupResourceFields);
+
+export type GroupResource = Static<typeof groupResource>;
+
 export const versionNames = listOf(Type.String({ maxLength: 63 }), 64, { description: 'Names of API versions.' });
 
 /** The resources that an export offers or a request asks for. */
@@ -36,6 +40,6 @@ export const exportedResources = Type.Array(
 );
 
 /** `<resource>.<group>`: the name of the BoundSchema; the core group is called `core`. */
-export function boundSchemaName({ group, resource }: { readonly group: string; readonly resource: string }): string {
+export function boundSchemaName({ group, resource }: GroupResource): string {
   return `${resource}.${group || 'core'}`;
 }

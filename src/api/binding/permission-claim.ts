@@ -67,14 +67,14 @@ export const fixedPermissionClaims = Type.Array(permissionClaim, {
   ...fixed('permissionClaims'),
 });
 
-export type PermissionClaimSpec = Static<typeof permissionClaim>;
+export type PermissionClaim = Static<typeof permissionClaim>;
 
 const structural = toStructural(permissionClaim, 'permissionClaim');
 
 /** A list of claims that may come from anywhere; entries that make no sense are left out. */
-export function readPermissionClaims(list: unknown): PermissionClaimSpec[] {
+export function readPermissionClaims(list: unknown): PermissionClaim[] {
   return (Array.isArray(list) ? list : []).flatMap((entry) => {
-    const read = readBySchema<PermissionClaimSpec>(structural, entry, 'permissionClaim');
+    const read = readBySchema<PermissionClaim>(structural, entry, 'permissionClaim');
     return read.ok ? [read.value] : [];
   });
 }

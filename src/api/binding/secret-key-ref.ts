@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { fixed } from './group-resource.ts';
 
 const key = { description: 'The key in the Secret.', maxLength: 253 };
@@ -12,6 +12,8 @@ const options = {
 
 /** Of bindings and bundles, which are cluster-scoped. */
 export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace }, options);
+
+export type SecretKeyRef = Static<typeof secretKeyRef>;
 
 /** As version v1alpha1 has it: `kubeconfig` is the only key. */
 export const oldSecretKeyRef = Type.Object(

@@ -1,6 +1,6 @@
 import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { ExportView } from '../stores/views.ts';
+import type { ExportView } from '../stores/provider-stores.ts';
 
 /** Exports remembered of one session; those that were asked about longest ago are forgotten first. */
 const maxDeleted = 1024;

@@ -1,5 +1,5 @@
 import { apiServiceBindingBundles, bindGroup } from '../../api/binding/names.ts';
-import type { BindingView, BundleView } from '../stores/views.ts';
+import type { BindingView, BundleView } from '../stores/consumer-stores.ts';
 
 export interface BundleInput {
   readonly bundle: BundleView;

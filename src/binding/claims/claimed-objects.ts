@@ -3,7 +3,7 @@ import { type KubeObject, nameOf, type ObjectName, type Resource } from '../../a
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../observe/log.ts';
-import type { NamespaceView } from '../stores/views.ts';
+import type { NamespaceView } from '../stores/consumer-stores.ts';
 import { call, look, type Settled, type Side, type Step, type SyncKind, type Turn } from '../sync-engine/kind.ts';
 import { type ClaimedView, stringsOf, viewClaimed } from './claimed-view.ts';
 import { copyOf, isInStep } from './copy.ts';

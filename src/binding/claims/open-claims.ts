@@ -4,13 +4,13 @@ import type { Resource } from '../../api/object.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { BindingView, ExportView } from '../stores/views.ts';
+import type { BindingView } from '../stores/consumer-stores.ts';
+import type { ExportView } from '../stores/provider-stores.ts';
 import { gathered } from '../sync-engine/sync-loop.ts';
 import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
 import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
-import { openReferences } from './open-references.ts';
-import { referrersOf } from './referrers.ts';
+import { openReferences, referrersOf } from './open-references.ts';
 import { claimSelector } from './selector.ts';
 import { openUsedNamespaces } from './used-namespaces.ts';
 

@@ -1,6 +1,6 @@
 import { text } from '../../kube/fields.ts';
 import type { StoreEvent } from '../../kube/store.ts';
-import type { IsolationName } from '../stores/views.ts';
+import type { IsolationName } from '../stores/provider-stores.ts';
 import type { SyncedObject } from '../sync/synced-object.ts';
 import { type ReferencePath, referencesIn } from './reference-path.ts';
 

@@ -1,5 +1,5 @@
+import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
 import { type CompiledSelector, compileSelector, formatSelector } from '../../kit/label-selector.ts';
-import type { PermissionClaim } from '../stores/views.ts';
 
 /** An object as claims see it: in the consumer, or in the provider under the namespace of the consumer that it stands for. */
 export interface Candidate {

@@ -3,9 +3,8 @@ import { keyOf } from '../../api/object.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { ExportView } from '../stores/views.ts';
-import { ConsumerObjects } from '../sync/consumer-objects.ts';
-import { consumerResource, syncVersion } from '../sync/sync-version.ts';
+import type { ExportView } from '../stores/provider-stores.ts';
+import { ConsumerObjects, consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
 /** The consumer's namespaces that hold objects of a kind that is bound: those that its provider has to do with. */
 export class UsedNamespaces {

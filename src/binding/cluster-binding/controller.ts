@@ -1,17 +1,20 @@
 import { clusterBindingName } from '../../api/binding/names.ts';
-import { keyOf } from '../../api/object.ts';
+import { keyOf, nameOf } from '../../api/object.ts';
+import { secrets } from '../../api/resources.ts';
 import { Controller } from '../../engine/controller.ts';
+import type { Emit, Source } from '../../engine/source.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { interval } from '../../engine/sources/interval.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
+import type { Store, StoreHandle } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
-import type { SecretWatches } from '../sessions/secret-watches.ts';
+import type { ProviderSession } from '../sessions/provider-session.ts';
+import { type SecretView, type SecretWatches, secretView } from '../sessions/secret-watches.ts';
 import type { SessionRegistry } from '../sessions/session-registry.ts';
 import { ClusterBindingReconciler, isSilent } from './cluster-binding-reconciler.ts';
 import { beatMs } from './plan-status.ts';
-import { ProviderSecretWatch } from './provider-secret-watch.ts';
 import { SecretSync } from './secret-sync.ts';
 
 export interface ClusterBindingControllerDeps extends BindingDeps {
@@ -75,3 +78,61 @@ const isSamePlace = (a: OpenSession, b: OpenSession): boolean =>
 
 const byKey = (a: { namespace: string; name: string }, b: { namespace: string; name: string }): number =>
   keyOf(a) < keyOf(b) ? -1 : 1;
+
+/**
+ * Watches the one Secret of the provider that the ClusterBinding names, once that is known. Nobody waits for it: heartbeats must go
+ * out also where the Secret may not be watched.
+ */
+export class ProviderSecretWatch implements Source {
+  readonly name = 'provider-secret';
+  readonly #session: ProviderSession;
+  /** Of the ClusterBinding. */
+  readonly #key: string;
+  #watched: { readonly secret: string; readonly handle: StoreHandle<SecretView> } | undefined;
+
+  constructor(session: ProviderSession, key: string) {
+    this.#session = session;
+    this.#key = key;
+  }
+
+  start(emit: Emit, signal: AbortSignal): Promise<void> {
+    const unsubscribe = this.#session.stores.clusterBindings.subscribe((event) => {
+      if (event.type === 'deleted' || event.key !== this.#key) return;
+      const { namespace, secretRef } = event.now;
+      this.#watch(keyOf({ namespace, name: secretRef.name }), emit);
+    });
+    signal.addEventListener(
+      'abort',
+      () => {
+        unsubscribe();
+        this.#release();
+      },
+      { once: true },
+    );
+    return Promise.resolve();
+  }
+
+  /** The store of that Secret (`namespace/name`); undefined while it is not watched. */
+  store(secret: string): Store<SecretView> | undefined {
+    return this.#watched?.secret === secret ? this.#watched.handle.store : undefined;
+  }
+
+  #watch(secret: string, emit: Emit): void {
+    if (this.#watched?.secret === secret) return;
+    this.#release();
+    const { namespace = '', name } = nameOf(secret);
+    const fieldSelector = `metadata.name=${name}`;
+    const handle = this.#session.cluster.watch({ resource: secrets, namespace, fieldSelector, project: secretView });
+    this.#watched = { secret, handle };
+    const tell = (): void => {
+      if (this.#watched?.handle === handle) emit(this.#key, this.name);
+    };
+    handle.store.subscribe(tell);
+    handle.store.whenSynced().then(tell, () => undefined);
+  }
+
+  #release(): void {
+    this.#watched?.handle.release();
+    this.#watched = undefined;
+  }
+}

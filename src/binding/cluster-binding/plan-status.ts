@@ -3,8 +3,7 @@ import { bindConditions } from '../../api/binding/names.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import { type BindFinding, fails, findCondition, holds, sameConditions, setConditionsAndReady } from '../conditions.ts';
-import type { ClusterBindingView } from '../stores/views.ts';
-import { konnectorVersion } from './konnector-version.ts';
+import type { ClusterBindingView } from '../stores/provider-stores.ts';
 
 /** What the provider is promised, as Go writes it. */
 const heartbeatInterval = '5m0s';
@@ -107,4 +106,10 @@ function untilBeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
   if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
   return Math.max(0, Math.ceil(lastMs + beatMs - nowMs));
+}
+
+/** `v0.1.0` out of `0.1.0`, `v0.1.0-rc.1` or `v0.1.0+build`: what backends and kubectl plugins compare. Undefined when it is no version. */
+export function konnectorVersion(version: string): string | undefined {
+  const [, numbers] = /^v?(\d+\.\d+\.\d+)(?:[-+][0-9A-Za-z.+-]+)?$/.exec(version) ?? [];
+  return numbers === undefined ? undefined : `v${numbers}`;
 }

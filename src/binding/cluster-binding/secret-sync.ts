@@ -1,4 +1,5 @@
 import { bindConditions, keepKubeconfigAnnotation } from '../../api/binding/names.ts';
+import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
 import { quote } from '../../kit/errors.ts';
@@ -11,8 +12,7 @@ import { type BindFinding, fails, holds } from '../conditions.ts';
 import { type Kubeconfig, kubeconfigFrom } from '../sessions/kubeconfig.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
 import { refusalOf } from '../sessions/prove.ts';
-import { dataOf, type SecretView, textOf } from '../sessions/secret-view.ts';
-import type { SecretKeyRef } from '../stores/views.ts';
+import { dataOf, type SecretView, textOf } from '../sessions/secret-watches.ts';
 
 export interface SecretSyncDeps {
   readonly session: OpenSession;

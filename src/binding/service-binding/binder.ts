@@ -4,8 +4,8 @@ import { after, done, type Result, retry } from '../../engine/result.ts';
 import { describe } from '../../kit/errors.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { BindingView, CrdView, ExportView } from '../stores/views.ts';
-import { judgeClaims } from './accepted-claims.ts';
+import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
+import type { ExportView } from '../stores/provider-stores.ts';
 import {
   type BindingFacts,
   bindingFindings,
@@ -15,9 +15,9 @@ import {
   type Unserved,
 } from './binding-conditions.ts';
 import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
-import type { BoundStatus } from './binding-status.ts';
-import { type CrdOutcome, notAllowed, notWritten } from './crd-outcome.ts';
-import { missingSchema } from './missing-schema.ts';
+import type { BoundStatus } from './binding-writer.ts';
+import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
+import { judgeClaims } from './sync-plan.ts';
 
 /** So long it takes, after a restart or with new credentials, to find out what is wrong with single objects, milliseconds. */
 const settleMs = 10_000;

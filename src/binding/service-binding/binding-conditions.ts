@@ -2,9 +2,10 @@ import { bindConditions } from '../../api/binding/names.ts';
 import { parseTime } from '../../kit/clock.ts';
 import { type BindFinding, fails, findCondition, holds, unknown } from '../conditions.ts';
 import type { Heartbeat, SessionLookup, SessionState } from '../sessions/provider-session.ts';
-import type { BindingView, ExportRequestView, ExportView } from '../stores/views.ts';
-import type { JudgedClaims } from './accepted-claims.ts';
+import type { BindingView } from '../stores/consumer-stores.ts';
+import type { ExportRequestView, ExportView } from '../stores/provider-stores.ts';
 import type { CrdOutcome } from './crd-outcome.ts';
+import type { JudgedClaims } from './sync-plan.ts';
 
 const { connected, heartbeating, informersSynced, schemaInSync, secretValid } = bindConditions;
 

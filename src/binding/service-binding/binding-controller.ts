@@ -1,12 +1,20 @@
+import { keyOf } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
+import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
+import type { Emit, Source } from '../../engine/source.ts';
+import { fromEach, fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { BindingDeps } from '../deps.ts';
-import type { Sessions } from '../sessions/provider-session.ts';
-import { BindingReconciler } from './binding-reconciler.ts';
-import { bindingSources } from './binding-sources.ts';
+import { lookupOf, type ProviderSession, type Sessions, servingSession } from '../sessions/provider-session.ts';
+import { type BindingView, bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
+import { bySchema } from '../stores/provider-stores.ts';
+import { Binder } from './binder.ts';
+import { abandoned, type BindingParts, ownerless } from './binding-parts.ts';
 import { BindingWriter } from './binding-writer.ts';
 import { CrdWriter } from './crd-writer.ts';
+import { owningBindings } from './owner.ts';
 import { Releaser } from './releaser.ts';
 import type { RunningSyncers } from './running-syncers.ts';
+import { Unbinder } from './unbinder.ts';
 
 export interface BindingOptions {
   /** Shared with the controllers of exports. */
@@ -39,4 +47,87 @@ export function bindingController(
       releaser: new Releaser(deps),
     }),
   });
+}
+
+/** Everything about one APIServiceBinding: its conditions, what was made for it, and its end. The key is its name. */
+export class BindingReconciler implements Reconciler {
+  readonly #parts: BindingParts;
+  readonly #binder: Binder;
+  readonly #unbinder: Unbinder;
+
+  constructor(parts: BindingParts) {
+    this.#parts = parts;
+    this.#binder = new Binder(parts);
+    this.#unbinder = new Unbinder(parts);
+  }
+
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const binding = this.#parts.stores.bindings.get(name);
+    const result = binding ? await this.#inStep(binding, signal) : done;
+    // Last, because it may be held up by what an earlier binding of this name had and we have no rights to any more.
+    await this.#releaseAbandoned(name, binding, signal);
+    return result;
+  }
+
+  async #inStep(binding: BindingView, signal: AbortSignal): Promise<Result> {
+    const { sessions, writer } = this.#parts;
+    if (writer.isStale(binding)) return notReady('our own write in the store');
+    const lookup = lookupOf(sessions, binding);
+    if (lookup.kind === 'pending') return notReady(`Secret ${keyOf(binding.secretRef)}`);
+    const provider = { lookup, session: servingSession(lookup) };
+    return binding.deleting
+      ? this.#unbinder.unbind(binding, provider, signal)
+      : this.#binder.bind(binding, provider, signal);
+  }
+
+  /** When somebody took our finalizer off a binding, or there never was one. */
+  async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
+    const { client, releaser, stores, syncers } = this.#parts;
+    const crds = abandoned(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
+    await releaser.release(await ownerless(client, name, releaser.left(crds), signal), signal);
+  }
+}
+
+/** All that a binding's reconciler looks at. */
+export function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
+  const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
+  return [
+    fromSubscription('binding', stores.bindings, ({ key }) => [key]),
+    fromSubscription('crd', stores.crds, (event) => {
+      const owners = 'now' in event ? event.now.ownerReferences : event.before.ownerReferences;
+      const exporting = [...sessions.list()].flatMap((session) => exportsOf(session, event.key));
+      return [...owningBindings(owners), ...exporting];
+    }),
+    fromSubscription('session', sessions, bindingsOf),
+    fromEach('session', sessions, (session, emit) =>
+      watchSession(session, emit, () => [...sessions.secretsOf(session)].flatMap(bindingsOf)),
+    ),
+    fromSubscription('syncers', syncers, (binding) => [binding]),
+  ];
+}
+
+function watchSession(session: ProviderSession, emit: Emit, bindings: () => Iterable<string>): () => void {
+  const { exports, schemas, exportRequests, clusterBindings } = session.stores;
+  const named = (event: { readonly now?: { readonly name: string }; readonly before?: { readonly name: string } }) =>
+    (event.now ?? event.before)?.name ?? '';
+  const unsubscribes = [
+    exports.subscribe((event) => emit(named(event), 'export')),
+    exportRequests.subscribe((event) => emit(named(event), 'request')),
+    schemas.subscribe((event) => {
+      for (const name of exportsOf(session, named(event))) emit(name, 'schema');
+    }),
+    clusterBindings.subscribe((event) => {
+      // A heartbeat changes it every few minutes, and nothing here.
+      if (event.type === 'updated' && event.before.providerPrettyName === event.now.providerPrettyName) return;
+      for (const binding of bindings()) emit(binding, 'provider');
+    }),
+  ];
+  return () => {
+    for (const unsubscribe of unsubscribes) unsubscribe();
+  };
+}
+
+/** Names of the exports, and so of the bindings, that a BoundSchema or CustomResourceDefinition is about. */
+function exportsOf({ stores }: ProviderSession, schemaName: string): string[] {
+  return stores.exports.byIndex(bySchema, schemaName).map(({ name }) => name);
 }

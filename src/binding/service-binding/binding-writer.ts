@@ -1,14 +1,16 @@
+import type { BindCondition } from '../../api/binding/condition.ts';
+import { boundSchemaName, type GroupResource } from '../../api/binding/group-resource.ts';
 import { apiServiceBindings, bindConditions, unbindFinalizer } from '../../api/binding/names.ts';
+import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
+import { canonicalJson } from '../../kit/canonical-json.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
-import { type BindFinding, findCondition } from '../conditions.ts';
-import type { ConsumerStores } from '../stores/consumer-stores.ts';
-import type { BindingView } from '../stores/views.ts';
-import { type BoundStatus, bindingStatusPatch, type StatusPatch } from './binding-status.ts';
+import { type BindFinding, findCondition, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import type { BindingView, ConsumerStores } from '../stores/consumer-stores.ts';
 
 export interface BindingWriterDeps {
   readonly stores: Pick<ConsumerStores, 'bindings'>;
@@ -103,3 +105,43 @@ export class BindingWriter {
 function eventReason(reason = ''): string {
   return /^[A-Z][A-Za-z0-9]{0,127}$/.test(reason) ? reason : 'NotReady';
 }
+
+/** What a binding's status says besides its conditions; a field that is undefined stays as it is. */
+export interface BoundStatus {
+  readonly providerPrettyName?: string | undefined;
+  readonly boundSchemas?: readonly GroupResource[] | undefined;
+  readonly permissionClaims?: readonly PermissionClaim[] | undefined;
+}
+
+/** The part of the status that has to be written, as a merge patch; undefined when it says everything already. */
+export interface StatusPatch {
+  conditions?: BindCondition[];
+  providerPrettyName?: string | null;
+  boundSchemas?: readonly GroupResource[] | null;
+  permissionClaims?: readonly PermissionClaim[] | null;
+}
+
+export function bindingStatusPatch(
+  binding: BindingView,
+  findings: readonly BindFinding[],
+  bound: BoundStatus,
+  nowMs: number,
+): StatusPatch | undefined {
+  const patch: StatusPatch = {};
+  const conditions = setConditionsAndReady(binding.conditions, findings, nowMs);
+  if (!sameConditions(binding.conditions, conditions)) patch.conditions = conditions;
+  const { providerPrettyName: name, boundSchemas, permissionClaims } = bound;
+  if (name !== undefined && name !== (binding.providerPrettyName ?? '')) patch.providerPrettyName = name || null;
+  if (boundSchemas && namesOf(boundSchemas) !== namesOf(binding.boundSchemas)) {
+    patch.boundSchemas = orNull(boundSchemas.map(({ group, resource }) => ({ group, resource })));
+  }
+  if (permissionClaims && canonicalJson(permissionClaims) !== canonicalJson(binding.permissionClaims)) {
+    patch.permissionClaims = orNull(permissionClaims);
+  }
+  return Object.keys(patch).length > 0 ? patch : undefined;
+}
+
+const namesOf = (resources: readonly GroupResource[]): string => resources.map(boundSchemaName).sort().join(' ');
+
+/** An empty list is not allowed where there may be none. */
+const orNull = <T>(list: readonly T[]): readonly T[] | null => (list.length > 0 ? list : null);

@@ -3,8 +3,9 @@ import { customResourceDefinitions } from '../../api/resources.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 import { inexactNumber } from '../../kit/inexact-number.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
-import type { BindingView, BoundSchemaView, BoundVersion, ExportView } from '../stores/views.ts';
-import { syncVersion } from '../sync/sync-version.ts';
+import type { BindingView } from '../stores/consumer-stores.ts';
+import type { BoundSchemaView, BoundVersion, ExportView } from '../stores/provider-stores.ts';
+import { syncVersion } from '../sync/consumer-objects.ts';
 import { ownerReferenceOf } from './owner.ts';
 
 /** What a BoundSchema becomes in the consumer. */

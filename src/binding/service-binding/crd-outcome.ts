@@ -1,4 +1,11 @@
-import type { CrdView } from '../stores/views.ts';
+import { readBoundSchema } from '../../api/binding/bound-schema.ts';
+import { boundSchemas } from '../../api/binding/names.ts';
+import type { ObjectName } from '../../api/object.ts';
+import { describe } from '../../kit/errors.ts';
+import type { Client } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { CrdView } from '../stores/consumer-stores.ts';
+import { problemsOf } from '../stores/open-stores.ts';
 
 /** What has become of one exported resource in the consumer. */
 export type CrdOutcome =
@@ -69,4 +76,16 @@ export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
     reason: 'CustomResourceDefinitionNamesNotAccepted',
     message: `CustomResourceDefinition ${name} is not served: ${names.message || names.reason}; delete the definition that has the name`,
   };
+}
+
+/** Why the store has no BoundSchema of that name: there is none, or it is there and cannot be read. */
+export async function missingSchema(client: Client, name: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
+  const { namespace = '' } = name;
+  try {
+    const read = readBoundSchema(await client.get(boundSchemas, name, { signal }));
+    return noBoundSchema(name.name, namespace, read.ok ? undefined : problemsOf(read.errors).join(', '));
+  } catch (error) {
+    signal.throwIfAborted();
+    return noBoundSchema(name.name, namespace, isNotFound(error) ? undefined : describe(error));
+  }
 }

@@ -8,7 +8,8 @@ import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../kube/er
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
-import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
+import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
+import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 import { type BoundCrd, boundCrd, crdManifest } from './bound-crd.ts';
 import {
   type CrdOutcome,

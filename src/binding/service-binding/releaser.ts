@@ -1,5 +1,16 @@
-import type { CrdView } from '../stores/views.ts';
-import { type ReleaseDeps, releaseObjects } from './release-objects.ts';
+import { syncerFinalizer } from '../../api/binding/names.ts';
+import type { KubeObject, Resource } from '../../api/object.ts';
+import { customResourceDefinitions } from '../../api/resources.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { own } from '../../kit/json-value.ts';
+import { withDeadline } from '../../kit/promises.ts';
+import type { Client } from '../../kube/client.ts';
+import type { Cluster } from '../../kube/cluster.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { array, text } from '../../kube/fields.ts';
+import type { Projected } from '../../kube/store.ts';
+import { commonView } from '../stores/common-view.ts';
+import type { CrdView } from '../stores/consumer-stores.ts';
 
 /** Releases the objects of each CustomResourceDefinition once, until something synchronises them again. */
 export class Releaser {
@@ -26,5 +37,99 @@ export class Releaser {
   /** The objects of these may carry our finalizer again. */
   forget(crds: readonly CrdView[]): void {
     for (const { uid } of crds) this.#released.delete(uid);
+  }
+}
+
+export interface ReleaseDeps {
+  readonly consumer: Cluster;
+  readonly client: Client;
+  readonly clock: Clock;
+}
+
+interface Held extends Projected {
+  readonly name: string;
+  readonly namespace: string | undefined;
+  readonly finalizers: readonly string[];
+}
+
+/** Patches at a time. */
+const parallel = 16;
+const listMs = 60_000;
+
+/**
+ * Takes our finalizer off every object of a kind whose copies stay, or cannot be reached any more. Nothing may synchronise the kind
+ * meanwhile. Rejects when some could not be patched; to do it again is cheap.
+ */
+export async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
+  const resource = await servedResource(deps.client, crdName, signal);
+  if (!resource) return;
+  const held = await heldObjects(deps, resource, signal);
+  const next = held.values();
+  const failures: unknown[] = [];
+  const work = async (): Promise<void> => {
+    for (const object of next) {
+      signal.throwIfAborted();
+      await release(deps.client, resource, object, signal).catch((error: unknown) => failures.push(error));
+    }
+  };
+  await Promise.all(Array.from({ length: parallel }, work));
+  if (failures.length > 0) {
+    const message = `${failures.length} of ${held.length} objects of ${crdName} could not be released`;
+    throw new Error(message, { cause: failures[0] });
+  }
+}
+
+async function servedResource(client: Client, name: string, signal: AbortSignal): Promise<Resource | undefined> {
+  try {
+    return resourceOf(await client.get(customResourceDefinitions, { name }, { signal }));
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Undefined when it is not served at all, and so has no objects. */
+function resourceOf({ spec, status }: KubeObject): Resource | undefined {
+  const established = array(status, 'conditions').some(
+    (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',
+  );
+  const version = array(spec, 'versions').find((candidate) => own(candidate, 'served') === true);
+  const names = own(spec, 'names');
+  const [group, plural, kind, served] = [
+    text(spec, 'group'),
+    text(names, 'plural'),
+    text(names, 'kind'),
+    text(version, 'name'),
+  ];
+  if (!established || !group || !plural || !kind || !served) return undefined;
+  return { group, version: served, plural, kind, namespaced: text(spec, 'scope') === 'Namespaced' };
+}
+
+/** Through a store, which keeps of each object what is needed and of those without the finalizer nothing. */
+async function heldObjects({ consumer, clock }: ReleaseDeps, resource: Resource, signal: AbortSignal): Promise<Held[]> {
+  const { store, release: close } = consumer.watch({ resource, project: heldView });
+  try {
+    await withDeadline(clock, listMs, store.whenSynced(signal));
+    return [...store.list()];
+  } finally {
+    close();
+  }
+}
+
+function heldView(object: KubeObject): Held | undefined {
+  const view = commonView(object);
+  if (!view?.finalizers.includes(syncerFinalizer)) return undefined;
+  const { key, uid, resourceVersion, name, finalizers } = view;
+  return { key, uid, resourceVersion, name, namespace: object.metadata.namespace, finalizers };
+}
+
+async function release(client: Client, resource: Resource, held: Held, signal: AbortSignal): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = held;
+  const finalizers = held.finalizers.filter((finalizer) => finalizer !== syncerFinalizer);
+  const patch = { metadata: { uid, resourceVersion, finalizers } };
+  try {
+    await client.mergePatch(resource, namespace ? { name, namespace } : { name }, patch, { signal });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
   }
 }

@@ -1,11 +1,15 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
+import { claimableAnnotation } from '../../api/binding/names.ts';
+import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
+import { quote } from '../../kit/errors.ts';
 import type { Store } from '../../kube/store.ts';
+import { claimable, claimableResources } from '../claims/claimable.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { BindingView, BoundSchemaView, CrdView, ExportView } from '../stores/views.ts';
-import { syncVersion } from '../sync/sync-version.ts';
+import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
+import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
+import { syncVersion } from '../sync/consumer-objects.ts';
 import type { SyncMode } from '../sync-engine/syncer.ts';
-import { judgeClaims } from './accepted-claims.ts';
 import { isOwnedBy } from './owner.ts';
 import { unbindPolicy } from './unbind-plan.ts';
 
@@ -138,4 +142,25 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
     served,
   });
   return { exported: { ...exported, permissionClaims }, mode, fingerprint };
+}
+
+/** What a binding makes of the claims of its export. */
+export interface JudgedClaims {
+  readonly accepted: readonly PermissionClaim[];
+  /** Names of what may be claimed nowhere. What the binding itself does not allow is no fault of the claim. */
+  readonly refused: readonly string[];
+  /** What is wrong with the binding's own list; nothing is accepted then. */
+  readonly problem?: string;
+}
+
+const all = claimableResources.map(({ plural }) => plural);
+
+export function judgeClaims({ permissionClaims }: ExportView, { annotations }: BindingView): JudgedClaims {
+  const allowed = annotations[claimableAnnotation]?.split(',').flatMap((name) => name.trim() || []) ?? all;
+  const odd = allowed.find((name) => !all.includes(name));
+  const accepted = permissionClaims.filter((claim) => allowed.includes(claimable(claim)?.plural ?? ''));
+  const refused = permissionClaims.filter((claim) => !claimable(claim)).map(boundSchemaName);
+  if (odd === undefined) return { accepted, refused };
+  const problem = `the annotation ${claimableAnnotation} names ${quote(odd)}, so nothing that the provider claims is shared; it takes a list, which may be empty, of ${all.join(', ')}`;
+  return { accepted: [], refused, problem };
 }

@@ -1,6 +1,6 @@
 import { unbindPolicyAnnotation } from '../../api/binding/names.ts';
 import { quote } from '../../kit/errors.ts';
-import type { BindingView } from '../stores/views.ts';
+import type { BindingView } from '../stores/consumer-stores.ts';
 
 /** What an APIServiceBinding that is being deleted leaves behind. */
 export interface UnbindFacts {

@@ -4,7 +4,7 @@ import { after, done, type Result, retry } from '../../engine/result.ts';
 import { describe } from '../../kit/errors.ts';
 import { findCondition } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { BindingView, CrdView } from '../stores/views.ts';
+import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import { bindingFindings } from './binding-conditions.ts';
 import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
 import { plannedSyncers, syncFacts } from './sync-plan.ts';

@@ -1,15 +1,17 @@
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
-import { allowDeletesAnnotation, resyncAnnotation } from '../../api/binding/names.ts';
+import { allowDeletesAnnotation, bindConditions, resyncAnnotation } from '../../api/binding/names.ts';
 import { nameOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
+import { type BindFinding, fails, findCondition, holds } from '../conditions.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
-import { lookupOf, servingSession } from '../service-binding/serving-session.ts';
+import type { RunningSyncers, Work } from '../service-binding/running-syncers.ts';
 import { plannedClaims, plannedSyncers, syncFacts } from '../service-binding/sync-plan.ts';
-import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
-import type { BindingView, ExportView } from '../stores/views.ts';
-import { exportFindings } from './export-conditions.ts';
-import type { ExportOptions } from './export-options.ts';
+import { lookupOf, type ProviderSession, type Sessions, servingSession } from '../sessions/provider-session.ts';
+import type { BindingView } from '../stores/consumer-stores.ts';
+import type { ExportView } from '../stores/provider-stores.ts';
+import type { SyncerOptions } from '../sync/open-syncer.ts';
+import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import type { ExportWriter } from './export-writer.ts';
 import type { SyncerSet, WantedSyncer } from './syncer-set.ts';
 
@@ -117,4 +119,60 @@ export class ExportReconciler implements Reconciler {
 function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   const known = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
   return a.clusterNamespace === b.clusterNamespace && (!known || a.clusterNamespaceUid === b.clusterNamespaceUid);
+}
+
+/** What an export's provider claims besides the bound objects. */
+export interface ClaimOptions {
+  readonly session: ProviderSession;
+  /** Its claims are those that are honoured. */
+  readonly exported: ExportView;
+  readonly mode: SyncMode;
+  /** Whether another binding leads to the same provider, or leads nobody knows where: what is claimed may be shared by it as well. */
+  readonly mayLeadHere: (binding: BindingView) => boolean;
+  /** To be called when its `problems()` may read differently, and outside of mode `sync` when its `held()` may. */
+  readonly onProblems: () => void;
+}
+
+export interface ExportOptions {
+  readonly openSyncer: (options: SyncerOptions, deps: BindingDeps) => Syncer;
+  readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => Work;
+  /** Shared by the controllers of all sessions, and with the controller of bindings. */
+  readonly syncers: RunningSyncers;
+  /** What providers may bind here, as `<resource>.<group>`; undefined means anything. */
+  readonly allowed?: readonly string[] | undefined;
+}
+
+const { connected, consumerInSync, schemaInSync } = bindConditions;
+
+/** What a provider is told of an export; `binding` is undefined when nobody binds it here, or another provider's is bound. */
+export function exportFindings(
+  { name, unreadable }: Pick<ExportView, 'name' | 'unreadable'>,
+  binding: BindingView | undefined,
+  refused: readonly string[] = [],
+): BindFinding[] {
+  if (!binding) {
+    return [
+      fails(connected, 'Info', 'APIServiceBindingNotFound', `the consumer has no APIServiceBinding ${name} for it`),
+      fails(consumerInSync, 'Info', 'NA', `the consumer has no APIServiceBinding ${name} for it`),
+    ];
+  }
+  if (unreadable !== undefined) {
+    const message = `APIServiceExport ${name} cannot be read by the consumer: ${unreadable}`;
+    return [fails(connected, 'Error', 'APIServiceExportInvalid', message), inSyncFinding(binding)];
+  }
+  return [connectedFinding(refused), inSyncFinding(binding)];
+}
+
+function connectedFinding(refused: readonly string[]): BindFinding {
+  return refused.length > 0
+    ? fails(connected, 'Warning', 'BoundSchemasNotValid', refused.join('. '))
+    : holds(connected);
+}
+
+/** What the binding says of its schemas. */
+function inSyncFinding({ name, conditions }: BindingView): BindFinding {
+  const said = findCondition(conditions, schemaInSync);
+  if (!said) return fails(consumerInSync, 'Info', 'Unknown', `APIServiceBinding ${name} does not say yet`);
+  const { lastTransitionTime: _, ...finding } = said;
+  return { ...finding, type: consumerInSync };
 }

@@ -5,10 +5,9 @@ import { type Emission, fromSubscription } from '../../engine/sources/from-subsc
 import { type HintSource, hintSource } from '../../engine/sources/hint.ts';
 import type { StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
-import type { BindingView, BundleView } from '../stores/views.ts';
+import type { BindingView, BundleView } from '../stores/consumer-stores.ts';
 import { Konnector } from './konnector.ts';
-import type { SecretView } from './secret-view.ts';
-import type { SecretWatches } from './secret-watches.ts';
+import type { SecretView, SecretWatches } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { SessionRegistry } from './session-registry.ts';
 

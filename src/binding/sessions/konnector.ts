@@ -1,4 +1,5 @@
 import { kubeconfigKey } from '../../api/binding/names.ts';
+import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
 import { done, type Reconciler, type Result, retry } from '../../engine/result.ts';
@@ -7,12 +8,10 @@ import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isNotFound } from '../../kube/errors.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
-import type { SecretKeyRef } from '../stores/views.ts';
 import { type Kubeconfig, kubeconfigIn, type Unusable } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import { refusalOf } from './prove.ts';
-import { type SecretView, secretView } from './secret-view.ts';
-import type { SecretWatches } from './secret-watches.ts';
+import { type SecretView, type SecretWatches, secretView } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { SessionRegistry } from './session-registry.ts';
 

@@ -1,11 +1,11 @@
+import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf } from '../../api/object.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { describe, quote } from '../../kit/errors.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
-import type { SecretKeyRef } from '../stores/views.ts';
 import type { SecretProblem } from './provider-session.ts';
-import { type SecretView, textOf } from './secret-view.ts';
+import { type SecretView, textOf } from './secret-watches.ts';
 
 /** A kubeconfig that a session can be opened with. */
 export interface Kubeconfig {

@@ -1,7 +1,8 @@
+import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
+import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ProviderStores } from '../stores/provider-stores.ts';
-import type { SecretKeyRef } from '../stores/views.ts';
 
 /**
  * One provider as one kubeconfig opens it. It lives as long as a binding, a bundle or a labelled Secret holds that very kubeconfig, and
@@ -61,3 +62,16 @@ export type Heartbeat =
   | { readonly ok: true }
   /** `message` of the failed write or read. */
   | { readonly ok: false; readonly message: string };
+
+/** What a binding's reference to a kubeconfig has come to. */
+export function lookupOf(sessions: Sessions, { name, secretRef, unreadable }: BindingView): SessionLookup {
+  if (unreadable === undefined) return sessions.lookup(secretRef);
+  const message = `APIServiceBinding ${name} cannot be read: ${unreadable}. Nothing is bound by it; correct it, or delete it`;
+  return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
+}
+
+/** The session that serves a reference to a kubeconfig now: its own, or the last good one while the Secret cannot be used. */
+export function servingSession(lookup: SessionLookup): ProviderSession | undefined {
+  if (lookup.kind === 'session') return lookup.session;
+  return lookup.kind === 'invalid' ? lookup.lastGood : undefined;
+}

@@ -1,9 +1,10 @@
 import { kubeconfigNamespace, providerKubeconfigLabel } from '../../api/binding/names.ts';
-import { nameOf } from '../../api/object.ts';
+import { type KubeObject, nameOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Store, StoreHandle } from '../../kube/store.ts';
-import { type SecretView, secretView } from './secret-view.ts';
+import { type CommonView, commonView } from '../stores/common-view.ts';
 
 /**
  * The Secrets of the consumer that the konnector has to see and no others: each that a binding or bundle names, by a watch of its
@@ -57,3 +58,28 @@ export class SecretWatches {
     return this.labelled.get(secret) ?? (store ? 'pending' : undefined);
   }
 }
+
+/** A kubeconfig Secret of either cluster. */
+export interface SecretView extends CommonView {
+  /** Base64, as the API gives it. */
+  readonly data: Readonly<Record<string, string>>;
+}
+
+export function secretView(object: KubeObject): SecretView | undefined {
+  const common = commonView(object);
+  if (!common) return undefined;
+  const data = own(object, 'data');
+  const entries = isRecord(data) ? Object.entries(data) : [];
+  return {
+    ...common,
+    data: Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
+  };
+}
+
+/** What a key of the Secret holds, as text; undefined when it has no such key. */
+export function textOf({ data }: SecretView, key: string): string | undefined {
+  const value = Object.hasOwn(data, key) ? data[key] : undefined;
+  return value === undefined ? undefined : Buffer.from(value, 'base64').toString('utf8');
+}
+
+export const dataOf = (text: string): string => Buffer.from(text, 'utf8').toString('base64');

@@ -1,5 +1,5 @@
+import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
-import type { SecretKeyRef } from '../stores/views.ts';
 import type { Unusable } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';

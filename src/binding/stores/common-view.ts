@@ -1,6 +1,19 @@
 import { type KubeObject, keyOf, type OwnerReference } from '../../api/object.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
-import type { CommonView } from './views.ts';
+import type { Projected } from '../../kube/store.ts';
+
+/** What is kept of the metadata of each of them; annotations without kubectl's last-applied-configuration. */
+export interface CommonView extends Projected {
+  readonly name: string;
+  readonly generation: number;
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly ownerReferences: readonly OwnerReference[];
+  /** What is wrong with a spec that cannot be read; all that comes from it is empty then. Of the kinds whose absence would end something. */
+  readonly unreadable?: string;
+}
 
 /** A manifest inside an annotation, which nobody here reads. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';

@@ -1,17 +1,47 @@
-import { readApiServiceBinding } from '../../api/binding/api-service-binding.ts';
-import { readApiServiceBindingBundle } from '../../api/binding/api-service-binding-bundle.ts';
+import { type ApiServiceBinding, readApiServiceBinding } from '../../api/binding/api-service-binding.ts';
+import {
+  type ApiServiceBindingBundle,
+  readApiServiceBindingBundle,
+} from '../../api/binding/api-service-binding-bundle.ts';
+import { type BindCondition, readBindConditions } from '../../api/binding/condition.ts';
+import type { GroupResource } from '../../api/binding/group-resource.ts';
 import { apiServiceBindingBundles, apiServiceBindings } from '../../api/binding/names.ts';
-import { keyOf } from '../../api/object.ts';
+import { type PermissionClaim, readPermissionClaims } from '../../api/binding/permission-claim.ts';
+import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
+import { type Condition, type KubeObject, keyOf } from '../../api/object.ts';
 import { customResourceDefinitions, namespaces } from '../../api/resources.ts';
+import { own } from '../../kit/json-value.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
-import { bindingView, blankBinding, bundleView } from './binding-views.ts';
-import { commonView } from './common-view.ts';
-import { crdView } from './crd-view.ts';
-import { type OpenedStores, openStores } from './open-stores.ts';
-import { project } from './project.ts';
-import type { BindingView, BundleView, CrdView, NamespaceView } from './views.ts';
+import { type CommonView, commonView, records, strings, text } from './common-view.ts';
+import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
+
+/** What stores keep of each kind. Readers fill in the defaults of the schema; what does not read is left out of the store and logged. */
+export interface BindingView extends CommonView {
+  readonly secretRef: SecretKeyRef;
+  readonly conditions: readonly BindCondition[];
+  readonly providerPrettyName: string | undefined;
+  readonly boundSchemas: readonly GroupResource[];
+  readonly permissionClaims: readonly PermissionClaim[];
+}
+
+export interface BundleView extends CommonView {
+  readonly secretRef: SecretKeyRef;
+  readonly conditions: readonly BindCondition[];
+}
+
+/** Only whether it is there, and going. */
+export interface NamespaceView extends CommonView {}
+
+/** A CustomResourceDefinition of the consumer. */
+export interface CrdView extends CommonView {
+  readonly established: boolean;
+  readonly scope: 'Cluster' | 'Namespaced';
+  readonly conditions: readonly Condition[];
+  readonly acceptedNames: unknown;
+  readonly storedVersions: readonly string[];
+}
 
 /** What the konnector watches in the consumer cluster all the time. Secrets and bound objects are watched one by one. */
 export interface ConsumerStores {
@@ -44,3 +74,57 @@ export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedSt
 
 const secretOf = ({ secretRef, unreadable }: BindingView | BundleView): string[] =>
   unreadable === undefined ? [keyOf(secretRef)] : [];
+
+const bindingView: View<ApiServiceBinding['spec'], BindingView> = (common, spec, { status }) => ({
+  ...common,
+  secretRef: spec.kubeconfigSecretRef,
+  conditions: readBindConditions(status),
+  providerPrettyName: text(status, 'providerPrettyName'),
+  boundSchemas: records(own(status, 'boundSchemas')).flatMap(groupResource),
+  permissionClaims: readPermissionClaims(own(status, 'permissionClaims')),
+});
+
+/** Of a binding that cannot be read. */
+const blankBinding: ApiServiceBinding['spec'] = { kubeconfigSecretRef: { namespace: '', name: '', key: '' } };
+
+const bundleView: View<ApiServiceBindingBundle['spec'], BundleView> = (common, spec, { status }) => ({
+  ...common,
+  secretRef: spec.kubeconfigSecretRef,
+  conditions: readBindConditions(status),
+});
+
+function groupResource(value: unknown): GroupResource[] {
+  const resource = text(value, 'resource');
+  return resource ? [{ group: text(value, 'group') ?? '', resource }] : [];
+}
+
+/** Without the schemas, which are most of a CRD. */
+function crdView(object: KubeObject): CrdView | undefined {
+  const common = commonView(object);
+  if (!common) return undefined;
+  const { spec, status } = object;
+  const conditions = records(own(status, 'conditions')).flatMap(condition);
+  return {
+    ...common,
+    established: conditions.some(({ type, status: holds }) => type === 'Established' && holds === 'True'),
+    scope: own(spec, 'scope') === 'Cluster' ? 'Cluster' : 'Namespaced',
+    conditions,
+    acceptedNames: own(status, 'acceptedNames'),
+    storedVersions: strings(own(status, 'storedVersions')),
+  };
+}
+
+function condition(value: unknown): CrdView['conditions'][number][] {
+  const type = text(value, 'type');
+  const status = own(value, 'status');
+  if (!type || (status !== 'True' && status !== 'False' && status !== 'Unknown')) return [];
+  return [
+    {
+      type,
+      status,
+      reason: text(value, 'reason') ?? '',
+      message: text(value, 'message') ?? '',
+      lastTransitionTime: text(value, 'lastTransitionTime') ?? '',
+    },
+  ];
+}

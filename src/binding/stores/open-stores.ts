@@ -1,5 +1,9 @@
+import type { KubeObject } from '../../api/object.ts';
+import type { FieldError, Read } from '../../api/schema/read.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Projected, Store, StoreHandle, StoreSpec } from '../../kube/store.ts';
+import type { Log } from '../../observe/log.ts';
+import { type CommonView, commonView } from './common-view.ts';
 
 /** Stores that were opened together and are released together. */
 export interface OpenedStores<Stores> {
@@ -31,3 +35,32 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
     },
   };
 }
+
+/** What a view is made of: the metadata, and the spec as its reader gives it. The status is read leniently by each view. */
+export type View<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
+
+/**
+ * A projection that leaves out, and logs, what has no readable spec; with `blank`, which stands in for that, such an object is kept and
+ * says so. Status is not held against an object: it must not look deleted because some program wrote an odd condition into it.
+ */
+export const project =
+  <Spec, T extends CommonView>(
+    read: (object: unknown) => Read<{ spec: Spec }>,
+    view: View<Spec, T>,
+    log: Log,
+    blank?: Spec,
+  ) =>
+  (object: KubeObject): T | undefined => {
+    const common = commonView(object);
+    if (!common) return undefined;
+    const { apiVersion, kind, spec } = object;
+    const result = read({ apiVersion, kind, spec, metadata: {} });
+    if (result.ok) return view(common, result.value.spec, object);
+    const problems = problemsOf(result.errors);
+    const counts = blank === undefined ? ' and counts as absent' : '';
+    log.warn(`an object cannot be read${counts}`, { kind, object: common.key, problems });
+    return blank && { ...view(common, blank, object), unreadable: problems.join(', ') };
+  };
+
+export const problemsOf = (errors: readonly FieldError[]): string[] =>
+  errors.map(({ field, message }) => `${field} ${message}`);

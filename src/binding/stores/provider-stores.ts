@@ -1,8 +1,12 @@
-import { readApiServiceExport } from '../../api/binding/api-service-export.ts';
-import { readApiServiceExportRequest } from '../../api/binding/api-service-export-request.ts';
-import { readApiServiceNamespace } from '../../api/binding/api-service-namespace.ts';
-import { readBoundSchema } from '../../api/binding/bound-schema.ts';
-import { readClusterBinding } from '../../api/binding/cluster-binding.ts';
+import { type ApiServiceExport, readApiServiceExport } from '../../api/binding/api-service-export.ts';
+import {
+  type ApiServiceExportRequest,
+  readApiServiceExportRequest,
+} from '../../api/binding/api-service-export-request.ts';
+import { type ApiServiceNamespace, readApiServiceNamespace } from '../../api/binding/api-service-namespace.ts';
+import { type BoundSchema, readBoundSchema } from '../../api/binding/bound-schema.ts';
+import { type ClusterBinding, readClusterBinding } from '../../api/binding/cluster-binding.ts';
+import { type BindCondition, readBindConditions } from '../../api/binding/condition.ts';
 import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import {
   apiServiceExportRequests,
@@ -10,23 +14,72 @@ import {
   apiServiceNamespaces,
   boundSchemas,
   clusterBindings,
+  type Owner,
+  ownerLabel,
 } from '../../api/binding/names.ts';
+import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
-import { boundSchemaView } from './bound-schema-view.ts';
-import { clusterBindingView } from './cluster-binding-view.ts';
-import { blankExport, exportRequestView, exportView } from './export-views.ts';
-import { type OpenedStores, openStores } from './open-stores.ts';
-import { project } from './project.ts';
-import { serviceNamespaceView } from './service-namespace-view.ts';
-import type {
-  BoundSchemaView,
-  ClusterBindingView,
-  ExportRequestView,
-  ExportView,
-  ServiceNamespaceView,
-} from './views.ts';
+import { type CommonView, strings, text } from './common-view.ts';
+import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
+
+type ExportSpec = ApiServiceExport['spec'];
+export type InformerScope = ExportSpec['informerScope'];
+export type IsolationName = ExportSpec['isolation'];
+type SchemaSpec = BoundSchema['spec'];
+type SchemaVersion = SchemaSpec['versions'][number];
+
+/** What stores keep of each kind. Readers fill in the defaults of the schema; what does not read is left out of the store and logged. */
+export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope' | 'isolation'> {
+  readonly namespace: string;
+  readonly resources: readonly Required<ExportSpec['resources'][number]>[];
+  readonly permissionClaims: readonly PermissionClaim[];
+  readonly conditions: readonly BindCondition[];
+}
+
+export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerScope' | 'group' | 'names' | 'scope'> {
+  readonly namespace: string;
+  readonly versions: readonly BoundVersion[];
+  /** As found; copied into the CRD. */
+  readonly conversion: unknown;
+  readonly conditions: readonly BindCondition[];
+  readonly acceptedNames: unknown;
+  readonly storedVersions: readonly string[];
+}
+
+export interface BoundVersion extends Omit<SchemaVersion, 'schema' | 'subresources' | 'additionalPrinterColumns'> {
+  /** The OpenAPI v3 schema itself, out of its wrapper when it had one. */
+  readonly schema: unknown;
+  /** As found; `status` present means that status is a subresource. */
+  readonly subresources: { readonly status?: unknown; readonly scale?: unknown };
+  readonly additionalPrinterColumns: readonly unknown[];
+}
+
+/** An APIServiceNamespace: which namespace of the provider stands for one of the consumer. */
+export interface ServiceNamespaceView extends CommonView {
+  readonly namespace: string;
+  /** Set by the backend; undefined until then. */
+  readonly serviceNamespace: string | undefined;
+  readonly owner: Owner | undefined;
+}
+
+export interface ClusterBindingView extends CommonView, Pick<ClusterBinding['spec'], 'providerPrettyName'> {
+  readonly namespace: string;
+  readonly secretRef: ClusterBinding['spec']['kubeconfigSecretRef'];
+  readonly lastHeartbeatTime: string | undefined;
+  readonly heartbeatInterval: string | undefined;
+  readonly konnectorVersion: string | undefined;
+  readonly consumerSecretRef: { readonly namespace: string; readonly name: string } | undefined;
+  readonly conditions: readonly BindCondition[];
+}
+
+export interface ExportRequestView extends CommonView {
+  readonly namespace: string;
+  readonly phase: 'Pending' | 'Failed' | 'Succeeded';
+  readonly terminalMessage: string;
+}
 
 /** What a session watches in its cluster namespace of the provider. Keys are `namespace/name`. */
 export interface ProviderStores {
@@ -77,3 +130,89 @@ export function openProviderStores(
     }),
   }));
 }
+
+const exportView: View<ExportSpec, ExportView> = (common, spec, { metadata, status }) => ({
+  ...common,
+  namespace: metadata.namespace ?? '',
+  resources: spec.resources.map(({ group, resource, versions = [] }) => ({ group, resource, versions })),
+  permissionClaims: spec.permissionClaims ?? [],
+  informerScope: spec.informerScope,
+  isolation: spec.isolation,
+  conditions: readBindConditions(status),
+});
+
+/** Of an export that cannot be read. */
+const blankExport: ExportSpec = { resources: [], informerScope: 'Namespaced', isolation: 'None' };
+
+const exportRequestView: View<ApiServiceExportRequest['spec'], ExportRequestView> = (
+  common,
+  _spec,
+  { metadata, status },
+) => {
+  const phase = own(status, 'phase');
+  return {
+    ...common,
+    namespace: metadata.namespace ?? '',
+    phase: phase === 'Failed' || phase === 'Succeeded' ? phase : 'Pending',
+    terminalMessage: text(status, 'terminalMessage') ?? '',
+  };
+};
+
+const boundSchemaView: View<SchemaSpec, BoundSchemaView> = (common, spec, { metadata, status }) => ({
+  ...common,
+  namespace: metadata.namespace ?? '',
+  informerScope: spec.informerScope,
+  group: spec.group,
+  names: spec.names,
+  scope: spec.scope,
+  versions: spec.versions.map(versionOf),
+  conversion: spec.conversion,
+  conditions: readBindConditions(status),
+  acceptedNames: own(status, 'acceptedNames'),
+  storedVersions: strings(own(status, 'storedVersions')),
+});
+
+function versionOf({ schema, subresources, additionalPrinterColumns, ...version }: SchemaVersion): BoundVersion {
+  const wrapped = own(schema, 'openAPIV3Schema');
+  return {
+    ...version,
+    schema: isRecord(wrapped) ? wrapped : schema,
+    subresources: subresources ?? {},
+    additionalPrinterColumns: additionalPrinterColumns ?? [],
+  };
+}
+
+const serviceNamespaceView: View<ApiServiceNamespace['spec'], ServiceNamespaceView> = (
+  common,
+  _spec,
+  { metadata, status },
+) => {
+  const owner = common.labels[ownerLabel];
+  return {
+    ...common,
+    namespace: metadata.namespace ?? '',
+    serviceNamespace: text(status, 'namespace'),
+    owner: owner === 'provider' || owner === 'consumer' ? owner : undefined,
+  };
+};
+
+export const clusterBindingView: View<ClusterBinding['spec'], ClusterBindingView> = (
+  common,
+  spec,
+  { metadata, status },
+) => {
+  const consumer = own(status, 'consumerSecretRef');
+  const name = text(consumer, 'name');
+  const namespace = text(consumer, 'namespace');
+  return {
+    ...common,
+    namespace: metadata.namespace ?? '',
+    secretRef: spec.kubeconfigSecretRef,
+    providerPrettyName: spec.providerPrettyName,
+    lastHeartbeatTime: text(status, 'lastHeartbeatTime'),
+    heartbeatInterval: text(status, 'heartbeatInterval'),
+    konnectorVersion: text(status, 'konnectorVersion'),
+    consumerSecretRef: name && namespace ? { namespace, name } : undefined,
+    conditions: readBindConditions(status),
+  };
+};

@@ -8,11 +8,10 @@ import { call, look, type Outcome, type Settled, type Step, type SyncKind, type 
 import type { SyncMode } from '../sync-engine/syncer.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
-import { Drift } from './drift.ts';
 import type { Isolation } from './isolation.ts';
 import { copyPatch, statusPatch } from './patches.ts';
 import { type Action, copyKeyOf, plan, type Situation, type Terms } from './plan.ts';
-import type { Sides } from './sides.ts';
+import { Drift, type Sides } from './sides.ts';
 import { StatusPace } from './status-pace.ts';
 import { isDeleting, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
 

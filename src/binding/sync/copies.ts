@@ -1,7 +1,7 @@
 import type { Resource } from '../../api/object.ts';
 import type { Store, StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import type { BoundSchemaView } from '../stores/views.ts';
+import type { BoundSchemaView } from '../stores/provider-stores.ts';
 import type { Isolation } from './isolation.ts';
 import { ServiceNamespaceStore } from './service-namespace-store.ts';
 import { copyProjection, type SyncedObject } from './synced-object.ts';

@@ -1,5 +1,5 @@
 import { nameOf } from '../../api/object.ts';
-import type { BoundSchemaView, ExportView } from '../stores/views.ts';
+import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
 /** Where in the provider the copy of a consumer object lives. */
 export type Place =

@@ -6,18 +6,21 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import { requestServiceNamespace } from '../namespaces/service-namespaces.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
-import { byServiceNamespace } from '../stores/provider-stores.ts';
-import type { BoundSchemaView, ExportView, ServiceNamespaceView } from '../stores/views.ts';
+import {
+  type BoundSchemaView,
+  byServiceNamespace,
+  type ExportView,
+  type ServiceNamespaceView,
+} from '../stores/provider-stores.ts';
 import { gathered, SyncLoop } from '../sync-engine/sync-loop.ts';
 import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { BoundObjects } from './bound-objects.ts';
-import { ConsumerObjects } from './consumer-objects.ts';
+import { ConsumerObjects, consumerResource, syncVersion } from './consumer-objects.ts';
 import { type Copies, openCopies } from './copies.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
 import { type Origin, ownershipOf } from './ownership.ts';
 import type { Terms } from './plan.ts';
 import { Sides } from './sides.ts';
-import { consumerResource, syncVersion } from './sync-version.ts';
 import { annotationOf, copyProjection, isHeld, type SyncedObject } from './synced-object.ts';
 
 export interface SyncerOptions {

@@ -1,9 +1,8 @@
-import type { Resource } from '../../api/object.ts';
-import { nameOf } from '../../api/object.ts';
+import { nameOf, type Resource } from '../../api/object.ts';
 import { CodedError } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Projected, Store, StoreEvent, StoreHandle, StoreSpec } from '../../kube/store.ts';
-import type { ServiceNamespaceView } from '../stores/views.ts';
+import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 
 export interface ServiceNamespaceStoreOptions<T extends Projected> {
   readonly cluster: Cluster;

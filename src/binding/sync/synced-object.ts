@@ -1,6 +1,5 @@
 import { clusterNamespaceAnnotation, syncerFinalizer } from '../../api/binding/names.ts';
-import type { KubeObject } from '../../api/object.ts';
-import { keyOf } from '../../api/object.ts';
+import { type KubeObject, keyOf } from '../../api/object.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Projected } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';

@@ -10,9 +10,9 @@ import {
   providerUidAnnotation,
   syncerFinalizer,
 } from '../../../src/api/binding/names.ts';
+import type { PermissionClaim } from '../../../src/api/binding/permission-claim.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions, secrets } from '../../../src/api/resources.ts';
-import type { PermissionClaim } from '../../../src/binding/stores/views.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import { getIfThere } from '../../support/binding/consumer.ts';
 import { BindingStage, type Side, type StageOptions } from '../../support/binding/stage.ts';

@@ -14,7 +14,7 @@ import {
 } from '../../../src/api/binding/names.ts';
 import type { KubeObject, ObjectName, Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../src/api/resources.ts';
-import { consumerCrd } from '../../../src/binding/consumer-crd-plan.ts';
+import { consumerCrd } from '../../../src/binding/consumer-crds.ts';
 import { type ConsumerStores, openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import type { OpenedStores } from '../../../src/binding/stores/open-stores.ts';
 import { systemClock } from '../../../src/kit/clock.ts';

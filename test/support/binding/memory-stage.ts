@@ -6,6 +6,7 @@ import {
   clusterBindings,
   syncerFinalizer,
 } from '../../../src/api/binding/names.ts';
+import type { SecretKeyRef } from '../../../src/api/binding/secret-key-ref.ts';
 import { type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
 import type { BindingDeps } from '../../../src/binding/deps.ts';
@@ -19,7 +20,6 @@ import type {
 } from '../../../src/binding/sessions/provider-session.ts';
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
 import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
-import type { SecretKeyRef } from '../../../src/binding/stores/views.ts';
 import type { Controller } from '../../../src/engine/controller.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
 import { noLog } from '../../../src/observe/log.ts';

@@ -16,7 +16,7 @@ import { until } from '../../../sandbox/wait.ts';
 import { providerUidAnnotation } from '../../../src/api/binding/names.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
-import type { InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
+import type { InformerScope, IsolationName } from '../../../src/binding/stores/provider-stores.ts';
 import { Consumer, getIfThere, refusals } from './consumer.ts';
 import { bindingPlane } from './planes.ts';
 

@@ -9,8 +9,13 @@ import { customResourceDefinitions, namespaces } from '../../../src/api/resource
 import type { BindingDeps } from '../../../src/binding/deps.ts';
 import type { ProviderSession } from '../../../src/binding/sessions/provider-session.ts';
 import { openConsumerStores } from '../../../src/binding/stores/consumer-stores.ts';
-import { openProviderStores } from '../../../src/binding/stores/provider-stores.ts';
-import type { BoundSchemaView, ExportView, InformerScope, IsolationName } from '../../../src/binding/stores/views.ts';
+import {
+  type BoundSchemaView,
+  type ExportView,
+  type InformerScope,
+  type IsolationName,
+  openProviderStores,
+} from '../../../src/binding/stores/provider-stores.ts';
 import { openSyncer, type SyncerOptions } from '../../../src/binding/sync/open-syncer.ts';
 import type { Syncer, SyncMode } from '../../../src/binding/sync-engine/syncer.ts';
 import type { Clock } from '../../../src/kit/clock.ts';

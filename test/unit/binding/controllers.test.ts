@@ -7,7 +7,7 @@ import {
   clusterBindings,
 } from '../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../src/api/resources.ts';
-import { consumerCrd } from '../../../src/binding/consumer-crd-plan.ts';
+import { consumerCrd } from '../../../src/binding/consumer-crds.ts';
 import { bindingControllers } from '../../../src/binding/controllers.ts';
 import type { LeaderGate } from '../../../src/engine/leader-gate.ts';
 import { Manager } from '../../../src/engine/manager.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { configMaps, secrets } from '../../../src/api/resources.ts';
-import { changesBetween } from '../../../src/binding/changes.ts';
-import { dryRunClient } from '../../../src/binding/dry-run.ts';
+import { changesBetween, dryRunClient } from '../../../src/binding/dry-run.ts';
 import type { Client, WriteOptions } from '../../../src/kube/client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { createLog } from '../../../src/observe/log.ts';

@@ -5,8 +5,7 @@ import { certificateControllers } from '../../../src/certificates/controllers.ts
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
 import { openCertificateStores } from '../../../src/certificates/stores.ts';
 import { Manager } from '../../../src/engine/manager.ts';
-import type { Log } from '../../../src/observe/log.ts';
-import { noLog } from '../../../src/observe/log.ts';
+import { type Log, noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { MemoryCluster } from '../access/life/memory-cluster.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { KubeObject } from '../../../src/api/object.ts';
-import { keyOf } from '../../../src/api/object.ts';
+import { type KubeObject, keyOf } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Plan } from '../../../../src/access/builders/plan.ts';
-import { childNameOf } from '../../../../src/access/builders/plan.ts';
+import { childNameOf, type Plan } from '../../../../src/access/builders/plan.ts';
 import { type PodAccessInput, planPodAccess } from '../../../../src/access/builders/pod-access.ts';
 import type { WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
 import type { PodAccessTemplateSpec } from '../../../../src/api/access/pod-access.ts';

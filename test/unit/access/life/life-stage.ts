@@ -1,8 +1,7 @@
 import { accessControllers } from '../../../../src/access/controllers.ts';
 import { GrantTally } from '../../../../src/access/life/grant-tally.ts';
 import { type Limits, noLimits } from '../../../../src/access/policy/limits.ts';
-import type { SigningKeys } from '../../../../src/access/signing/signer.ts';
-import { Signer } from '../../../../src/access/signing/signer.ts';
+import { Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
 import { openAccessStores } from '../../../../src/access/stores/access-stores.ts';
 import { revokeFinalizer } from '../../../../src/api/access/names.ts';
 import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';

@@ -3,8 +3,7 @@ import { KeySecret, keySecretName, readKeys } from '../../../../src/access/signi
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { secrets } from '../../../../src/api/resources.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import type { Log } from '../../../../src/observe/log.ts';
-import { noLog } from '../../../../src/observe/log.ts';
+import { type Log, noLog } from '../../../../src/observe/log.ts';
 import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from '../life/memory-cluster.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { SigningKeys } from '../../../../src/access/signing/signer.ts';
-import { type KeyRing, Signer } from '../../../../src/access/signing/signer.ts';
+import { type KeyRing, Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { keyOf, ringOf, signerOf } from '../../../support/signers.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { SelectorView } from '../../../../src/access/stores/cluster-views.ts';
-import { viewSelector } from '../../../../src/access/stores/cluster-views.ts';
+import { type SelectorView, viewSelector } from '../../../../src/access/stores/cluster-views.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 
 const view = (kind: SelectorView['kind'], spec: unknown, metadata: object = {}): SelectorView | undefined =>

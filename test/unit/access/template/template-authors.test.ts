@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import type { Right } from '../../../../src/access/policy/template-rights.ts';
 import type { Signer } from '../../../../src/access/signing/signer.ts';
 import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
-import type { AuthorRights } from '../../../../src/access/template/template-authors.ts';
-import { TemplateAuthors } from '../../../../src/access/template/template-authors.ts';
+import { type AuthorRights, TemplateAuthors } from '../../../../src/access/template/template-authors.ts';
 import type { AuthorStamp } from '../../../../src/api/access/author.ts';
 import { signerOf } from '../../../support/signers.ts';
 

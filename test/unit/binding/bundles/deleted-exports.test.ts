@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { DeletedExports } from '../../../../src/binding/bundles/deleted-exports.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
-import type { ExportView } from '../../../../src/binding/stores/views.ts';
+import type { ExportView } from '../../../../src/binding/stores/provider-stores.ts';
 
 const session = {} as ProviderSession;
 const view = (name: string, deleting = false): ExportView => ({ key: `kb-acme/${name}`, name, deleting }) as ExportView;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { apiServiceBindingBundles, bindGroup } from '../../../../src/api/binding/names.ts';
 import { planBundle } from '../../../../src/binding/bundles/plan-bundle.ts';
-import type { BindingView, BundleView } from '../../../../src/binding/stores/views.ts';
+import type { BindingView, BundleView } from '../../../../src/binding/stores/consumer-stores.ts';
 
 const bundle = { name: 'acme', uid: 'bundle-uid' } as BundleView;
 

@@ -6,6 +6,7 @@ import {
   bindVersion,
   boundSchemas,
 } from '../../../../src/api/binding/names.ts';
+import type { PermissionClaim } from '../../../../src/api/binding/permission-claim.ts';
 import { type KubeObject, keyOf, type ObjectMeta, type Resource } from '../../../../src/api/object.ts';
 import { customResourceDefinitions, namespaces, secrets } from '../../../../src/api/resources.ts';
 import { type Claims, openClaims } from '../../../../src/binding/claims/open-claims.ts';
@@ -13,8 +14,7 @@ import type { BindingDeps } from '../../../../src/binding/deps.ts';
 import { ownerReferenceOf } from '../../../../src/binding/service-binding/owner.ts';
 import type { ProviderSession } from '../../../../src/binding/sessions/provider-session.ts';
 import { openConsumerStores } from '../../../../src/binding/stores/consumer-stores.ts';
-import { openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
-import type { ExportView, PermissionClaim } from '../../../../src/binding/stores/views.ts';
+import { type ExportView, openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
 import type { SyncMode } from '../../../../src/binding/sync-engine/syncer.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import type { RecordedEvent } from '../../../../src/kube/event-object.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
+import { exemption } from '../../../../src/binding/claims/claimable.ts';
 import { type ClaimedView, viewClaimed } from '../../../../src/binding/claims/claimed-view.ts';
 import { type CopyIdentity, copyOf, isInStep } from '../../../../src/binding/claims/copy.ts';
-import { exemption } from '../../../../src/binding/claims/exemption.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 
 const original: KubeObject = deepFreeze({

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import type { PermissionClaim } from '../../../../src/api/binding/permission-claim.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { openReferences } from '../../../../src/binding/claims/open-references.ts';
 import { type Candidate, claimSelector } from '../../../../src/binding/claims/selector.ts';
-import type { ExportView, IsolationName, PermissionClaim } from '../../../../src/binding/stores/views.ts';
+import type { ExportView, IsolationName } from '../../../../src/binding/stores/provider-stores.ts';
 import { projectObject } from '../../../../src/binding/sync/synced-object.ts';
 import { storeOf } from '../../../support/binding/stores.ts';
 import { exportOf } from './claims-stage.ts';

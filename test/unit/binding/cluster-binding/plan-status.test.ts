@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import type { BindCondition } from '../../../../src/api/binding/condition.ts';
-import { konnectorVersion } from '../../../../src/binding/cluster-binding/konnector-version.ts';
-import { beatMs, planStatus, type StatusInput } from '../../../../src/binding/cluster-binding/plan-status.ts';
+import {
+  beatMs,
+  konnectorVersion,
+  planStatus,
+  type StatusInput,
+} from '../../../../src/binding/cluster-binding/plan-status.ts';
 import { fails, holds } from '../../../../src/binding/conditions.ts';
-import { clusterBindingView } from '../../../../src/binding/stores/cluster-binding-view.ts';
 import { commonView } from '../../../../src/binding/stores/common-view.ts';
-import type { ClusterBindingView } from '../../../../src/binding/stores/views.ts';
+import { type ClusterBindingView, clusterBindingView } from '../../../../src/binding/stores/provider-stores.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
 import { clusterBindingManifest } from '../../../support/binding/objects.ts';
 

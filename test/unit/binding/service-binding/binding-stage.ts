@@ -1,4 +1,4 @@
-import { BindingReconciler } from '../../../../src/binding/service-binding/binding-reconciler.ts';
+import { BindingReconciler } from '../../../../src/binding/service-binding/binding-controller.ts';
 import { BindingWriter } from '../../../../src/binding/service-binding/binding-writer.ts';
 import { CrdWriter } from '../../../../src/binding/service-binding/crd-writer.ts';
 import { Releaser } from '../../../../src/binding/service-binding/releaser.ts';

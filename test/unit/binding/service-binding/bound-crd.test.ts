@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { boundCrd } from '../../../../src/binding/service-binding/bound-crd.ts';
-import type { BoundSchemaView, BoundVersion, ExportView } from '../../../../src/binding/stores/views.ts';
+import type { BoundSchemaView, BoundVersion, ExportView } from '../../../../src/binding/stores/provider-stores.ts';
 import { crdSpec } from '../../../support/binding/memory-stage.ts';
 
 const version = (fields: Partial<BoundVersion> = {}): BoundVersion => ({
@@ -45,7 +45,7 @@ const exported = (versions: readonly string[]): ExportView => ({
   ...common,
   name: 'kettles',
   namespace: 'kb-acme',
-  resources: [{ group: 'kitchen.example', resource: 'kettles', versions }],
+  resources: [{ group: 'kitchen.example', resource: 'kettles', versions: [...versions] }],
   permissionClaims: [],
   informerScope: 'Namespaced',
   isolation: 'Prefixed',

@@ -5,7 +5,7 @@ import {
   planUnbind,
   type UnbindFacts,
 } from '../../../../src/binding/service-binding/unbind-plan.ts';
-import type { BindingView } from '../../../../src/binding/stores/views.ts';
+import type { BindingView } from '../../../../src/binding/stores/consumer-stores.ts';
 
 const binding = (policy?: string): BindingView => ({
   key: 'kettles',

@@ -10,8 +10,7 @@ import {
 } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { serviceExportController } from '../../../../src/binding/service-export/export-controller.ts';
-import type { ClaimOptions } from '../../../../src/binding/service-export/export-options.ts';
-import { ExportReconciler } from '../../../../src/binding/service-export/export-reconciler.ts';
+import { type ClaimOptions, ExportReconciler } from '../../../../src/binding/service-export/export-reconciler.ts';
 import { ExportWriter } from '../../../../src/binding/service-export/export-writer.ts';
 import { SyncerSet } from '../../../../src/binding/service-export/syncer-set.ts';
 import type { SyncerOptions } from '../../../../src/binding/sync/open-syncer.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { mergePatch, same } from '../../../../src/binding/sync/diff.ts';
+import { mergePatch, same } from '../../../../src/binding/sync/patches.ts';
 import { isRecord, type JsonObject } from '../../../../src/kit/json-value.ts';
 
 /** RFC 7386, section 2, with what API servers do on top: members that are null are dropped inside of arrays as well. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { BoundSchemaView, ExportView } from '../../../../src/binding/stores/views.ts';
-import { consumerResource, syncVersion } from '../../../../src/binding/sync/sync-version.ts';
+import type { BoundSchemaView, ExportView } from '../../../../src/binding/stores/provider-stores.ts';
+import { consumerResource, syncVersion } from '../../../../src/binding/sync/consumer-objects.ts';
 
 /** `v1`, `v1-` not served, `v1*` stored. */
 const schema = (versions: string, scope = 'Namespaced'): BoundSchemaView =>
