@@ -1,20 +1,20 @@
-import { readComponentReconciler } from '../api/inventory/component-reconciler.ts';
 import { componentLabel, componentReconcilers, reconcileRuns, runName } from '../api/inventory/names.ts';
 import { type ReconcileRun, readReconcileRun } from '../api/inventory/reconcile-run.ts';
-import { apiVersionOf, type KubeObject, keyOf } from '../api/object.ts';
+import { type KubeObject, keyOf } from '../api/object.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 import { isRecord, own } from '../kit/json-value.ts';
-import type { Client } from '../kube/client.ts';
+import { type Client, findObject } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
-import { isNotFound } from '../kube/errors.ts';
-import type { Projected, Store } from '../kube/store.ts';
+import type { Store } from '../kube/store.ts';
 import { type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
-
-interface RegistrationView extends Projected, RegistrationPaths {}
+import { type RegistrationView, registrationView } from './stores/registration-view.ts';
 
 /** What the webhooks of the inventory ask of the cluster, and the stores that have to be filled for it. */
 export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
-  const registered: Store<RegistrationView> = cluster.watch({ resource: componentReconcilers, project }).store;
+  const registered: Store<RegistrationView> = cluster.watch({
+    resource: componentReconcilers,
+    project: registrationView,
+  }).store;
   const { client } = cluster;
   const reads = {
     latestRun: (namespace: string, entryUid: string, component: string, signal: AbortSignal) =>
@@ -26,7 +26,7 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
     },
     async registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]> {
       const { items } = await client.list(componentReconcilers, { signal });
-      return items.flatMap((item) => project(item) ?? []);
+      return items.flatMap((item) => pathsOf(item) ?? []);
     },
     anyRunOf: (component: string, signal: AbortSignal) => anyRunOf(client, component, signal),
   };
@@ -39,7 +39,7 @@ async function latestRun(
   name: { readonly namespace: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<ReconcileRun | undefined> {
-  const found = await orAbsent(client.get(reconcileRuns, name, { signal }));
+  const found = await findObject(client, reconcileRuns, name, { signal });
   const read = found && readReconcileRun(found);
   return read?.ok ? read.value : undefined;
 }
@@ -49,8 +49,8 @@ async function liveRegistration(
   name: string,
   signal: AbortSignal,
 ): Promise<RegistrationPaths | undefined> {
-  const found = await orAbsent(client.get(componentReconcilers, { name }, { signal }));
-  return found && project(found);
+  const found = await findObject(client, componentReconcilers, { name }, { signal });
+  return found && pathsOf(found);
 }
 
 /** One is enough, however many there are. */
@@ -65,27 +65,7 @@ async function anyRunOf(client: Client, component: string, signal: AbortSignal):
     : undefined;
 }
 
-function project(object: KubeObject): RegistrationView | undefined {
-  // Items of lists come without them.
-  const { kind } = componentReconcilers;
-  const read = readComponentReconciler({ ...object, apiVersion: apiVersionOf(componentReconcilers), kind });
-  if (!read.ok) return undefined;
-  const { metadata, spec } = read.value;
-  const { reads, writes, kubeconfig, modes } = spec;
-  return {
-    key: keyOf(metadata),
-    uid: metadata.uid ?? '',
-    resourceVersion: metadata.resourceVersion ?? '',
-    name: metadata.name,
-    spec: { reads, kubeconfig, modes, ...(writes === undefined ? {} : { writes }) },
-  };
-}
-
-async function orAbsent<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+function pathsOf(object: KubeObject): RegistrationPaths | undefined {
+  const view = registrationView(object);
+  return view && { name: view.key, spec: view.spec };
 }

@@ -7,7 +7,7 @@ import { rightsOf } from '../../grants/rule-cover.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
 import { KeyMutex } from '../../kit/key-mutex.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
@@ -202,13 +202,8 @@ export class EntryAccounts implements EntryAccess {
 
   async #holders(ref: EntryRef, grant: Grant, signal: AbortSignal): Promise<Set<string>> {
     const name = { namespace: ref.namespace, name: grantName(ref.uid, grant) };
-    try {
-      const { subjects } = await this.#deps.client.get(roleBindings, name, { signal });
-      return new Set(accountsAmong(subjects, ref).map((subject) => subject.name));
-    } catch (error) {
-      if (isNotFound(error)) return new Set();
-      throw error;
-    }
+    const found = await findObject(this.#deps.client, roleBindings, name, { signal });
+    return new Set(accountsAmong(found?.['subjects'], ref).map((subject) => subject.name));
   }
 
   #ensureSecret(ref: EntryRef, signal: AbortSignal): Promise<void> {

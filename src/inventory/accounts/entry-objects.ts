@@ -114,6 +114,12 @@ const isOwnedBy = ({ metadata: { ownerReferences = [] } }: KubeObject, uid: stri
 /** Tries of a write that others keep getting in the way of. */
 const tries = 5;
 
+/** A field of an object, and what it has to be, given what was found there. */
+interface OwnField {
+  readonly name: string;
+  readonly wanted: (found: unknown) => unknown;
+}
+
 /**
  * Sees to it that `object` exists, belongs to the entry `uid`, and that its field `own` is what `wanted` makes of what is there.
  * Rejects with CodedError `NameTaken` for an object of somebody else, and for one that nobody can make what it has to be; both stay as
@@ -125,7 +131,7 @@ export async function ensureOwned(
   object: KubeObject,
   uid: string,
   signal: AbortSignal,
-  field?: { readonly name: string; readonly wanted: (found: unknown) => unknown },
+  field?: OwnField,
 ): Promise<void> {
   for (let tried = 1; ; tried++) {
     try {
@@ -150,7 +156,7 @@ async function correct(
   object: KubeObject,
   uid: string,
   signal: AbortSignal,
-  field: { readonly name: string; readonly wanted: (found: unknown) => unknown } | undefined,
+  field: OwnField | undefined,
 ): Promise<void> {
   const found = await client.get(resource, object.metadata, { signal });
   if (!isOwnedBy(found, uid)) {

@@ -10,7 +10,15 @@ import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
-import { type IssuedKubeconfig, keepKubeconfig, lifetimeOf, textIn, versionOf, whenUnused } from './kubeconfig.ts';
+import {
+  type IssuedKubeconfig,
+  ifThere,
+  keepKubeconfig,
+  lifetimeOf,
+  textIn,
+  versionOf,
+  whenUnused,
+} from './kubeconfig.ts';
 import { withCluster } from './managed-cluster.ts';
 import { ensure, remove, type Wanted } from './management.ts';
 
@@ -104,9 +112,10 @@ function derive(
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = whenUnused(entry);
   if (unused.outcome !== 'Deleted') return unused;
-  const own = textIn(await readable(run.entry.kubeconfig()));
+  const own = textIn(await ifThere(run.entry.kubeconfig(), isWithheld));
   const from = textAt(entry, secretName);
-  const supplied = from && textIn(await readable(run.entry.secret(from)), textAt(entry, secretKey) ?? 'config');
+  const supplied =
+    from && textIn(await ifThere(run.entry.secret(from), isWithheld), textAt(entry, secretKey) ?? 'config');
   const isThere = own !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
   for (const text of [own, supplied]) {
     if (!text || !(await isUsable(text))) continue;
@@ -120,15 +129,8 @@ async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject
   return unused;
 }
 
-/** Undefined when there is none, or none for us. */
-async function readable(reading: Promise<KubeObject>): Promise<KubeObject | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isNotFound(error) || isForbidden(error)) return undefined;
-    throw error;
-  }
-}
+/** There is none, or none for us. */
+const isWithheld = (error: unknown): boolean => isNotFound(error) || isForbidden(error);
 
 async function isUsable(kubeconfig: string): Promise<boolean> {
   try {

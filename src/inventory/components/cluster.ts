@@ -2,9 +2,10 @@ import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { configMaps } from '../../api/resources.ts';
 import { own } from '../../kit/json-value.ts';
+import { findObject } from '../../kube/client.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
-import { ensure, find, remove, type Wanted } from './management.ts';
+import { ensure, remove, type Wanted } from './management.ts';
 
 /** Gardener's clusters. */
 export const shoots: Resource = {
@@ -79,7 +80,7 @@ async function publish(
   { spec, status }: KubeObject,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const authority = await find(management, configMaps, { ...at, name: `${at.name}.ca-cluster` }, signal);
+  const authority = await findObject(management, configMaps, { ...at, name: `${at.name}.ca-cluster` }, { signal });
   const [endpoint, ca] = [endpointOf(status), own(own(authority, 'data'), 'ca.crt')];
   if (endpoint === undefined || typeof ca !== 'string') {
     const message = 'the cluster has no address or authority yet';
@@ -102,7 +103,7 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
   const inUse = waitForAbsence(entry, '/status/outputs/kubeconfig');
   if (inUse) return inUse;
   const identity = identityOf(deps, request.entry.id, entry);
-  const shoot = await find(deps.management, shoots, identity.name, signal);
+  const shoot = await findObject(deps.management, shoots, identity.name, { signal });
   if (!shoot) return { outcome: 'Deleted' };
   if (shoot.metadata.deletionTimestamp === undefined) {
     await ensure(deps.management, { ...identity, annotations: confirmation, content: {} }, signal);

@@ -4,13 +4,13 @@ import type { KubeObject, Resource } from '../../api/object.ts';
 import { deployments, namespaces } from '../../api/resources.ts';
 import { valueAt } from '../../kit/json-pointer.ts';
 import { own } from '../../kit/json-value.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
 import { withCluster } from './managed-cluster.ts';
-import { ensure, find, remove, type Wanted } from './management.ts';
+import { ensure, remove, type Wanted } from './management.ts';
 
 /** What users of a managed cluster ask for services with. */
 export const serviceInstances: Resource = {
@@ -57,7 +57,7 @@ async function uninstall(client: Client, run: RunContext, signal: AbortSignal): 
   const deployment = deploymentOf(run, undefined, []);
   await remove(client, deployment, signal);
   const namespace = namespaceOf(deployment);
-  const found = await find(client, namespaces, namespace, signal);
+  const found = await findObject(client, namespaces, namespace, { signal });
   // One that was there before, or is shared with another entry, stays.
   if (found?.metadata.labels?.[entryUidLabel] === run.request.entry.id) {
     await remove(client, { ...deployment, resource: namespaces, name: namespace }, signal);
@@ -82,7 +82,7 @@ async function instancesIn(client: Client, signal: AbortSignal): Promise<readonl
 
 async function install(client: Client, deployment: Wanted, signal: AbortSignal): Promise<void> {
   const namespace = namespaceOf(deployment);
-  if (!(await find(client, namespaces, namespace, signal))) {
+  if (!(await findObject(client, namespaces, namespace, { signal }))) {
     await ensure(client, { ...deployment, resource: namespaces, name: namespace, content: {} }, signal);
   }
   await ensure(client, deployment, signal);

@@ -75,8 +75,7 @@ async function adminKubeconfig(
   if (typeof kubeconfig !== 'string') throw new CodedError('NoKubeconfig', 'Gardener answered without a kubeconfig');
   return {
     text: Buffer.from(kubeconfig, 'base64').toString('utf8'),
-    expiresAtMs:
-      (typeof expires === 'string' ? parseTime(expires) : undefined) ?? clock.now() + expirationSeconds * 1000,
+    expiresAtMs: instant(expires) ?? clock.now() + expirationSeconds * 1000,
   };
 }
 
@@ -116,7 +115,7 @@ export async function keepKubeconfig(
     own(published, 'origin') === origin &&
     own(published, 'forced') === forced &&
     clock.now() < rotationTime(published, version) &&
-    version === versionOf(textIn(await storedIn(entry.kubeconfig())));
+    version === versionOf(textIn(await ifThere(entry.kubeconfig())));
   if (current) return { outcome: 'Done' };
   const issuedAt = formatTime(clock.now());
   const issued = await issue().catch(refusedOf);
@@ -151,19 +150,24 @@ export const versionOf = (text: string | undefined): string => sha256Hex(text ??
 
 function rotationTime(published: unknown, version: string): number {
   const [issuedAt, expiresAt] = [own(published, 'issuedAt'), own(published, 'expiresAt')];
-  const issued = typeof issuedAt === 'string' ? parseTime(issuedAt) : undefined;
-  const expires = typeof expiresAt === 'string' ? parseTime(expiresAt) : undefined;
+  const [issued, expires] = [instant(issuedAt), instant(expiresAt)];
   if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
   // The same at each look, and another for each kubeconfig.
   const chance = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
   return issued + (expires - issued) * (ROTATE_AT + SPREAD * (chance - 0.5));
 }
 
-async function storedIn(reading: Promise<KubeObject>): Promise<KubeObject | undefined> {
+const instant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
+
+/** Undefined for what is absent. */
+export async function ifThere(
+  reading: Promise<KubeObject>,
+  isAbsence: (error: unknown) => boolean = isNotFound,
+): Promise<KubeObject | undefined> {
   try {
     return await reading;
   } catch (error) {
-    if (isNotFound(error)) return undefined;
+    if (isAbsence(error)) return undefined;
     throw error;
   }
 }

@@ -3,8 +3,7 @@ import { entryUidLabel } from '../../api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, keyOf, type ObjectName, type Resource } from '../../api/object.ts';
 import { CodedError } from '../../kit/errors.ts';
 import { isRecord } from '../../kit/json-value.ts';
-import type { Client, Deletion } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { type Client, type Deletion, findObject } from '../../kube/client.ts';
 
 /** What a component wants there to be, for one entry. */
 export interface Wanted {
@@ -48,26 +47,12 @@ export async function remove(
   return client.delete(wanted.resource, wanted.name, { ...(uid ? { uid } : {}), signal });
 }
 
-export async function find(
-  client: Client,
-  resource: Resource,
-  name: ObjectName,
-  signal: AbortSignal,
-): Promise<KubeObject | undefined> {
-  try {
-    return await client.get(resource, name, { signal });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
-
 async function findOurs(
   client: Client,
   { resource, name, entryUid }: Pick<Wanted, 'resource' | 'name' | 'entryUid'>,
   signal: AbortSignal,
 ): Promise<KubeObject | undefined> {
-  const found = await find(client, resource, name, signal);
+  const found = await findObject(client, resource, name, { signal });
   if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
   const what = `${resource.plural} ${keyOf(name)} is there already, and not for this entry`;
   // As after an abandon: only people know whether whoever made it still wants it.

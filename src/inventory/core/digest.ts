@@ -4,34 +4,21 @@ import { isPointer, type JsonPointer, overlap, valueAt } from '../../kit/json-po
 import type { EntryContent } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 
-/** What a run depends on, in short. */
-export interface InputDigest {
-  /** SHA-256 of the canonical JSON of the values at `reads`, the registration's generation and the force value; lower-case hex. */
-  readonly digest: string;
-  /** The same of each path by itself, for telling which one has changed. Not stored. */
-  readonly parts: ReadonlyMap<JsonPointer, string>;
-}
-
-/** Pure. `force` is the value of the component's force annotation. A path without a value is told apart from one that holds null. */
-export type DigestInputs = (
-  content: EntryContent,
-  registration: Pick<Registration, 'reads' | 'generation'>,
-  force: string | undefined,
-) => InputDigest;
-
 /** Deeper than anything that people write; canonical JSON is made by recursion. */
 const maxDepth = 64;
 
-/** Values that are nested more than 64 levels deep are not told apart from one another. */
-export const digestInputs: DigestInputs = (content, { reads, generation }, force) => {
-  const parts = new Map<JsonPointer, string>();
-  for (const path of [...reads].sort()) parts.set(path, digestOf(valueAt(content, path)));
-  return { digest: sha256Hex(canonicalJson([generation, force === undefined ? [] : [force], ...parts])), parts };
-};
-
-/** The paths whose values differ; all of `now` that `before` does not have. */
-export function changedPaths(before: InputDigest['parts'], now: InputDigest['parts']): JsonPointer[] {
-  return [...now].flatMap(([path, part]) => (before.get(path) === part ? [] : [path]));
+/**
+ * What a run depends on, in short: SHA-256 of the canonical JSON of the values at `reads`, the registration's generation and the value of
+ * the component's force annotation; lower-case hex. A path without a value is told apart from one that holds null; values that are
+ * nested more than 64 levels deep are not told apart from one another.
+ */
+export function digestInputs(
+  content: EntryContent,
+  { reads, generation }: Pick<Registration, 'reads' | 'generation'>,
+  force: string | undefined,
+): string {
+  const parts = [...new Set(reads)].sort().map((path) => [path, digestOf(valueAt(content, path))]);
+  return sha256Hex(canonicalJson([generation, force === undefined ? [] : [force], ...parts]));
 }
 
 // No JSON text, so no value's digest.
@@ -51,10 +38,9 @@ function isWithinDepth(value: unknown, levels: number): boolean {
 /** The reads of those components that still are there for an entry: registered, applicable and, while it goes, not yet Deleted. */
 export type PresentReads = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
 
-/** Pure. Whether all of `missing` is there in this version of the entry. Nothing missing: true. */
-export type AllHold = (missing: readonly MissingInput[], content: EntryContent, present: PresentReads) => boolean;
-
-export const allHold: AllHold = (missing, content, present) => missing.every((input) => holds(input, content, present));
+/** Whether all of `missing` is there in this version of the entry. Nothing missing: true. */
+export const allHold = (missing: readonly MissingInput[], content: EntryContent, present: PresentReads): boolean =>
+  missing.every((input) => holds(input, content, present));
 
 function holds({ path, want, value }: MissingInput, content: EntryContent, present: PresentReads): boolean {
   // Hostile, though its reader has checked it: what is no path never comes true.

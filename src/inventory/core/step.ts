@@ -3,7 +3,6 @@ import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { MissingInput } from '../../api/inventory/fields.ts';
 import type { EntryRef } from '../entry.ts';
 import type { Registration } from '../registration.ts';
-import type { InputDigest } from './digest.ts';
 import type { RunRecord, StoredRecord } from './run-record.ts';
 import type { Lane, Pending, Trigger, TriggerReason } from './triggers.ts';
 
@@ -58,7 +57,9 @@ export interface Doing {
 }
 
 /** What the newest version of the entry says of this key, at the moment of the event. */
-export interface Inputs extends InputDigest {
+export interface Inputs {
+  /** By `digestInputs`. */
+  readonly digest: string;
   /** Of that version. */
   readonly resourceVersion: string;
   /** Whether all that the last run was missing is there. */
@@ -161,6 +162,16 @@ export interface Row {
   readonly livelock: string | undefined;
 }
 
+/** A row without what only runs say. */
+export const plainRow = (state: Row['state'], reason: string, message?: string): Row => ({
+  state,
+  reason,
+  message,
+  missing: [],
+  observedInputs: undefined,
+  livelock: undefined,
+});
+
 /** What time and chance are at the moment of an event, and what the registration says. */
 export interface StepContext {
   /** Wall clock, epoch milliseconds: for what is stored. */
@@ -173,13 +184,6 @@ export interface StepContext {
   readonly entry: EntryRef;
   readonly registration: Registration;
 }
-
-/** Pure and total: a key, an event, what follows. An event that does not fit the state changes nothing. */
-export type Step = (
-  state: KeyState,
-  event: KeyEvent,
-  context: StepContext,
-) => { readonly state: KeyState; readonly effects: readonly Effect[] };
 
 export const freshKey: KeyState = {
   phase: 'idle',

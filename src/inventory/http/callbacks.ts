@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { callbackPath } from '../../api/inventory/contract/request.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
@@ -6,6 +6,7 @@ import type { Log } from '../../observe/log.ts';
 import { readRunId } from '../key.ts';
 import { readComponentAccount } from '../policy/fence.ts';
 import type { ReportSink, TokenReader } from '../ports.ts';
+import { bearerToken, readBody, sendJson } from './json-server.ts';
 
 export interface CallbacksDeps {
   readonly reports: ReportSink;
@@ -56,7 +57,7 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
         if (!abort.signal.aborted) deps.log.warn('report not taken', { error: describe(error) });
         return refusal(503, 'Unavailable', 'report again');
       })
-      .then((said) => send(request, response, said))
+      .then(({ status, body }) => sendJson(request, response, status, body))
       .catch(() => undefined);
   };
 }
@@ -67,13 +68,13 @@ async function answer(
   request: IncomingMessage,
   signal: AbortSignal,
 ): Promise<Said> {
-  const { method, url = '', headers } = request;
+  const { method, url = '' } = request;
   const path = url.split('?')[0] ?? '';
   const run = path.startsWith(callbackPath) ? readRunId(path.slice(callbackPath.length)) : undefined;
   if (!run) return refusal(404, 'NotFound', `here is POST ${callbackPath}<run>`);
   if (method !== 'POST') return refusal(405, 'MethodNotAllowed', 'reports are posted');
   if (!leads()) return refusal(503, 'NotLeading', 'another replica leads, or none does yet; report again');
-  const [, token] = /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(headers.authorization ?? '') ?? [];
+  const token = bearerToken(request);
   const namespace = namespaceOf(run.entryUid);
   const unauthorized = refusal(401, 'Unauthorized', 'needs the token of the run, as Authorization: Bearer');
   // Whoever knows no entry does not make us ask the API server.
@@ -97,7 +98,7 @@ async function take(
   credentialId: string,
   request: IncomingMessage,
 ): Promise<Said> {
-  const bytes = await read(request);
+  const bytes = await readBody(request, maxReportBytes);
   if (!bytes) return refusal(413, 'TooLarge', `a report may have ${maxReportBytes} bytes`);
   let body: unknown;
   try {
@@ -107,30 +108,4 @@ async function take(
   }
   const said = await reports.report(run, credentialId, body);
   return said.status === 200 ? { status: 200, body: said.lease ?? {} } : refusal(said.status, said.code, said.message);
-}
-
-/** Undefined when it is too large. */
-async function read(request: IncomingMessage): Promise<Buffer | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > maxReportBytes) return undefined;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxReportBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-function send(request: IncomingMessage, response: ServerResponse, { status, body }: Said): void {
-  if (response.destroyed || response.headersSent) return;
-  const text = JSON.stringify(body);
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(text),
-    // What was not read of the request would be taken for the next one.
-    ...(request.complete ? {} : { connection: 'close' }),
-    ...(status === 503 ? { 'retry-after': '1' } : {}),
-  });
-  response.end(text);
 }

@@ -3,17 +3,10 @@ import { forceAnnotation, kubeconfigOutput } from '../../api/inventory/names.ts'
 import { isPointer, isWithin, type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
 import { sameJson } from '../../kit/json-value.ts';
 import type { RunRecord } from '../core/run-record.ts';
-import { lanes, type Trigger, triggerReasons } from '../core/triggers.ts';
+import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import { isFor, mayRun } from './look.ts';
-
-const now = (reason: Trigger['reason'], about: string | undefined, lane: Trigger['lane']): Trigger => ({
-  reason,
-  about,
-  lane,
-  atMs: undefined,
-});
 
 /** Whether anything that components can read differs. */
 export const hasOtherContent = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
@@ -32,7 +25,7 @@ export function triggersOf(
   const triggers: Trigger[] = [];
   const force = forceAnnotation(registration.name);
   if (before.annotations[force] !== after.annotations[force]) {
-    triggers.push(now(triggerReasons.forced, undefined, lanes.manual));
+    triggers.push(trigger(triggerReasons.forced));
   }
   if (otherContent) {
     const differs = (path: JsonPointer): boolean =>
@@ -41,19 +34,16 @@ export function triggersOf(
     const arrived = record?.lastOutcome?.missing.find(
       ({ path, want }) => want === 'noReaders' || (isPointer(path) && differs(path)),
     );
-    if (arrived) triggers.push(now(triggerReasons.inputArrived, arrived.path, lanes.input));
+    if (arrived) triggers.push(trigger(triggerReasons.inputArrived, { about: arrived.path }));
   }
   if (mayChanged(before, after, registration, record)) {
-    triggers.push(now(triggerReasons.configChanged, whatChanged(before, after), lanes.manual));
+    triggers.push(trigger(triggerReasons.configChanged, { about: whatChanged(before, after) }));
   }
   return triggers;
 }
 
-function readChanged(path: JsonPointer): Trigger {
-  return isWithin(path, '/spec')
-    ? now(triggerReasons.configChanged, path, lanes.manual)
-    : now(triggerReasons.inputChanged, path, lanes.input);
-}
+const readChanged = (path: JsonPointer): Trigger =>
+  trigger(isWithin(path, '/spec') ? triggerReasons.configChanged : triggerReasons.inputChanged, { about: path });
 
 const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
 
@@ -90,5 +80,5 @@ export function firstTrigger(
 ): Trigger | undefined {
   if (!recorded && (entry.deleting || !isFor(entry, registration))) return undefined;
   const lane = isStart ? lanes.time : lanes.manual;
-  return now(recorded ? triggerReasons.inputChanged : triggerReasons.created, undefined, lane);
+  return trigger(recorded ? triggerReasons.inputChanged : triggerReasons.created, { lane });
 }

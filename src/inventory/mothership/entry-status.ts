@@ -5,7 +5,7 @@ import type { MissingInput } from '../../api/inventory/fields.ts';
 import { entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
-import type { Row } from '../core/step.ts';
+import { plainRow, type Row } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import { keyText } from '../key.ts';
 import type { RunStore } from '../ports.ts';
@@ -24,15 +24,6 @@ interface EntryStatusDeps {
 
 /** Most rows of one entry. */
 const mostRows = 64;
-
-const row = (state: Row['state'], reason: string, message?: string): Row => ({
-  state,
-  reason,
-  message,
-  missing: [],
-  observedInputs: undefined,
-  livelock: undefined,
-});
 
 /** What is to stand in the status of an entry. */
 export class EntryStatus {
@@ -77,8 +68,8 @@ export class EntryStatus {
       if ((state?.phase === 'gone' || entry.deleting) && !isRecorded) continue;
       const told = state?.row ?? (isRecorded ? rowFrom(entry, registration.name) : undefined);
       const fallback = isFor(entry, registration)
-        ? row('Progressing', 'Pending')
-        : row('NotApplicable', 'NotApplicable');
+        ? plainRow('Progressing', 'Pending')
+        : plainRow('NotApplicable', 'NotApplicable');
       rows.set(registration.name, told ?? fallback);
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
@@ -91,7 +82,9 @@ export class EntryStatus {
 
 function unregistered(entry: Entry, component: string): Row {
   const message = `component ${component} is not registered any more: register it again, or let go of it with the annotation abandon.inventory.drawbridge.dev/${component}`;
-  return entry.deleting ? row('Deleting', 'NotRegistered', message) : row('NotApplicable', 'NotRegistered', message);
+  return entry.deleting
+    ? plainRow('Deleting', 'NotRegistered', message)
+    : plainRow('NotApplicable', 'NotRegistered', message);
 }
 
 /** What was told before this process led. */

@@ -2,7 +2,7 @@ import type { Source } from '../../engine/source.ts';
 import { jittered } from '../../kit/backoff.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
 import { pace } from '../../kit/pace.ts';
-import { lanes, type Trigger, triggerReasons } from '../core/triggers.ts';
+import { type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { EntryChange, InventoryStore, RecordChange, RemoteEvent, RemoteEvents, RunStore } from '../ports.ts';
@@ -75,7 +75,7 @@ export class Feed implements Source {
 
   #remote({ entryUid, component, about }: RemoteEvent): void {
     this.#introduce(entryUid);
-    this.trigger({ entryUid, component }, { reason: triggerReasons.remote, about, lane: lanes.input, atMs: undefined });
+    this.trigger({ entryUid, component }, trigger(triggerReasons.remote, { about }));
   }
 
   /** A registration is new or has changed: its keys are looked at, each at a time of its own until `withinMs` from now. */
@@ -101,7 +101,7 @@ export class Feed implements Source {
       const stored = runs.find(key);
       if (stored) loops.of(key).found(stored);
       const atMs = nowMs + random() * spreadMs;
-      this.trigger(key, { reason: triggerReasons.registrationChanged, about: undefined, lane: lanes.time, atMs });
+      this.trigger(key, trigger(triggerReasons.registrationChanged, { atMs }));
     }
   }
 
@@ -231,12 +231,7 @@ export class Feed implements Source {
         loop.contentChanged();
         continue;
       }
-      this.trigger(loop.key, {
-        reason: triggerReasons.inputArrived,
-        about: waits.path,
-        lane: lanes.input,
-        atMs: undefined,
-      });
+      this.trigger(loop.key, trigger(triggerReasons.inputArrived, { about: waits.path }));
     }
   }
 }

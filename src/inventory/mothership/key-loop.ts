@@ -1,4 +1,5 @@
 import { deferred } from '../../kit/promises.ts';
+import { isOlder } from '../../kube/resource-version.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { KeyState } from '../core/step.ts';
 import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
@@ -124,7 +125,7 @@ export class KeyLoop {
   #isNews(stored: StoredRecord | undefined): boolean {
     const known = this.state.stored;
     if (!stored || !known) return stored !== known;
-    return stored.resourceVersion !== known.resourceVersion && !this.#work.isOlder(stored, known);
+    return stored.resourceVersion !== known.resourceVersion && !isOlder(stored.resourceVersion, known.resourceVersion);
   }
 
   /** As whoever begins to lead would go on with it. What came while it could not be handled was not heard: that is worth a run. */

@@ -1,6 +1,7 @@
 import { sleep } from '../../kit/clock.ts';
 import { type Deferred, deferred } from '../../kit/promises.ts';
 import type { Effect, KeyEvent } from '../core/step.ts';
+import { step } from '../core/steps/step.ts';
 import { lanes, triggerReasons } from '../core/triggers.ts';
 import { callComponent, replyEvent } from './component-call.ts';
 import type { KeyMemory } from './key-memory.ts';
@@ -94,7 +95,7 @@ export class KeySteps {
   }
 
   #step(event: KeyEvent, { entry, registration }: Found): readonly Effect[] {
-    const { clock, random, step, limits } = this.#work;
+    const { clock, random, limits } = this.#work;
     const memory = this.#memory;
     const { state, effects } = step(memory.state, event, {
       nowMs: clock.now(),

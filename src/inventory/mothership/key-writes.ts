@@ -1,6 +1,6 @@
 import { describe } from '../../kit/errors.ts';
 import type { StoredRecord } from '../core/run-record.ts';
-import type { Effect, Row } from '../core/step.ts';
+import { type Effect, plainRow, type Row } from '../core/step.ts';
 import { lanes, triggerReasons } from '../core/triggers.ts';
 import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import type { EventOf, Found } from './look.ts';
@@ -85,7 +85,7 @@ function storeLater(work: Work, memory: KeyMemory, effect: Of<'store'>, message:
   const { refusals } = work;
   const { row } = memory.state;
   memory.unstored = true;
-  const shown = show(work, memory, { state: 'Failed', reason: 'NotStored', message });
+  const shown = show(work, memory, plainRow('Failed', 'NotStored', message));
   const attempt = async (): Promise<Written> => {
     const { phase, stored } = memory.state;
     if (memory.dropped || phase === 'gone' || stored?.record !== effect.next) return {};
@@ -120,15 +120,14 @@ async function retire(work: Work, memory: KeyMemory, { base, ended }: Of<'retire
     work.retired(key, entry, inputs.mayRun);
     return {};
   }
-  show(work, memory, { state: 'Deleting', reason: refusal.code, message: refusal.message });
+  show(work, memory, plainRow('Deleting', refusal.code, refusal.message));
   failures.failed(memory);
   work.enqueue(memory.text, triggerReasons.requeue, lanes.time, failures.delayMs(memory));
   return {};
 }
 
 /** In place of what its last run came to. */
-function show(work: Work, memory: KeyMemory, what: Pick<Row, 'state' | 'reason' | 'message'>): Row {
-  const row: Row = { ...what, missing: [], observedInputs: undefined, livelock: undefined };
+function show(work: Work, memory: KeyMemory, row: Row): Row {
   memory.show(row);
   work.teller.row(memory.key);
   return row;

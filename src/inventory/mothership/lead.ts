@@ -7,11 +7,8 @@ import { KeyBackoff } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
-import { isOlder } from '../../kube/resource-version.ts';
 import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { Log } from '../../observe/log.ts';
-import { allHold, digestInputs } from '../core/digest.ts';
-import { step } from '../core/steps/step.ts';
 import type { Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
 import type { ComponentClient, InventoryStore, RemoteEvents, RunStore, TokenIssuer } from '../ports.ts';
@@ -85,9 +82,8 @@ export function newLead(deps: LeadDeps, parts: LastingParts, signal: AbortSignal
     signal,
     clock,
     random,
-    step,
     registry: registrations,
-    look: new Look({ entries, runs, registry: registrations, digestInputs, allHold }),
+    look: new Look({ entries, runs, registry: registrations }),
     limits,
     runs,
     records: new Records(runs, persist),
@@ -106,7 +102,6 @@ export function newLead(deps: LeadDeps, parts: LastingParts, signal: AbortSignal
       told.hint(key.entryUid);
       if (may.may === 'no' && may.why === 'Abandoned') auditAbandonment(deps, key, entry);
     },
-    isOlder: (a, b) => isOlder(a.resourceVersion, b.resourceVersion),
   };
   const loops = new Loops(work);
   return {

@@ -1,6 +1,6 @@
 import type { MissingInput } from '../../api/inventory/fields.ts';
 import { abandonAnnotation, forceAnnotation, maxEntryBytes } from '../../api/inventory/names.ts';
-import type { AllHold, DigestInputs, PresentReads } from '../core/digest.ts';
+import { allHold, digestInputs, type PresentReads } from '../core/digest.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import type { Inputs, KeyEvent } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
@@ -12,8 +12,6 @@ interface LookDeps {
   readonly entries: Pick<InventoryStore, 'find'>;
   readonly runs: Pick<RunStore, 'find'>;
   readonly registry: Registry;
-  readonly digestInputs: DigestInputs;
-  readonly allHold: AllHold;
 }
 
 /** One version of an entry, with whoever reads it then: what missing inputs are looked up in. */
@@ -44,13 +42,11 @@ export class Look {
   }
 
   inputs({ entry, present }: Sight, registration: Registration, stored: StoredRecord | undefined): Inputs {
-    const { registry, digestInputs, allHold } = this.#deps;
+    const { registry } = this.#deps;
     const { name } = registration;
     const force = entry.annotations[forceAnnotation(name)];
-    const { digest, parts } = digestInputs(entry.content, registration, force);
     return {
-      digest,
-      parts,
+      digest: digestInputs(entry.content, registration, force),
       resourceVersion: entry.resourceVersion,
       arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, present),
       mayRun: mayRun(entry, registration, {
@@ -61,7 +57,7 @@ export class Look {
   }
 
   holds({ entry, present }: Sight, missing: readonly MissingInput[]): boolean {
-    return this.#deps.allHold(missing, entry.content, present);
+    return allHold(missing, entry.content, present);
   }
 
   #present(entry: Entry): PresentReads {

@@ -4,7 +4,7 @@ import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Log } from '../../observe/log.ts';
 import type { RunRecord } from '../core/run-record.ts';
-import type { Row } from '../core/step.ts';
+import { plainRow, type Row } from '../core/step.ts';
 import type { Entry, EntryRef } from '../entry.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { MothershipMetrics } from './metrics.ts';
@@ -87,14 +87,7 @@ export class Teller {
   broke(key: ComponentKey, error: unknown): Row {
     const message = describe(error);
     this.#deps.log.error('a key could not be handled', { key: keyText(key), error: message });
-    return {
-      state: 'Failed',
-      reason: 'InternalError',
-      message,
-      missing: [],
-      observedInputs: undefined,
-      livelock: undefined,
-    };
+    return plainRow('Failed', 'InternalError', message);
   }
 
   #event(entry: EntryRef, type: 'Normal' | 'Warning', reason: string, note: string): void {

@@ -1,7 +1,6 @@
 import type { KeyBackoff } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { StoredRecord } from '../core/run-record.ts';
-import type { Inputs, Step } from '../core/step.ts';
+import type { Inputs } from '../core/step.ts';
 import type { Entry } from '../entry.ts';
 import type { ComponentKey } from '../key.ts';
 import type { ComponentClient, RunStore, TokenIssuer } from '../ports.ts';
@@ -19,7 +18,6 @@ export interface Work {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly random: () => number;
-  readonly step: Step;
   readonly registry: Registry;
   readonly look: Look;
   readonly limits: Limits;
@@ -45,5 +43,4 @@ export interface Work {
   endpoint(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void;
   /** A component is done with an entry for good. */
   retired(key: ComponentKey, entry: Entry, mayRun: Inputs['mayRun']): void;
-  isOlder(a: StoredRecord, b: StoredRecord): boolean;
 }

@@ -7,6 +7,7 @@ import { CodedError, describe } from '../../kit/errors.ts';
 import { listen } from '../../kit/listen.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import type { Log } from '../../observe/log.ts';
+import { bearerToken, readBody, sendJson } from '../http/json-server.ts';
 import type { Component } from '../ports.ts';
 import type { Callers } from './callers.ts';
 import { type Addresses, foreignAddress } from './http-doors.ts';
@@ -47,9 +48,10 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
   const load: Load = { runs, asked: 0, reading: 0 };
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     handle(request, response, options, load).catch((error: unknown) => {
-      const refusal = error instanceof Refusal ? error : new Refusal(503, 'Unavailable', describe(error));
-      options.log.warn('a call was refused', { component: options.component.name, code: refusal.code });
-      refuse(request, response, refusal);
+      const { status, code, message } =
+        error instanceof Refusal ? error : new Refusal(503, 'Unavailable', describe(error));
+      options.log.warn('a call was refused', { component: options.component.name, code });
+      sendJson(request, response, status, { code, message });
     });
   };
   const { tls, host, port } = options;
@@ -109,7 +111,8 @@ async function handle(
   response.once('close', () => {
     if (!response.writableFinished && !run.accepted) run.abandon('the caller is gone');
   });
-  answer(response, asked, await run.answer);
+  const first = await run.answer;
+  sendJson(request, response, first.kind === 'accepted' ? 202 : 200, bodyOf(asked, first));
 }
 
 async function authenticate(
@@ -118,7 +121,7 @@ async function authenticate(
   load: Load,
   signal: AbortSignal,
 ): Promise<void> {
-  const [, token] = /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(request.headers.authorization ?? '') ?? [];
+  const token = bearerToken(request);
   if (load.asked >= MAX_ASKED) throw new Refusal(429, 'Busy', `${MAX_ASKED} callers are being looked at already`);
   load.asked += 1;
   try {
@@ -133,18 +136,11 @@ async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> 
   if (!/^application\/json[\t ]*(;|$)/i.test(request.headers['content-type'] ?? '')) {
     throw new Refusal(415, 'UnsupportedMediaType', 'the body must be application/json');
   }
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > MAX_REQUEST_BYTES) {
-      throw new Refusal(413, 'BodyTooLarge', `the body may have ${MAX_REQUEST_BYTES} bytes at most`);
-    }
-    chunks.push(chunk);
-  }
+  const bytes = await readBody(request, MAX_REQUEST_BYTES);
+  if (!bytes) throw new Refusal(413, 'BodyTooLarge', `the body may have ${MAX_REQUEST_BYTES} bytes at most`);
   let body: unknown;
   try {
-    body = parseJson(Buffer.concat(chunks, length));
+    body = parseJson(bytes);
   } catch (error) {
     throw new Refusal(400, 'InvalidRequest', describe(error));
   }
@@ -154,12 +150,9 @@ async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> 
   throw new Refusal(400, 'InvalidRequest', errors);
 }
 
-function answer(response: ServerResponse, { run }: ReconcileRequest, first: FirstAnswer): void {
-  const accepted = first.kind === 'accepted';
-  const { leaseSeconds } = accepted ? first : { leaseSeconds: undefined };
-  const body = accepted ? { run: run.id, leaseSeconds } : { run: run.id, ...first.outcome };
-  response.writeHead(accepted ? 202 : 200, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(body));
+function bodyOf({ run }: ReconcileRequest, first: FirstAnswer): object {
+  if (first.kind === 'accepted') return { run: run.id, leaseSeconds: first.leaseSeconds };
+  return { run: run.id, ...first.outcome };
 }
 
 /** An answer without a run; `status` is that of HTTP. */
@@ -172,14 +165,4 @@ class Refusal extends CodedError {
   ) {
     super(code, message);
   }
-}
-
-function refuse(request: IncomingMessage, response: ServerResponse, { status, code, message }: Refusal): void {
-  if (response.headersSent || response.destroyed) return;
-  const body = JSON.stringify({ code, message });
-  const later = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
-  // What was not read of the body would be taken for the next request.
-  const close = request.complete ? {} : { connection: 'close' };
-  response.writeHead(status, { 'content-type': 'application/json', ...later, ...close });
-  response.end(body);
 }

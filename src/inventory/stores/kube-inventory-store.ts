@@ -6,8 +6,7 @@ import {
 } from '../../api/inventory/cluster-inventory.ts';
 import { abandonAnnotation, clusterInventories, forceAnnotation } from '../../api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
-import type { Client } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import type { Projected, Store, StoreEvent } from '../../kube/store.ts';
 import type { Entry, EntryContent, EntryRef } from '../entry.ts';
 import { entryBytes } from '../policy/entry-size.ts';
@@ -133,13 +132,9 @@ export class KubeInventoryStore implements InventoryStore {
   }
 
   async get(ref: EntryRef, signal: AbortSignal): Promise<Entry | undefined> {
-    try {
-      const view = entryView(await this.#client.get(clusterInventories, ref, { signal }));
-      return view?.uid === ref.uid ? view : undefined;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await findObject(this.#client, clusterInventories, ref, { signal });
+    const view = found && entryView(found);
+    return view?.uid === ref.uid ? view : undefined;
   }
 
   async patch(

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { reconcileRuns, runName } from '../../api/inventory/names.ts';
 import type { KubeObject, ObjectName } from '../../api/object.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound, TransportError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { Store } from '../../kube/store.ts';
@@ -112,12 +112,8 @@ export class KubeRunStore implements RunStore {
   }
 
   async #load(name: ObjectName, signal: AbortSignal): Promise<StoredRecord | undefined> {
-    try {
-      return recordIn(await this.#client.get(reconcileRuns, name, { signal }));
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await findObject(this.#client, reconcileRuns, name, { signal });
+    return found && recordIn(found);
   }
 
   /** Of our own writes, which the watch tells of later. */

@@ -132,7 +132,7 @@ export class RecordChecks {
     hold(deleting || !disabled.has(name), 'I18: nothing starts that is not enabled', about);
     hold(!deleting || annotations[abandonAnnotation(name)] === undefined, 'I18: nothing abandoned starts', about);
     hold(deleting || bytes <= maxEntryBytes, 'I20: nothing starts of an entry that is too large', about);
-    const { digest } = digestInputs(content, registration, annotations[forceAnnotation(name)]);
+    const digest = digestInputs(content, registration, annotations[forceAnnotation(name)]);
     hold(next.inputsDigest === digest, 'I10: the digest is of the version that was seen', about);
   }
 

@@ -56,7 +56,7 @@ function checkKey(
       at,
     );
     const digest = registration && digestInputs(entry.content, registration, entry.annotations[forceAnnotation(name)]);
-    hold(record.inputsDigest === digest?.digest, 'I10, I11: the last run was about the inputs of now', at);
+    hold(record.inputsDigest === digest, 'I10, I11: the last run was about the inputs of now', at);
     const row = entry.components.find((one) => one.name === name);
     hold(row?.observedInputs === record.inputsDigest, 'I11: its row is about the inputs of now', at);
   }

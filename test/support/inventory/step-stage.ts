@@ -12,7 +12,6 @@ const startMs = Date.UTC(2026, 10, 21, 9);
 /** What the entry says; digest `a`, everything allowed and nothing arrived unless said otherwise. */
 export const inputsOf = (rest: Partial<Inputs> = {}): Inputs => ({
   digest: 'a',
-  parts: new Map(),
   resourceVersion: '1',
   arrived: false,
   mayRun: { may: 'reconcile' },

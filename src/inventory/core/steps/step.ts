@@ -1,4 +1,4 @@
-import { freshKey, type KeyEvent, type KeyEventOf, type KeyState, type Step } from '../step.ts';
+import { type Effect, freshKey, type KeyEvent, type KeyEventOf, type KeyState, type StepContext } from '../step.ts';
 import { onConflict, onFound } from './adopt.ts';
 import { goneFor, isAbandoned, onDeleting, retire } from './drain.ts';
 import {
@@ -15,11 +15,16 @@ import { onStarted, onTurn } from './start.ts';
 import { Turn } from './turn.ts';
 import { alreadySatisfied, atOnce, isWanted } from './wanted.ts';
 
-export const step: Step = (state, event, context) => {
+/** Pure and total: a key, an event, what follows. An event that does not fit the state changes nothing. */
+export function step(
+  state: KeyState,
+  event: KeyEvent,
+  context: StepContext,
+): { readonly state: KeyState; readonly effects: readonly Effect[] } {
   const turn = new Turn(state, context);
   take(turn, believed(turn, event));
   return { state: turn.state, effects: turn.effects };
-};
+}
 
 /**
  * What had been there before a run that missed it has not arrived, unless it was gone in between: the component may have read a later

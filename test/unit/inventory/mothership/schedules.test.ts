@@ -49,6 +49,8 @@ describe(`a mothership, over ${schedules} random schedules from DRAWBRIDGE_SEED=
     if (schedules < 100) return;
     assert.ok(runs > 5 * schedules, `${runs} runs`);
     for (const [what, share] of Object.entries(atLeast)) {
+      // Whether so rare an event is in so few schedules is chance; `make faults` plays enough of them.
+      if (share * schedules < 2) continue;
       assert.ok(
         (happened.get(what) ?? 0) >= Math.max(1, Math.floor(share * schedules)),
         `${what}: ${happened.get(what)} times`,
