@@ -17,6 +17,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const program = join(root, 'dist/drawbridge.js');
 const namespace = 'drawbridge-system';
 const account = 'drawbridge';
+/** As the chart starts it: docs/adr/0024. */
+const nodeFlags = ['--heap-growing-percent=30'];
 
 export interface InventoryServerOptions {
   /** Namespaces of entries, which exist already: it gets the rights of the chart for these. Default: all rights. */
@@ -98,7 +100,9 @@ export class InventoryServer {
       ...flags,
     ];
     const server = new InventoryServer(plane, ports, rights, (logFile) =>
-      spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'inherit', openSync(logFile, 'a')] }),
+      spawn(process.execPath, [...nodeFlags, program, ...args], {
+        stdio: ['ignore', 'inherit', openSync(logFile, 'a')],
+      }),
     );
     await server.begin();
     return server;

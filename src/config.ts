@@ -4,7 +4,7 @@ import { parseGoDuration } from './kit/go-duration.ts';
 /** Everything that can be set from outside, read once at start and frozen. */
 export interface Config {
   /** The halves that run. */
-  readonly features: readonly Feature[];
+  readonly features: readonly FeatureName[];
   /** One file by flag, or the search path of `$KUBECONFIG`; neither: in-cluster credentials, then `~/.kube/config`. */
   readonly kubeconfig: { readonly file?: string; readonly paths?: string; readonly context?: string };
   /** Port of the admission webhooks (HTTPS). 0 takes a free one. */
@@ -69,11 +69,11 @@ export interface InventoryConfig {
   readonly allowLoopbackHttp: boolean;
 }
 
-export type Feature = 'access' | 'binding' | 'inventory';
+export type FeatureName = 'access' | 'binding' | 'inventory';
 export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 export type LogFormat = 'json' | 'text';
 
-const allFeatures: readonly Feature[] = ['access', 'binding', 'inventory'];
+const allFeatures: readonly FeatureName[] = ['access', 'binding', 'inventory'];
 
 /** What kube-bind's konnector takes when it is not told. */
 const konnectorDefaults = { healthPort: 8090, leaseNamespace: 'kube-system' };
@@ -215,7 +215,7 @@ export function readConfig(
   });
 }
 
-function readFeatures(value: string): readonly Feature[] {
+function readFeatures(value: string): readonly FeatureName[] {
   const found = value.split(',').map((name) => {
     const feature = allFeatures.find((known) => known === name.trim());
     if (feature) return feature;
@@ -227,7 +227,7 @@ function readFeatures(value: string): readonly Feature[] {
 }
 
 /** Nobody should believe that the other half writes nothing either. */
-function readDryRun(dryRun: boolean, features: readonly Feature[]): boolean {
+function readDryRun(dryRun: boolean, features: readonly FeatureName[]): boolean {
   if (!dryRun || features.every((feature) => feature === 'binding')) return dryRun;
   throw new UsageError('--dry-run is for the binding half alone; give --features=binding as well');
 }
@@ -269,7 +269,7 @@ function atLeast(leastMs: number, name: FlagName, ms: number): number {
 }
 
 /** Konnectors of kube-bind go by it in their lease. */
-const readPodName = (features: readonly Feature[], env: Readonly<Record<string, string | undefined>>) =>
+const readPodName = (features: readonly FeatureName[], env: Readonly<Record<string, string | undefined>>) =>
   features.includes('binding') ? env['POD_NAME'] : undefined;
 
 /** The search path for kubeconfig files, as kubectl reads it. */

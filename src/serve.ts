@@ -1,12 +1,10 @@
 import type { Config } from './config.ts';
-import { controllers } from './controllers.ts';
 import { Manager } from './engine/manager.ts';
-import { openAccess, readGrantable } from './halves/access.ts';
-import { openBinding } from './halves/binding.ts';
-import { clock, type Host } from './halves/host.ts';
-import { openInventory } from './halves/inventory.ts';
-import { openServing, readServingFiles } from './halves/serving.ts';
-import { openWebhooks } from './halves/webhooks.ts';
+import { access } from './features/access.ts';
+import { binding } from './features/binding.ts';
+import { clock, type Feature, type Host, type OpenFeature } from './features/feature.ts';
+import { inventory } from './features/inventory.ts';
+import { openServing, openWebhooks, readServingFiles } from './features/serving.ts';
 import { describe } from './kit/errors.ts';
 import { ambientCredentials } from './kube/kubeconfig.ts';
 import { openCluster } from './kube/open-cluster.ts';
@@ -16,12 +14,12 @@ import { startMetricsServer, startProbeServer } from './observe/http.ts';
 import { createLog, type Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
 
-/** Connections for calls to the cluster that this process runs in. */
-const connections = { access: 10, binding: 32, inventory: 32 };
+/** In the order in which they start. */
+const allFeatures: readonly Feature[] = [access, binding, inventory];
 
 /**
- * The composition root: opens the halves that were asked for, runs their loops until `signal` aborts, and closes everything in reverse
- * order. Rejects with a CodedError when a file, credential or port cannot be had.
+ * The composition root: opens the features that were asked for, runs their controllers until `signal` aborts, and closes everything in
+ * reverse order. Rejects with a CodedError when a file, credential or port cannot be had.
  */
 export async function serve(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, clock });
@@ -29,56 +27,51 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const health = new Health();
   countUnhandledRejections(log, metrics);
 
-  const { features } = config;
-  const [withAccess, withInventory] = [features.includes('access'), features.includes('inventory')];
-  const files = withAccess || withInventory ? readServingFiles(config, log, metrics) : undefined;
-  const grantable = withAccess ? readGrantable(config) : [];
+  const features = allFeatures.filter(({ name }) => config.features.includes(name));
+  const files = features.some(({ answersCalls }) => answersCalls) ? readServingFiles(config, log, metrics) : undefined;
+  const prepared = features.map((feature) => feature.prepare(config));
   const credentials = await ambientCredentials(config.kubeconfig);
   const cluster = openCluster(credentials, {
     clock,
     log,
-    connections: Math.max(...features.map((feature) => connections[feature])),
+    connections: Math.max(...features.map(({ connections }) => connections)),
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
   const probes = await startProbeServer({ ...config.health, health });
   const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
   const manager = new Manager({ clock, log });
-  const host: Host = { config, cluster, health, metrics, log };
-  const serving = files && openServing(host, files, signal);
-  const access = serving && withAccess ? openAccess(host, serving, grantable, signal) : undefined;
-  const binding = features.includes('binding') ? openBinding(host, manager) : undefined;
-  const inventory = serving && withInventory ? await openInventory(host, serving, credentials) : undefined;
-  const webhooks = serving && (await openWebhooks(host, serving, access?.reviews));
+  const parts = { config, cluster, credentials, metrics, log, manager, signal };
+  const serving = files && openServing(parts, files);
+  const host: Host = { ...parts, serving: () => needed(serving) };
+  const checks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
+    for (const [name, check] of Object.entries(readiness)) health.ready(name, check);
+  };
+  if (serving) checks(serving);
+  const opened: OpenFeature[] = [];
+  for (const open of prepared) {
+    const feature = await open(host);
+    checks(feature);
+    opened.push(feature);
+  }
+  const webhooks = serving && (await openWebhooks(host, serving, opened));
   health.ready('shutdown', () => (signal.aborted ? 'shutting down' : undefined));
   log.info('serving', {
-    features,
+    features: config.features,
     ...webhooks?.ports,
-    ...inventory?.ports,
+    ...merged(opened.map(({ ports }) => ports)),
     health: probes.port,
     metrics: metricsServer.port,
     server: credentials.server,
   });
-
-  const loops = controllers({
-    access: access?.loops,
-    certificates: (access ?? inventory)?.certificates,
-    binding: binding?.loops,
-    inventory: inventory?.loops,
-  });
-  for (const controller of loops.access) manager.add(controller, access?.gate);
-  for (const controller of loops.certificates) manager.add(controller, (access ?? inventory)?.gate);
-  for (const controller of loops.binding) manager.add(controller, binding?.gate);
-  for (const controller of loops.inventory) manager.add(controller, inventory?.gate);
+  for (const { gate, controllers } of opened) for (const controller of controllers) manager.add(controller, gate);
 
   try {
-    await access?.ready();
+    await Promise.all(opened.map(({ ready }) => ready?.()));
     await manager.run(signal);
   } finally {
     await closeAll(log, {
       ...webhooks?.close,
-      ...access?.close,
-      ...binding?.close,
-      ...inventory?.close,
+      ...merged(opened.map(({ close }) => close)),
       ...serving?.close,
       cluster: () => cluster.close(),
       metrics: () => metricsServer.close(),
@@ -87,6 +80,14 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     });
     log.info('stopped');
   }
+}
+
+const merged = <T>(records: readonly (Readonly<Record<string, T>> | undefined)[]): Readonly<Record<string, T>> =>
+  Object.assign({}, ...records);
+
+function needed<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('a feature that answers no calls asks for what those have that do');
+  return part;
 }
 
 /** One after the other, in order; what cannot be closed keeps nothing else open. */

@@ -159,7 +159,9 @@ export class HostPod {
   #spawn(): void {
     const log = openSync(this.logFile, 'a');
     this.#startedAt = new Date().toISOString();
-    const child = spawn(process.execPath, [program, ...this.#args()], {
+    // Of `node FLAGS /drawbridge.mjs`, the flags: node and program are those of this machine.
+    const nodeFlags = this.#container.command?.slice(1, -1) ?? [];
+    const child = spawn(process.execPath, [...nodeFlags, program, ...this.#args()], {
       env: this.#environment(),
       stdio: ['ignore', log, log],
     });

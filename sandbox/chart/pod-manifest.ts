@@ -22,6 +22,8 @@ export interface PodManifest {
 export interface Container {
   readonly name: string;
   readonly image: string;
+  /** Default: that of the image. */
+  readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];

@@ -8,8 +8,8 @@ import { handleReview } from './handle-review.ts';
 import type { AdmissionPorts, InventoryPorts, ReviewPorts } from './ports.ts';
 import { type Route, routes } from './routes.ts';
 
-/** What the routes of each half need; those of a half that is absent are not served. */
-interface ServedHalves {
+/** What the routes of each feature need; those of a feature that is absent are not served. */
+export interface ServedFeatures {
   readonly access?: AdmissionPorts | undefined;
   readonly inventory?: InventoryPorts | undefined;
 }
@@ -18,7 +18,7 @@ interface ServedHalves {
  * Serves the routes of the table: the hot ones by themselves, all others through express. Nothing a client sends ends the process or
  * goes without an answer.
  */
-export function createAdmissionApp(halves: ServedHalves, ports: ReviewPorts): RequestListener {
+export function createAdmissionApp(features: ServedFeatures, ports: ReviewPorts): RequestListener {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -27,7 +27,7 @@ export function createAdmissionApp(halves: ServedHalves, ports: ReviewPorts): Re
   app.enable('strict routing');
   const hot = new Map<string, RequestListener>();
   for (const route of routes) {
-    const handler = handlerOf(route, halves);
+    const handler = handlerOf(route, features);
     if (!handler) continue;
     const listener = webhookListener(route, handler, ports);
     if (route.hot) hot.set(route.path, listener);
@@ -38,7 +38,7 @@ export function createAdmissionApp(halves: ServedHalves, ports: ReviewPorts): Re
   return (request, response) => (hot.get(pathOf(request)) ?? app)(request, response);
 }
 
-function handlerOf(route: Route, { access, inventory }: ServedHalves): Handler | undefined {
+function handlerOf(route: Route, { access, inventory }: ServedFeatures): Handler | undefined {
   if (route.feature === 'access') return access && route.handler(access);
   return inventory && route.handler(inventory);
 }

@@ -30,12 +30,18 @@ describe('the image', () => {
     const [node, program] = JSON.parse(argumentOf('ENTRYPOINT')) as string[];
     assert.deepEqual([node, program], ['/nodejs/bin/node', target]);
 
+    // With the inventory the chart gives Node a flag.
+    const deployment = readFileSync(join(root, 'charts/drawbridge/templates/deployment.yaml'), 'utf8');
+    const [, command = ''] = /^ +command: \[(.*)\]$/m.exec(deployment) ?? [];
+    const [chartNode, flag = '', chartProgram] = command.split(', ');
+    assert.deepEqual([chartNode, chartProgram], [node, program]);
+
     const bundle = join(root, 'dist/drawbridge.js');
     if (!existsSync(bundle)) throw new Error(`${bundle} is missing: run npm run build`);
     const folder = mkdtempSync(join(tmpdir(), 'drawbridge-image-'));
     try {
       copyFileSync(bundle, join(folder, basename(target)));
-      const ran = spawnSync(process.execPath, [join(folder, basename(target)), '--version'], {
+      const ran = spawnSync(process.execPath, [flag, join(folder, basename(target)), '--version'], {
         cwd: folder,
         env: {},
         encoding: 'utf8',

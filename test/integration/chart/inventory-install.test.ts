@@ -3,7 +3,7 @@ import { chart } from '../../../sandbox/chart/helm.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { clusterInventories } from '../../../src/api/inventory/names.ts';
-import { clock } from '../../../src/halves/host.ts';
+import { clock } from '../../../src/features/feature.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
 import { accessUrl, execRequest } from '../../support/access-requests.ts';

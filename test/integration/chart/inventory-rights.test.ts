@@ -17,7 +17,7 @@ import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { roleBindings, roles, secrets, serviceAccounts } from '../../../src/api/resources.ts';
 import { headsConfigMapName } from '../../../src/audit/head.ts';
 import type { VerifyReport } from '../../../src/audit/verify/report.ts';
-import { clock } from '../../../src/halves/host.ts';
+import { clock } from '../../../src/features/feature.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { isNotFound } from '../../../src/kube/errors.ts';

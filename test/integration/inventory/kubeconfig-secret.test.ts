@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
 import { clusterInventories } from '../../../src/api/inventory/names.ts';
 import { roleBindings, roles, secrets } from '../../../src/api/resources.ts';
-import { clock } from '../../../src/halves/host.ts';
+import { clock } from '../../../src/features/feature.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';

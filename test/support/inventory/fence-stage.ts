@@ -13,8 +13,9 @@ import { apiVersionOf, type KubeObject } from '../../../src/api/object.ts';
 import { destinationOf } from '../../../src/audit/fd-writer.ts';
 import { openJournal } from '../../../src/audit/journal.ts';
 import { readConfig } from '../../../src/config.ts';
-import { clock, type Host } from '../../../src/halves/host.ts';
-import { openWebhooks } from '../../../src/halves/webhooks.ts';
+import { clock } from '../../../src/features/feature.ts';
+import { openInventoryWebhooks } from '../../../src/features/inventory.ts';
+import { openWebhooks } from '../../../src/features/serving.ts';
 import { DryRunProof } from '../../../src/inventory/accounts/dry-run-proof.ts';
 import { EntryAccounts, type Grantee } from '../../../src/inventory/accounts/entry-accounts.ts';
 import { RunTokens } from '../../../src/inventory/accounts/tokens.ts';
@@ -29,7 +30,6 @@ import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
-import { Health } from '../../../src/observe/health.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { sharedPlane, testNamespace } from '../plane.ts';
@@ -102,10 +102,9 @@ export class FenceStage {
     const current = readKeyPair(Buffer.from(certificate), Buffer.from(key));
     const journal = openJournal({ destination: destinationOf(this.#auditFile), replica: 'test', clock });
     const config = readConfig([`--features=inventory`, `--port=${this.#port}`, '--bind-address=127.0.0.1'], {});
-    const health = new Health();
-    const host: Host = { config, cluster, health, metrics: createMetrics(), log: noLog };
-    const serving = { certificate: () => ({ current, start() {}, close() {} }), own: undefined, journal, close: {} };
-    const { ports, close } = await openWebhooks(host, serving, undefined);
+    const host = { config, cluster, metrics: createMetrics(), log: noLog };
+    const serving = { certificate: () => ({ current, start() {}, close() {} }), journal };
+    const { ports, close } = await openWebhooks(host, serving, [openInventoryWebhooks(host)]);
     this.#port = ports['webhooks'] ?? 0;
     this.#webhooks = {
       close: async () => {

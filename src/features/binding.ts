@@ -1,32 +1,32 @@
 import pkg from '../../package.json' with { type: 'json' };
-import type { KonnectorDeps } from '../binding/controllers.ts';
+import { bindingControllers } from '../binding/controllers.ts';
 import { dryRunClient } from '../binding/dry-run.ts';
 import { openConsumerStores } from '../binding/stores/consumer-stores.ts';
-import type { Manager } from '../engine/manager.ts';
 import type { Client } from '../kube/client.ts';
 import { openCluster } from '../kube/open-cluster.ts';
-import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
-
-export interface BindingHalf extends Half {
-  readonly loops: KonnectorDeps;
-}
+import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
 /** Connections for calls to one provider; each watch has one of its own besides. */
 const providerConnections = 32;
 
-/** Opens what the konnector needs. It answers no webhooks and needs no certificate. */
-export function openBinding(host: Host, manager: Manager): BindingHalf {
-  const { config, cluster, health, metrics, log } = host;
+/** Providers whose APIs are bound in this cluster. Each provider session adds controllers of its own while it lasts. */
+export const binding: Feature = {
+  name: 'binding',
+  connections: 32,
+  answersCalls: false,
+  prepare: () => open,
+};
+
+function open(host: Host): OpenFeature {
+  const { config, cluster, metrics, log, manager } = host;
   const { gate, guard: fence } = leadership(host, config.bindingLease);
   const guard = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : fence;
   const client = guard(cluster.client);
   const opened = openConsumerStores(cluster, log);
   const events = recorder(host, 'binding', client);
-  health.ready('binding-stores', () => storesProblem(opened.all));
   return {
     gate,
-    ports: {},
-    loops: {
+    controllers: bindingControllers({
       consumer: cluster,
       client,
       stores: opened.stores,
@@ -45,7 +45,8 @@ export function openBinding(host: Host, manager: Manager): BindingHalf {
       pollingMs: config.pollingMs,
       allowed: config.bindable,
       allowedNamespaces: config.bindableNamespaces,
-    },
+    }),
+    readiness: { 'binding-stores': () => storesProblem(opened.all) },
     close: {
       bindingEvents: () => events.close(),
       bindingStores: () => opened.release(),

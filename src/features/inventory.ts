@@ -1,42 +1,41 @@
 import { createServer, type RequestListener } from 'node:http';
-import { setFlagsFromString } from 'node:v8';
+import { fenceMetrics } from '../admission/metrics.ts';
 import { startAdmissionServer } from '../admission/server.ts';
-import type { CertificateDeps } from '../certificates/controllers.ts';
 import type { Config } from '../config.ts';
+import { openAdmissionReads } from '../inventory/admission-reads.ts';
 import { isLoopbackHttp } from '../inventory/http/http-client.ts';
-import type { Mothership } from '../inventory/mothership/mothership.ts';
 import { openMothership } from '../inventory/open-mothership.ts';
 import { type Listening, listenHttp } from '../kit/listen.ts';
-import { type Credentials, staticCredentials } from '../kube/credentials.ts';
+import { staticCredentials } from '../kube/credentials.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import type { Log } from '../observe/log.ts';
-import { clock, type Half, type Host, leadership, recorder, storesProblem } from './host.ts';
-import type { Serving } from './serving.ts';
-
-export interface InventoryHalf extends Half {
-  readonly loops: { readonly mothership: Mothership };
-  /** Absent when the certificate comes from files. */
-  readonly certificates: CertificateDeps | undefined;
-}
+import {
+  clock,
+  type Feature,
+  type Host,
+  leadership,
+  type OpenFeature,
+  recorder,
+  type Serving,
+  storesProblem,
+} from './feature.ts';
 
 /** Components wait while nobody leads, so whoever takes over has to do it soon. */
 const lease = { name: 'drawbridge-inventory', leaseDurationMs: 5_000, renewDeadlineMs: 3_500, retryPeriodMs: 1_000 };
 /** Connections for calls to one managed cluster; each watch has one of its own besides. */
 const managedConnections = 4;
-/**
- * How much the heap may grow beyond what lives in it before it is collected, in percent. V8 by itself takes up to 300 where the machine
- * has much memory, and gives little of that back; see docs/adr/0024.
- */
-const heapGrowingPercent = 30;
 
-/** Opens what the mothership needs. Rejects with a CodedError when the port of the callbacks cannot be had. */
-export async function openInventory(
-  host: Host,
-  { own, journal, certificate }: Pick<Serving, 'own' | 'journal' | 'certificate'>,
-  credentials: Credentials,
-): Promise<InventoryHalf> {
-  setFlagsFromString(`--heap-growing-percent=${heapGrowingPercent}`);
-  const { config, cluster, health, metrics, log } = host;
+/** Components of the clusters in the inventory: run when what they depend on changes. */
+export const inventory: Feature = {
+  name: 'inventory',
+  connections: 32,
+  answersCalls: true,
+  prepare: () => open,
+};
+
+async function open(host: Host): Promise<OpenFeature> {
+  const { config, cluster, credentials, metrics, log } = host;
+  const { journal, certificate, certificateControllers } = host.serving();
   const { callbackUrl, apiUrl, allowLoopbackHttp } = config.inventory;
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, ...lease });
   const client = guard(cluster.client);
@@ -60,18 +59,31 @@ export async function openInventory(
     homeNamespace: config.leaseNamespace,
     allowLoopbackHttp,
   });
-  health.ready('inventory-stores', () => storesProblem(opened.stores));
   const callbacks = await serveCallbacks(config, opened.callbacks, certificate, log);
+  const webhooks = openInventoryWebhooks(host);
   return {
     gate,
+    controllers: [...certificateControllers(client), ...opened.mothership.controllers()],
+    webhooks: webhooks.webhooks,
+    readiness: { 'inventory-stores': () => storesProblem(opened.stores), ...webhooks.readiness },
     ports: { callbacks: callbacks.port },
-    loops: opened,
-    certificates: own && { ...own, client, clock, log, metrics },
     close: {
       callbacks: () => callbacks.close(),
       inventory: () => opened.close(),
       inventoryEvents: () => events.close(),
     },
+  };
+}
+
+/** They need nothing of the rest: every replica serves them. */
+export function openInventoryWebhooks({
+  cluster,
+  metrics,
+}: Pick<Host, 'cluster' | 'metrics'>): Required<Pick<OpenFeature, 'webhooks' | 'readiness'>> {
+  const { reads, stores } = openAdmissionReads(cluster);
+  return {
+    webhooks: (reviews) => ({ inventory: { ...reviews, ...reads, fenced: fenceMetrics(metrics) } }),
+    readiness: { 'inventory-webhooks': () => storesProblem(stores) },
   };
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ServingCertificate } from '../../../src/admission/certificate.ts';
-import { sharedAmongServers } from '../../../src/halves/serving.ts';
+import { sharedAmongServers } from '../../../src/features/serving.ts';
 import type { KeyPair } from '../../../src/kit/key-pair.ts';
 
 const pair = (startsAtMs: number): KeyPair => ({

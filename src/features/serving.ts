@@ -1,0 +1,160 @@
+import { AuditHeads } from '../access/signing/audit-heads.ts';
+import { KeySecret } from '../access/signing/key-secret.ts';
+import { createAdmissionApp, type ServedFeatures } from '../admission/app.ts';
+import { Certificate, type ServingCertificate } from '../admission/certificate.ts';
+import { outcomeMetrics } from '../admission/metrics.ts';
+import type { ReviewPorts } from '../admission/ports.ts';
+import { startAdmissionServer } from '../admission/server.ts';
+import { destinationOf } from '../audit/fd-writer.ts';
+import { type OpenJournal, openJournal } from '../audit/journal.ts';
+import { type CertificateDeps, certificateControllers } from '../certificates/controllers.ts';
+import { OwnCertificate } from '../certificates/own-certificate.ts';
+import { openCertificateStores } from '../certificates/stores.ts';
+import type { Config } from '../config.ts';
+import { describe } from '../kit/errors.ts';
+import type { KeyPair } from '../kit/key-pair.ts';
+import type { Cluster } from '../kube/cluster.ts';
+import type { Log } from '../observe/log.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import { clock, type Host, type OpenFeature, type Serving } from './feature.ts';
+
+/** What can be had without a cluster. */
+export interface ServingFiles {
+  readonly openCertificate: CertificateSource;
+  readonly journal: OpenJournal;
+}
+
+/** Files are read at once, because a person who named the wrong ones waits for an answer. Throws a CodedError that says which. */
+export function readServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
+  const openCertificate = certificateFrom(config, log, metrics);
+  const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
+  return { openCertificate, journal };
+}
+
+export function openServing(
+  { config, cluster, metrics, log, signal }: Omit<Host, 'serving'>,
+  { openCertificate, journal }: ServingFiles,
+): Serving {
+  const { client } = cluster;
+  const { leaseNamespace: namespace, identity: replica } = config;
+  const reopen = (): void => reopenJournal(journal, log);
+  process.on('SIGHUP', reopen);
+  const { certificate, own } = openCertificate(cluster);
+  const keys = new KeySecret({ client, namespace, clock, log });
+  const keysTried = keys.start(signal);
+  const onUnsigned = unsignedLines(metrics);
+  const heads = new AuditHeads({ client, namespace, replica, journal, keys, clock, log, onUnsigned });
+  heads.start();
+  let unclaimed = own;
+  return {
+    certificate: sharedAmongServers(certificate),
+    certificateControllers(leader) {
+      const claimed = unclaimed;
+      unclaimed = undefined;
+      return claimed ? certificateControllers({ ...claimed, client: leader, clock, log, metrics }) : [];
+    },
+    journal,
+    keys,
+    keysTried,
+    readiness: { certificate: () => certificate.problem() },
+    close: {
+      auditHeads: () => heads.close(),
+      reopening: () => process.off('SIGHUP', reopen),
+      certificate: () => certificate.close(),
+    },
+  };
+}
+
+/** Gives each server a certificate of its own to listen to, and to close. */
+export function sharedAmongServers(certificate: ServingCertificate): () => ServingCertificate {
+  const listeners = new Set<(pair: KeyPair) => void>();
+  let started = false;
+  return () => {
+    let own: ((pair: KeyPair) => void) | undefined;
+    return {
+      get current() {
+        return certificate.current;
+      },
+      start(listener) {
+        own = listener;
+        listeners.add(listener);
+        if (started) return;
+        started = true;
+        certificate.start((pair) => {
+          for (const each of listeners) each(pair);
+        });
+      },
+      close() {
+        if (own) listeners.delete(own);
+      },
+    };
+  };
+}
+
+function reopenJournal(journal: OpenJournal, log: Log): void {
+  try {
+    journal.reopen();
+    log.info('audit journal reopened');
+  } catch (error) {
+    log.error('audit journal not reopened; the old file stays in use', { error: describe(error) });
+  }
+}
+
+function unsignedLines(metrics: Metrics): (lines: number) => void {
+  const gauge = metrics.gauge({
+    name: 'drawbridge_audit_unsigned_lines',
+    help: 'Audit lines of this process that no published head covers yet.',
+  });
+  return (lines) => gauge.set({}, lines);
+}
+
+/** Serves the webhooks of the features that run, in every replica. Rejects with a CodedError when the port cannot be had. */
+export async function openWebhooks(
+  { config, metrics, log }: Pick<Host, 'config' | 'metrics' | 'log'>,
+  { certificate, journal }: Pick<Serving, 'certificate' | 'journal'>,
+  features: readonly Pick<OpenFeature, 'webhooks'>[],
+): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
+  const reviews: ReviewPorts = { answered: outcomeMetrics(metrics), journal, clock, log };
+  const served: ServedFeatures = Object.assign({}, ...features.map(({ webhooks }) => webhooks?.(reviews)));
+  const server = await startAdmissionServer({
+    app: createAdmissionApp(served, reviews),
+    certificate: certificate(),
+    host: config.bindAddress,
+    port: config.port,
+    clock,
+    log,
+  });
+  return { ports: { webhooks: server.port }, close: { webhooks: () => server.close() } };
+}
+
+interface OpenCertificate {
+  readonly certificate: Certificate | OwnCertificate;
+  /** What its controller needs, when the server makes it. */
+  readonly own?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
+}
+
+type CertificateSource = (cluster: Cluster) => OpenCertificate;
+
+/** The serving certificate: of files, which are read at once, or of a Secret, which needs a cluster. */
+function certificateFrom(config: Config, log: Log, metrics: Metrics): CertificateSource {
+  const { certFile, keyFile, certificateNames: names } = config;
+  const deps = { log, onServing: certificateExpiry(metrics) };
+  if (config.certificates === 'files') {
+    const certificate = new Certificate({ certFile, keyFile, clock, ...deps });
+    return () => ({ certificate });
+  }
+  const secret = { namespace: config.leaseNamespace, name: config.certificateSecret };
+  return (cluster) => {
+    const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
+    const certificate = new OwnCertificate({ secret, names, stores, clock, ...deps });
+    return { certificate, own: { secret, names, stores, certificate } };
+  };
+}
+
+function certificateExpiry(metrics: Metrics): (pair: KeyPair) => void {
+  const expiry = metrics.gauge({
+    name: 'drawbridge_certificate_expiry_timestamp_seconds',
+    help: 'End of the serving certificate, seconds since 1970.',
+  });
+  return ({ expiresAtMs }) => expiry.set({}, expiresAtMs / 1000);
+}
