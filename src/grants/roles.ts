@@ -1,6 +1,6 @@
-import type { AccessConfig } from '../api/access/access-config.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { Requester } from '../api/access/request-spec.ts';
+import type { AccessConfig } from '../api/access/template-spec.ts';
 import { apiVersionOf, type KubeObject, type ObjectMeta } from '../api/object.ts';
 import { roleBindings, roles } from '../api/resources.ts';
 

@@ -1,15 +1,15 @@
-import type { Endpoint, RemoteWatch } from '../api/inventory/component-reconciler.ts';
-import type { Mode } from '../api/inventory/fields.ts';
+import type { ComponentReconciler } from '../api/inventory/component-reconciler.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
 
+type Spec = ComponentReconciler['spec'];
+
 /** A registered component, ready for use: defaults and what is implied filled in, durations in milliseconds. */
-export interface Registration {
+export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
   readonly generation: number;
-  readonly endpoint: Endpoint;
   /** PEM; undefined for what is not called by HTTPS. */
   readonly caBundle: string | undefined;
-  readonly modes: readonly Mode[];
+  readonly modes: Readonly<Spec['modes']>;
   /** By the labels of an entry. */
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /**
@@ -19,12 +19,11 @@ export interface Registration {
   readonly reads: readonly JsonPointer[];
   readonly writes: readonly JsonPointer[];
   readonly kubeconfig: 'none' | 'read' | 'produce';
-  readonly remoteWatches: readonly RemoteWatch[];
+  readonly remoteWatches: Readonly<Spec['remoteWatches']>;
   readonly intervalMs: number;
   readonly timeoutMs: number;
   readonly leaseMs: number;
   readonly maxRunMs: number;
-  readonly maxConcurrent: number;
   readonly retry: { readonly baseMs: number; readonly capMs: number };
   readonly notReadyAlertAfterMs: number;
 }

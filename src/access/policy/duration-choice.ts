@@ -1,4 +1,4 @@
-import type { AccessConfig } from '../../api/access/access-config.ts';
+import type { AccessConfig } from '../../api/access/template-spec.ts';
 import { quote } from '../../kit/errors.ts';
 import { formatGoDuration, parseGoDuration, toMilliseconds } from '../../kit/go-duration.ts';
 import type { Violation } from './policy.ts';

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { AuthorStamp } from '../../api/access/author.ts';
 import type { Grant } from '../../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../../api/access/request-spec.ts';
+import type { AuthorStamp } from '../../api/access/template-spec.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { CodedError } from '../../kit/errors.ts';
 

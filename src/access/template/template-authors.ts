@@ -1,5 +1,5 @@
-import type { AuthorStamp } from '../../api/access/author.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
+import type { AuthorStamp } from '../../api/access/template-spec.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { lackingRights } from '../admission-reads.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { AuthorStamp } from '../../api/access/author.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
+import type { AuthorStamp } from '../../api/access/template-spec.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';

@@ -1,15 +1,12 @@
 import { Type } from 'typebox';
 import { objectName } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
-import { accessConfig } from './access-config.ts';
-import { author } from './author.ts';
-import { controllerTargetRef } from './controller-target-ref.ts';
+import { defineKind, type ObjectOf } from '../schema/kind.ts';
 import { accessResource } from './names.ts';
 import { requestSpec, specIsFinal } from './request-spec.ts';
 import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
+import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
 
-export const execAccessTemplates = accessResource('execaccesstemplates', 'ExecAccessTemplate');
+const execAccessTemplates = accessResource('execaccesstemplates', 'ExecAccessTemplate');
 
 export const execAccessTemplateKind = defineKind({
   resource: execAccessTemplates,
@@ -23,12 +20,7 @@ export const execAccessTemplateKind = defineKind({
   printerColumns: templateColumns,
 });
 
-export type ExecAccessTemplate = ObjectOf<typeof execAccessTemplateKind>;
-export type ExecAccessTemplateSpec = ExecAccessTemplate['spec'];
-
-export function readExecAccessTemplate(object: unknown): Read<ExecAccessTemplate> {
-  return readObject(execAccessTemplateKind, object);
-}
+export type ExecAccessTemplateSpec = ObjectOf<typeof execAccessTemplateKind>['spec'];
 
 export const execAccessRequests = accessResource('execaccessrequests', 'ExecAccessRequest');
 
@@ -51,13 +43,6 @@ export const execAccessRequestKind = defineKind({
   rules: [grantIsFinal],
   printerColumns: requestColumns,
 });
-
-export type ExecAccessRequest = ObjectOf<typeof execAccessRequestKind>;
-export type ExecAccessRequestSpec = ExecAccessRequest['spec'];
-
-export function readExecAccessRequest(object: unknown): Read<ExecAccessRequest> {
-  return readObject(execAccessRequestKind, object);
-}
 
 /** Access to a running pod of a workload. */
 export const execAccess = {

@@ -18,7 +18,7 @@ const rule = {
 export const templateRule = Type.Object(rule, { description: 'Rights on the pod, as in a Role.' });
 
 /** A rule as the Role of a grant has it. */
-export const grantedRule = Type.Object(
+const grantedRule = Type.Object(
   {
     ...rule,
     resourceNames: Type.Unsafe<[string, ...string[]]>(
@@ -87,7 +87,6 @@ export const grant = Type.Object(
 
 export type Grant = Static<typeof grant>;
 export type GrantSubject = Grant['subjects'][number];
-export type GrantTemplate = Grant['template'];
 
 const structural = toStructural(grant, 'grant');
 

@@ -109,6 +109,3 @@ export const controllerTargetMutationConfig = Type.Object(
 );
 
 export type ControllerTargetMutationConfig = Static<typeof controllerTargetMutationConfig>;
-export type PatchOperation = Static<typeof patchOperation>;
-export type EnvVar = Static<typeof envVar>;
-export type ResourceRequirements = Static<typeof resources>;

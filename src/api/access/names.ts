@@ -1,7 +1,7 @@
 import type { Resource } from '../object.ts';
 
-export const accessGroup = 'crds.wizardofoz.co';
-export const accessVersion = 'v1alpha1';
+const accessGroup = 'crds.wizardofoz.co';
+const accessVersion = 'v1alpha1';
 
 /** Holds a request until everything that it opened is closed. */
 export const revokeFinalizer = 'access.drawbridge.dev/revoke';

@@ -1,14 +1,11 @@
 import { type Static, Type } from 'typebox';
 import { listOf, objectName, opaqueObject, quantity } from '../schema/fields.ts';
-import { defineKind, type ObjectOf, readObject } from '../schema/kind.ts';
-import type { Read } from '../schema/read.ts';
-import { accessConfig } from './access-config.ts';
-import { author } from './author.ts';
-import { controllerTargetRef } from './controller-target-ref.ts';
+import { defineKind, type ObjectOf } from '../schema/kind.ts';
 import { controllerTargetMutationConfig } from './mutation-config.ts';
 import { accessResource } from './names.ts';
 import { requestSpec, specIsFinal } from './request-spec.ts';
 import { grantIsFinal, requestColumns, requestStatus, templateColumns, templateStatus } from './status.ts';
+import { accessConfig, author, controllerTargetRef } from './template-spec.ts';
 
 export const podAccessTemplates = accessResource('podaccesstemplates', 'PodAccessTemplate');
 
@@ -65,12 +62,7 @@ export const podAccessTemplateKind = defineKind({
   printerColumns: templateColumns,
 });
 
-export type PodAccessTemplate = ObjectOf<typeof podAccessTemplateKind>;
-export type PodAccessTemplateSpec = PodAccessTemplate['spec'];
-
-export function readPodAccessTemplate(object: unknown): Read<PodAccessTemplate> {
-  return readObject(podAccessTemplateKind, object);
-}
+export type PodAccessTemplateSpec = ObjectOf<typeof podAccessTemplateKind>['spec'];
 
 export const podAccessRequests = accessResource('podaccessrequests', 'PodAccessRequest');
 
@@ -86,13 +78,6 @@ export const podAccessRequestKind = defineKind({
   rules: [grantIsFinal],
   printerColumns: requestColumns,
 });
-
-export type PodAccessRequest = ObjectOf<typeof podAccessRequestKind>;
-export type PodAccessRequestSpec = PodAccessRequest['spec'];
-
-export function readPodAccessRequest(object: unknown): Read<PodAccessRequest> {
-  return readObject(podAccessRequestKind, object);
-}
 
 /** Access to a pod of one's own, made after a workload or written out in the template. */
 export const podAccess = {

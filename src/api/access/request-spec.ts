@@ -3,7 +3,7 @@ import { listOf, objectName, time } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 
 /** Who asked, as the API server authenticated them when the request was created. */
-export const requester = Type.Object(
+const requester = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
     uid: Type.String({ description: 'The user’s uid, where the authenticator has one.', default: '', maxLength: 1024 }),

@@ -45,7 +45,7 @@ const reference = Type.Object({
 });
 
 /** Which objects of the consumer a provider asks to share: those that any part of the selector matches. */
-export const permissionClaim = Type.Object({
+const permissionClaim = Type.Object({
   ...groupResourceFields,
   selector: Type.Object(
     {

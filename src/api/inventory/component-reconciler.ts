@@ -185,7 +185,6 @@ export const componentReconcilerKind = defineKind({
 });
 
 export type ComponentReconciler = ObjectOf<typeof componentReconcilerKind>;
-export type Endpoint = Static<typeof endpoint>;
 export type RemoteWatch = Static<typeof remoteWatch>;
 
 export function readComponentReconciler(object: unknown): Read<ComponentReconciler> {

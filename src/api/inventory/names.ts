@@ -2,7 +2,7 @@ import { type JsonPointer, pointerOf } from '../../kit/json-pointer.ts';
 import type { Resource } from '../object.ts';
 
 export const inventoryGroup = 'inventory.drawbridge.dev';
-export const inventoryVersion = 'v1alpha1';
+const inventoryVersion = 'v1alpha1';
 
 const resource = (plural: string, kind: string, namespaced: boolean): Resource => ({
   group: inventoryGroup,

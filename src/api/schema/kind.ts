@@ -15,7 +15,7 @@ function readObjectMeta(metadata: unknown): Read<ObjectMeta> {
 }
 
 /** A column of `kubectl get`. */
-export interface PrinterColumn {
+interface PrinterColumn {
   readonly name: string;
   readonly type: 'string' | 'boolean' | 'date' | 'integer';
   readonly jsonPath: string;

@@ -10,7 +10,7 @@ import type { FenceProof } from '../ports.ts';
 import type { EntryAccounts, Grantee } from './entry-accounts.ts';
 import type { RunTokens } from './tokens.ts';
 
-export interface DryRunProofDeps {
+interface DryRunProofDeps {
   readonly entries: () => Iterable<Entry>;
   readonly accounts: Pick<EntryAccounts, 'withdrawFrom'>;
   readonly tokens: Pick<RunTokens, 'forAccount'>;

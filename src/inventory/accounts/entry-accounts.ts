@@ -33,7 +33,7 @@ import {
 /** What decides on the grants of a component. */
 export type Grantee = Pick<Registration, 'name' | 'kubeconfig'>;
 
-export interface EntryAccountsDeps {
+interface EntryAccountsDeps {
   readonly client: Client;
   readonly events: EventRecorder;
   readonly clock: Clock;

@@ -61,7 +61,7 @@ async function findOurs(
 }
 
 /** Whether all of `wanted` is in `found`; lists have to be as long, and each item covered. */
-export function covers(found: unknown, wanted: unknown): boolean {
+function covers(found: unknown, wanted: unknown): boolean {
   if (Array.isArray(wanted)) {
     if (!Array.isArray(found) || found.length !== wanted.length) return false;
     return wanted.every((item, index) => covers(found[index], item));

@@ -48,7 +48,7 @@ export interface RecentStart {
   readonly at: number;
 }
 
-export interface Doing {
+interface Doing {
   readonly digest: string;
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;

@@ -8,7 +8,7 @@ import { readComponentAccount } from '../policy/fence.ts';
 import type { ReportSink, TokenReader } from '../ports.ts';
 import { bearerToken, readBody, sendJson } from './json-server.ts';
 
-export interface CallbacksDeps {
+interface CallbacksDeps {
   readonly reports: ReportSink;
   readonly tokens: TokenReader;
   /** Of an entry; undefined while it is not known. */

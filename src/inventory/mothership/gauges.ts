@@ -6,7 +6,7 @@ import type { KeyLoop, Loops } from './key-loop.ts';
 import type { Gauges } from './metrics.ts';
 import type { Registry } from './registrations.ts';
 
-export interface GaugesDeps {
+interface GaugesDeps {
   readonly entries: InventoryStore;
   readonly loops: () => Loops | undefined;
   readonly registrations: Registry;

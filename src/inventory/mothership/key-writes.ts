@@ -9,11 +9,11 @@ import type { Work } from './work.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
 /** The effects that are waited for. */
-export type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
+type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type Of<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
 /** What a write came to. */
-export interface Written {
+interface Written {
   /** What `step` has to know. */
   readonly event?: EventOf;
   /** Of the effects that were to follow, none happens that builds on it. */

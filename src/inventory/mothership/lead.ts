@@ -48,7 +48,7 @@ export interface LeadDeps {
 }
 
 /** What a replica has whether it leads or not. */
-export interface LastingParts {
+interface LastingParts {
   readonly limits: Limits;
   readonly breakers: Breakers;
   readonly newest: WriteThroughCache<Entry>;

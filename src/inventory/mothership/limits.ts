@@ -6,7 +6,7 @@ const laneCount = Object.keys(lanes).length;
 /** Runs of one entry at a time. */
 const mostOfEntry = 6;
 
-export interface LimitsDeps {
+interface LimitsDeps {
   readonly registry: Registry;
   /** Whether anything may be dispatched at all. */
   readonly open: () => boolean;

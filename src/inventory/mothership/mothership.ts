@@ -21,7 +21,7 @@ import { Limits } from './limits.ts';
 import { mothershipMetrics } from './metrics.ts';
 import { type RegistrationChange, RegistrationReconciler } from './registrations.ts';
 
-export interface MothershipDeps extends LeadDeps {
+interface MothershipDeps extends LeadDeps {
   readonly access: EntryAccess;
   readonly fence: FenceProof;
   readonly client: Client;

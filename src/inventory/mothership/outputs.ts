@@ -14,14 +14,14 @@ import type { Registration } from '../registration.ts';
 import { type PersistDeps, persist } from './persist.ts';
 import type { Registry } from './registrations.ts';
 
-export interface OutputsDeps extends PersistDeps {
+interface OutputsDeps extends PersistDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
   readonly registry: Registry;
   readonly newest: WriteThroughCache<Entry>;
 }
 
-export interface Refusal {
+interface Refusal {
   /** A code of a Violation, or `NotWritten`. */
   readonly code: string;
   readonly message: string;

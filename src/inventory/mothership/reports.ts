@@ -12,7 +12,7 @@ import type { KeyMemory } from './key-memory.ts';
 import type { EventOf } from './look.ts';
 import type { Work } from './work.ts';
 
-export interface ReportsDeps extends Pick<Work, 'tokens' | 'look' | 'outputs' | 'clock' | 'signal'> {
+interface ReportsDeps extends Pick<Work, 'tokens' | 'look' | 'outputs' | 'clock' | 'signal'> {
   readonly entries: InventoryStore;
   readonly log: Log;
 }

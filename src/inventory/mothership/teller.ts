@@ -9,7 +9,7 @@ import type { Entry, EntryRef } from '../entry.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
 import type { MothershipMetrics } from './metrics.ts';
 
-export interface TellerDeps {
+interface TellerDeps {
   readonly onRow: (entryUid: string) => void;
   readonly metrics: MothershipMetrics;
   readonly events: EventRecorder;

@@ -16,7 +16,7 @@ import { ManagedClusterWatches } from './managed-cluster.ts';
 import { ManagementWatches } from './management-watches.ts';
 import { aboutOf, watchText } from './watch-spec.ts';
 
-export interface RemoteHubOptions {
+interface RemoteHubOptions {
   /** The management cluster. */
   readonly cluster: Cluster;
   readonly client: Client;

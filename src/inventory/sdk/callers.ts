@@ -12,7 +12,7 @@ export interface Callers {
   close(): void;
 }
 
-export interface CallerOptions {
+interface CallerOptions {
   /** Of the component itself; they need the right to create TokenReviews. */
   readonly credentials: Credentials;
   readonly component: string;

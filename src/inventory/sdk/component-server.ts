@@ -13,7 +13,7 @@ import type { Callers } from './callers.ts';
 import { type Addresses, foreignAddress } from './http-doors.ts';
 import { type FirstAnswer, Run, type RunDoors } from './run.ts';
 
-export interface ComponentServerOptions {
+interface ComponentServerOptions {
   readonly component: Component;
   readonly callers: Callers;
   readonly addresses: Addresses;

@@ -12,7 +12,7 @@ import { type FirstAnswer, Run, type RunDoors } from './run.ts';
 /** Of an answer, bytes of its JSON. */
 const MAX_ANSWER_BYTES = 131_072;
 
-export interface InProcessOptions {
+interface InProcessOptions {
   /** By name, as `endpoint.inProcess` names them. */
   readonly components: ReadonlyMap<string, Component>;
   readonly entry: RunDoors['entry'];

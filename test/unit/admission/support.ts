@@ -5,8 +5,8 @@ import type { TemplateState } from '../../../src/access/policy/request-policy.ts
 import type { Right } from '../../../src/access/policy/template-rights.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
-import type { AuthorStamp } from '../../../src/api/access/author.ts';
 import type { Stamp, StampSeal } from '../../../src/api/access/request-spec.ts';
+import type { AuthorStamp } from '../../../src/api/access/template-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';

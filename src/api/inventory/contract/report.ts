@@ -5,7 +5,7 @@ import { toStructural } from '../../schema/structural-schema.ts';
 import { type ExpectedRun, type Outcome, readOutcome } from './outcome.ts';
 
 /** What a run that goes on reports to its callback: that it is alive, or what it came to. */
-export type Report =
+type Report =
   | { readonly kind: 'heartbeat'; readonly leaseSeconds: number | undefined }
   | { readonly kind: 'outcome'; readonly outcome: Outcome };
 

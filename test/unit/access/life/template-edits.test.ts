@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { AccessKind } from '../../../../src/access/access-kind.ts';
 import { TemplateEdits } from '../../../../src/access/life/template-edits.ts';
 import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
-import type { AccessConfig } from '../../../../src/api/access/access-config.ts';
 import type { TemplateSpec } from '../../../../src/api/access/kinds.ts';
+import type { AccessConfig } from '../../../../src/api/access/template-spec.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 
 const { signal } = new AbortController();

@@ -3,7 +3,7 @@ import type { Right } from '../../../../src/access/policy/template-rights.ts';
 import type { Signer } from '../../../../src/access/signing/signer.ts';
 import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
 import { type AuthorRights, TemplateAuthors } from '../../../../src/access/template/template-authors.ts';
-import type { AuthorStamp } from '../../../../src/api/access/author.ts';
+import type { AuthorStamp } from '../../../../src/api/access/template-spec.ts';
 import { signerOf } from '../../../support/signers.ts';
 
 const kind = 'PodAccessTemplate';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { controllerTargetRef } from '../../../../src/api/access/controller-target-ref.ts';
 import { execAccessRequestKind, execAccessTemplateKind } from '../../../../src/api/access/exec-access.ts';
 import { podAccessRequestKind, podAccessTemplateKind } from '../../../../src/api/access/pod-access.ts';
 import { grantIsFinal } from '../../../../src/api/access/status.ts';
+import { controllerTargetRef } from '../../../../src/api/access/template-spec.ts';
 import { toStructural } from '../../../../src/api/schema/structural-schema.ts';
 import { execTemplateManifest, grantOf } from '../../../support/access-objects.ts';
 import { celRefusals } from '../../../support/cel-rules.ts';

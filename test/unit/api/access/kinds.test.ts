@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { readExecAccessRequest, readExecAccessTemplate } from '../../../../src/api/access/exec-access.ts';
+import { execAccess } from '../../../../src/api/access/exec-access.ts';
 import { readGrant } from '../../../../src/api/access/grant.ts';
 import { accessKinds } from '../../../../src/api/access/kinds.ts';
-import { readPodAccessRequest, readPodAccessTemplate } from '../../../../src/api/access/pod-access.ts';
+import { podAccess } from '../../../../src/api/access/pod-access.ts';
+import { readObject } from '../../../../src/api/schema/kind.ts';
 import type { Read } from '../../../../src/api/schema/read.ts';
 import {
   execRequestManifest,
@@ -12,6 +13,11 @@ import {
   podRequestManifest,
   podTemplateManifest,
 } from '../../../support/access-objects.ts';
+
+const readPodAccessTemplate = (object: unknown) => readObject(podAccess.template, object);
+const readExecAccessTemplate = (object: unknown) => readObject(execAccess.template, object);
+const readPodAccessRequest = (object: unknown) => readObject(podAccess.request, object);
+const readExecAccessRequest = (object: unknown) => readObject(execAccess.request, object);
 
 const readers = [readPodAccessTemplate, readExecAccessTemplate, readPodAccessRequest, readExecAccessRequest] as const;
 

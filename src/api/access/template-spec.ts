@@ -1,5 +1,5 @@
 import { type Static, type TSchemaOptions, Type } from 'typebox';
-import { listOf } from '../schema/fields.ts';
+import { listOf, objectName, time } from '../schema/fields.ts';
 import { templateRule } from './grant.ts';
 
 /** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
@@ -70,3 +70,62 @@ export const accessConfig = Type.Object(
 );
 
 export type AccessConfig = Static<typeof accessConfig>;
+
+/** The workload, always in the template's own namespace, whose pods a template gives access to. */
+export const controllerTargetRef = Type.Object(
+  {
+    apiVersion: Type.Union([Type.Literal('apps/v1'), Type.Literal('argoproj.io/v1alpha1')], {
+      description: 'The API of the workload: apps/v1, or argoproj.io/v1alpha1 for a Rollout.',
+    }),
+    kind: Type.Union(
+      [Type.Literal('Deployment'), Type.Literal('DaemonSet'), Type.Literal('StatefulSet'), Type.Literal('Rollout')],
+      { description: 'The kind of the workload.' },
+    ),
+    name: objectName('The name of the workload. It is looked for in the namespace of this template.'),
+  },
+  {
+    description: 'The workload whose pods this template gives access to.',
+    'x-kubernetes-validations': [
+      {
+        rule: "(self.kind == 'Rollout') == (self.apiVersion == 'argoproj.io/v1alpha1')",
+        message: 'a Rollout is argoproj.io/v1alpha1; a Deployment, DaemonSet or StatefulSet is apps/v1',
+      },
+    ],
+  },
+);
+
+/** Who wrote a template as it is, as the API server authenticated them. */
+export const author = Type.Object(
+  {
+    username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
+    uid: Type.String({ description: 'The user’s uid, where the authenticator has one.', default: '', maxLength: 1024 }),
+    groups: listOf(Type.String({ maxLength: 1024 }), 1024, {
+      description: 'The groups that the user was in at that time.',
+      default: [],
+    }),
+    time: time('When the template was written.'),
+    signature: Type.Optional(
+      Type.String({
+        description: 'Proves that the webhook wrote all of this, for this generation of the template.',
+        maxLength: 128,
+      }),
+    ),
+  },
+  {
+    description:
+      'Who vouches for this template: it gives no more than they may do. Set by the admission webhook to who changes the spec, whatever was sent.',
+  },
+);
+
+type Author = Static<typeof author>;
+
+/** What the webhook vouches for: who wrote which generation of which template. */
+export interface AuthorStamp {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of the template; unknown, and empty, for the first generation: the API server makes it after the webhook. */
+  readonly uid: string;
+  readonly generation: number;
+  readonly author: Omit<Author, 'signature'>;
+}
