@@ -6,7 +6,7 @@ import { type FindingOf, mergeConditions, saysTheSame } from '../api/conditions.
 /** One thing that was found out; becomes a condition when it differs from what the object says already. */
 export type BindFinding = FindingOf<BindCondition>;
 
-export type Severity = NonNullable<BindCondition['severity']>;
+type Severity = NonNullable<BindCondition['severity']>;
 
 export const holds = (type: string): BindFinding => ({ type, status: 'True' });
 

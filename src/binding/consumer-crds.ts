@@ -107,7 +107,7 @@ function whole(object: KubeObject): WholeCrd {
 /** Raised whenever what the schemas say changes in a way that consumers should get. */
 const revision = 1;
 
-export type CrdStep =
+type CrdStep =
   | { readonly do: 'create'; readonly object: KubeObject }
   /** A merge patch, void once the CRD has changed in between. */
   | { readonly do: 'patch'; readonly patch: unknown }
@@ -143,7 +143,7 @@ function isOlderOfOurs({ metadata }: KubeObject): boolean {
 }
 
 function isEstablished({ status }: KubeObject): boolean {
-  return records(own(status, 'conditions')).some(
+  return records(status, 'conditions').some(
     (condition) => own(condition, 'type') === 'Established' && own(condition, 'status') === 'True',
   );
 }
@@ -169,5 +169,5 @@ function patchOf(found: KubeObject, wanted: KubeObject): unknown {
 const notStored = (version: JsonObject): JsonObject => ({ ...version, storage: false });
 
 function versionsOf({ spec }: KubeObject): JsonObject[] {
-  return records(own(spec, 'versions'));
+  return records(spec, 'versions');
 }

@@ -126,8 +126,6 @@ export interface SyncObserver {
   repaired(): void;
 }
 
-export const noSyncObserver: SyncObserver = { up() {}, down() {}, conflict() {}, repaired() {} };
-
 /** How long changes take from when they are seen until they are written. */
 export class Latency {
   readonly #clock: Clock;

@@ -189,11 +189,11 @@ export const isWatched = ({ stores }: ProviderSession): boolean =>
   stores.exports.synced && stores.exports.ageMs <= staleMs;
 
 /** The names of the exports as the watch knows them. */
-export const watchedExports = ({ stores }: ProviderSession): Set<string> =>
+const watchedExports = ({ stores }: ProviderSession): Set<string> =>
   new Set([...stores.exports.list()].map(({ name }) => name));
 
 /** The same by asking, for when the watch is of no use, or to be sure. */
-export async function listedExports(session: ProviderSession, signal: AbortSignal): Promise<Set<string>> {
+async function listedExports(session: ProviderSession, signal: AbortSignal): Promise<Set<string>> {
   const { items } = await session.client.list(apiServiceExports, { namespace: session.clusterNamespace, signal });
   return new Set(items.map(({ metadata }) => metadata.name));
 }
@@ -202,7 +202,7 @@ export async function listedExports(session: ProviderSession, signal: AbortSigna
  * Why what is missing in the cluster namespace proves nothing: it is going as a whole, is not the one it was, or has lost its
  * ClusterBinding. Undefined when it is in order. Rejects when there is no answer.
  */
-export async function doubtAbout(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
+async function doubtAbout(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;
   try {
     await client.get(clusterBindings, { namespace, name: clusterBindingName }, { signal });

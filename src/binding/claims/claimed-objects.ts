@@ -1,11 +1,21 @@
 import { bindFieldManager, ownerLabel } from '../../api/binding/names.ts';
 import { type KubeObject, nameOf, type ObjectName, type Resource } from '../../api/object.ts';
+import { stringMap } from '../../kit/json-value.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../observe/log.ts';
 import type { NamespaceView } from '../stores/consumer-stores.ts';
-import { call, look, type Settled, type Side, type Step, type SyncKind, type Turn } from '../sync-engine/kind.ts';
-import { type ClaimedView, stringsOf, viewClaimed } from './claimed-view.ts';
+import {
+  call,
+  look,
+  requestNamespace,
+  type Settled,
+  type Side,
+  type Step,
+  type SyncKind,
+  type Turn,
+} from '../sync-engine/kind.ts';
+import { type ClaimedView, viewClaimed } from './claimed-view.ts';
 import { copyOf, isInStep } from './copy.ts';
 import type { ClaimAction, ClaimFacts, ClaimPlan } from './plan.ts';
 import type { ProviderObjects } from './provider-objects.ts';
@@ -76,8 +86,12 @@ export class ClaimedObjects implements SyncKind {
     if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#look(turn, facts)];
     const steps: Step[] = isInferredDelete(decided) ? [{ do: 'holdBack' }] : [];
     for (const action of actions) {
-      if (action.kind === 'request-namespace') steps.push(this.#requestNamespace(facts.consumerNamespace));
-      else if (live) steps.push(this.#write(turn.key, action, facts, live));
+      if (action.kind === 'request-namespace') {
+        const { consumerNamespace } = facts;
+        steps.push(
+          requestNamespace(consumerNamespace, (signal) => this.#options.requestNamespace(consumerNamespace, signal)),
+        );
+      } else if (live) steps.push(this.#write(turn.key, action, facts, live));
     }
     if (problem !== undefined) steps.push({ do: 'complain', problem });
     if (waitsFor !== undefined) steps.push({ do: 'wait', missing: waitsFor });
@@ -150,16 +164,6 @@ export class ClaimedObjects implements SyncKind {
     });
     this.#live.set(turn, live);
     return look(read('consumer'), read('provider'));
-  }
-
-  #requestNamespace(namespace: string): Step {
-    const { requestNamespace } = this.#options;
-    return call({
-      action: 'requestNamespace',
-      side: 'provider',
-      content: namespace,
-      call: (signal) => requestNamespace(namespace, signal),
-    });
   }
 
   /** The call of one action; whatever has changed since the pair was read is refused. */
@@ -236,7 +240,7 @@ const isInferredDelete = ({ actions }: ClaimPlan): boolean =>
   actions.some((action) => action.kind === 'delete' && action.reason === 'inferred');
 
 function withOwner(object: KubeObject, owner: Side): KubeObject {
-  const labels = { ...stringsOf(object.metadata.labels), [ownerLabel]: owner };
+  const labels = { ...stringMap(object.metadata.labels), [ownerLabel]: owner };
   return { ...object, metadata: { ...object.metadata, labels } };
 }
 

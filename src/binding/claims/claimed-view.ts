@@ -11,7 +11,7 @@ import {
 } from '../../api/binding/names.ts';
 import { type KubeObject, keyOf } from '../../api/object.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { own, stringMap } from '../../kit/json-value.ts';
 import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
@@ -62,8 +62,8 @@ export function viewClaimed(object: KubeObject): ClaimedView | undefined {
   const { metadata } = object;
   const { uid, resourceVersion, namespace, name } = metadata;
   if (!uid || !resourceVersion || !namespace) return undefined;
-  const labels = stringsOf(metadata.labels);
-  const annotations = stringsOf(metadata.annotations);
+  const labels = stringMap(metadata.labels);
+  const annotations = stringMap(metadata.annotations);
   const owner = labels[ownerLabel];
   return {
     key: keyOf({ namespace, name }),
@@ -101,14 +101,6 @@ export const sharedLabels = (labels: Readonly<Record<string, string>>): Record<s
 
 export const sharedAnnotations = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(annotations, (key) => isOfBinding(key) || key.includes('kcp.io/cluster'));
-
-/** Own string members of what should be a map of strings. */
-export function stringsOf(map: unknown): Record<string, string> {
-  if (!isRecord(map)) return {};
-  return Object.fromEntries(
-    Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
-}
 
 /** Said of one object, not of its copies: {@link providerKubeconfigLabel} on a copy would have a konnector act on it. */
 const isOfBinding = (key: string): boolean =>

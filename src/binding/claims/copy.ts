@@ -9,7 +9,8 @@ import {
   providerUidAnnotation,
 } from '../../api/binding/names.ts';
 import type { KubeObject } from '../../api/object.ts';
-import { type ClaimedView, contentOf, type Marks, sharedAnnotations, sharedLabels, stringsOf } from './claimed-view.ts';
+import { stringMap } from '../../kit/json-value.ts';
+import { type ClaimedView, contentOf, type Marks, sharedAnnotations, sharedLabels } from './claimed-view.ts';
 
 /** What distinguishes a copy from its original. */
 export interface CopyIdentity {
@@ -24,9 +25,9 @@ export interface CopyIdentity {
  * finalizers, owners, and whatever of its labels and annotations is never shared.
  */
 export function copyOf(original: KubeObject, identity: CopyIdentity, present?: KubeObject): KubeObject {
-  const labels = stringsOf(original.metadata.labels);
-  const annotations = stringsOf(original.metadata.annotations);
-  const its = { labels: stringsOf(present?.metadata.labels), annotations: stringsOf(present?.metadata.annotations) };
+  const labels = stringMap(original.metadata.labels);
+  const annotations = stringMap(original.metadata.annotations);
+  const its = { labels: stringMap(present?.metadata.labels), annotations: stringMap(present?.metadata.annotations) };
   return {
     ...contentOf(original),
     apiVersion: original.apiVersion,

@@ -69,14 +69,14 @@ function referencePaths(reference: ClaimReference, exported: ExportView): Refere
 const mayRefer = ({ group, resource }: GroupResource, { resources, isolation }: ExportView): boolean =>
   isolation === 'None' || resources.some((one) => one.group === group && one.resource === resource);
 
-export type ClaimReference = NonNullable<PermissionClaim['selector']['references']>[number];
+type ClaimReference = NonNullable<PermissionClaim['selector']['references']>[number];
 
-export interface OpenReferrers extends Referrers {
+interface OpenReferrers extends Referrers {
   close(): void;
 }
 
 /** Opens the consumer's objects of a kind that a claim refers to, or says in one clause why it cannot. */
-export type OpenReferrersOf = (reference: ClaimReference) => OpenReferrers | string;
+type OpenReferrersOf = (reference: ClaimReference) => OpenReferrers | string;
 
 /** Bound kinds share the watch of their syncer; others, which only an export without isolation may name, have one of their own. */
 export function referrersOf(session: ProviderSession, exported: ExportView, deps: BindingDeps): OpenReferrersOf {

@@ -171,7 +171,7 @@ const advice = 'Two clusters that share one kubeconfig disturb each other: bind 
  * Notices heartbeats that are newer than ours and that we did not write, and a record of a Secret that is not ours. The heartbeat that
  * was there before our first one says nothing.
  */
-export class RivalWatch {
+class RivalWatch {
   readonly #clock: Clock;
   /** Our newest heartbeat, as it was sent, epoch milliseconds. */
   #sentMs: number | undefined;

@@ -83,7 +83,7 @@ const byKey = (a: { namespace: string; name: string }, b: { namespace: string; n
  * Watches the one Secret of the provider that the ClusterBinding names, once that is known. Nobody waits for it: heartbeats must go
  * out also where the Secret may not be watched.
  */
-export class ProviderSecretWatch implements Source {
+class ProviderSecretWatch implements Source {
   readonly name = 'provider-secret';
   readonly #session: ProviderSession;
   /** Of the ClusterBinding. */

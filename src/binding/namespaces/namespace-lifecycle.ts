@@ -60,7 +60,7 @@ export function namespaceLifecycle(
   });
 }
 
-export interface NamespaceReconcilerOptions {
+interface NamespaceReconcilerOptions {
   readonly session: ProviderSession;
   readonly namespaces: Store<NamespaceView>;
   /** Writes to the consumer. */
@@ -77,7 +77,7 @@ const LEFTOVERS_MS = 5_000;
 const LEFTOVERS_CAP_MS = 5 * 60_000;
 
 /** Keeps the existence of one consumer namespace and of its APIServiceNamespace together: whoever made it first decides. */
-export class NamespaceReconciler implements Reconciler {
+class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
   /** By name: when to look the next time at one that still holds copies, milliseconds. */
   readonly #leftovers = new Map<string, number>();
@@ -165,7 +165,7 @@ async function exists(client: Client, name: string, signal: AbortSignal): Promis
  * How many copies of ours are in a namespace of the provider. Live reads; rejects when there is no clear answer, as while the provider
  * exports something that has not been listed or cannot be read here.
  */
-export async function leftoverCopies(
+async function leftoverCopies(
   session: ProviderSession,
   serviceNamespace: string,
   options: CallOptions,

@@ -89,7 +89,7 @@ export class BindingReconciler implements Reconciler {
 }
 
 /** All that a binding's reconciler looks at. */
-export function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
+function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
   return [
     fromSubscription('binding', stores.bindings, ({ key }) => [key]),

@@ -121,7 +121,7 @@ export interface StatusPatch {
   permissionClaims?: readonly PermissionClaim[] | null;
 }
 
-export function bindingStatusPatch(
+function bindingStatusPatch(
   binding: BindingView,
   findings: readonly BindFinding[],
   bound: BoundStatus,

@@ -24,7 +24,7 @@ export type RefusedReason =
   | 'CustomResourceDefinitionUpdateFailed'
   | 'ResourceNotAllowed';
 
-export type OutOfSyncReason =
+type OutOfSyncReason =
   | 'CustomResourceDefinitionNotWritten'
   | 'CustomResourceDefinitionTerminating'
   | 'CustomResourceDefinitionNamesNotAccepted';
@@ -34,7 +34,7 @@ export const inSync: CrdOutcome = { kind: 'inSync' };
 export const refused = (reason: RefusedReason, message: string): CrdOutcome => ({ kind: 'refused', reason, message });
 
 /** With a reason when there is one that cannot be used. */
-export const noBoundSchema = (name: string, clusterNamespace: string, unreadable?: string): CrdOutcome =>
+const noBoundSchema = (name: string, clusterNamespace: string, unreadable?: string): CrdOutcome =>
   refused(
     'BoundSchemaFetchFailed',
     unreadable === undefined

@@ -40,7 +40,7 @@ export class Releaser {
   }
 }
 
-export interface ReleaseDeps {
+interface ReleaseDeps {
   readonly consumer: Cluster;
   readonly client: Client;
   readonly clock: Clock;
@@ -60,7 +60,7 @@ const listMs = 60_000;
  * Takes our finalizer off every object of a kind whose copies stay, or cannot be reached any more. Nothing may synchronise the kind
  * meanwhile. Rejects when some could not be patched; to do it again is cheap.
  */
-export async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
+async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);
   if (!resource) return;
   const held = await heldObjects(deps, resource, signal);

@@ -52,7 +52,7 @@ class ExportController extends Controller {
 }
 
 /** All that the exports of one session depend on. */
-export function exportSources(session: ProviderSession, sessions: Sessions, consumer: ConsumerStores): Source[] {
+function exportSources(session: ProviderSession, sessions: Sessions, consumer: ConsumerStores): Source[] {
   const { exports, schemas } = session.stores;
   const keyOf = (binding: string): string => `${session.clusterNamespace}/${binding}`;
   const exporting = (schema: string): string[] => exports.byIndex(bySchema, schema).map(({ key }) => key);

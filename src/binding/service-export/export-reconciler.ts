@@ -145,7 +145,7 @@ export interface ExportOptions {
 const { connected, consumerInSync, schemaInSync } = bindConditions;
 
 /** What a provider is told of an export; `binding` is undefined when nobody binds it here, or another provider's is bound. */
-export function exportFindings(
+function exportFindings(
   { name, unreadable }: Pick<ExportView, 'name' | 'unreadable'>,
   binding: BindingView | undefined,
   refused: readonly string[] = [],

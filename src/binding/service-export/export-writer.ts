@@ -69,18 +69,14 @@ export class ExportWriter {
   }
 }
 
-export interface SchemaStatusPatch {
+interface SchemaStatusPatch {
   conditions?: BindCondition[];
   acceptedNames?: unknown;
   storedVersions?: readonly string[];
 }
 
 /** What a provider is told of the CustomResourceDefinition that its BoundSchema became, as a merge patch; undefined when it is told already. */
-export function boundSchemaStatusPatch(
-  schema: BoundSchemaView,
-  crd: CrdView,
-  nowMs: number,
-): SchemaStatusPatch | undefined {
+function boundSchemaStatusPatch(schema: BoundSchemaView, crd: CrdView, nowMs: number): SchemaStatusPatch | undefined {
   const patch: SchemaStatusPatch = {};
   const conditions = conditionsOf(schema, crd, nowMs);
   if (!sameConditions(schema.conditions, conditions)) patch.conditions = conditions;

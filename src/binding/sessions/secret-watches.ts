@@ -1,7 +1,7 @@
 import { kubeconfigNamespace, providerKubeconfigLabel } from '../../api/binding/names.ts';
 import { type KubeObject, nameOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { own, stringMap } from '../../kit/json-value.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Store, StoreHandle } from '../../kube/store.ts';
 import { type CommonView, commonView } from '../stores/common-view.ts';
@@ -68,12 +68,7 @@ export interface SecretView extends CommonView {
 export function secretView(object: KubeObject): SecretView | undefined {
   const common = commonView(object);
   if (!common) return undefined;
-  const data = own(object, 'data');
-  const entries = isRecord(data) ? Object.entries(data) : [];
-  return {
-    ...common,
-    data: Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
-  };
+  return { ...common, data: stringMap(own(object, 'data')) };
 }
 
 /** What a key of the Secret holds, as text; undefined when it has no such key. */

@@ -1,5 +1,6 @@
 import { type KubeObject, keyOf, type OwnerReference } from '../../api/object.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { isRecord, listIn, own, stringMap, strings } from '../../kit/json-value.ts';
+import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
 /** What is kept of the metadata of each of them; annotations without kubectl's last-applied-configuration. */
@@ -34,31 +35,18 @@ export function commonView({ metadata }: KubeObject): CommonView | undefined {
     deleting: typeof metadata.deletionTimestamp === 'string',
     finalizers: strings(own(metadata, 'finalizers')),
     labels: stringMap(own(metadata, 'labels')),
-    annotations: stringMap(own(metadata, 'annotations')),
-    ownerReferences: records(own(metadata, 'ownerReferences')).flatMap(ownerReference),
+    annotations: annotationsOf(metadata),
+    ownerReferences: records(metadata, 'ownerReferences').flatMap(ownerReference),
   };
 }
 
-export function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
+/** The entries of an object's own list that are objects. */
+export const records = (object: unknown, field: string): Record<string, unknown>[] =>
+  listIn(object, field).filter(isRecord);
 
-export function records(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
-}
-
-/** Undefined for anything but a string that says something. */
-export function text(object: unknown, field: string): string | undefined {
-  const value = own(object, field);
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-function stringMap(value: unknown): Record<string, string> {
-  if (!isRecord(value)) return {};
-  const kept = Object.entries(value).filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[0] !== lastApplied,
-  );
-  return Object.fromEntries(kept);
+function annotationsOf(metadata: unknown): Record<string, string> {
+  const { [lastApplied]: _, ...annotations } = stringMap(own(metadata, 'annotations'));
+  return annotations;
 }
 
 function ownerReference(value: unknown): OwnerReference[] {

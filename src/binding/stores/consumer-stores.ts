@@ -10,11 +10,12 @@ import { type PermissionClaim, readPermissionClaims } from '../../api/binding/pe
 import type { SecretKeyRef } from '../../api/binding/secret-key-ref.ts';
 import { type Condition, type KubeObject, keyOf } from '../../api/object.ts';
 import { customResourceDefinitions, namespaces } from '../../api/resources.ts';
-import { own } from '../../kit/json-value.ts';
+import { own, strings } from '../../kit/json-value.ts';
 import type { Cluster } from '../../kube/cluster.ts';
+import { text } from '../../kube/fields.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
-import { type CommonView, commonView, records, strings, text } from './common-view.ts';
+import { type CommonView, commonView, records } from './common-view.ts';
 import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
 
 /** What stores keep of each kind. Readers fill in the defaults of the schema; what does not read is left out of the store and logged. */
@@ -80,7 +81,7 @@ const bindingView: View<ApiServiceBinding['spec'], BindingView> = (common, spec,
   secretRef: spec.kubeconfigSecretRef,
   conditions: readBindConditions(status),
   providerPrettyName: text(status, 'providerPrettyName'),
-  boundSchemas: records(own(status, 'boundSchemas')).flatMap(groupResource),
+  boundSchemas: records(status, 'boundSchemas').flatMap(groupResource),
   permissionClaims: readPermissionClaims(own(status, 'permissionClaims')),
 });
 
@@ -103,7 +104,7 @@ function crdView(object: KubeObject): CrdView | undefined {
   const common = commonView(object);
   if (!common) return undefined;
   const { spec, status } = object;
-  const conditions = records(own(status, 'conditions')).flatMap(condition);
+  const conditions = records(status, 'conditions').flatMap(condition);
   return {
     ...common,
     established: conditions.some(({ type, status: holds }) => type === 'Established' && holds === 'True'),

@@ -18,11 +18,12 @@ import {
   ownerLabel,
 } from '../../api/binding/names.ts';
 import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { isRecord, own, strings } from '../../kit/json-value.ts';
 import type { Cluster } from '../../kube/cluster.ts';
+import { text } from '../../kube/fields.ts';
 import type { Store } from '../../kube/store.ts';
 import { type Log, noLog } from '../../observe/log.ts';
-import { type CommonView, strings, text } from './common-view.ts';
+import type { CommonView } from './common-view.ts';
 import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
 
 type ExportSpec = ApiServiceExport['spec'];

@@ -80,6 +80,10 @@ export interface Call<Answer> extends Write {
 /** A call as a step, with the type of its answer checked. */
 export const call = <Answer>(call: Call<Answer>): Step => ({ do: 'call', ...call });
 
+/** Asks for the provider's namespace of a namespace here. */
+export const requestNamespace = (namespace: string, request: (signal: AbortSignal) => Promise<void>): Step =>
+  call({ action: 'requestNamespace', side: 'provider', content: namespace, call: request, onFailure: 'go on' });
+
 export const look = <Answer>(...reads: readonly Call<Answer>[]): Step => ({
   do: 'look',
   reads: reads.map((read) => ({ ...read, repeatable: true })),

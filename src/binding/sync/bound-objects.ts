@@ -4,7 +4,16 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { isAlreadyExists } from '../../kube/errors.ts';
 import type { SyncObserver } from '../metrics.ts';
-import { call, look, type Outcome, type Settled, type Step, type SyncKind, type Turn } from '../sync-engine/kind.ts';
+import {
+  call,
+  look,
+  type Outcome,
+  requestNamespace,
+  type Settled,
+  type Step,
+  type SyncKind,
+  type Turn,
+} from '../sync-engine/kind.ts';
 import type { SyncMode } from '../sync-engine/syncer.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
@@ -119,7 +128,10 @@ export class BoundObjects implements SyncKind {
       case 'complain':
         return [action];
       case 'requestNamespace':
-        return this.#requestNamespace(action.namespace);
+        return [
+          requestNamespace(action.namespace, (signal) => this.#options.requestNamespace(action.namespace, signal)),
+          { do: 'wait', missing: `the provider's namespace for ${action.namespace}` },
+        ];
       case 'create':
         return [this.#create(action, situation)];
       case 'update':
@@ -135,18 +147,6 @@ export class BoundObjects implements SyncKind {
       case 'unmark':
         return [this.#unmark(action, situation)];
     }
-  }
-
-  #requestNamespace(namespace: string): Step[] {
-    const { requestNamespace } = this.#options;
-    const request = call({
-      action: 'requestNamespace',
-      side: 'provider',
-      content: namespace,
-      call: (signal) => requestNamespace(namespace, signal),
-      onFailure: 'go on',
-    });
-    return [request, { do: 'wait', missing: `the provider's namespace for ${namespace}` }];
   }
 
   #create({ key, object }: Of<'create'>, { consumer }: Situation): Step {

@@ -16,7 +16,7 @@ import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 /** Merge patches carry the uid of the object they are meant for: another one under its name answers 409. */
 
-export interface NewCopy {
+interface NewCopy {
   readonly consumer: SyncedObject;
   readonly resource: Resource;
   readonly key: string;

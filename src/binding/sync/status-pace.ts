@@ -1,5 +1,5 @@
 /** The first change of a status is written at once, then one in this time a key; the last one is never dropped. */
-export const STATUS_INTERVAL_MS = 300;
+const STATUS_INTERVAL_MS = 300;
 
 export class StatusPace {
   readonly #writtenAt = new Map<string, number>();
