@@ -23,7 +23,7 @@ const planted: readonly Planted[] = [
     },
   },
   {
-    fault: 'an import of one half by another',
+    fault: 'an import of one feature by another',
     rule: 'noRestrictedImports',
     files: {
       'src/access/life/a.ts': "import { b } from '../../binding/b.ts';\nexport const a = b;\n",
@@ -36,6 +36,22 @@ const planted: readonly Planted[] = [
     files: {
       'src/inventory/core/a.ts': "import { b } from '../../kube/b.ts';\nexport const a = b;\n",
       'src/kube/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
+    fault: 'an import of what opens features',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/binding/a.ts': "import { b } from '../features/b.ts';\nexport const a = b;\n",
+      'src/features/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
+    fault: 'what is not a policy of another layer',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/admission/handlers/a.ts': "import { b } from '../../access/life/b.ts';\nexport const a = b;\n",
+      'src/access/life/b.ts': 'export const b = 1;\n',
     },
   },
   {
@@ -95,6 +111,7 @@ describe('lint', function () {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'lint-'));
     cpSync(join(root, 'biome.json'), join(folder, 'biome.json'));
+    cpSync(join(root, 'lint/layers.json'), join(folder, 'lint/layers.json'));
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -110,6 +127,8 @@ describe('lint', function () {
     const { status, text } = lint(folder, {
       'src/access/a.ts': "import { b } from '../kit/b.ts';\n\nexport const a = b;\n",
       'src/kit/b.ts': 'export const b = 1;\n',
+      'src/admission/a.ts': "import { c } from '../access/policy/c.ts';\n\nexport const a = c;\n",
+      'src/access/policy/c.ts': 'export const c = 1;\n',
     });
     assert.equal(status, 0, text);
   });

@@ -1,0 +1,52 @@
+/**
+ * Which folder of `src/` may import which, besides itself, lowest first: docs/architecture.md, layers. `make manifests` makes
+ * `lint/layers.json` of it, which biome.json extends.
+ */
+export const layers: Readonly<Record<string, readonly string[]>> = {
+  kit: [],
+  api: ['kit'],
+  audit: ['kit'],
+  observe: ['kit'],
+  engine: ['kit', 'observe'],
+  kube: ['kit', 'api', 'engine'],
+  grants: ['kit', 'api', 'kube', 'engine', 'audit'],
+  access: ['kit', 'api', 'kube', 'engine', 'audit', 'observe', 'grants'],
+  binding: ['kit', 'api', 'kube', 'engine', 'audit', 'observe'],
+  inventory: ['kit', 'api', 'kube', 'engine', 'audit', 'observe', 'grants'],
+  // Pure: what decides has no effects.
+  'inventory/core': ['kit', 'api', 'inventory'],
+  'inventory/policy': ['kit', 'api', 'inventory'],
+  certificates: ['kit', 'api', 'kube', 'engine', 'observe'],
+  admission: ['kit', 'api', 'audit', 'observe', 'access/policy', 'inventory/policy'],
+  cli: ['kit', 'api', 'kube', 'audit', 'access/policy'],
+  features: [
+    'kit',
+    'api',
+    'audit',
+    'observe',
+    'engine',
+    'kube',
+    'grants',
+    'access',
+    'binding',
+    'inventory',
+    'certificates',
+    'admission',
+  ],
+};
+
+/** The one folder that may import a package. */
+export const packages: Readonly<Record<string, string>> = {
+  '@kubernetes/client-node': 'kube',
+  undici: 'kube',
+  express: 'admission',
+  jsonpatch: 'access',
+  winston: 'observe',
+  'winston-transport': 'observe',
+  'prom-client': 'observe',
+  typebox: 'api',
+};
+
+/** Nothing in a layer may import these; features read the configuration. */
+export const roots = ['main.ts', 'serve.ts', 'flags.ts', 'config.ts'];
+export const readsConfig = 'features';
