@@ -31,7 +31,7 @@ test: node_modules ## everything but make faults: lint, types, unit tests, gener
 
 .PHONY: check
 check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
-	npx --no-install tsc --noEmit
+	npm run --silent types
 	npm run --silent lint
 	npm run --silent test:unit
 
@@ -51,6 +51,7 @@ lives = RUNS=$(1) DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-1} npx --no-install mocha 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)
 	@$(tsx) test/fuzz/main.ts
+	FUZZ=all npx --no-install mocha --config test/mocharc.json 'test/fuzz/**/*.test.ts'
 
 .PHONY: bench
 bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others: admission, binding, expiry, inventory, lone, start)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import supertest from 'supertest';
 import { routes } from '../../src/admission/routes.ts';
+import { runs } from '../support/runs.ts';
 import { accessRequest, paths, requester, reviewOf, World } from '../unit/admission/support.ts';
 
 const world = new World();
@@ -59,7 +60,7 @@ describe('fuzz: admission', function () {
       fc.asyncProperty(fc.constantFrom(...deciding), bytes, async (path, body) =>
         assertNotAllowed(await post(path, body)),
       ),
-      { seed: 1, numRuns: 300 },
+      { seed: 1, numRuns: runs(300) },
     );
   });
 
@@ -76,7 +77,7 @@ describe('fuzz: admission', function () {
         const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
         assertNotAllowed(await post(paths.validatePod, body), String(base['uid']));
       }),
-      { seed: 2, numRuns: 400 },
+      { seed: 2, numRuns: runs(400) },
     );
   });
 
@@ -102,7 +103,7 @@ describe('fuzz: admission', function () {
         const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
         assertNotAllowed(await post(path, body), String(request['uid']));
       }),
-      { seed: 3, numRuns: 400 },
+      { seed: 3, numRuns: runs(400) },
     );
   });
 
@@ -118,7 +119,7 @@ describe('fuzz: admission', function () {
         const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
         assertNotAllowed(await post(paths.validatePod, body));
       }),
-      { seed: 4, numRuns: 300 },
+      { seed: 4, numRuns: runs(300) },
     );
   });
 
@@ -135,7 +136,7 @@ describe('fuzz: admission', function () {
         const ops = JSON.parse(Buffer.from(response.patch, 'base64').toString());
         assert.deepEqual(ops.at(-1), { op: 'add', path: '/spec/requester', value: requester });
       }),
-      { seed: 5, numRuns: 300 },
+      { seed: 5, numRuns: runs(300) },
     );
   });
 });

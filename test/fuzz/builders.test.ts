@@ -4,6 +4,7 @@ import { planPodAccess } from '../../src/access/builders/pod-access.ts';
 import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
 import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
 import { deepFreeze } from '../support/deep-freeze.ts';
+import { runs } from '../support/runs.ts';
 
 /** Keys that builders look for, and keys that break careless code. */
 const keys = [
@@ -169,7 +170,7 @@ describe('builders against hostile input', () => {
         assert.equal(planned.plan.pod?.metadata.labels?.['access.drawbridge.dev/request'], '1a2b3c4d');
         assert.match(text, /"activeDeadlineSeconds":60/);
       }),
-      { seed: 2026, numRuns: 5000 },
+      { seed: 2026, numRuns: runs(5000) },
     );
     assert.deepEqual(prototypes(), before);
     assert.ok(counts.planned > 100 && counts.refused > 100, JSON.stringify(counts));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import supertest from 'supertest';
+import { runs } from '../support/runs.ts';
 import { paths, reviewOf, World } from '../unit/admission/support.ts';
 
 const nasty = fc.constantFrom<unknown>(null, undefined, true, -1, '', '\u0000', 'x'.repeat(5_000), [], {}, [[]], {
@@ -43,7 +44,7 @@ describe('fuzz: webhooks of the inventory', function () {
       const { allowed } = await answer(world, paths.fence, reviewOf('clusterinventories', 'UPDATE', fields));
       assert.notEqual(allowed, true);
     });
-    await fc.assert(property, { seed: 1, numRuns: 300 });
+    await fc.assert(property, { seed: 1, numRuns: runs(300) });
   });
 
   for (const [path, plural] of [
@@ -62,7 +63,7 @@ describe('fuzz: webhooks of the inventory', function () {
           await answer(world, path, reviewOf(plural, operation, { object, oldObject, userInfo }));
         },
       );
-      await fc.assert(property, { seed: 2, numRuns: 200 });
+      await fc.assert(property, { seed: 2, numRuns: runs(200) });
     });
   }
 });

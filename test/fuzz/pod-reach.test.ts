@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { planPodAccess } from '../../src/access/builders/pod-access.ts';
 import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
 import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
+import { runs } from '../support/runs.ts';
 
 /** Mostly harmless, or hardly any pod would be made at all. */
 const rarely = (dangerous: readonly unknown[], harmless: readonly unknown[]): fc.Arbitrary<unknown> =>
@@ -174,9 +175,9 @@ describe('the reach of access pods, against any workload and any patch', () => {
         const found = escapes(planned.plan.pod?.spec as Json, accountOf(workload as Json));
         assert.deepEqual(found, [], JSON.stringify(planned.plan.pod));
       }),
-      { seed: 14, numRuns: 20_000 },
+      { seed: 14, numRuns: runs(20_000) },
     );
-    assert.ok(counts.planned > 200 && counts.tooFar > 2000, JSON.stringify(counts));
+    assert.ok(counts.planned > runs(200) && counts.tooFar > runs(2000), JSON.stringify(counts));
   }).timeout(120_000);
 
   it('is not what keeps a pod from being made with the flag', () => {
@@ -185,7 +186,7 @@ describe('the reach of access pods, against any workload and any patch', () => {
         const planned = plan(workload as Json, operations, { allowPrivilegedPod: true });
         if ('refusal' in planned) assert.notEqual(planned.refusal.code, 'PodReachesTooFar');
       }),
-      { seed: 15, numRuns: 2000 },
+      { seed: 15, numRuns: runs(2000) },
     );
   }).timeout(60_000);
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { runs } from '../support/runs.ts';
 import { Judge } from './judge.ts';
 import { fuzzCase } from './reviews.ts';
 
@@ -11,10 +12,13 @@ describe('fuzz: admission beside a reference policy', function () {
     const { tally } = judge;
     await fc.assert(
       fc.asyncProperty(fuzzCase, (one) => judge.judge(one)),
-      { seed: 6, numRuns: 3000 },
+      { seed: 6, numRuns: runs(3000) },
     );
     // Else it proves nothing.
-    assert.ok(tally.allowed > 300 && tally.refused > 300 && tally.malformed > 100, JSON.stringify(tally));
+    assert.ok(
+      tally.allowed > runs(300) && tally.refused > runs(300) && tally.malformed > runs(100),
+      JSON.stringify(tally),
+    );
     assert.ok(tally.reasons.size > 15, [...tally.reasons.keys()].join());
   });
 });

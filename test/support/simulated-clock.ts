@@ -1,17 +1,11 @@
 import type { Cancel, Clock } from '../../src/kit/clock.ts';
-
-interface Timer {
-  readonly at: number;
-  readonly order: number;
-  readonly callback: () => void;
-}
+import { TimerHeap } from './timer-heap.ts';
 
 /** A clock that moves only when told to. Timers run on its monotonic time, as they do on a real machine; the wall may jump. */
 export class SimulatedClock implements Clock {
   #monotonic = 0;
   #wallOffset: number;
-  #order = 0;
-  readonly #timers = new Set<Timer>();
+  readonly #timers = new TimerHeap();
 
   constructor(startMs: number = Date.UTC(2026, 10, 21, 9, 0, 0)) {
     this.#wallOffset = startMs;
@@ -26,12 +20,7 @@ export class SimulatedClock implements Clock {
   }
 
   schedule(delayMs: number, callback: () => void): Cancel {
-    this.#order += 1;
-    const timer: Timer = { at: this.#monotonic + Math.max(0, delayMs), order: this.#order, callback };
-    this.#timers.add(timer);
-    return () => {
-      this.#timers.delete(timer);
-    };
+    return this.#timers.add(this.#monotonic + Math.max(0, delayMs), callback);
   }
 
   /** Timers that are armed now. */
@@ -43,8 +32,7 @@ export class SimulatedClock implements Clock {
   async advance(ms: number): Promise<void> {
     const target = this.#monotonic + ms;
     await this.settle();
-    for (let timer = this.#nextUntil(target); timer; timer = this.#nextUntil(target)) {
-      this.#timers.delete(timer);
+    for (let timer = this.#timers.take(target); timer; timer = this.#timers.take(target)) {
       this.#monotonic = Math.max(this.#monotonic, timer.at);
       timer.callback();
       await this.settle();
@@ -60,14 +48,5 @@ export class SimulatedClock implements Clock {
   /** Lets every promise chain that is ready run to its end. */
   settle(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
-  }
-
-  #nextUntil(target: number): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (timer.at > target) continue;
-      if (!next || timer.at < next.at || (timer.at === next.at && timer.order < next.order)) next = timer;
-    }
-    return next;
   }
 }

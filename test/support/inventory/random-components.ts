@@ -40,7 +40,7 @@ export function randomComponents(random: () => number, graph: Graph): SimCompone
   const below = (n: number): number => Math.floor(random() * n);
   const count = 1 + Math.min(below(8), below(8));
   const nameOf = (index: number): string => `c${index}`;
-  const maker = random() < 0.4 ? nameOf(below(count)) : undefined;
+  const maker = random() < 0.6 ? nameOf(below(count)) : undefined;
   const components = Array.from({ length: count }, (_, index) => {
     const name = nameOf(index);
     const others = Array.from({ length: graph === 'circles' ? count : index }, (_unused, other) => other)

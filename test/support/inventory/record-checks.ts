@@ -25,6 +25,8 @@ interface Run {
   refused: string | undefined;
   /** Who called the component, and when. */
   called: { readonly by: SimMothership; readonly at: number } | undefined;
+  /** When it was first stored that it reports by itself. */
+  asyncAt: number;
   /** Until when it may be silent, as it was told by whoever led. */
   granted: { readonly by: SimMothership; readonly until: number } | undefined;
 }
@@ -88,6 +90,7 @@ export class RecordChecks {
     hold(!hasCredential || next.phase === 'Running', 'I1: a credential dies with its run', about);
     hold(next.seq >= (before?.seq ?? 0), 'I5: seq cannot go back', about);
     const isStart = !before || next.seq > before.seq;
+    if (next.asynchronous && !before?.asynchronous) this.#run(`${key}#${next.seq}`).asyncAt = this.#world.time.now;
     if (isStart) this.#checkStart(key, next, before, about);
     const { lastOutcome: last } = next;
     const old = before?.lastOutcome;
@@ -167,7 +170,8 @@ export class RecordChecks {
     hold(delayMs >= 0, 'I2: what ended runs again', about);
     if (!writer) return;
     if (last.reason === 'LeaseOver') {
-      const isAsync = before?.asynchronous === true && before.phase === 'Running';
+      // As it was when this one began to lead.
+      const isAsync = before?.phase === 'Running' && known.asyncAt < writer.leadsSince;
       this.#checkLost(known, writer, next.component, isAsync, about);
     }
     if (isRetry) this.#checkRetry(key, last, delayMs, attempt, about);
@@ -218,7 +222,14 @@ export class RecordChecks {
   #run(run: string): Run {
     let known = this.#runs.get(run);
     if (!known) {
-      known = { said: [], saidAt: undefined, refused: undefined, called: undefined, granted: undefined };
+      known = {
+        said: [],
+        saidAt: undefined,
+        refused: undefined,
+        called: undefined,
+        asyncAt: Number.POSITIVE_INFINITY,
+        granted: undefined,
+      };
       this.#runs.set(run, known);
     }
     return known;

@@ -172,8 +172,8 @@ export class ScheduleStage {
   #rotate(uid: string): void {
     const { world } = this;
     for (const { name, makesKubeconfig, usesKubeconfigOf } of world.components.values()) {
-      if (makesKubeconfig) world.rotate(uid, world.chance(0.5) ? world.between(0, 10) * second : 0);
-      if (makesKubeconfig || (usesKubeconfigOf !== undefined && world.chance(0.5))) world.force(uid, name);
+      if (makesKubeconfig) world.rotate(uid, world.chance(0.3) ? world.between(0, 10) * second : 0);
+      if (makesKubeconfig || (usesKubeconfigOf !== undefined && world.chance(0.7))) world.force(uid, name);
     }
   }
 
@@ -213,6 +213,7 @@ const acts = [
   'force',
   'remote',
   'remote',
+  'rotate',
   'rotate',
   'suspend',
   'disable',

@@ -40,7 +40,7 @@ export async function runSchedule(seed: number): Promise<ScheduleReport> {
   world.faulty = true;
   world.isLossy = world.chance(0.4);
   world.isSevere = graph !== 'endless' && world.chance(0.1);
-  if (world.chance(0.5)) world.tokenMs = world.between(8, 30) * second;
+  if (world.chance(0.5)) world.tokenMs = world.between(1, 15) * second;
   const faultMs = world.between(5, 40) * second;
   let events = 0;
   const runFor = async (ms: number): Promise<void> => {

@@ -1,79 +1,34 @@
 import type { Clock } from '../../../src/kit/clock.ts';
-
-interface Due {
-  readonly at: number;
-  readonly order: number;
-  readonly act: () => void;
-  cancelled: boolean;
-}
+import { TimerHeap } from '../timer-heap.ts';
 
 /** Simulated time, milliseconds. Whatever promises an event fulfills is done before the next one. */
 export class Timeline {
   now = 0;
   /** Called after each event; what it throws ends the run. */
   afterEach: () => void = () => {};
-  #order = 0;
-  /** A binary heap by time, then by order of arrival. */
-  readonly #heap: Due[] = [];
+  readonly #timers = new TimerHeap();
 
   /** Returns what cancels it. */
   after(delayMs: number, act: () => void): () => void {
-    this.#order += 1;
-    const due = { at: this.now + Math.max(0, delayMs), order: this.#order, act, cancelled: false };
-    const heap = this.#heap;
-    let index = heap.push(due) - 1;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      const above = heap[parent];
-      if (!above || !isBefore(due, above)) break;
-      heap[index] = above;
-      index = parent;
-    }
-    heap[index] = due;
-    return () => {
-      due.cancelled = true;
-    };
+    return this.#timers.add(this.now + Math.max(0, delayMs), act);
   }
 
   /** Until that instant, or until nothing is left to happen. Returns the number of events. */
   async runUntil(until: number, limit: number): Promise<number> {
     let events = 0;
     await settled();
-    for (let first = this.#heap[0]; first && first.at <= until; first = this.#heap[0]) {
-      this.#pop();
-      if (first.cancelled) continue;
+    for (let timer = this.#timers.take(until); timer; timer = this.#timers.take(until)) {
       events += 1;
       if (events > limit) throw new Error(`I21: more than ${limit} events: a busy loop`);
-      this.now = first.at;
-      first.act();
+      this.now = timer.at;
+      timer.callback();
       await settled();
       this.afterEach();
     }
     this.now = until;
     return events;
   }
-
-  #pop(): void {
-    const heap = this.#heap;
-    const last = heap.pop();
-    if (!last || heap.length === 0) return;
-    let index = 0;
-    for (;;) {
-      let child = 2 * index + 1;
-      const left = heap[child];
-      if (!left) break;
-      const right = heap[child + 1];
-      if (right && isBefore(right, left)) child += 1;
-      const least = heap[child];
-      if (!least || !isBefore(least, last)) break;
-      heap[index] = least;
-      index = child;
-    }
-    heap[index] = last;
-  }
 }
-
-const isBefore = (a: Due, b: Due): boolean => a.at < b.at || (a.at === b.at && a.order < b.order);
 
 /** Every promise chain that is ready runs to its end. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -7,7 +7,7 @@ import { outputsOf, SimulatedWorld } from '../../../support/inventory/world.ts';
 import { seededRandom } from '../../../support/random.ts';
 
 /** `make faults` plays more of them. */
-const graphs = Math.min(1000, Number(process.env['RUNS'] ?? 40));
+const graphs = Math.min(1000, Number(process.env['RUNS'] ?? 20));
 const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;

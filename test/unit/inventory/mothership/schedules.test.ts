@@ -3,7 +3,7 @@ import { runSchedule } from '../../../support/inventory/schedule.ts';
 import { chooseSeed } from '../../../support/random.ts';
 
 /** `make faults` plays more of them, from a new seed. */
-const schedules = Number(process.env['RUNS'] ?? 200);
+const schedules = Number(process.env['RUNS'] ?? 100);
 /** The same ones each time, unless DRAWBRIDGE_SEED says another. */
 const seed = chooseSeed(20261122);
 
