@@ -1,4 +1,4 @@
-import { request } from 'node:https';
+import { Agent, request } from 'node:https';
 import type { Identity } from './pki.ts';
 
 export interface ApiAnswer {
@@ -15,7 +15,17 @@ export interface ApiTarget {
 
 const timeoutMs = 10_000;
 
-/** One call to the API on a connection of its own; the body of a PATCH is a merge patch. Rejects only when there is no answer within 10 s. */
+/** Connections are kept: a test that waits asks many times a second, and handshakes are what that costs most. */
+const agents = new WeakMap<Identity, Agent>();
+
+function agentOf({ authority: ca, identity }: ApiTarget): Agent {
+  const { certificate: cert, key } = identity;
+  const agent = agents.get(identity) ?? new Agent({ keepAlive: true, ca, cert, key });
+  agents.set(identity, agent);
+  return agent;
+}
+
+/** One call to the API; the body of a PATCH is a merge patch. Rejects only when there is no answer within 10 s. */
 export function callApi(target: ApiTarget, method: string, path: string, body?: unknown): Promise<ApiAnswer> {
   const payload = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -23,10 +33,7 @@ export function callApi(target: ApiTarget, method: string, path: string, body?: 
       new URL(path, target.server),
       {
         method,
-        agent: false,
-        ca: target.authority,
-        cert: target.identity.certificate,
-        key: target.identity.key,
+        agent: agentOf(target),
         timeout: timeoutMs,
         headers: {
           accept: 'application/json',
@@ -45,7 +52,11 @@ export function callApi(target: ApiTarget, method: string, path: string, body?: 
       },
     );
     call.on('timeout', () => call.destroy(new Error(`no answer to ${method} ${path} within ${timeoutMs} ms`)));
-    call.on('error', reject);
+    call.on('error', (error: NodeJS.ErrnoException) => {
+      // The API server had closed a kept connection before it saw this call.
+      if (call.reusedSocket && error.code === 'ECONNRESET') resolve(callApi(target, method, path, body));
+      else reject(error);
+    });
     call.end(payload);
   });
 }
