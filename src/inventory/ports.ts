@@ -46,7 +46,6 @@ export type Swap =
 export interface RunStore extends Required<Subscribable<RecordChange>> {
   /** As last watched or written by us, whichever is later; its history may be left out. */
   find(key: ComponentKey): StoredRecord | undefined;
-  list(): Iterable<StoredRecord>;
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
   /** Compare and swap: creates when `base` is undefined. Of several writers with one base, one is `stored`. */
   swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap>;

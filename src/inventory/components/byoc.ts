@@ -9,6 +9,7 @@ import type { Credentials } from '../../kube/credentials.ts';
 import { ApiError, isForbidden, isNotFound } from '../../kube/errors.ts';
 import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Component, RunContext } from '../ports.ts';
+import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
 import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
 import {
   type IssuedKubeconfig,
@@ -19,8 +20,6 @@ import {
   versionOf,
   whenUnused,
 } from './kubeconfig.ts';
-import { withCluster } from './managed-cluster.ts';
-import { ensure, remove, type Wanted } from './management.ts';
 
 const name = 'byoc';
 const secretName = '/spec/kubeconfigSecretRef/name';

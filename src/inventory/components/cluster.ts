@@ -4,8 +4,8 @@ import { configMaps } from '../../api/resources.ts';
 import { own } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
 import type { Component, RunContext } from '../ports.ts';
+import { ensure, remove, type Wanted } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
-import { ensure, remove, type Wanted } from './management.ts';
 
 /** Gardener's clusters. */
 export const shoots: Resource = {

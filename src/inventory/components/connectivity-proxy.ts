@@ -7,10 +7,9 @@ import { own } from '../../kit/json-value.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Component, RunContext } from '../ports.ts';
+import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
-import { withCluster } from './managed-cluster.ts';
-import { ensure, remove, type Wanted } from './management.ts';
 
 /** What users of a managed cluster ask for services with. */
 export const serviceInstances: Resource = {

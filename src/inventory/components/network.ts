@@ -2,8 +2,8 @@ import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Component, RunContext } from '../ports.ts';
+import { ensure, remove } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence } from './inputs.ts';
-import { ensure, remove } from './management.ts';
 
 /** As the operator of Azure's services has it. */
 export const virtualNetworks: Resource = {

@@ -55,10 +55,6 @@ export class KubeRunStore implements RunStore {
     return this.#latest.get(keyText(key));
   }
 
-  list(): Iterable<StoredRecord> {
-    return this.#latest.values();
-  }
-
   subscribe(listener: (change: RecordChange) => void): () => void {
     for (const stored of [...this.#latest.values()]) listener({ kind: 'changed', stored });
     const own = (change: RecordChange): void => listener(change);

@@ -155,7 +155,6 @@ export class MemoryInventory {
   #runStore(watch: MemoryWatch<StoredRecord, RecordChange>, link: Link | undefined): RunStore {
     return {
       find: (key) => watch.find(keyText(key)),
-      list: () => watch.list(),
       subscribe: (listener) => watch.subscribe(listener),
       whenSynced: () => Promise.resolve(),
       load: (key, signal) =>
