@@ -1,4 +1,4 @@
-import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
+import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
 
 /** A syncer, or what syncs claimed objects, which hold nothing up. */
 export type Work = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &

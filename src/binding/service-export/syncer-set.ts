@@ -1,6 +1,6 @@
 import type { BindingDeps } from '../deps.ts';
 import type { RunningSyncer, RunningSyncers, Work } from '../service-binding/running-syncers.ts';
-import type { SyncMode } from '../sync-engine/syncer.ts';
+import type { SyncMode } from '../sync-engine/kind.ts';
 
 export interface WantedSyncer {
   /** While it stays the same, so does the syncer. */

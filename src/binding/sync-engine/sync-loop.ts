@@ -8,10 +8,9 @@ import type { BindingDeps } from '../deps.ts';
 import { bindingMetrics, Latency, type SyncObserver } from '../metrics.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { DeleteBreaker } from './delete-breaker.ts';
-import type { Settled, Side, SyncKind, Turn } from './kind.ts';
+import type { Settled, Side, SyncKind, SyncMode, Turn } from './kind.ts';
 import { Problems, recordProblem } from './problems.ts';
 import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
-import type { SyncMode } from './syncer.ts';
 import { Writer } from './writer.ts';
 
 export interface SyncLoopOptions {

@@ -12,9 +12,9 @@ import {
   type Settled,
   type Step,
   type SyncKind,
+  type SyncMode,
   type Turn,
 } from '../sync-engine/kind.ts';
-import type { SyncMode } from '../sync-engine/syncer.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
 import type { Isolation } from './isolation.ts';

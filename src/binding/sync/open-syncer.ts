@@ -12,8 +12,8 @@ import {
   type ExportView,
   type ServiceNamespaceView,
 } from '../stores/provider-stores.ts';
+import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
 import { gathered, SyncLoop } from '../sync-engine/sync-loop.ts';
-import type { Syncer, SyncMode } from '../sync-engine/syncer.ts';
 import { BoundObjects } from './bound-objects.ts';
 import { ConsumerObjects, consumerResource, syncVersion } from './consumer-objects.ts';
 import { type Copies, openCopies } from './copies.ts';

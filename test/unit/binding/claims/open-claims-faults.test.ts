@@ -110,6 +110,23 @@ describe('claims', () => {
       assert.deepEqual(stage.claims.problems(), ['secrets team-a/creds: the provider refused it: data is too long']);
     });
 
+    it('do not hammer a provider whose namespace is gone, and say so', async () => {
+      stage.serviceNamespace('team-a');
+      stage.provider.fault = ({ verb }) => {
+        if (verb === 'create') throw new ApiError(404, 'NotFound', 'namespaces "kb-acme-team-a" not found');
+      };
+      stage.consumer.put(secrets, secretIn('team-a', 'creds'));
+      await stage.open([secretsOf('kettle')]);
+      await stage.settle(600_000);
+      const creates = stage.provider.calls.filter(({ verb }) => verb === 'create').length;
+      assert.ok(creates <= 40, `${creates} creates in ten minutes`);
+      assert.match(stage.claims.problems().join(), /namespaces "kb-acme-team-a" not found/);
+      stage.provider.fault = () => {};
+      await stage.settle(30_000);
+      assert.ok(stage.up());
+      assert.deepEqual(stage.claims.problems(), []);
+    });
+
     it('do not race with somebody who keeps changing a copy', async () => {
       stage.serviceNamespace('team-a');
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));

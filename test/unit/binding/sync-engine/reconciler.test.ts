@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict';
+import { Latency } from '../../../../src/binding/metrics.ts';
+import { DeleteBreaker } from '../../../../src/binding/sync-engine/delete-breaker.ts';
+import {
+  call,
+  look,
+  type Settled,
+  type Step,
+  type SyncKind,
+  type SyncRules,
+} from '../../../../src/binding/sync-engine/kind.ts';
+import type { Problem } from '../../../../src/binding/sync-engine/problems.ts';
+import { SyncReconciler } from '../../../../src/binding/sync-engine/reconciler.ts';
+import { Writer } from '../../../../src/binding/sync-engine/writer.ts';
+import type { Result } from '../../../../src/engine/result.ts';
+import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
+import { answerTrustMs } from '../../../../src/kube/write-through-cache.ts';
+import { type LogFields, noLog } from '../../../../src/observe/log.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const futile = { consumer: 'not kept here', provider: 'not kept there' };
+const kinds: Record<string, SyncRules> = {
+  'bound objects': { forbiddenAtOnce: true, futileCapMs: 30 * 60_000, futile },
+  'claimed objects': { forbiddenAtOnce: false, futileCapMs: Number.POSITIVE_INFINITY, futile },
+};
+const key = 'team-a/mug';
+const forbidden = () => new ApiError(403, 'Forbidden', 'mugs is forbidden');
+const unreachable = () => new TransportError('connect ECONNREFUSED', undefined, true);
+
+/** The engine, and a kind of sync whose plan the test gives. */
+class Stage {
+  readonly clock = new SimulatedClock();
+  readonly breaker = new DeleteBreaker();
+  readonly counts = { up: 0, down: 0, consumer: 0, provider: 0 };
+  readonly woken: string[] = [];
+  readonly warned: LogFields[] = [];
+  readonly latency = { up: new Latency(this.clock), down: new Latency(this.clock) };
+  settled: Settled = { consumer: { key, uid: 'u1' }, isGone: false, isAhead: false };
+  missing: string | undefined;
+  plans = 0;
+  plan: () => Step[] = () => [];
+  problem: Problem | undefined;
+  readonly writer: Writer;
+  readonly #reconciler: SyncReconciler;
+
+  constructor(rules: SyncRules) {
+    const { clock, counts, latency, breaker } = this;
+    const observer = {
+      up: () => void counts.up++,
+      down: () => void counts.down++,
+      conflict: (side: 'consumer' | 'provider') => void counts[side]++,
+      repaired() {},
+    };
+    const kind: SyncKind = {
+      rules,
+      missing: () => this.missing,
+      plan: () => {
+        this.plans++;
+        return this.plan();
+      },
+      settle: () => this.settled,
+      clear() {},
+    };
+    const log = { ...noLog, warn: (_: string, fields: LogFields = {}) => void this.warned.push(fields) };
+    const wake = (other: string) => void this.woken.push(other);
+    this.writer = new Writer({ rules, clock, log, observer, random: () => 0.5, wake });
+    const report = (turn: { readonly problem: Problem | undefined }) => {
+      this.problem = turn.problem;
+    };
+    this.#reconciler = new SyncReconciler({ kind, writer: this.writer, breaker, observer, latency, report, clock });
+  }
+
+  reconcile(of = key): Promise<Result> {
+    return this.#reconciler.reconcile(of, new AbortController().signal);
+  }
+
+  /** A write of the plan; fails with what `fault` returns. */
+  write(fault: () => Error | undefined, more: Partial<Parameters<typeof call>[0]> = {}): Step {
+    return call({
+      action: 'update',
+      side: 'provider',
+      content: 'litres',
+      call: () => {
+        const error = fault();
+        return error ? Promise.reject(error) : Promise.resolve('answer');
+      },
+      ...more,
+    });
+  }
+
+  /** Turns until a write has failed for so long, milliseconds. */
+  async persist(forMs: number): Promise<void> {
+    const endMs = this.clock.monotonic() + forMs;
+    while (this.clock.monotonic() < endMs) {
+      const result = await this.reconcile();
+      assert.equal(result.kind, 'after');
+      await this.clock.advance(result.kind === 'after' ? result.delayMs : 0);
+    }
+  }
+}
+
+const delayOf = (result: Result): number => (result.kind === 'after' ? result.delayMs : Number.NaN);
+
+for (const [title, rules] of Object.entries(kinds)) {
+  describe(`the engine that syncs ${title}`, () => {
+    let stage: Stage;
+    beforeEach(() => {
+      stage = new Stage(rules);
+    });
+
+    it('waits for lists before it plans', async () => {
+      stage.missing = 'mugs of this cluster';
+      assert.deepEqual(await stage.reconcile(), { kind: 'notReady', missing: ['mugs of this cluster'] });
+      assert.equal(stage.plans, 0);
+    });
+
+    it('makes the calls in order, and counts what they carry', async () => {
+      const made: string[] = [];
+      stage.latency.up.seen(key);
+      stage.plan = () =>
+        ['first', 'second'].map((action) =>
+          call({ action, side: 'provider', content: '', carries: 'up', call: async () => void made.push(action) }),
+        );
+      assert.deepEqual(await stage.reconcile(), { kind: 'done' });
+      assert.deepEqual([made, stage.counts.up], [['first', 'second'], 1]);
+    });
+
+    it('plans again after a look, and stops after a failure', async () => {
+      let looked = false;
+      const read = {
+        action: 'look',
+        content: key,
+        call: () => {
+          looked = true;
+          return Promise.resolve();
+        },
+      };
+      stage.plan = () =>
+        looked
+          ? [stage.write(() => new ApiError(422, 'Invalid', 'too long')), { do: 'complain', problem: 'never said' }]
+          : [look({ ...read, side: 'consumer' }, { ...read, side: 'provider' })];
+      await stage.reconcile();
+      assert.equal(stage.plans, 2);
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: too long' });
+    });
+
+    it('gives up after some plans that contradict each other, for a moment', async () => {
+      stage.plan = () => [stage.write(() => undefined, { repeatable: true, onSuccess: () => 'plan again' })];
+      assert.deepEqual(await stage.reconcile(), { kind: 'after', delayMs: 100 });
+      assert.equal(stage.plans, 6);
+    });
+
+    it('repeats no write at once that was made already', async () => {
+      let writes = 0;
+      stage.plan = () => [stage.write(() => void writes++)];
+      await stage.reconcile();
+      assert.equal(delayOf(await stage.reconcile()), 500);
+      assert.equal(writes, 1);
+    });
+
+    it('says what is refused for good (422), and goes on trying ever less often', async () => {
+      let tries = 0;
+      stage.plan = () => [
+        stage.write(() => {
+          tries++;
+          return new ApiError(422, 'Invalid', 'too long');
+        }),
+      ];
+      await stage.reconcile();
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: too long' });
+      await stage.persist(10 * 60_000);
+      assert.ok(tries > 20 && tries < 45, `${tries} tries`);
+    });
+
+    it(`says what is forbidden (403) ${rules.forbiddenAtOnce ? 'at once' : 'when it lasts'}, tries every five seconds`, async () => {
+      let tries = 0;
+      stage.plan = () => [
+        stage.write(() => {
+          tries++;
+          return forbidden();
+        }),
+      ];
+      await stage.reconcile();
+      const problem = { rank: 'forbidden', message: 'the provider does not permit it: mugs is forbidden' };
+      assert.deepEqual(stage.problem, rules.forbiddenAtOnce ? problem : undefined);
+      await stage.persist(60_000);
+      assert.deepEqual(stage.problem, problem);
+      assert.ok(tries >= 12, `${tries} tries`);
+    });
+
+    for (const [what, error] of [
+      ['a conflict (409)', new ApiError(409, 'Conflict', 'modified')],
+      ['another one of the name (409)', new ApiError(409, 'AlreadyExists', 'exists')],
+      ['an object that is gone (404)', new ApiError(404, 'NotFound', 'not found')],
+    ] as const) {
+      it(`leaves ${what} to the event that follows, and says it when none does`, async () => {
+        stage.plan = () => [stage.write(() => error)];
+        const result = await stage.reconcile();
+        assert.equal(delayOf(result), 1_000);
+        assert.deepEqual([stage.problem, stage.counts.provider, stage.warned], [undefined, 1, []]);
+        await stage.persist(30_000);
+        assert.deepEqual(stage.problem, { rank: 'failing', message: `the provider refused it: ${error.message}` });
+      });
+    }
+
+    it('hands a step whose object is gone (404) to the kind, if the kind expects that', async () => {
+      stage.plan = () => [
+        stage.write(() => new ApiError(404, 'NotFound', 'not found'), { onGone: () => 'go on' }),
+        { do: 'complain', problem: 'it went' },
+      ];
+      assert.deepEqual(await stage.reconcile(), { kind: 'done' });
+      assert.deepEqual(stage.problem, { rank: 'refused', message: 'it went' });
+    });
+
+    it('says when the kind itself is gone (404 without a reason), as when its CRD was deleted', async () => {
+      stage.plan = () => [stage.write(() => new ApiError(404, '', 'page not found'), { onGone: () => 'go on' })];
+      await stage.reconcile();
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: page not found' });
+    });
+
+    for (const [what, error] of [
+      ['does not answer', unreachable()],
+      ['is overloaded (503)', new ApiError(503, 'ServiceUnavailable', 'overloaded')],
+      ['throttles (429)', new ApiError(429, 'TooManyRequests', 'slow down')],
+    ] as const) {
+      it(`wakes every key when the provider ${what} and then does again; warns once`, async () => {
+        let fault: Error | undefined = error;
+        stage.plan = () => [stage.write(() => fault)];
+        const keys = ['team-a/a', 'team-a/b', 'team-a/c'];
+        for (const one of keys) await stage.reconcile(one);
+        assert.deepEqual([stage.problem, stage.warned.length], [undefined, 1]);
+        fault = undefined;
+        await stage.clock.advance(200);
+        await stage.reconcile(keys[0]);
+        assert.deepEqual(stage.woken, ['team-a/b', 'team-a/c']);
+        assert.deepEqual(await stage.reconcile(keys[1]), { kind: 'done' });
+      });
+    }
+
+    it('waits as long as the server asks (Retry-After)', async () => {
+      stage.plan = () => [stage.write(() => new ApiError(429, 'TooManyRequests', 'slow down', 7_000))];
+      assert.equal(delayOf(await stage.reconcile()), 7_000);
+    });
+
+    it('goes on after a failure where the plan says so, and keeps saying it while the write waits', async () => {
+      stage.plan = () => [
+        stage.write(() => new ApiError(422, 'Invalid', 'too long'), { onFailure: 'go on' }),
+        { do: 'wait', missing: 'the rest' },
+      ];
+      await stage.reconcile();
+      const result = await stage.reconcile();
+      assert.ok(delayOf(result) > 0);
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: too long' });
+    });
+
+    it('writes what is not kept ever less often, or not until it is another write', async () => {
+      let writes = 0;
+      let content = 'litres';
+      stage.plan = () => [stage.write(() => void writes++, { content, isFutile: () => true })];
+      for (let minute = 0; minute < 60; minute++) {
+        await stage.reconcile();
+        await stage.clock.advance(60_000);
+      }
+      assert.deepEqual(stage.problem, { rank: 'partial', message: 'not kept there' });
+      assert.ok(rules.futileCapMs === Number.POSITIVE_INFINITY ? writes === 1 : writes > 3 && writes < 15, `${writes}`);
+      content = 'pints';
+      const before = writes;
+      await stage.reconcile();
+      assert.equal(writes, before + 1);
+    });
+
+    it('comes back on its own when the watch does not confirm a write', async () => {
+      stage.settled = { ...stage.settled, isAhead: true };
+      assert.equal(delayOf(await stage.reconcile()), answerTrustMs);
+    });
+
+    describe('before deletions that nobody was seen to ask for', () => {
+      const deletion = (): Step[] => [{ do: 'holdBack' }, stage.write(() => undefined, { inferred: true })];
+      const lost = Array.from({ length: 25 }, (_, i) => `team-a/lost-${i}`);
+
+      it('gathers them, and lets a few through', async () => {
+        stage.plan = deletion;
+        assert.equal(delayOf(await stage.reconcile()), 1_000);
+        await stage.clock.advance(1_000);
+        assert.deepEqual(await stage.reconcile(), { kind: 'done' });
+      });
+
+      it('holds many back until they are allowed', async () => {
+        stage.plan = deletion;
+        for (const one of lost) await stage.reconcile(one);
+        await stage.clock.advance(1_000);
+        assert.equal((await stage.reconcile(lost[0])).kind, 'notReady');
+        assert.equal(stage.breaker.held, lost.length);
+        stage.breaker.allow();
+        assert.deepEqual(await stage.reconcile(lost[0]), { kind: 'done' });
+      });
+
+      it('forgets those that are not to be deleted any more, but not because a look at them failed', async () => {
+        stage.plan = deletion;
+        for (const one of lost) await stage.reconcile(one);
+        const read = {
+          action: 'look',
+          side: 'provider',
+          content: '',
+          call: () => Promise.reject(unreachable()),
+        } as const;
+        stage.plan = () => [look(read)];
+        for (const one of lost) await stage.reconcile(one);
+        assert.equal(stage.breaker.held, lost.length);
+        stage.plan = () => [];
+        for (const one of lost) await stage.reconcile(one);
+        assert.equal(stage.breaker.held, 0);
+      });
+    });
+  });
+}
