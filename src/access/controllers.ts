@@ -18,9 +18,9 @@ import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
 import type { GrantTally } from './life/grant-tally.ts';
 import { Granter } from './life/granter.ts';
 import { normalLane, RequestReconciler, revocationLane } from './life/request-reconciler.ts';
+import { StatusWriter } from './life/request-status.ts';
 import { Revoker } from './life/revoker.ts';
 import { Stamps } from './life/stamps.ts';
-import { StatusWriter } from './life/status-writer.ts';
 import { TemplateEdits } from './life/template-edits.ts';
 import { Trail } from './life/trail.ts';
 import type { Signer } from './signing/signer.ts';
@@ -147,7 +147,7 @@ function requestController(
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
   const trail = new Trail({ ...deps, metrics, requestResource: kind.requestResource });
-  const status = new StatusWriter(client, kind);
+  const status = new StatusWriter({ client, kind, clock });
   const applier = new Applier(client);
   const revoker = new Revoker({ kind, pods, client, applier, trail, clock });
   const edits = new TemplateEdits({ kind, client });
@@ -173,7 +173,7 @@ function requestController(
       // Builders read workloads and selectors, so nothing may be decided before they are known; what changes later is no concern of a grant.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
-    reconciler: new RequestReconciler({ kind, decider, granter, revoker, stamps, edits, signer, status, clock, ends }),
+    reconciler: new RequestReconciler({ decider, granter, revoker, stamps, edits, signer, status, clock, ends }),
     lanes: 3,
     workers: 32,
     reservedForUpperLanes: 4,

@@ -16,9 +16,9 @@ import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { TemplateAuthors } from '../template/template-authors.ts';
 import type { GrantTally } from './grant-tally.ts';
+import type { StatusWriter } from './request-status.ts';
 import { deniedStatus, grantedStatus } from './request-status.ts';
 import type { Stamps } from './stamps.ts';
-import type { StatusWriter } from './status-writer.ts';
 import type { Trail } from './trail.ts';
 
 type Decision =

@@ -12,9 +12,9 @@ import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
+import type { StatusWriter } from './request-status.ts';
 import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
-import type { StatusWriter } from './status-writer.ts';
 import type { TemplateEdits } from './template-edits.ts';
 import type { Trail } from './trail.ts';
 

@@ -2,17 +2,16 @@ import type { Grant } from '../../api/access/grant.ts';
 import { at, done, type Reconciler, type Result } from '../../engine/result.ts';
 import type { DeadlineSource } from '../../engine/sources/deadlines.ts';
 import type { Clock } from '../../kit/clock.ts';
-import type { AccessKind } from '../access-kind.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { Decider } from './decider.ts';
 import type { Ending } from './ending.ts';
 import { GrantDeadlines } from './grant-deadline.ts';
 import type { Granter } from './granter.ts';
+import type { StatusWriter } from './request-status.ts';
 import { isDenied } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { Stamps } from './stamps.ts';
-import type { StatusWriter } from './status-writer.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
 /** Expiries and revocations overtake everything else in the queue. */
@@ -40,9 +39,8 @@ export class RequestReconciler implements Reconciler {
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { kind, status, decider, granter, revoker, stamps } = this.#deps;
-    const stored = kind.requests.get(key);
-    const request = stored && status.latest(stored);
+    const { status, decider, granter, revoker, stamps } = this.#deps;
+    const request = status.latest(key);
     const before = this.#seen.get(key);
     if (before && before.uid !== request?.uid) {
       // Whoever may update a request can force our finalizer off.
@@ -112,7 +110,7 @@ export class RequestReconciler implements Reconciler {
     this.#seen.delete(key);
     this.#deadlines.forget(uid);
     this.#deps.ends.delete(key);
-    this.#deps.status.forget(uid);
+    this.#deps.status.forget(key);
     this.#deps.edits.forget(uid);
     this.#deps.granter.forget(uid);
     this.#deps.revoker.forget(uid);
@@ -120,7 +118,6 @@ export class RequestReconciler implements Reconciler {
 }
 
 interface RequestReconcilerDeps {
-  readonly kind: AccessKind;
   readonly clock: Clock;
   readonly status: StatusWriter;
   readonly decider: Decider;

@@ -1,21 +1,22 @@
 import type { Grant } from '../../api/access/grant.ts';
 import { type RequestCondition, requestConditions } from '../../api/access/names.ts';
-import type { RequestChild } from '../../api/access/status.ts';
+import type { RequestChild, RequestStatus as StoredStatus } from '../../api/access/status.ts';
 import { mergeConditions, sameConditions } from '../../api/conditions.ts';
 import type { Condition } from '../../api/object.ts';
+import type { Clock } from '../../kit/clock.ts';
+import type { Client } from '../../kube/client.ts';
+import { WriteThroughCache } from '../../kube/write-through-cache.ts';
+import type { AccessKind } from '../access-kind.ts';
 import { allTrue, type Finding, failure, isSummary, type Standing, success, summarized } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
-import type { RequestView } from '../stores/access-views.ts';
+import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 
 /** The whole status of a request as one merge patch writes it. */
-export interface RequestStatus {
-  readonly grant?: Grant;
-  readonly podName?: string;
+export interface RequestStatus extends Readonly<Pick<StoredStatus, 'grant' | 'podName' | 'accessMessage'>> {
   readonly children?: readonly RequestChild[];
   readonly conditions: readonly Condition[];
   readonly ready: boolean;
-  readonly accessMessage?: string;
 }
 
 /** After the decision: the grant is fixed, nothing exists yet. `told` is what the requester should know of how it was decided. */
@@ -130,4 +131,43 @@ function standing(conditions: readonly Condition[], ready: boolean): Standing {
     reason: waiting?.reason ?? 'Progressing',
     message: waiting?.message ?? 'access is being opened',
   };
+}
+
+/** Writes the status of requests, each write guarded by the resourceVersion that its reasoning was based on. */
+export class StatusWriter {
+  readonly #deps: { readonly client: Client; readonly kind: AccessKind };
+  /** By key: a store that lags behind must not make this process act twice. */
+  readonly #known: WriteThroughCache<RequestView>;
+
+  constructor(deps: { readonly client: Client; readonly kind: AccessKind; readonly clock: Clock }) {
+    const { kind, clock } = deps;
+    this.#deps = deps;
+    this.#known = new WriteThroughCache({
+      watched: (key) => kind.requests.get(key),
+      uidOf: ({ uid }) => uid,
+      trustMs: Number.POSITIVE_INFINITY,
+      clock,
+    });
+  }
+
+  /** Resolves to the request as written; rejects with a 409 ApiError when it has changed since `request` was read. */
+  write(request: RequestView, status: RequestStatus, signal: AbortSignal): Promise<RequestView> {
+    const { client, kind } = this.#deps;
+    return this.#known.call(request.key, async () => {
+      const patch = { metadata: { resourceVersion: request.resourceVersion, uid: request.uid }, status };
+      const options = { subresource: 'status', signal };
+      const view = viewRequest(await client.mergePatch(kind.requestResource, request, patch, options));
+      if (view) return view;
+      throw new Error(`${kind.requestKind} ${request.key} came back unreadable from the status write`);
+    });
+  }
+
+  /** The request of the key as the store has it, or as this process wrote it since; undefined once the store has none. */
+  latest(key: string): RequestView | undefined {
+    return this.#deps.kind.requests.get(key) && this.#known.get(key);
+  }
+
+  forget(key: string): void {
+    this.#known.forget(key);
+  }
 }
