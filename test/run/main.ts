@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FilesByGroup } from './files-by-group.ts';
+import knownSeconds from './seconds.json' with { type: 'json' };
 import { type FileResult, progressLine, Tally } from './tally.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -26,14 +27,20 @@ if (files.length === 0) throw new Error('no test files; usage: main.ts FOLDER|FI
 process.env['DRAWBRIDGE_SEED'] ??= '1';
 console.log(`${files.length} files in ${processes} processes, DRAWBRIDGE_SEED=${process.env['DRAWBRIDGE_SEED']}`);
 
-const queue = new FilesByGroup(files.map((path) => ({ path, group: dirname(path), size: statSync(path).size })));
+/** As the lines of progress name it: below `test/`. */
+const nameOf = (path: string): string => relative(join(root, 'test'), path);
+/** Of a file on a quiet machine, unless `seconds.json` knows better. */
+const usualSeconds = 8;
+const secondsOf = (path: string): number =>
+  (knownSeconds as Readonly<Record<string, number>>)[nameOf(path)] ?? usualSeconds;
+const queue = new FilesByGroup(files.map((path) => ({ path, group: dirname(path), seconds: secondsOf(path) })));
 const tally = new Tally();
 const children = new Set<ChildProcess>();
 const running = new Map<ChildProcess, string>();
 
 function report(result: FileResult, output: string): void {
   tally.add(result);
-  const shown = { ...result, file: relative(join(root, 'test'), result.file) };
+  const shown = { ...result, file: nameOf(result.file) };
   console.log(progressLine(shown, { tally, files: files.length, running: [...running.values()] }));
   if (output.trim() !== '') console.log(output.trimEnd());
 }
@@ -61,7 +68,7 @@ function runGroup(group: string): Promise<void> {
     file = queue.next(group);
     startedMs = performance.now();
     limit = setTimeout(stop, file === undefined ? killAfterMs : fileLimitMs);
-    if (file !== undefined) running.set(child, relative(join(root, 'test'), file));
+    if (file !== undefined) running.set(child, nameOf(file));
     child.send({ file });
   };
   const stop = (): void => {

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { FilesByGroup } from '../../run/files-by-group.ts';
+import seconds from '../../run/seconds.json' with { type: 'json' };
 
-const file = (path: string, size: number) => ({ path, group: path.split('/')[0] ?? '', size });
+const file = (path: string, seconds: number) => ({ path, group: path.split('/')[0] ?? '', seconds });
 
 describe('test files by group', () => {
-  it('are given largest first, each once', () => {
-    const files = new FilesByGroup([file('a/small', 1), file('a/large', 3), file('a/medium', 2), file('b/other', 9)]);
+  it('are given longest first, each once', () => {
+    const files = new FilesByGroup([file('a/short', 1), file('a/long', 3), file('a/medium', 2), file('b/other', 9)]);
     assert.deepEqual(
       Array.from({ length: 4 }, () => files.next('a')),
-      ['a/large', 'a/medium', 'a/small', undefined],
+      ['a/long', 'a/medium', 'a/short', undefined],
     );
   });
 
@@ -33,5 +36,13 @@ describe('test files by group', () => {
     assert.equal(files.join(), 'a');
     files.leave('a');
     assert.equal(files.join(), 'a');
+  });
+
+  it('have a guess of their time only if they exist', () => {
+    const exists = (name: string): boolean => existsSync(fileURLToPath(new URL(`../../${name}`, import.meta.url)));
+    assert.deepEqual(
+      Object.keys(seconds).filter((name) => !exists(name)),
+      [],
+    );
   });
 });
