@@ -1,9 +1,10 @@
 import { type Clock, parseTime } from '../../kit/clock.ts';
+import type { Metrics } from '../../observe/metrics.ts';
 import type { Entry } from '../entry.ts';
 import type { InventoryStore } from '../ports.ts';
 import type { Breakers } from './breakers.ts';
 import type { KeyLoop, Loops } from './key-loop.ts';
-import type { Gauges } from './metrics.ts';
+import { laneName, laneNames } from './metrics.ts';
 import type { Registry } from './registrations.ts';
 
 interface GaugesDeps {
@@ -15,38 +16,61 @@ interface GaugesDeps {
   readonly watchAgeMs: () => number;
 }
 
-/** Looked up in what there is; nothing is counted along the way. */
-export function mothershipGauges(deps: GaugesDeps): Gauges {
+type Collect = Parameters<Metrics['collected']>[1];
+
+/** Registers what is looked up whenever somebody asks for the metrics; nothing is counted along the way. */
+export function observeMothership(metrics: Metrics, deps: GaugesDeps): void {
   const { entries, loops, breakers, clock, watchAgeMs } = deps;
   const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
   const isQueued = ({ state }: KeyLoop): boolean =>
     state.phase === 'queued' && (state.pending?.dueAt ?? Number.POSITIVE_INFINITY) <= clock.monotonic();
-  return {
-    queueDepths() {
-      const depths = new Map([0, 1, 2].map((lane) => [lane, 0]));
-      for (const loop of all()) if (isQueued(loop)) depths.set(loop.lane, (depths.get(loop.lane) ?? 0) + 1);
-      return depths;
+  const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
+    metrics.collected({ name, help, labels }, collect);
+  gauge('drawbridge_inventory_queue_depth', 'Keys that wait for their turn.', ['lane'], (set) => {
+    const depths = laneNames.map(() => 0);
+    for (const loop of all()) if (isQueued(loop)) depths[loop.lane] = (depths[loop.lane] ?? 0) + 1;
+    for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
+  });
+  gauge('drawbridge_inventory_oldest_queued_seconds', 'How long the first of them has waited.', [], (set) => {
+    const now = clock.monotonic();
+    const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
+    set({}, waits.reduce((most, ms) => Math.max(most, ms), 0) / 1000);
+  });
+  gauge(
+    'drawbridge_inventory_notready_entries',
+    'Entries that have waited too long for an input.',
+    ['component', 'path'],
+    (set) => {
+      for (const { component, path, entries } of notReady(all(), deps)) set({ component, path }, entries);
     },
-    oldestQueuedMs() {
-      let oldest = 0;
-      for (const loop of all()) {
-        if (isQueued(loop)) oldest = Math.max(oldest, clock.monotonic() - (loop.state.pending?.dueAt ?? 0));
-      }
-      return oldest;
-    },
-    notReady: () => notReady(all(), deps),
-    attempts() {
+  );
+  gauge(
+    'drawbridge_inventory_attempts',
+    'Runs in a row that are to be retried, over all entries.',
+    ['component'],
+    (set) => {
       const attempts = new Map<string, number>();
       for (const { key, state } of all()) {
-        const count = state.stored?.record.attempt ?? 0;
-        attempts.set(key.component, (attempts.get(key.component) ?? 0) + count);
+        attempts.set(key.component, (attempts.get(key.component) ?? 0) + (state.stored?.record.attempt ?? 0));
       }
-      return [...attempts].map(([component, count]) => ({ component, attempts: count }));
+      for (const [component, count] of attempts) set({ component }, count);
     },
-    breakers: () => breakers.states(),
-    watchAgeMs,
-    largestEntryBytes: () => largest(entries.list()),
-  };
+  );
+  gauge(
+    'drawbridge_inventory_breaker_state',
+    'Of an endpoint: 0 closed, 1 half open, 2 open.',
+    ['component'],
+    (set) => {
+      for (const { component, state } of breakers.states()) set({ component }, state);
+    },
+  );
+  gauge(
+    'drawbridge_inventory_watch_last_event_age_seconds',
+    'How long ago the watch of the entries was heard of.',
+    [],
+    (set) => set({}, watchAgeMs() / 1000),
+  );
+  gauge('drawbridge_inventory_entry_bytes', 'The largest entry.', [], (set) => set({}, largest(entries.list())));
 }
 
 function largest(entries: Iterable<Entry>): number {

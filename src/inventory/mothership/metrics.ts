@@ -2,33 +2,14 @@ import type { Metrics } from '../../observe/metrics.ts';
 import { lanes } from '../core/triggers.ts';
 
 const latencyBuckets = [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
-const laneNames = Object.keys(lanes);
+export const laneNames = Object.keys(lanes);
+export const laneName = (lane: number): string => laneNames[lane] ?? String(lane);
 
-/** What is looked up whenever somebody asks for the metrics. */
-export interface Gauges {
-  queueDepths(): ReadonlyMap<number, number>;
-  oldestQueuedMs(): number;
-  /** Waiting longer than their registration lets them before it is told. */
-  notReady(): Iterable<{ readonly component: string; readonly path: string; readonly entries: number }>;
-  attempts(): Iterable<{ readonly component: string; readonly attempts: number }>;
-  /** 0 closed, 1 half open, 2 open. */
-  breakers(): Iterable<{ readonly component: string; readonly state: number }>;
-  watchAgeMs(): number;
-  largestEntryBytes(): number;
-}
+/** The word before the colon of a reason. */
+const word = (reason: string): string => reason.split(':')[0] ?? '';
 
 /** What an operator watches of the mothership. */
-export interface MothershipMetrics {
-  /** Word before the colon of a reason. */
-  triggered(component: string, reason: string): void;
-  dispatched(lane: number, waitedMs: number): void;
-  ended(component: string, outcome: string, reason: string, durationMs: number): void;
-  conflict(): void;
-  relisted(cause: string): void;
-  observe(gauges: Gauges): void;
-}
-
-export function mothershipMetrics(metrics: Metrics): MothershipMetrics {
+export function mothershipMetrics(metrics: Metrics) {
   const runs = metrics.counter({
     name: 'drawbridge_inventory_runs_total',
     help: 'Runs that have ended.',
@@ -61,58 +42,15 @@ export function mothershipMetrics(metrics: Metrics): MothershipMetrics {
     labels: ['cause'],
   });
   return {
-    triggered: (component, reason) => triggers.inc({ component, reason: word(reason) }),
-    dispatched: (lane, waitedMs) => latency.observe({ lane: laneNames[lane] ?? String(lane) }, waitedMs / 1000),
-    ended: (component, outcome, reason, durationMs) => {
+    triggered: (component: string, reason: string) => triggers.inc({ component, reason: word(reason) }),
+    dispatched: (lane: number, waitedMs: number) => latency.observe({ lane: laneName(lane) }, waitedMs / 1000),
+    ended: (component: string, outcome: string, reason: string, durationMs: number) => {
       runs.inc({ component, outcome, reason: word(reason) });
       duration.observe({ component }, durationMs / 1000);
     },
     conflict: () => conflicts.inc(),
-    relisted: (cause) => relists.inc({ cause }),
-    observe: (gauges) => observed(metrics, gauges),
+    relisted: (cause: string) => relists.inc({ cause }),
   };
 }
 
-const word = (reason: string): string => reason.split(':')[0] ?? '';
-
-function observed(metrics: Metrics, gauges: Gauges): void {
-  const gauge = (name: string, help: string, labels: readonly string[], collect: Parameters<Metrics['collected']>[1]) =>
-    metrics.collected({ name, help, labels }, collect);
-  gauge('drawbridge_inventory_queue_depth', 'Keys that wait for their turn.', ['lane'], (set) => {
-    for (const [lane, depth] of gauges.queueDepths()) set({ lane: laneNames[lane] ?? String(lane) }, depth);
-  });
-  gauge('drawbridge_inventory_oldest_queued_seconds', 'How long the first of them has waited.', [], (set) =>
-    set({}, gauges.oldestQueuedMs() / 1000),
-  );
-  gauge(
-    'drawbridge_inventory_notready_entries',
-    'Entries that have waited too long for an input.',
-    ['component', 'path'],
-    (set) => {
-      for (const { component, path, entries } of gauges.notReady()) set({ component, path }, entries);
-    },
-  );
-  gauge(
-    'drawbridge_inventory_attempts',
-    'Runs in a row that are to be retried, over all entries.',
-    ['component'],
-    (set) => {
-      for (const { component, attempts } of gauges.attempts()) set({ component }, attempts);
-    },
-  );
-  gauge(
-    'drawbridge_inventory_breaker_state',
-    'Of an endpoint: 0 closed, 1 half open, 2 open.',
-    ['component'],
-    (set) => {
-      for (const { component, state } of gauges.breakers()) set({ component }, state);
-    },
-  );
-  gauge(
-    'drawbridge_inventory_watch_last_event_age_seconds',
-    'How long ago the watch of the entries was heard of.',
-    [],
-    (set) => set({}, gauges.watchAgeMs() / 1000),
-  );
-  gauge('drawbridge_inventory_entry_bytes', 'The largest entry.', [], (set) => set({}, gauges.largestEntryBytes()));
-}
+export type MothershipMetrics = ReturnType<typeof mothershipMetrics>;

@@ -14,11 +14,11 @@ import type { EntryAccess, EntryChange, FenceProof, ReportSink } from '../ports.
 import { Breakers } from './breakers.ts';
 import { EntryReconciler, Unwatched } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
-import { mothershipGauges } from './gauges.ts';
+import { observeMothership } from './gauges.ts';
 import type { Loops } from './key-loop.ts';
 import { type Lead, type LeadDeps, newLead } from './lead.ts';
 import { Limits } from './limits.ts';
-import { mothershipMetrics } from './metrics.ts';
+import { type MothershipMetrics, mothershipMetrics } from './metrics.ts';
 import { type RegistrationChange, RegistrationReconciler } from './registrations.ts';
 
 interface MothershipDeps extends LeadDeps {
@@ -46,7 +46,7 @@ export class Mothership {
   readonly #breakers: Breakers;
   readonly #newest: WriteThroughCache<Entry>;
   readonly #entryReconciler: EntryReconciler;
-  readonly #metrics: ReturnType<typeof mothershipMetrics>;
+  readonly #metrics: MothershipMetrics;
   #lead: Lead | undefined;
   #runs: Controller | undefined;
 
@@ -100,9 +100,8 @@ export class Mothership {
       clock,
       onPrepared: (uid) => this.#limits.entryChanged(uid),
     });
-    this.#metrics.observe(
-      mothershipGauges({ entries, loops, registrations, breakers: this.#breakers, clock, watchAgeMs: deps.watchAgeMs }),
-    );
+    const { watchAgeMs } = deps;
+    observeMothership(deps.metrics, { entries, loops, registrations, breakers: this.#breakers, clock, watchAgeMs });
   }
 
   /** In the order in which they start; all behind one lease. */
