@@ -2,7 +2,7 @@ import { componentLabel, componentReconcilers, reconcileRuns, runName } from '..
 import { type ReconcileRun, readReconcileRun } from '../api/inventory/reconcile-run.ts';
 import { type KubeObject, keyOf } from '../api/object.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
-import { isRecord, own } from '../kit/json-value.ts';
+import { isRecord, listIn, own } from '../kit/json-value.ts';
 import { type Client, findObject } from '../kube/client.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Store } from '../kube/store.ts';
@@ -58,8 +58,7 @@ async function anyRunOf(client: Client, component: string, signal: AbortSignal):
   const { group, version, plural } = reconcileRuns;
   const query = new URLSearchParams({ labelSelector: `${componentLabel}=${component}`, limit: '1' });
   const page = await client.raw(`/apis/${group}/${version}/${plural}?${query}`, { signal });
-  const items = own(page, 'items');
-  const metadata = own(Array.isArray(items) ? items[0] : undefined, 'metadata');
+  const metadata = own(listIn(page, 'items')[0], 'metadata');
   return isRecord(metadata)
     ? keyOf({ namespace: String(metadata['namespace']), name: String(metadata['name']) })
     : undefined;

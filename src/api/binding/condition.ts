@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { parseTime } from '../../kit/clock.ts';
-import { own } from '../../kit/json-value.ts';
+import { listIn, own } from '../../kit/json-value.ts';
 import { maxConditionMessage } from '../conditions.ts';
 import { time } from '../schema/fields.ts';
 import { column } from '../schema/kind.ts';
@@ -41,9 +41,8 @@ export const readyColumn = column('Ready', '.status.conditions[?(@.type=="Ready"
 
 /** The conditions of a status that may come from anywhere: entries that make no sense are left out, as are second ones of a type. */
 export function readBindConditions(status: unknown): BindCondition[] {
-  const list = own(status, 'conditions');
   const byType = new Map<string, BindCondition>();
-  for (const entry of Array.isArray(list) ? list.slice(0, maxConditions) : []) {
+  for (const entry of listIn(status, 'conditions').slice(0, maxConditions)) {
     const read = readCondition(entry);
     if (read && !byType.has(read.type)) byType.set(read.type, read);
   }

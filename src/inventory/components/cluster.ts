@@ -1,7 +1,7 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
 import { configMaps } from '../../api/resources.ts';
-import { own } from '../../kit/json-value.ts';
+import { listIn, own } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove, type Wanted } from './clusters.ts';
@@ -92,8 +92,7 @@ async function publish(
 
 /** The address for those outside of its network. */
 function endpointOf(status: unknown): string | undefined {
-  const addresses = own(status, 'advertisedAddresses');
-  const external = (Array.isArray(addresses) ? addresses : []).find((one) => own(one, 'name') === 'external');
+  const external = listIn(status, 'advertisedAddresses').find((one) => own(one, 'name') === 'external');
   const url = own(external, 'url');
   return typeof url === 'string' && url !== '' ? url : undefined;
 }

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../api/inventory/contract/outcome.ts';
 import type { KubeObject, Resource } from '../../api/object.ts';
-import { isRecord, own } from '../../kit/json-value.ts';
+import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence } from './inputs.ts';
@@ -68,8 +68,7 @@ const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: Kube
 
 /** Its operator says Ready, or why not with a severity: Error does not pass by itself. */
 function outcomeOf({ metadata, status }: KubeObject): Outcome {
-  const conditions = own(status, 'conditions');
-  const ready = (Array.isArray(conditions) ? conditions : []).find((one) => own(one, 'type') === 'Ready');
+  const ready = listIn(status, 'conditions').find((one) => own(one, 'type') === 'Ready');
   const current = own(ready, 'observedGeneration') === metadata.generation;
   if (current && own(ready, 'status') === 'True') {
     const id = own(status, 'id');

@@ -1,6 +1,6 @@
 import { callAudience, mothershipAccount } from '../../api/inventory/names.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { own } from '../../kit/json-value.ts';
+import { listIn, own } from '../../kit/json-value.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { JsonCaller } from '../../kube/json-call.ts';
 import { toApiError } from '../../kube/status-error.ts';
@@ -40,12 +40,10 @@ export async function tokenReviews(options: CallerOptions): Promise<Callers> {
       const text = body.toString('utf8');
       if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
       const found = own(JSON.parse(text), 'status');
-      const audiences = own(found, 'audiences');
       return (
         own(found, 'authenticated') === true &&
         own(own(found, 'user'), 'username') === account &&
-        Array.isArray(audiences) &&
-        audiences.includes(audience)
+        listIn(found, 'audiences').includes(audience)
       );
     },
     close: () => caller.close(),

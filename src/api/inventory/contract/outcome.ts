@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { own } from '../../../kit/json-value.ts';
+import { listIn, own } from '../../../kit/json-value.ts';
 import { opaqueObject } from '../../schema/fields.ts';
 import { type FieldError, type Read, readBySchema } from '../../schema/read.ts';
 import { toStructural } from '../../schema/structural-schema.ts';
@@ -79,8 +79,7 @@ function mistakes({ run, outcome, missing, outputs }: OutcomeBody, body: unknown
     errors.push({ field: 'missing', message: 'NotReady has to name at least one missing input' });
   }
   for (const [index, { want, value }] of missing.entries()) {
-    const item = own(body, 'missing');
-    const hasValue = Array.isArray(item) && own(item[index], 'value') !== undefined;
+    const hasValue = own(listIn(body, 'missing')[index], 'value') !== undefined;
     if ((want === 'equals') !== hasValue) {
       errors.push({ field: `missing[${index}].value`, message: 'goes with want: equals, and only with it' });
     } else if (JSON.stringify(value ?? null).length > maxValue) {
