@@ -17,6 +17,7 @@ import { isAlreadyExists, isConflict } from '../kube/errors.ts';
 import type { Projected, StoreHandle } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { records } from './stores/common-view.ts';
+import { isEstablished } from './stores/consumer-stores.ts';
 
 export interface ConsumerCrdDeps {
   readonly cluster: Cluster;
@@ -140,12 +141,6 @@ function servesWhatWeNeed(found: KubeObject): boolean {
 function isOlderOfOurs({ metadata }: KubeObject): boolean {
   const mark = metadata.annotations?.[crdRevisionAnnotation];
   return mark !== undefined && /^\d{1,9}$/.test(mark) && Number(mark) < revision;
-}
-
-function isEstablished({ status }: KubeObject): boolean {
-  return records(status, 'conditions').some(
-    (condition) => own(condition, 'type') === 'Established' && own(condition, 'status') === 'True',
-  );
 }
 
 function patchOf(found: KubeObject, wanted: KubeObject): unknown {

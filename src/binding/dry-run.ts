@@ -3,8 +3,8 @@ import { secrets } from '../api/resources.ts';
 import { canonicalJson, sha256Hex } from '../kit/canonical-json.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { isRecord } from '../kit/json-value.ts';
-import type { Client, DeleteOptions, WriteOptions } from '../kube/client.ts';
-import { ApiError, isNotFound } from '../kube/errors.ts';
+import { type Client, type DeleteOptions, findObject, type WriteOptions } from '../kube/client.ts';
+import { ApiError } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 
 /** Intentions remembered, so that one which comes up again with every retry is printed once. */
@@ -21,21 +21,13 @@ export function dryRunClient(client: Client, log: Log): Client {
 }
 
 function decorate(client: Client, intentions: Intentions): Client {
-  const present = async (resource: Resource, name: ObjectName): Promise<KubeObject | undefined> => {
-    try {
-      return await client.get(resource, name);
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
-  };
-
   const tried = async (
     intention: Omit<Intention, 'before'>,
     call: () => Promise<KubeObject>,
     assumed: (before: KubeObject | undefined) => KubeObject,
   ): Promise<KubeObject> => {
-    const before = intention.verb === 'create' ? undefined : await present(intention.resource, intention.name);
+    const before =
+      intention.verb === 'create' ? undefined : await findObject(client, intention.resource, intention.name, {});
     const whole = { ...intention, before };
     try {
       const now = await call();
@@ -94,7 +86,7 @@ function decorate(client: Client, intentions: Intentions): Client {
       ),
     // A dry run of a delete needs no server: whether the object is there and is the one that is meant can be read.
     async delete(resource, name, options: DeleteOptions = {}) {
-      const before = await present(resource, name);
+      const before = await findObject(client, resource, name, {});
       if (!before) return 'absent';
       const { uid, resourceVersion } = before.metadata;
       if ((options.uid ?? uid) !== uid || (options.resourceVersion ?? resourceVersion) !== resourceVersion) {

@@ -31,6 +31,9 @@ export class TransportError extends Error {
 
 export const isForbidden = (error: unknown): boolean => error instanceof ApiError && error.code === 403;
 export const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
+/** There is no such object. A 404 with another reason means that its kind, or the path, is not served. */
+export const isObjectNotFound = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 404 && error.reason === 'NotFound';
 export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
 export const isConflict = (error: unknown): boolean =>

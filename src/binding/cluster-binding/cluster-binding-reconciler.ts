@@ -5,7 +5,8 @@ import { secrets } from '../../api/resources.ts';
 import { after, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import { isConflict, isNotFound, TransportError } from '../../kube/errors.ts';
+import { findObject } from '../../kube/client.ts';
+import { isConflict, TransportError } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
@@ -106,12 +107,8 @@ export class ClusterBindingReconciler implements Reconciler {
   async #providerSecret(secret: string, signal: AbortSignal): Promise<SecretView | undefined> {
     const store = this.#deps.providerSecret(secret);
     if (store?.synced) return store.get(secret);
-    try {
-      return secretView(await this.#deps.session.client.get(secrets, nameOf(secret), { signal }));
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const found = await findObject(this.#deps.session.client, secrets, nameOf(secret), { signal });
+    return found && secretView(found);
   }
 
   async #write(

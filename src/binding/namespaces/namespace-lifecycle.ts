@@ -9,9 +9,10 @@ import { namespaces } from '../../api/resources.ts';
 import { Controller } from '../../engine/controller.ts';
 import { after, done, type Reconciler, type Result } from '../../engine/result.ts';
 import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import { backoffMs } from '../../kit/backoff.ts';
 import { own } from '../../kit/json-value.ts';
 import type { CallOptions, Client } from '../../kube/client.ts';
-import { ApiError, isAlreadyExists } from '../../kube/errors.ts';
+import { ApiError, isAlreadyExists, isObjectNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../observe/log.ts';
 import type { BindingDeps } from '../deps.ts';
@@ -23,13 +24,15 @@ import { consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 export interface NamespaceLifecycleOptions {
   /** Whether the provider may have a namespace of this name made in the consumer. Default: every one. */
   readonly allowed?: (namespace: string) => boolean;
+  /** Uniform in [0, 1), for backoff. Default Math.random. */
+  readonly random?: () => number;
 }
 
 /** The controller that makes the namespaces that a provider asks for, and gives back those whose consumer namespace is gone. */
 export function namespaceLifecycle(
   session: ProviderSession,
   deps: BindingDeps,
-  { allowed = () => true }: NamespaceLifecycleOptions = {},
+  { allowed = () => true, random = Math.random }: NamespaceLifecycleOptions = {},
 ): Controller {
   const name = `namespaces/${session.id}`;
   const { clusterNamespace } = session;
@@ -50,6 +53,7 @@ export function namespaceLifecycle(
       namespaces: deps.stores.namespaces,
       client: deps.client,
       allowed,
+      random,
       log: deps.log.child({ provider: session.id }),
     }),
     workers: 4,
@@ -67,11 +71,12 @@ interface NamespaceReconcilerOptions {
   readonly client: Client;
   /** Whether the provider may have a namespace of this name made in the consumer. */
   readonly allowed: (namespace: string) => boolean;
+  readonly random: () => number;
   readonly log: Log;
 }
 
-/** A provider gives rights while we ask; it is asked again after at most this long, milliseconds. */
-const REFUSED_CAP_MS = 5_000;
+/** A provider gives rights while we ask, so that it is asked again soon. */
+const refusedBackoff = { baseMs: 250, capMs: 5_000 };
 /** Between looks at a namespace of the provider that still holds copies: the first, and the most, since some are left for good. */
 const LEFTOVERS_MS = 5_000;
 const LEFTOVERS_CAP_MS = 5 * 60_000;
@@ -100,7 +105,7 @@ class NamespaceReconciler implements Reconciler {
       const { log } = this.#options;
       // What lasts is told once.
       log[times === 0 ? 'warn' : 'debug']('a namespace is refused', { namespace: name, message: error.message });
-      return after(Math.min(REFUSED_CAP_MS, 250 * 2 ** times));
+      return after(backoffMs({ ...refusedBackoff, attempt: times, jitter: 'half', random: this.#options.random }));
     }
   }
 
@@ -156,7 +161,7 @@ async function exists(client: Client, name: string, signal: AbortSignal): Promis
     await client.get(namespaces, { name }, { signal });
     return true;
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404 && error.reason === 'NotFound') return false;
+    if (isObjectNotFound(error)) return false;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { apiServiceBindings, apiServiceExports } from '../../api/binding/names.ts';
 import type { ObjectName, Resource } from '../../api/object.ts';
 import type { Client } from '../../kube/client.ts';
-import { ApiError } from '../../kube/errors.ts';
+import { isObjectNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { ProviderSession, SessionLookup, Sessions } from '../sessions/provider-session.ts';
@@ -100,7 +100,7 @@ async function liveUid(
     const { metadata } = await client.get(resource, name, { signal });
     return metadata.uid ?? '';
   } catch (error) {
-    if (error instanceof ApiError && error.code === 404 && error.reason === 'NotFound') return undefined;
+    if (isObjectNotFound(error)) return undefined;
     throw error;
   }
 }

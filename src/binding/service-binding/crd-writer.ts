@@ -3,7 +3,7 @@ import type { KubeObject } from '../../api/object.ts';
 import { customResourceDefinitions } from '../../api/resources.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 import { describe } from '../../kit/errors.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
@@ -85,12 +85,7 @@ export class CrdWriter {
   }
 
   async #live(name: string, signal: AbortSignal): Promise<KubeObject['metadata'] | undefined> {
-    try {
-      return (await this.#client.get(customResourceDefinitions, { name }, { signal })).metadata;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    return (await findObject(this.#client, customResourceDefinitions, { name }, { signal }))?.metadata;
   }
 
   async #create(

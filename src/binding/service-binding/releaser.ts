@@ -4,13 +4,13 @@ import { customResourceDefinitions } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import { withDeadline } from '../../kit/promises.ts';
-import type { Client } from '../../kube/client.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { array, text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 import { commonView } from '../stores/common-view.ts';
-import type { CrdView } from '../stores/consumer-stores.ts';
+import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
 
 /** Releases the objects of each CustomResourceDefinition once, until something synchronises them again. */
 export class Releaser {
@@ -80,19 +80,13 @@ async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortS
 }
 
 async function servedResource(client: Client, name: string, signal: AbortSignal): Promise<Resource | undefined> {
-  try {
-    return resourceOf(await client.get(customResourceDefinitions, { name }, { signal }));
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  const crd = await findObject(client, customResourceDefinitions, { name }, { signal });
+  return crd && resourceOf(crd);
 }
 
 /** Undefined when it is not served at all, and so has no objects. */
-function resourceOf({ spec, status }: KubeObject): Resource | undefined {
-  const established = array(status, 'conditions').some(
-    (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',
-  );
+function resourceOf(crd: KubeObject): Resource | undefined {
+  const { spec } = crd;
   const version = array(spec, 'versions').find((candidate) => own(candidate, 'served') === true);
   const names = own(spec, 'names');
   const [group, plural, kind, served] = [
@@ -101,7 +95,7 @@ function resourceOf({ spec, status }: KubeObject): Resource | undefined {
     text(names, 'kind'),
     text(version, 'name'),
   ];
-  if (!established || !group || !plural || !kind || !served) return undefined;
+  if (!isEstablished(crd) || !group || !plural || !kind || !served) return undefined;
   return { group, version: served, plural, kind, namespaced: text(spec, 'scope') === 'Namespaced' };
 }
 

@@ -5,8 +5,8 @@ import { secrets } from '../../api/resources.ts';
 import { done, type Reconciler, type Result, retry } from '../../engine/result.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import type { Client } from '../../kube/client.ts';
-import { ApiError, isNotFound } from '../../kube/errors.ts';
+import { type Client, findObject } from '../../kube/client.ts';
+import { isForbidden } from '../../kube/errors.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import { type Kubeconfig, kubeconfigIn, type Unusable } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
@@ -85,10 +85,10 @@ export class Konnector implements Reconciler {
     signal: AbortSignal,
   ): Promise<{ readonly secret: SecretView | undefined } | { readonly unusable: Unusable }> {
     try {
-      return { secret: secretView(await this.#deps.client.get(secrets, nameOf(secret), { signal })) };
+      const found = await findObject(this.#deps.client, secrets, nameOf(secret), { signal });
+      return { secret: found && secretView(found) };
     } catch (error) {
-      if (isNotFound(error)) return { secret: undefined };
-      if (!(error instanceof ApiError && error.code === 403)) throw error;
+      if (!isForbidden(error)) throw error;
       const message = `secret ${secret} may not be read; the konnector needs the rights to get, list and watch it: ${describe(error)}`;
       return { unusable: { reason: 'KubeconfigSecretInvalid', message } };
     }

@@ -1,7 +1,7 @@
 import { clusterBindingName, clusterBindings } from '../../api/binding/names.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
-import { ApiError, isNotFound } from '../../kube/errors.ts';
+import { isForbidden, isNotFound } from '../../kube/errors.ts';
 
 /** A provider as a kubeconfig opens it. */
 interface Candidate {
@@ -51,5 +51,5 @@ function unlessNotFound(error: unknown): void {
 
 /** The namespace need not be readable; it is then taken on trust. */
 function unlessForbidden(error: unknown): undefined {
-  if (!(error instanceof ApiError && error.code === 403)) throw error;
+  if (!isForbidden(error)) throw error;
 }

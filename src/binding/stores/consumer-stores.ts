@@ -107,7 +107,7 @@ function crdView(object: KubeObject): CrdView | undefined {
   const conditions = records(status, 'conditions').flatMap(condition);
   return {
     ...common,
-    established: conditions.some(({ type, status: holds }) => type === 'Established' && holds === 'True'),
+    established: isEstablished(object),
     scope: own(spec, 'scope') === 'Cluster' ? 'Cluster' : 'Namespaced',
     conditions,
     acceptedNames: own(status, 'acceptedNames'),
@@ -129,3 +129,9 @@ function condition(value: unknown): CrdView['conditions'][number][] {
     },
   ];
 }
+
+/** Whether the API server serves what a CustomResourceDefinition defines, or is about to. */
+export const isEstablished = ({ status }: KubeObject): boolean =>
+  records(status, 'conditions').some(
+    (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',
+  );

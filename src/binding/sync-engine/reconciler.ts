@@ -1,10 +1,11 @@
 import { notReady, type Reconciler, type Result } from '../../engine/result.ts';
 import type { Clock } from '../../kit/clock.ts';
+import { isObjectNotFound } from '../../kube/errors.ts';
 import { answerTrustMs } from '../../kube/write-through-cache.ts';
 import type { Latency, SyncObserver } from '../metrics.ts';
 import type { DeleteBreaker } from './delete-breaker.ts';
 import { type Call, type Outcome, type Settled, type Step, type SyncKind, Turn } from './kind.ts';
-import { isGone, type Writer } from './writer.ts';
+import type { Writer } from './writer.ts';
 
 export interface SyncReconcilerOptions {
   readonly kind: SyncKind;
@@ -98,7 +99,7 @@ export class SyncReconciler implements Reconciler {
       try {
         answer = await step.call(turn.signal);
       } catch (error) {
-        if (!step.onGone || !isGone(error)) throw error;
+        if (!step.onGone || !isObjectNotFound(error)) throw error;
         whenGone = step.onGone();
       }
     });

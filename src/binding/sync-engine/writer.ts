@@ -1,6 +1,13 @@
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import { ApiError, isAlreadyExists, isConflict, isForbidden, TransportError } from '../../kube/errors.ts';
+import {
+  ApiError,
+  isAlreadyExists,
+  isConflict,
+  isForbidden,
+  isObjectNotFound,
+  TransportError,
+} from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { SyncObserver } from '../metrics.ts';
 import { Attempts } from './attempts.ts';
@@ -140,14 +147,10 @@ const STUCK_MS = 2_000;
 /** A provider that is there every other second must not wake everything each time. */
 const WAKE_MS = 1_000;
 
-/** The object is not there any more. A 404 without a reason means that the kind or the path is not. */
-export const isGone = (error: unknown): boolean =>
-  error instanceof ApiError && error.code === 404 && error.reason === 'NotFound';
-
 const isUnreachable = (error: unknown): boolean =>
   error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
 
-const isOvertaken = (error: unknown): boolean => isConflict(error) || isAlreadyExists(error) || isGone(error);
+const isOvertaken = (error: unknown): boolean => isConflict(error) || isAlreadyExists(error) || isObjectNotFound(error);
 
 /** The same action on the two sides is two. */
 const actionOf = ({ action, side }: Write): string => `${action} ${side}`;
