@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** One on a plane that runs already: they would get in each other's way. */
 const processes = process.env['DRAWBRIDGE_SANDBOX'] ? 1 : Number(process.env['DRAWBRIDGE_TEST_PROCESSES'] ?? 3);
 /** How long a file may take until it counts as hanging. */
-const fileLimitMs = 10 * 60_000;
+const fileLimitMs = 15 * 60_000;
 const killAfterMs = 10_000;
 
 const filesBelow = (path: string): string[] =>

@@ -62,7 +62,7 @@ describe('an apiserver that answers badly', () => {
       let witness: RequestWitness;
 
       before(async function () {
-        this.timeout(1_200_000);
+        this.timeout(180_000);
         const plane = await sharedPlane();
         const random = seededRandom(seed);
         let suffering = '-';

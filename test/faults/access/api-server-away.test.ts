@@ -15,7 +15,7 @@ describe('an apiserver that is away', () => {
   let proxy: FaultProxy;
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     const plane = await sharedPlane();
     proxy = await plane.proxy();
     stage = await AccessStage.open({ apiserver: proxy.server });

@@ -12,7 +12,7 @@ describe(`${count} requests at once`, () => {
   let stage: BenchStage;
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     const plane = await sharedPlane();
     await stopIdleServer(plane);
     stage = await BenchStage.open(plane);

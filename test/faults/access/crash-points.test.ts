@@ -27,7 +27,7 @@ describe('a server that dies', () => {
   const requests: StoredRequest[] = [];
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     witness = RequestWitness.of(stage.plane, stage.namespace);
   });

@@ -19,7 +19,7 @@ describe('a server that is killed at random', () => {
   const seed = chooseSeed();
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     witness = RequestWitness.of(stage.plane, stage.namespace);
   });

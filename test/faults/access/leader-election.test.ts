@@ -19,7 +19,7 @@ describe('two servers with leader election', () => {
   const writesOfRight: string[] = [];
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     const plane = await sharedPlane();
     // A server that was killed earlier in this run would be waited for.
     await plane.kubectl(['delete', 'lease', '-n', 'drawbridge-system', 'drawbridge-access', '--ignore-not-found']);

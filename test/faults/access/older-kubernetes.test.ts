@@ -11,8 +11,7 @@ for (const version of ['1.34', '1.35']) {
     let stage: AccessStage;
 
     before(async function () {
-      // The first run on a machine builds Kubernetes.
-      this.timeout(1_200_000);
+      this.timeout(180_000);
       plane = await startPlane({
         apiserverFlags: [`--emulated-version=${version}`],
         onProgress: (line) => console.error(line),

@@ -52,8 +52,7 @@ describe('X2: whatever happens, in whatever order', () => {
   };
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     const plane = await sharedPlane();
     const proxy = await plane.proxy({
       onRequest: fault,

@@ -13,7 +13,7 @@ describe('watches that go silent without closing', () => {
   const silent = new Set<ScriptedRequest>();
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     const plane = await sharedPlane();
     const proxy = await plane.proxy({
       onRequest: (call) => {

@@ -127,7 +127,7 @@ describe('a konnector that dies', () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ proxy: fuse.script });
     const { consumer, backend } = stage.side;
     server = (await consumer.plane.proxy(fuse.script)).server;

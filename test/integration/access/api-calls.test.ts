@@ -15,7 +15,7 @@ describe('the calls that access costs the API', () => {
   let stage: AccessStage;
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
   });
 

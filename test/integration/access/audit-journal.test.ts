@@ -18,8 +18,7 @@ describe('X1: the audit journal', () => {
   const files: string[] = [];
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open({ flags: ['--identity=drawbridge-x'] });
     files.push(stage.server.auditFile);
   });

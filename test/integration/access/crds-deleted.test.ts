@@ -14,8 +14,7 @@ describe('when somebody deletes the CRD of live grants', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     plane = await startPlane();
     stage = await AccessStage.open({ on: plane });
   });

@@ -15,8 +15,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
   let dora: Person;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open({ flags: ['--break-glass-group=firefighters'] });
     eve = await Person.of(stage.plane, 'eve', ['editors']);
     dora = await Person.of(stage.plane, 'dora', ['firefighters']);

@@ -8,8 +8,7 @@ describe('entering a pod', () => {
   const granted: Record<string, StoredRequest> = {};
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     const requests = [podRequest('own', { duration: '10m' }), execRequest('running', { duration: '10m' })];
     const [own, running] = await Promise.all(requests.map((one) => stage.askUntilReady(stage.alice, one)));

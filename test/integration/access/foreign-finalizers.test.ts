@@ -7,8 +7,7 @@ describe('M7: finalizers and owners that would outlive a delete', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
   });
   after(() => stage?.close());

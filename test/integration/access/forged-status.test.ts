@@ -7,8 +7,7 @@ describe('M12: a status that somebody else wrote', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     await stage.removePolicies();
   });

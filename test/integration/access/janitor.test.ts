@@ -9,8 +9,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
   });
 

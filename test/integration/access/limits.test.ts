@@ -13,8 +13,7 @@ describe('limits on open grants', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open({
       flags: [`--max-grants-per-user=${perUser}`, `--max-grants-per-namespace=${perNamespace}`],
     });

@@ -7,8 +7,7 @@ describe('M26: the metrics of a server', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open({ fresh: true });
     const short = await stage.askUntilReady(stage.alice, podRequest('short', { duration: '3s' }));
     await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));

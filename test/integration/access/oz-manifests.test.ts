@@ -21,8 +21,7 @@ describe('M28: manifests as Oz users have them', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     await stage.applyFiles('examples/oz/1-workload.yaml');
     await stage.applyFiles(

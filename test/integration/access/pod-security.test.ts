@@ -47,8 +47,7 @@ describe('M14: the pod of an access template', () => {
   let erin: Person;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     erin = await Person.of(stage.plane, 'erin', ['owners']);
     await stage.apply(agent, {

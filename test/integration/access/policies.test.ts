@@ -16,8 +16,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
   let child: string;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     await stage.policiesAre('in force');
     eve = await Person.of(stage.plane, 'eve', ['editors']);

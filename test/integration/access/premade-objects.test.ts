@@ -50,8 +50,7 @@ describe('M10: an object made in advance under the name of a child', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     await stage.removePolicies();
   });

@@ -13,8 +13,7 @@ describe('M19: access that is given back', () => {
   let dave: Person;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     dave = await Person.of(stage.plane, 'dave', ['marketing']);
   });

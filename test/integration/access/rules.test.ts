@@ -25,8 +25,7 @@ describe('rules that a template adds', () => {
   let flags: string[];
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     const plane = await sharedPlane();
     const grantable = join(plane.directory, 'grantable.json');
     await writeFile(grantable, JSON.stringify([logs, forward]));

@@ -12,8 +12,7 @@ describe('M18: while the server is down', () => {
   let request: StoredRequest;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     request = await stage.askUntilReady(stage.alice, podRequest('own', { duration: '10m' }));
     for (const namespace of ['kube-system', 'drawbridge-system']) await runPod(namespace, repairPod);

@@ -42,8 +42,7 @@ describe('M15: an access pod', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     await stage.apply(service('payments', { app: 'payments' }), budget, denyAll);
   });

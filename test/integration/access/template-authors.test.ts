@@ -46,8 +46,7 @@ describe('M13: a template hands out', () => {
   let mallory: Person;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     erin = await Person.of(stage.plane, 'erin', ['owners']);
     mallory = await Person.of(stage.plane, 'mallory', ['editors']);

@@ -18,8 +18,7 @@ describe('M09: a later edit of a template', () => {
   let admin: Person;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     admin = await Person.of(stage.plane, 'root', ['system:masters']);
   });

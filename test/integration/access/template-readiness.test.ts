@@ -6,8 +6,7 @@ describe('M21: a template', () => {
   let stage: AccessStage;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
   });
   after(() => stage?.close());

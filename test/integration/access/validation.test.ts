@@ -8,8 +8,7 @@ describe('M20: a request that can never be granted is refused when it is made', 
   let elsewhere: string;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     elsewhere = await testNamespace('elsewhere');
     const away = { ...targetless('away-shell'), metadata: { name: 'away-shell', namespace: elsewhere } };

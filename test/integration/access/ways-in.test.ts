@@ -15,8 +15,7 @@ describe('M16: each of the five ways into a pod', () => {
   let running: StoredRequest;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     eve = await Person.of(stage.plane, 'eve', ['editors', 'on-call']);
     await stage.mayEnterPods(eve.name);

@@ -18,8 +18,7 @@ describe('M4: without the webhooks', () => {
   let model: StoredRequest;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await AccessStage.open();
     model = await stage.askUntilReady(stage.alice, podRequest('model', { duration: '10m' }));
   });

@@ -84,7 +84,7 @@ describe('bad input', () => {
   }
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ informerScope: 'Cluster' });
     const kinds = fixtureKinds(`elsewhere-${stage.id}.example`, 'Prefixed');
     others = [kinds.kettles, kinds.ovens];

@@ -16,7 +16,7 @@ describe('a bundle', () => {
     until(`the bindings ${names}`, async () => (await bindings()).join() === names.join(), within);
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ isolation: 'Prefixed' });
     const { consumer, backend } = stage.side;
     await consumer.start();

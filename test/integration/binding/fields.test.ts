@@ -23,7 +23,7 @@ describe('what is kept in step', () => {
   const whenObject = (matches: (object: KubeObject) => boolean) => stage.whenObject(kind(), name(), matches);
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ informerScope: 'Cluster' });
     await stage.side.consumer.start();
     await stage.bind('kitchen', [stage.kinds.kettles]);

@@ -28,7 +28,7 @@ describe('two konnectors of one consumer', () => {
     own((await stage.side.consumer.get(leases, lease))?.spec, 'holderIdentity');
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ isolation: 'None', informerScope: 'Cluster' });
   });
   after(async () => {

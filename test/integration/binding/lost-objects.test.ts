@@ -29,7 +29,7 @@ describe('objects that are gone when the konnector looks again', () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ informerScope: 'Cluster' });
     await stage.side.consumer.start();
     await stage.bind('kitchen', [kind()]);

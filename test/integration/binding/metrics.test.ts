@@ -9,7 +9,7 @@ describe('the metrics of a konnector', () => {
   const objects = 3;
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open();
     const { kettles } = stage.kinds;
     await stage.side.consumer.start();

@@ -23,7 +23,7 @@ describe('exports whose names begin alike', () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ informerScope: 'Cluster' });
     await stage.side.consumer.start();
     secret = await stage.bind('db', [db()]);

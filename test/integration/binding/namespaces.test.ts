@@ -45,7 +45,7 @@ describe('namespaces of a consumer and its provider', () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ claims: ['secrets'] });
     menu = `menu-${stage.id}`;
     menuThere = stage.side.backend.serviceNamespaceOf(menu);

@@ -10,7 +10,7 @@ describe('a provider that is away for a while', () => {
   const dishes = ['kept', 'changed', 'deleted', 'reported'];
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ informerScope: 'Cluster', proxy: true });
     await stage.side.consumer.start();
     await stage.bind('kitchen', [stage.kinds.kettles]);

@@ -10,7 +10,7 @@ describe('a token that is revoked', () => {
   const name = (kettle: string) => ({ namespace: stage.side.namespace, name: kettle });
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open();
     await stage.side.consumer.start();
     await stage.bind('kitchen', [kind()]);

@@ -66,7 +66,7 @@ describe('credentials that are replaced', () => {
   const proxyTo = async (): Promise<FaultProxy> => stage.provider.plane.proxy();
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ isolation: 'Prefixed', informerScope: 'Cluster', proxy: true });
     await stage.side.consumer.start();
     secret = await stage.bind('kitchen', [stage.kinds.ovens]);

@@ -40,7 +40,7 @@ for (const { title, exported, ...options } of scenarios) {
     let kind: FixtureKind;
 
     before(async function () {
-      this.timeout(1_200_000);
+      this.timeout(180_000);
       stage = await BindingStage.open({ ...options, consumers: 2, claims: ['secrets'] });
       kind = stage.kinds[exported];
       await Promise.all(stage.sides.map(({ consumer }) => consumer.start()));

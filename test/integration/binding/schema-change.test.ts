@@ -45,7 +45,7 @@ describe('a schema that changes', () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open();
     await stage.side.consumer.start();
     await stage.bind('kitchen', [kind()]);

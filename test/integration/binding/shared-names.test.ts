@@ -32,7 +32,7 @@ describe('two consumers that nothing isolates', () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ isolation: 'None', informerScope: 'Cluster', consumers: 2 });
     stage.provider.rights = 'last';
     const [one, two] = stage.sides;

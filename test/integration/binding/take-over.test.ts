@@ -78,7 +78,7 @@ describe("what kube-bind's konnector has left behind", () => {
   }
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open();
     const { consumer, backend, namespace } = stage.side;
     await installTheirCrds();

@@ -57,7 +57,7 @@ describe('a binding that is deleted', () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open({ proxy: true, claims: ['secrets'] });
     await stage.side.consumer.start();
     await stage.bind('kitchen', [stage.kinds.kettles, stage.kinds.ovens], { claims: [claimed] });

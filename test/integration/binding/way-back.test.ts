@@ -36,7 +36,7 @@ describe("what this konnector leaves to kube-bind's", () => {
   };
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     stage = await BindingStage.open();
     const { consumer } = stage.side;
     await consumer.start();

@@ -36,7 +36,7 @@ describe('certificates without cert-manager', () => {
   let dryRun: string;
 
   before(async function () {
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     const plane = await sharedPlane();
     await plane.call('POST', '/api/v1/namespaces', {
       apiVersion: 'v1',

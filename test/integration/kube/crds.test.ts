@@ -25,8 +25,7 @@ describe('the CRDs on a real apiserver', () => {
   let namespace: string;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     plane = await sharedPlane();
     // What a server of another file left behind would ask it about each write; this is about the CRDs alone.
     for (const kind of ['mutating', 'validating']) {

@@ -28,8 +28,7 @@ describe('sandbox', () => {
   let namespace: string;
 
   before(async function () {
-    // The first run on a machine builds Kubernetes.
-    this.timeout(1_200_000);
+    this.timeout(180_000);
     plane = await sharedPlane();
     namespace = await testNamespace('sandbox');
   });
