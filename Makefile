@@ -33,6 +33,7 @@ test: node_modules ## everything but make faults: lint, types, unit tests, gener
 check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
 	npm run --silent types
 	npm run --silent lint
+	npm run --silent unused
 	npm run --silent test:unit
 
 .PHONY: integration

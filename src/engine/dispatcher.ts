@@ -116,7 +116,7 @@ export class Dispatcher {
   }
 
   #apply(work: Work, result: Result): ReconcileOutcome {
-    const { log, metrics } = this.#options;
+    const { log } = this.#options;
     const { queue } = this;
     const { key } = work;
     if (result.kind === 'retry') return this.#retry(work, result.cause);
@@ -134,10 +134,6 @@ export class Dispatcher {
       case 'at':
         queue.add(key, 'at', result.lane === undefined ? { atMs: result.atMs } : result);
         return 'requeue_after';
-      case 'terminal':
-        metrics.terminal();
-        log.info('gave up', { key, code: result.code, message: result.message });
-        return 'error';
     }
   }
 

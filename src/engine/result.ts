@@ -9,9 +9,7 @@ export type Result =
   /** Waiting for things that a source will report; `missing` names them for logs and metrics. No requeue. */
   | { readonly kind: 'notReady'; readonly missing: readonly string[] }
   /** A fault that may pass: come back with exponential backoff. */
-  | { readonly kind: 'retry'; readonly cause: unknown }
-  /** Trying again cannot help; the reconciler has recorded the condition `code`. No requeue. */
-  | { readonly kind: 'terminal'; readonly code: string; readonly message: string };
+  | { readonly kind: 'retry'; readonly cause: unknown };
 
 export const done: Result = { kind: 'done' };
 export const after = (delayMs: number): Result => ({ kind: 'after', delayMs });
@@ -19,7 +17,6 @@ export const at = (atMs: number, lane?: number): Result =>
   lane === undefined ? { kind: 'at', atMs } : { kind: 'at', atMs, lane };
 export const notReady = (...missing: string[]): Result => ({ kind: 'notReady', missing });
 export const retry = (cause: unknown): Result => ({ kind: 'retry', cause });
-export const terminal = (code: string, message: string): Result => ({ kind: 'terminal', code, message });
 
 /**
  * Brings the object behind `key` to its wanted state. Level-based: it gets a key, never an event, and reads the present.

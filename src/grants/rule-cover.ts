@@ -32,6 +32,7 @@ export function rightsOf(rules: readonly RbacRule[]): Right[] {
 /**
  * Whether whoever holds `held` may hand out `asked`, as the API server decides it for Roles: each right has to lie within one rule.
  * A wildcard is covered by a wildcard alone, never by a list of everything there is.
+ * @testing asks it of what charts give; the server asks which rights are missing.
  */
 export function covers(held: readonly RbacRule[], asked: readonly RbacRule[]): boolean {
   return uncovered(held, asked).length === 0;

@@ -85,32 +85,3 @@ export function compareQuantities(a: Quantity, b: Quantity): number {
   if (a.nano === b.nano) return 0;
   return a.nano < b.nano ? -1 : 1;
 }
-
-/** The canonical form: no fraction, the largest suffix that loses nothing. Binary amounts under 1024 and fractional ones print as decimal. */
-export function formatQuantity({ nano, format }: Quantity): string {
-  const magnitude = nano < 0n ? -nano : nano;
-  const sign = nano < 0n ? '-' : '';
-  if (magnitude === 0n) return '0';
-  if (format === 'BinarySI' && magnitude >= 1024n * ONE && magnitude % ONE === 0n) {
-    return `${sign}${withBinarySuffix(magnitude / ONE)}`;
-  }
-  let number = magnitude;
-  let exponent = -9;
-  while (number % 1000n === 0n && exponent < 18) {
-    number /= 1000n;
-    exponent += 3;
-  }
-  if (format === 'DecimalExponent') return `${sign}${number}${exponent === 0 ? '' : `e${exponent}`}`;
-  const suffix = [...DECIMAL_EXPONENTS].find(([, power]) => power === exponent)?.[0] ?? '';
-  return `${sign}${number}${suffix}`;
-}
-
-function withBinarySuffix(amount: bigint): string {
-  let number = amount;
-  let power = 0;
-  while (number % 1024n === 0n && power < BINARY_SUFFIXES.length) {
-    number /= 1024n;
-    power += 1;
-  }
-  return `${number}${BINARY_SUFFIXES[power - 1] ?? ''}`;
-}

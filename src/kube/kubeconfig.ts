@@ -29,7 +29,7 @@ export async function ambientCredentials({ file, paths, context }: AmbientOption
   return credentialsOf(await loadFiles(await existing([join(homedir(), '.kube', 'config')])), context);
 }
 
-/** The credentials in one kubeconfig file of the operator: everything a kubeconfig may hold is honoured, exec plugins included. */
+/** The credentials in one kubeconfig file of the operator: everything a kubeconfig may hold is honoured, exec plugins included. @testing */
 export function fileCredentials(path: string, context?: string): Promise<Credentials> {
   return ambientCredentials({ file: path, ...(context === undefined ? {} : { context }) });
 }

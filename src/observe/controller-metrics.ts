@@ -14,8 +14,6 @@ export interface ControllerMetrics {
   /** Workers that are busy now. */
   active(workers: number): void;
   reconciled(outcome: ReconcileOutcome, seconds: number): void;
-  /** The reconciler gave up on a key for good. */
-  terminal(): void;
 }
 
 export const noControllerMetrics: ControllerMetrics = {
@@ -25,5 +23,4 @@ export const noControllerMetrics: ControllerMetrics = {
   retried() {},
   active() {},
   reconciled() {},
-  terminal() {},
 };

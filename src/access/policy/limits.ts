@@ -6,6 +6,7 @@ export interface Limits {
   readonly perNamespace: number;
 }
 
+/** @testing */
 export const noLimits: Limits = { perUser: 0, perNamespace: 0 };
 
 /** On whose account one more grant would go. */

@@ -46,7 +46,7 @@ export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';
 /** Ours, on consumer copies of claimed objects that the provider owns: uid of the cluster namespace, which tells providers apart. */
 export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
-/** Written by the backend: changes when the schema does. */
+/** Written by the backend: changes when the schema does. @testing */
 export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 
 /** On claimed objects of both sides, APIServiceNamespaces and Namespaces: who made it first. */

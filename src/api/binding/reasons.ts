@@ -21,7 +21,7 @@ export const kubeBindReasons = [
   'Unknown',
 ] as const;
 
-/** Those of them that have no cause here: a client is made before anything is bound, and bindings come from a watch. */
+/** Those of them that have no cause here: a client is made before anything is bound, and bindings come from a watch. @testing */
 export const unsaidReasons = ['ListBindingsFailed', 'ProviderClientError'] as const;
 
 /** What kube-bind's has no word for. */

@@ -27,6 +27,7 @@ import type { CommonView } from './common-view.ts';
 import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
 
 type ExportSpec = ApiServiceExport['spec'];
+/** @testing */
 export type InformerScope = ExportSpec['informerScope'];
 export type IsolationName = ExportSpec['isolation'];
 type SchemaSpec = BoundSchema['spec'];

@@ -1,14 +1,6 @@
 import assert from 'node:assert/strict';
 import { Controller, type ControllerOptions } from '../../../src/engine/controller.ts';
-import {
-  at,
-  after as comeBackAfter,
-  done,
-  notReady,
-  type Result,
-  retry,
-  terminal,
-} from '../../../src/engine/result.ts';
+import { at, after as comeBackAfter, done, notReady, type Result, retry } from '../../../src/engine/result.ts';
 import type { Emit, Source } from '../../../src/engine/source.ts';
 import { type Deferred, deferred } from '../../../src/kit/promises.ts';
 import { noControllerMetrics } from '../../../src/observe/controller-metrics.ts';
@@ -49,7 +41,6 @@ function setUp(
     metrics: {
       ...noControllerMetrics,
       reconciled: (outcome) => metrics.push(outcome),
-      terminal: () => metrics.push('terminal'),
     },
     reconciler: {
       reconcile: (key, signal) => {
@@ -100,7 +91,6 @@ describe('Controller', () => {
   const outcomes: { title: string; first: () => Result; turns: number[]; metrics: string[] }[] = [
     { title: 'done', first: () => done, turns: [0], metrics: ['success'] },
     { title: 'notReady', first: () => notReady('pod'), turns: [0], metrics: ['success'] },
-    { title: 'terminal', first: () => terminal('Bad', 'is bad'), turns: [0], metrics: ['terminal', 'error'] },
     { title: 'after', first: () => comeBackAfter(1500), turns: [0, 1500], metrics: ['requeue_after', 'success'] },
     { title: 'retry', first: () => retry(new Error('x')), turns: [0, 50], metrics: ['error', 'success'] },
     {

@@ -4,7 +4,6 @@ import { systemClock } from '../../../src/kit/clock.ts';
 import { resourcePath } from '../../../src/kube/api-paths.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
-import { findServed, isServed } from '../../../src/kube/discovery.ts';
 import { isAlreadyExists, isConflict, isGone, isNotFound, TransportError } from '../../../src/kube/errors.ts';
 import { createClient } from '../../../src/kube/http-client.ts';
 import { Transport } from '../../../src/kube/transport.ts';
@@ -200,18 +199,6 @@ describe('client', () => {
     assert.throws(() => resourcePath(secrets, { name: 'x' }), { code: 'NamespaceRequired' });
     await assert.rejects(client.get(leases, { name: 'x' }), { code: 'NamespaceRequired' });
     assert.equal(resourcePath(namespaces, { namespace: 'ignored', name: 'x' }), '/api/v1/namespaces/x');
-  });
-
-  it('finds out what is served', async () => {
-    server.follow((_request, answer) =>
-      answer.json(200, { resources: [{ name: 'pods', namespaced: true, kind: 'Pod' }, { name: 'pods/log' }, null] }),
-    );
-    assert.deepEqual(await findServed(client, pods), { namespaced: true, kind: 'Pod' });
-    assert.equal(await isServed(client, secrets), false);
-    server.follow((_request, answer) => answer.raw(404, '404 page not found'));
-    assert.equal(await isServed(client, deployments), false);
-    server.follow((_request, answer) => answer.status(403, 'Forbidden'));
-    await assert.rejects(isServed(client, deployments), { code: 403 });
   });
 
   it('lets reads and no writes through a closed fence', async () => {

@@ -12,14 +12,13 @@ describe('createMetrics', () => {
     loop.active(2);
     loop.reconciled('error', 0.3);
     loop.reconciled('success', 0.1);
-    loop.terminal();
     const lines = (await metrics.expose()).split('\n');
     for (const line of [
       'controller_runtime_reconcile_total{controller="expiry",result="error"} 1',
       'controller_runtime_reconcile_total{controller="expiry",result="success"} 1',
       'controller_runtime_reconcile_total{controller="expiry",result="requeue_after"} 0',
       'controller_runtime_reconcile_errors_total{controller="expiry"} 1',
-      'controller_runtime_terminal_reconcile_errors_total{controller="expiry"} 1',
+      'controller_runtime_terminal_reconcile_errors_total{controller="expiry"} 0',
       'controller_runtime_reconcile_time_seconds_count{controller="expiry"} 2',
       'controller_runtime_active_workers{controller="expiry"} 2',
       'workqueue_depth{name="expiry",controller="expiry"} 4',
