@@ -12,7 +12,7 @@ import { foreign, type OwnCertificate } from './own-certificate.ts';
 import { nextStep, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
-interface CertificateReconcilerOptions {
+export interface CertificateReconcilerOptions {
   /** The leader's. */
   readonly client: Client;
   readonly stores: CertificateStores;

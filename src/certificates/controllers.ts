@@ -1,23 +1,11 @@
-import { keyOf, type ObjectName } from '../api/object.ts';
+import { keyOf } from '../api/object.ts';
 import { Controller } from '../engine/controller.ts';
 import { fromSubscription } from '../engine/sources/from-subscription.ts';
 import { interval } from '../engine/sources/interval.ts';
-import type { Clock } from '../kit/clock.ts';
-import type { Client } from '../kube/client.ts';
-import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
-import { CertificateReconciler } from './certificate-reconciler.ts';
-import type { OwnCertificate } from './own-certificate.ts';
-import type { CertificateStores } from './stores.ts';
+import { CertificateReconciler, type CertificateReconcilerOptions } from './certificate-reconciler.ts';
 
-export interface CertificateDeps {
-  readonly client: Client;
-  readonly stores: CertificateStores;
-  readonly secret: ObjectName & { readonly namespace: string };
-  readonly certificate: OwnCertificate;
-  readonly names: readonly string[];
-  readonly clock: Clock;
-  readonly log: Log;
+export interface CertificateDeps extends CertificateReconcilerOptions {
   readonly metrics: Metrics;
 }
 

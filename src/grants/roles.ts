@@ -22,18 +22,6 @@ export type RbacSubject =
   | { readonly kind: 'User' | 'Group'; readonly name: string; readonly apiGroup: 'rbac.authorization.k8s.io' }
   | { readonly kind: 'ServiceAccount'; readonly name: string; readonly namespace: string };
 
-export const userSubject = (name: string): RbacSubject => ({
-  kind: 'User',
-  name,
-  apiGroup: 'rbac.authorization.k8s.io',
-});
-
-export const groupSubject = (name: string): RbacSubject => ({
-  kind: 'Group',
-  name,
-  apiGroup: 'rbac.authorization.k8s.io',
-});
-
 /** A RoleBinding to a Role of the same namespace; metadata is taken as it is. */
 export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: readonly RbacSubject[]): KubeObject {
   return {
@@ -57,6 +45,8 @@ export function subjectsOf(
 }
 
 /** A grant's subject as a RoleBinding wants it. */
-export function toRbacSubject(subject: GrantSubject): RbacSubject {
-  return subject.kind === 'User' ? userSubject(subject.name) : groupSubject(subject.name);
-}
+export const toRbacSubject = ({ kind, name }: GrantSubject): RbacSubject => ({
+  kind,
+  name,
+  apiGroup: 'rbac.authorization.k8s.io',
+});

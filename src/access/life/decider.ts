@@ -47,28 +47,10 @@ const tooLate: Violation = {
 
 /** Turns an undecided request into a grant or a terminal no. Either is one status write, fenced by the request's resourceVersion. */
 export class Decider {
-  readonly #kind: AccessKind;
-  readonly #client: Client;
-  readonly #clock: Clock;
-  readonly #status: StatusWriter;
-  readonly #trail: Trail;
-  readonly #stamps: Stamps;
-  readonly #authors: TemplateAuthors;
-  readonly #signer: Signer;
-  readonly #tally: GrantTally;
-  readonly #grantable: readonly RbacRule[];
+  readonly #deps: DeciderDeps;
 
   constructor(deps: DeciderDeps) {
-    this.#kind = deps.kind;
-    this.#client = deps.client;
-    this.#clock = deps.clock;
-    this.#status = deps.status;
-    this.#trail = deps.trail;
-    this.#stamps = deps.stamps;
-    this.#authors = deps.authors;
-    this.#signer = deps.signer;
-    this.#tally = deps.tally;
-    this.#grantable = deps.grantable;
+    this.#deps = deps;
   }
 
   /**
@@ -84,44 +66,46 @@ export class Decider {
   }
 
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
-    const unproven = await this.#stamps.refusal(request, signal);
+    const unproven = await this.#deps.stamps.refusal(request, signal);
     if (unproven) return this.#deny(ofNobody(request), unproven, signal);
-    const template = this.#kind.templates.get(keyOf({ namespace: request.namespace, name: request.spec.templateName }));
+    const template = this.#deps.kind.templates.get(
+      keyOf({ namespace: request.namespace, name: request.spec.templateName }),
+    );
     if (!template) return this.#withoutTemplate(request, signal);
     const state = templateState(template);
     if (state.found && state.observedGeneration !== state.generation) return { kind: 'waiting' };
 
     const violation =
-      (await this.#refusal(request, template, signal)) ?? (await this.#authors.refusal(template, youngMs, signal));
+      (await this.#refusal(request, template, signal)) ?? (await this.#deps.authors.refusal(template, youngMs, signal));
     if (violation) return this.#deny(request, violation, signal);
     const duration = chooseDuration(request.spec.duration, template.spec.accessConfig);
     if ('code' in duration) return this.#deny(request, duration, signal);
 
-    if (request.createdAtMs + duration.grantedMs <= this.#clock.now()) return this.#deny(request, tooLate, signal);
+    if (request.createdAtMs + duration.grantedMs <= this.#deps.clock.now()) return this.#deny(request, tooLate, signal);
 
     const { rules } = template.spec.accessConfig;
-    const unfit = rulesViolation(rules) ?? grantableViolation(rules, this.#grantable);
+    const unfit = rulesViolation(rules) ?? grantableViolation(rules, this.#deps.grantable);
     if (unfit) return this.#deny(request, unfit, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? nobody);
-    const planned = this.#kind.plan(request, template, { subjects, durationMs: duration.grantedMs });
+    const planned = this.#deps.kind.plan(request, template, { subjects, durationMs: duration.grantedMs });
     if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
 
     const grant = this.#grant(request, template, planned.plan, duration.grantedMs);
-    const full = this.#tally.take(request, grant, template.spec.accessConfig.maxGrants);
+    const full = this.#deps.tally.take(request, grant, template.spec.accessConfig.maxGrants);
     if (full) return this.#deny(request, full, signal);
     const told = { duration: duration.message, notes: planned.plan.notes ?? [] };
-    const status = grantedStatus(request, grant, told, this.#clock.now());
-    return { kind: 'granted', request: await this.#status.write(request, status, signal), plan: planned.plan };
+    const status = grantedStatus(request, grant, told, this.#deps.clock.now());
+    return { kind: 'granted', request: await this.#deps.status.write(request, status, signal), plan: planned.plan };
   }
 
   async #refusal(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<Violation | undefined> {
     const caller = request.spec.requester ?? nobody;
     const byGroup = isEligibleByGroup(caller, template.spec.accessConfig.allowedGroups);
-    const asked = { kind: this.#kind.templateKind, name: template.name, spec: template.spec };
+    const asked = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
     return firstViolation(grantPolicy, {
       operation: 'CREATE',
-      kind: this.#kind.requestKind,
+      kind: this.#deps.kind.requestKind,
       namespace: request.namespace,
       name: request.name,
       templateName: request.spec.templateName,
@@ -131,29 +115,30 @@ export class Decider {
       alreadyHolds:
         !byGroup &&
         caller.username !== '' &&
-        (await alreadyHolds(this.#client, caller, request.namespace, asked, signal)),
+        (await alreadyHolds(this.#deps.client, caller, request.namespace, asked, signal)),
     });
   }
 
   /** The store may lag behind a template made a moment ago, so only a live read may say that there is none. */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const name = { namespace: request.namespace, name: request.spec.templateName };
-    if (await findObject(this.#client, this.#kind.templateResource, name, { signal })) return { kind: 'waiting' };
-    const message = `${this.#kind.templateKind} ${keyOf(name)} does not exist`;
+    if (await findObject(this.#deps.client, this.#deps.kind.templateResource, name, { signal }))
+      return { kind: 'waiting' };
+    const message = `${this.#deps.kind.templateKind} ${keyOf(name)} does not exist`;
     const violation = { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 } as const;
     return this.#deny(request, violation, signal);
   }
 
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<Decision> {
-    await this.#status.write(request, deniedStatus(request, violation, this.#clock.now()), signal);
-    this.#trail.denied(request, violation);
+    await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
+    this.#deps.trail.denied(request, violation);
     return { kind: 'denied' };
   }
 
   #grant(request: RequestView, template: TemplateView, plan: Plan, grantedMs: number): Grant {
     const grant = {
       template: {
-        kind: this.#kind.templateKind,
+        kind: this.#deps.kind.templateKind,
         name: template.name,
         uid: template.uid,
         generation: template.generation,
@@ -164,7 +149,7 @@ export class Decider {
       planHash: plan.hash,
       expiresAt: formatTime(request.createdAtMs + grantedMs),
     };
-    return { ...grant, mac: this.#signer.signGrant(request, grant) };
+    return { ...grant, mac: this.#deps.signer.signGrant(request, grant) };
   }
 }
 

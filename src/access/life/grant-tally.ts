@@ -23,16 +23,12 @@ type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
  * the stores do not show yet. Counting and giving away are one turn, so that requests at the same time cannot share a place.
  */
 export class GrantTally {
-  readonly #stores: Stores;
-  readonly #limits: Limits;
-  readonly #clock: Clock;
+  readonly #deps: { readonly stores: Stores; readonly limits: Limits; readonly clock: Clock };
   /** By request uid. */
   readonly #given = new Map<string, { readonly place: Place; readonly request: RequestView }>();
 
-  constructor({ stores, limits, clock }: { stores: Stores; limits: Limits; clock: Clock }) {
-    this.#stores = stores;
-    this.#limits = limits;
-    this.#clock = clock;
+  constructor(deps: { stores: Stores; limits: Limits; clock: Clock }) {
+    this.#deps = deps;
   }
 
   /** Every limit that the account comes under; the request of uid `except` does not count. */
@@ -42,7 +38,7 @@ export class GrantTally {
       {
         scope: 'user',
         name: user,
-        limit: this.#limits.perUser,
+        limit: this.#deps.limits.perUser,
         found: () => this.#stored(byUser, user),
         counts: (place: Place) => place.user === user,
       },
@@ -56,7 +52,7 @@ export class GrantTally {
       {
         scope: 'namespace',
         name: namespace,
-        limit: this.#limits.perNamespace,
+        limit: this.#deps.limits.perNamespace,
         found: () => this.#stored(byNamespace, namespace),
         counts: (place: Place) => place.namespace === namespace,
       },
@@ -87,7 +83,7 @@ export class GrantTally {
   }
 
   #stored(index: string, value: string): Place[] {
-    return this.#stores.requests
+    return this.#deps.stores.requests
       .flatMap((store) => store.byIndex(index, value))
       .flatMap((request) =>
         request.grant && this.#isOpen(request, request.grant) ? [placeOf(request, request.grant)] : [],
@@ -96,9 +92,9 @@ export class GrantTally {
 
   /** Whoever is on the way out counts until the RoleBinding is gone. */
   #isOpen(request: RequestView, grant: Grant): boolean {
-    const isOver = (parseTime(grant.expiresAt) ?? 0) <= this.#clock.now();
+    const isOver = (parseTime(grant.expiresAt) ?? 0) <= this.#deps.clock.now();
     if (!isOver && !request.deleting && !request.revoked && !isDenied(request)) return true;
-    return this.#stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
+    return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }
 
   /** A place is given away until its request shows a decision or is gone. */
@@ -111,7 +107,7 @@ export class GrantTally {
   }
 
   #find({ key, uid }: RequestView): RequestView | undefined {
-    return this.#stores.requests.map((store) => store.get(key)).find((request) => request?.uid === uid);
+    return this.#deps.stores.requests.map((store) => store.get(key)).find((request) => request?.uid === uid);
   }
 }
 

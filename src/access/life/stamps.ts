@@ -23,22 +23,19 @@ interface FirstUse {
  * gives the uid only after the webhook, so the first uid that shows a nonce owns it.
  */
 export class Stamps {
-  readonly #kind: string;
-  readonly #signer: Signer;
-  readonly #clock: Clock;
+  readonly #deps: { readonly kind: string; readonly signer: Signer; readonly clock: Clock };
   /** By nonce, oldest first. */
   readonly #firstUses = new Map<string, FirstUse>();
 
-  constructor({ kind, signer, clock }: { kind: string; signer: Signer; clock: Clock }) {
-    this.#kind = kind;
-    this.#signer = signer;
-    this.#clock = clock;
+  constructor(deps: { kind: string; signer: Signer; clock: Clock }) {
+    this.#deps = deps;
   }
 
   /** Tells of a request at the first sight of it, even of one that nothing will come of: a later one must not use its stamp. */
   saw(request: RequestView): void {
     const stamped = this.#stampOf(request);
-    if (stamped && this.#signer.looksLikeOurStamp(stamped.stamp, stamped.seal)) this.#claim(stamped.seal, request.uid);
+    if (stamped && this.#deps.signer.looksLikeOurStamp(stamped.stamp, stamped.seal))
+      this.#claim(stamped.seal, request.uid);
   }
 
   /** Why the request has no stamp that counts; undefined when it has. Rejects while that cannot be told. */
@@ -50,7 +47,7 @@ export class Stamps {
         'nobody vouches for the requester: the request was made while the webhooks of drawbridge were away',
       );
     }
-    if (!(await this.#signer.isOurStamp(stamped.stamp, stamped.seal, signal))) {
+    if (!(await this.#deps.signer.isOurStamp(stamped.stamp, stamped.seal, signal))) {
       return refuse('StampInvalid', 'the stamp in spec.requester was not made by drawbridge for this request');
     }
     const age = request.createdAtMs - (parseTime(stamped.stamp.requester.time) ?? Number.NaN);
@@ -66,7 +63,7 @@ export class Stamps {
 
   /** True for the first uid that shows the nonce. */
   #claim({ nonce }: StampSeal, uid: string): boolean {
-    const monotonicMs = this.#clock.monotonic();
+    const monotonicMs = this.#deps.clock.monotonic();
     for (const [old, use] of this.#firstUses) {
       if (use.monotonicMs > monotonicMs - rememberMs) break;
       this.#firstUses.delete(old);
@@ -80,7 +77,7 @@ export class Stamps {
     const { requester } = spec;
     const seal = requester && sealOf(requester);
     if (!requester || !seal) return undefined;
-    return { stamp: { kind: this.#kind, namespace, name, spec, requester }, seal };
+    return { stamp: { kind: this.#deps.kind, namespace, name, spec, requester }, seal };
   }
 }
 

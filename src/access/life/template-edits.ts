@@ -13,14 +13,12 @@ import type { Ending } from './ending.ts';
  * but its subjects. An edit that is taken back in time counts as never made.
  */
 export class TemplateEdits {
-  readonly #kind: AccessKind;
-  readonly #client: Client;
+  readonly #deps: { readonly kind: AccessKind; readonly client: Client };
   /** By request uid: the generation in whose form the requester was found to need no group. */
   readonly #holds = new Map<string, number>();
 
-  constructor({ kind, client }: { readonly kind: AccessKind; readonly client: Client }) {
-    this.#kind = kind;
-    this.#client = client;
+  constructor(deps: { readonly kind: AccessKind; readonly client: Client }) {
+    this.#deps = deps;
   }
 
   /** When the edited template ends the grant, epoch ms; Infinity when it was not edited or does not say. */
@@ -42,8 +40,8 @@ export class TemplateEdits {
     if (!allNamed) return 'NoLongerAllowed';
     if (isEligibleByGroup(requester, accessConfig.allowedGroups)) return undefined;
     if (this.#holds.get(request.uid) === template.generation) return undefined;
-    const asked = { kind: this.#kind.templateKind, name: template.name, spec: template.spec };
-    if (!(await alreadyHolds(this.#client, requester, request.namespace, asked, signal))) return 'NoLongerAllowed';
+    const asked = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
+    if (!(await alreadyHolds(this.#deps.client, requester, request.namespace, asked, signal))) return 'NoLongerAllowed';
     this.#holds.set(request.uid, template.generation);
     return undefined;
   }
@@ -55,7 +53,7 @@ export class TemplateEdits {
   /** The template in a later form than the one that the grant was decided by; a store that lags behind shows no later one. */
   #edited({ namespace, grant }: RequestView): TemplateView | undefined {
     if (!grant) return undefined;
-    const template = this.#kind.templates.get(keyOf({ namespace, name: grant.template.name }));
+    const template = this.#deps.kind.templates.get(keyOf({ namespace, name: grant.template.name }));
     const isLater = template?.uid === grant.template.uid && template.generation > grant.template.generation;
     return isLater ? template : undefined;
   }

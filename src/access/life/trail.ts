@@ -14,26 +14,16 @@ import { conditionFor } from './request-status.ts';
 
 /** What the controllers tell about requests: the audit line, the Event and the metrics of each step in a grant's life. */
 export class Trail {
-  readonly #journal: Journal;
-  readonly #events: EventRecorder;
-  readonly #log: Log;
-  readonly #clock: Clock;
-  readonly #metrics: GrantMetrics;
-  readonly #resource: Resource;
+  readonly #deps: TrailDeps;
 
   constructor(deps: TrailDeps) {
-    this.#clock = deps.clock;
-    this.#metrics = deps.metrics;
-    this.#journal = deps.journal;
-    this.#events = deps.events;
-    this.#log = deps.log;
-    this.#resource = deps.requestResource;
+    this.#deps = deps;
   }
 
   /** Resolves once the journal holds the record; nothing may be opened before. Rejects with `AuditUnavailable`. */
   async granted(request: RequestView): Promise<void> {
-    await this.#journal.append(this.#record(request, 'grant', 'granted'));
-    this.#metrics.granted(request);
+    await this.#deps.journal.append(this.#record(request, 'grant', 'granted'));
+    this.#deps.metrics.granted(request);
     this.#event(
       request,
       'Normal',
@@ -44,12 +34,12 @@ export class Trail {
 
   /** Only a figure: the journal has told of the grant. */
   ready(request: RequestView): void {
-    this.#metrics.ready(request, this.#clock.now());
+    this.#deps.metrics.ready(request, this.#deps.clock.now());
   }
 
   /** Told after the fact: closing access never waits for the journal. */
   revoked(request: RequestView, ending: Ending): void {
-    this.#metrics.revoked(request, ending, this.#clock.now());
+    this.#deps.metrics.revoked(request, ending, this.#deps.clock.now());
     this.#appendLater({
       ...this.#record(request, 'revocation', 'revoked'),
       code: ending,
@@ -64,7 +54,7 @@ export class Trail {
   }
 
   denied(request: RequestView, violation: Violation): void {
-    this.#metrics.denied(request, violation.code, conditionFor(violation.code));
+    this.#deps.metrics.denied(request, violation.code, conditionFor(violation.code));
     this.#appendLater({
       ...this.#record(request, 'grant', 'denied'),
       code: violation.code,
@@ -74,8 +64,8 @@ export class Trail {
   }
 
   #appendLater(record: AuditRecord): void {
-    this.#journal.append(record).catch((error: unknown) => {
-      this.#log.error('audit line lost', {
+    this.#deps.journal.append(record).catch((error: unknown) => {
+      this.#deps.log.error('audit line lost', {
         event: record.event,
         verdict: record.verdict,
         object: record.what.name,
@@ -92,8 +82,8 @@ export class Trail {
       who: { user: requester?.username ?? '', uid: requester?.uid ?? '', groups: requester?.groups ?? [] },
       what: {
         operation: event === 'grant' ? 'GRANT' : 'REVOKE',
-        apiVersion: apiVersionOf(this.#resource),
-        kind: this.#resource.kind,
+        apiVersion: apiVersionOf(this.#deps.requestResource),
+        kind: this.#deps.requestResource.kind,
         namespace: request.namespace,
         name: request.name,
         uid: request.uid,
@@ -104,7 +94,13 @@ export class Trail {
   }
 
   #event(request: RequestView, type: 'Normal' | 'Warning', reason: string, note: string): void {
-    this.#events.record({ regarding: regarding(this.#resource, request), type, reason, action: 'Access', note });
+    this.#deps.events.record({
+      regarding: regarding(this.#deps.requestResource, request),
+      type,
+      reason,
+      action: 'Access',
+      note,
+    });
   }
 }
 

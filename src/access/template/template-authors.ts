@@ -84,14 +84,12 @@ const oldestMs = 60_000;
  * the same, and a grant must not wait for them.
  */
 export class AuthorRights {
-  readonly #client: Client;
-  readonly #clock: Clock;
+  readonly #deps: { readonly client: Client; readonly clock: Clock };
   /** Oldest first. */
   readonly #answers = new Map<string, Answer>();
 
-  constructor({ client, clock }: { readonly client: Client; readonly clock: Clock }) {
-    this.#client = client;
-    this.#clock = clock;
+  constructor(deps: { readonly client: Client; readonly clock: Clock }) {
+    this.#deps = deps;
   }
 
   /** Those of `rights` that the author does not have, by answers not older than `maxAgeMs`, at most a minute. */
@@ -104,15 +102,17 @@ export class AuthorRights {
   ): Promise<Right[]> {
     const { username, uid, groups } = author;
     const keyOf = (right: Right): string => JSON.stringify([namespace, username, uid, groups, right]);
-    const youngerThan = this.#clock.monotonic() - Math.min(maxAgeMs, oldestMs);
+    const youngerThan = this.#deps.clock.monotonic() - Math.min(maxAgeMs, oldestMs);
     const known = (right: Right): Answer | undefined => {
       const answer = this.#answers.get(keyOf(right));
       return answer && answer.monotonicMs > youngerThan ? answer : undefined;
     };
     const unknown = rights.filter((right) => known(right) === undefined);
     // The age counts from before the question.
-    const monotonicMs = this.#clock.monotonic();
-    const refused = new Set(await lackingRights(this.#client, { username, uid, groups }, namespace, unknown, signal));
+    const monotonicMs = this.#deps.clock.monotonic();
+    const refused = new Set(
+      await lackingRights(this.#deps.client, { username, uid, groups }, namespace, unknown, signal),
+    );
     const lacking = rights.filter((right) => refused.has(right) || known(right)?.held === false);
     for (const right of unknown) this.#keep(keyOf(right), { held: !refused.has(right), monotonicMs });
     return lacking;
