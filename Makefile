@@ -31,9 +31,13 @@ test: node_modules ## everything but make faults: lint, types, unit tests, gener
 
 .PHONY: check
 check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
-	npm run --silent types
-	npm run --silent lint
-	npm run --silent unused
+	@MAKEFLAGS= $(MAKE) --no-print-directory --jobs=3 types lint unused unit
+
+# Side by side: tests wait now and then.
+.PHONY: types lint unused unit
+types lint unused: node_modules
+	npm run --silent $@
+unit: dist/drawbridge.js
 	npm run --silent test:unit
 
 .PHONY: integration
@@ -47,7 +51,7 @@ faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages
 	@$(tsx) test/run/main.ts $(or $(FILE),test/faults)
 
 # Random lives of inventories, many more than the unit tests play.
-lives = RUNS=$(1) DRAWBRIDGE_SEED=$${DRAWBRIDGE_SEED:-1} npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts --parallel --jobs 2 test/unit/inventory/mothership/schedules.test.ts test/unit/inventory/mothership/scenarios.test.ts
+lives = RUNS=$(1) DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts --parallel --jobs 2 test/unit/inventory/mothership/schedules.test.ts test/unit/inventory/mothership/scenarios.test.ts
 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)

@@ -52,7 +52,8 @@ export class Tally {
   }
 }
 
-function slowest(what: string, times: readonly TestTime[]): string[] {
+/** The ten that took longest, under a headline. */
+export function slowest(what: string, times: readonly TestTime[]): string[] {
   if (times.length === 0) return [];
   const ten = times.toSorted((a, b) => b.ms - a.ms).slice(0, 10);
   return [`The slowest ${what}:`, ...ten.map(({ title, ms }) => `${seconds(ms).padStart(9)}  ${title}`)];

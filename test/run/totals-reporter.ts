@@ -1,18 +1,19 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Mocha from 'mocha';
-import type { FileResult, TestTime } from './tally.ts';
+import { type FileResult, slowest, type TestTime } from './tally.ts';
 
-/** Prints dots, and leaves what the run came to in the folder DRAWBRIDGE_TEST_TOTALS, where `main.ts` finds it. */
+/** Prints dots and the slowest tests, and leaves what the run came to in the folder DRAWBRIDGE_TEST_TOTALS, where `main.ts` finds it. */
 // biome-ignore lint/style/noDefaultExport: mocha takes the default export of a reporter
 export default class TotalsReporter extends Mocha.reporters.Dot {
   constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {
     super(runner, options);
     const folder = process.env['DRAWBRIDGE_TEST_TOTALS'];
-    if (!folder) return;
     const tests: TestTime[] = [];
     runner.on('pass', (test) => void tests.push({ title: test.fullTitle(), ms: test.duration ?? 0 }));
     runner.once('end', () => {
+      process.stdout.write(`${slowest('tests', tests).join('\n')}\n\n`);
+      if (!folder) return;
       const { passes: passed, failures: failed, duration: ms = 0 } = this.stats;
       const file = process.argv.find((argument) => argument.startsWith('test/unit/')) ?? 'unit tests';
       const result: FileResult = { file, passed, failed, ms, tests };

@@ -92,6 +92,11 @@ export class RecordChecks {
     const isStart = !before || next.seq > before.seq;
     if (next.asynchronous && !before?.asynchronous) this.#run(`${key}#${next.seq}`).asyncAt = this.#world.time.now;
     if (isStart) this.#checkStart(key, next, before, about);
+    if (before && !isStart && hasCredential && next.credentialId !== before.credentialId) {
+      // The answer that brings the new one may get lost.
+      const isKept = next.previousCredential?.id === before.credentialId;
+      hold(isKept, 'I7: a token that is replaced is good for a while', about);
+    }
     const { lastOutcome: last } = next;
     const old = before?.lastOutcome;
     if (last && last.seq === old?.seq)
