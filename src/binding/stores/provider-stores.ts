@@ -73,13 +73,13 @@ export interface ClusterBindingView extends CommonView, Pick<ClusterBinding['spe
   readonly lastHeartbeatTime: string | undefined;
   readonly heartbeatInterval: string | undefined;
   readonly konnectorVersion: string | undefined;
-  readonly consumerSecretRef: { readonly namespace: string; readonly name: string } | undefined;
+  readonly consumerSecretRef: NonNullable<ClusterBinding['status']>['consumerSecretRef'] | undefined;
   readonly conditions: readonly BindCondition[];
 }
 
 export interface ExportRequestView extends CommonView {
   readonly namespace: string;
-  readonly phase: 'Pending' | 'Failed' | 'Succeeded';
+  readonly phase: NonNullable<ApiServiceExportRequest['status']>['phase'];
   readonly terminalMessage: string;
 }
 
