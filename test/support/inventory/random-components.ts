@@ -94,6 +94,6 @@ function randomRegistration(random: () => number): Partial<SimRegistration> {
     leaseSeconds: 20,
     maxRunSeconds: 120,
     timeoutSeconds: 2,
-    intervalSeconds: (30 + Math.floor(random() * 60)) * 60,
+    intervalSeconds: ((random() < 0.2 ? 7 : 30) + Math.floor(random() * 60)) * 60,
   };
 }

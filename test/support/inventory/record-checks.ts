@@ -46,6 +46,8 @@ export class RecordChecks {
   readonly #runs = new Map<string, Run>();
   readonly #ends = new Map<string, End>();
   readonly #started = new Set<string>();
+  /** By key: who wrote its record last. */
+  readonly #writers = new Map<string, SimMothership | undefined>();
   /** Shares of the longest delay that each Retry waited, to be uniform. */
   readonly backoffs = { sum: 0, count: 0 };
 
@@ -92,7 +94,10 @@ export class RecordChecks {
     const isStart = !before || next.seq > before.seq;
     if (next.asynchronous && !before?.asynchronous) this.#run(`${key}#${next.seq}`).asyncAt = this.#world.time.now;
     if (isStart) this.#checkStart(key, next, before, about);
-    if (before && !isStart && hasCredential && next.credentialId !== before.credentialId) {
+    const { writer } = this.#world;
+    const isOwn = this.#writers.get(key) === writer;
+    this.#writers.set(key, writer);
+    if (before && isOwn && !isStart && hasCredential && next.credentialId !== before.credentialId) {
       // The answer that brings the new one may get lost.
       const isKept = next.previousCredential?.id === before.credentialId;
       hold(isKept, 'I7: a token that is replaced is good for a while', about);

@@ -14,6 +14,14 @@ const windowMs = 600_000;
 /** In ten minutes, of a key that is slowed down. */
 const mostRuns = 40;
 
+/** Sooner than a component is asked again that waits for others to go: it is told that they have. */
+export function checkDeleted(world: SimulatedWorld): void {
+  const left = world.inventory.entries().find(({ deleting }) => deleting);
+  hold(left === undefined, 'R33: what is deleted goes soon', () =>
+    JSON.stringify([left, left && recordsOf(world, left)]),
+  );
+}
+
 /** What has to be so when nothing has happened for long. */
 export function checkEnd(world: SimulatedWorld, { leader, remotes }: ScheduleStage): void {
   hold(leader !== undefined, 'schedule', () => 'nobody leads');

@@ -34,6 +34,9 @@ export class ScheduleStage {
   calm(): void {
     const { world } = this;
     world.poisoned = undefined;
+    // But clocks.
+    if (world.chance(0.4))
+      world.time.after(world.between(1, 10) * minute, () => this.leader?.setWall(this.#clockError()));
     for (const { ref, suspended, disabled, bytes } of world.inventory.entries()) {
       if (!suspended && disabled.size === 0 && bytes < tooManyBytes) continue;
       const [isEnabled, isSmall] = [world.chance(0.7), world.chance(0.7)];

@@ -1,6 +1,6 @@
 import { seededRandom } from '../random.ts';
 import { type Graph, isEndless, randomComponents } from './random-components.ts';
-import { checkEnd, checkSlots, wrongOutput } from './schedule-end.ts';
+import { checkDeleted, checkEnd, checkSlots, wrongOutput } from './schedule-end.ts';
 import { ScheduleStage } from './schedule-stage.ts';
 import { hold } from './violation.ts';
 import { SimulatedWorld } from './world.ts';
@@ -11,6 +11,8 @@ const minute = 60 * second;
 const quietMs = 18 * minute;
 /** Longer than whatever has failed for good waits. */
 const longQuietMs = 80 * minute;
+/** Longer than whoever waits is to wait before it is told. */
+const soonMs = 6 * minute;
 const maxEvents = 100_000;
 
 /** What a schedule came to, for those who want to know that it was one. */
@@ -51,7 +53,9 @@ export async function runSchedule(seed: number): Promise<ScheduleReport> {
     await runFor(faultMs);
     world.faulty = false;
     stage.calm();
-    await runFor(world.isSevere ? longQuietMs : quietMs);
+    await runFor(soonMs);
+    if (!world.isSevere) checkDeleted(world);
+    await runFor((world.isSevere ? longQuietMs : quietMs) - soonMs);
     // An interval may just be over. Those that never agree are never at rest.
     const isAtRest = (): boolean =>
       world.inventory.records().every(({ record }) => record.phase === 'Idle' || isEndless({ name: record.component }));

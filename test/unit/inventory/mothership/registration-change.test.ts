@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { sleep } from '../../../../src/kit/clock.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
 import { done } from '../../../support/inventory/memory-mothership.ts';
 import { evenRandom, memoryStage } from '../../../support/inventory/memory-stage.ts';
 
@@ -57,4 +58,30 @@ describe('a changed registration', () => {
     assert.equal(triggers.get('{component="network",reason="RegistrationChanged"}'), entries);
     await ship.stop();
   }).timeout(60_000);
+
+  it('leaves a run alone that is being started', async () => {
+    const { clock, inventory, registrations, ship } = await memoryStage([network]);
+    const answered = deferred();
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'after' ? answered.promise.then(() => undefined) : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    ship.stores.pause();
+    await clock.advance(100);
+    // Its record is stored, and this process does not know that yet.
+    registrations.put({ ...network, maxConcurrent: 21 });
+    await clock.advance(100);
+    inventory.fault = () => undefined;
+    answered.resolve();
+    await clock.advance(100);
+    ship.stores.resume();
+    await clock.advance(100);
+    const { record } = inventory.record({ entryUid: ref.uid, component: 'network' }) ?? {};
+    const ended = [...(record?.history ?? []), record?.lastOutcome].map((run) => [run?.seq, run?.outcome]);
+    // Then once more, for the registration.
+    assert.deepEqual(ended, [
+      [1, 'Done'],
+      [2, 'Done'],
+    ]);
+    await ship.stop();
+  });
 });
