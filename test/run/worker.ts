@@ -21,7 +21,11 @@ async function run(file: string): Promise<FileResult> {
   const failures: Mocha.Test[] = [];
   let passed = 0;
   await new Promise<void>((resolve) => {
-    const runner = mocha.run(() => resolve());
+    const runner = mocha.run(() => {
+      // Or else what fails in a later file would be laid at the door of this one.
+      runner.dispose();
+      resolve();
+    });
     runner.on('pass', (test) => {
       passed += 1;
       tests.push({ title: test.fullTitle(), ms: test.duration ?? 0 });

@@ -25,7 +25,15 @@ describe('a third kind of access', function () {
 
   before(() => {
     copy = mkdtempSync(join(tmpdir(), 'new-kind-'));
-    for (const name of ['src', 'webhooks', 'charts/crd-files.ts', 'biome.json', 'package.json', 'tsconfig.json']) {
+    for (const name of [
+      'src',
+      'lint',
+      'webhooks',
+      'charts/crd-files.ts',
+      'biome.json',
+      'package.json',
+      'tsconfig.json',
+    ]) {
       cpSync(join(root, name), join(copy, name), { recursive: true });
     }
     symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
