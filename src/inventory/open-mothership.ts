@@ -73,7 +73,7 @@ export function openMothership(deps: InventoryDeps): OpenMothership {
     relisted,
   }).store;
   const entries = new KubeInventoryStore(client, entryStore);
-  const runs = new KubeRunStore(client, runStore, entries);
+  const runs = new KubeRunStore(client, runStore, entries, clock);
   const registrations = new Registrations(registrationStore);
   const access = new EntryAccounts({ client, events, clock });
   const tokens = new RunTokens({ client, accounts: access, homeNamespace, clock });

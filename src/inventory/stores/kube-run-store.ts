@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { reconcileRuns, runName } from '../../api/inventory/names.ts';
 import type { KubeObject, ObjectName } from '../../api/object.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound, TransportError } from '../../kube/errors.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { Store } from '../../kube/store.ts';
+import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { RunRecord, StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText } from '../key.ts';
 import type { InventoryStore, RecordChange, RunStore, Swap } from '../ports.ts';
@@ -15,10 +17,11 @@ export function runView(object: KubeObject): RunView | undefined {
   const stored = recordIn(object);
   const { uid } = object.metadata;
   if (!stored || !uid) return undefined;
-  return { ...stored, key: keyText(keyOf(stored.record)), uid };
+  return { ...stored, key: textOf(stored.record), uid };
 }
 
 const keyOf = (record: RunRecord): ComponentKey => ({ entryUid: record.entry.uid, component: record.component });
+const textOf = (record: RunRecord): string => keyText(keyOf(record));
 const nameOf = ({ entry, component }: RunRecord): ObjectName => ({
   namespace: entry.namespace,
   name: runName(entry.uid, component),
@@ -32,16 +35,30 @@ export class KubeRunStore implements RunStore {
   readonly #client: Client;
   readonly #store: Store<RunView>;
   readonly #entries: Pick<InventoryStore, 'find'>;
-  readonly #latest = new Map<string, StoredRecord>();
+  /** Those beside their entry, as the watch shows them. */
+  readonly #beside = new Map<string, RunView>();
+  readonly #newest: WriteThroughCache<RunView>;
   /** By uid, those that were seen before their entry, by their keys in the store: the two watches have no order. */
   readonly #early = new Map<string, Map<string, RunView>>();
   readonly #listeners = new Set<(change: RecordChange) => void>();
 
   /** `client` writes, `store` is what is watched with `runView`. */
-  constructor(client: Client, store: Store<RunView>, entries: Pick<InventoryStore, 'find' | 'subscribe'>) {
+  constructor(
+    client: Client,
+    store: Store<RunView>,
+    entries: Pick<InventoryStore, 'find' | 'subscribe'>,
+    clock: Clock,
+  ) {
     this.#client = client;
     this.#store = store;
     this.#entries = entries;
+    this.#newest = new WriteThroughCache({
+      watched: (key) => this.#beside.get(key),
+      uidOf: ({ uid }) => uid,
+      // The next write is compared with what was written last, however late the watch is.
+      trustMs: Number.POSITIVE_INFINITY,
+      clock,
+    });
     entries.subscribe((change) => {
       if (change.kind === 'changed') this.#arrived(change.entry.ref.uid);
     });
@@ -52,11 +69,13 @@ export class KubeRunStore implements RunStore {
   }
 
   find(key: ComponentKey): StoredRecord | undefined {
-    return this.#latest.get(keyText(key));
+    return this.#newest.get(keyText(key));
   }
 
   subscribe(listener: (change: RecordChange) => void): () => void {
-    for (const stored of [...this.#latest.values()]) listener({ kind: 'changed', stored });
+    for (const [key, watched] of [...this.#beside]) {
+      listener({ kind: 'changed', stored: this.#newest.get(key) ?? watched });
+    }
     const own = (change: RecordChange): void => listener(change);
     this.#listeners.add(own);
     return () => void this.#listeners.delete(own);
@@ -75,8 +94,8 @@ export class KubeRunStore implements RunStore {
 
   async swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
     try {
-      const stored = readable(await (base ? this.#patch(next, base, signal) : this.#create(next, signal)));
-      this.#note(stored);
+      const write = () => (base ? this.#patch(next, base, signal) : this.#create(next, signal));
+      const stored = await this.#newest.call(textOf(next), async () => readable(await write()));
       return { kind: 'stored', stored };
     } catch (error) {
       const lost = isConflict(error) || isAlreadyExists(error) || (base !== undefined && isNotFound(error));
@@ -87,7 +106,10 @@ export class KubeRunStore implements RunStore {
 
   async remove({ record, resourceVersion }: StoredRecord, signal: AbortSignal): Promise<void> {
     await this.#client.delete(reconcileRuns, nameOf(record), { resourceVersion, signal });
-    this.#gone(keyOf(record), resourceVersion);
+    const known = this.#newest.get(textOf(record));
+    if (!known || isOlder(resourceVersion, known.resourceVersion)) return;
+    this.#newest.deleted(known.key, known.uid);
+    this.#tell({ kind: 'gone', key: keyOf(record) });
   }
 
   #patch(next: RunRecord, { resourceVersion }: StoredRecord, signal: AbortSignal): Promise<KubeObject> {
@@ -101,20 +123,14 @@ export class KubeRunStore implements RunStore {
 
   /** Somebody was first: another process, or this very write, whose answer got lost on an earlier try. */
   async #lost(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
-    const stored = await this.#load(nameOf(next), signal);
-    if (stored) this.#note(stored);
+    const stored = await this.#newest.call(textOf(next), () => this.#load(nameOf(next), signal));
     const isOurs = stored && stored.resourceVersion !== base?.resourceVersion && sameSpec(stored.record, next);
     return isOurs ? { kind: 'stored', stored } : { kind: 'conflict', stored };
   }
 
-  async #load(name: ObjectName, signal: AbortSignal): Promise<StoredRecord | undefined> {
+  async #load(name: ObjectName, signal: AbortSignal): Promise<RunView | undefined> {
     const found = await findObject(this.#client, reconcileRuns, name, { signal });
-    return found && recordIn(found);
-  }
-
-  /** Of our own writes, which the watch tells of later. */
-  #note(stored: StoredRecord): void {
-    this.#latest.set(keyText(keyOf(stored.record)), stored);
+    return found && runView(found);
   }
 
   #watched(key: string, view: RunView): void {
@@ -132,33 +148,30 @@ export class KubeRunStore implements RunStore {
     for (const [key, view] of early ?? []) this.#watched(key, view);
   }
 
-  #deleted(key: string, { record, resourceVersion }: RunView): void {
-    const { uid, namespace } = record.entry;
+  #deleted(key: string, view: RunView): void {
+    const { uid } = view.record.entry;
     const early = this.#early.get(uid);
     if (early?.delete(key) && early.size === 0) this.#early.delete(uid);
-    const isBesideEntry = this.#latest.get(keyText(keyOf(record)))?.record.entry.namespace === namespace;
-    if (isBesideEntry) this.#gone(keyOf(record), resourceVersion);
+    if (this.#beside.get(view.key)?.uid !== view.uid) return;
+    const wasKnown = this.#newest.get(view.key) !== undefined;
+    this.#beside.delete(view.key);
+    this.#newest.observe({ type: 'deleted', key: view.key, before: view });
+    const isGone = wasKnown && !this.#newest.get(view.key);
+    if (isGone) this.#tell({ kind: 'gone', key: keyOf(view.record) });
   }
 
-  #seen(stored: StoredRecord): void {
-    const key = keyText(keyOf(stored.record));
-    const known = this.#latest.get(key);
-    if (known && isOlder(stored.resourceVersion, known.resourceVersion)) return;
-    // One object for both, where it is the same version.
-    if (known?.resourceVersion !== stored.resourceVersion) this.#latest.set(key, stored);
-    for (const listener of [...this.#listeners]) listener({ kind: 'changed', stored });
+  #seen(view: RunView): void {
+    this.#beside.set(view.key, view);
+    if (this.#newest.get(view.key) === view) this.#tell({ kind: 'changed', stored: view });
   }
 
-  #gone(key: ComponentKey, resourceVersion: string): void {
-    const known = this.#latest.get(keyText(key));
-    if (!known || isOlder(resourceVersion, known.resourceVersion)) return;
-    this.#latest.delete(keyText(key));
-    for (const listener of [...this.#listeners]) listener({ kind: 'gone', key });
+  #tell(change: RecordChange): void {
+    for (const listener of [...this.#listeners]) listener(change);
   }
 }
 
-function readable(object: KubeObject): StoredRecord {
-  const stored = recordIn(object);
+function readable(object: KubeObject): RunView {
+  const stored = runView(object);
   if (stored) return stored;
   throw new TransportError(`record ${object.metadata.name}: the answer is not a ReconcileRun`, undefined, false);
 }

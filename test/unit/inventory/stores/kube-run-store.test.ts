@@ -18,11 +18,12 @@ describe('records of runs', () => {
   let runs: KubeRunStore;
   let changes: RecordChange[];
   beforeEach(() => {
-    cluster = new MemoryCluster(new SimulatedClock());
+    const clock = new SimulatedClock();
+    cluster = new MemoryCluster(clock);
     const { client } = cluster;
     const records = cluster.watch({ resource: reconcileRuns, project: runView }).store;
     const entries = cluster.watch({ resource: clusterInventories, project: entryView }).store;
-    runs = new KubeRunStore(client, records, new KubeInventoryStore(client, entries));
+    runs = new KubeRunStore(client, records, new KubeInventoryStore(client, entries), clock);
     changes = [];
     runs.subscribe((change) => changes.push(change));
   });
@@ -96,5 +97,20 @@ describe('records of runs', () => {
     const swap = await runs.swap(recordOf('fleet', 1), undefined, signal);
     assert.equal(swap.kind, 'stored');
     assert.equal(found(), 'JTI=fleet');
+  });
+
+  it('are gone once, whoever tells of it first', async () => {
+    makeEntry();
+    const first = await runs.swap(recordOf('fleet', 1), undefined, signal);
+    assert.ok(first.kind === 'stored');
+    await runs.remove(first.stored, signal);
+    assert.equal(found(), undefined);
+    assert.deepEqual(
+      told().filter((what) => what === 'gone'),
+      ['gone'],
+    );
+    const again = await runs.swap(recordOf('fleet', 2), undefined, signal);
+    assert.equal(again.kind, 'stored');
+    assert.equal(runs.find(key)?.record.seq, 2);
   });
 });
