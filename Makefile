@@ -47,7 +47,7 @@ integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=
 .PHONY: faults
 faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages, bursts, random histories and lives of inventories (FILE=... for one file, DRAWBRIDGE_SEED=N for other random ones)
 	@rm -rf $(totals)
-	$(if $(FILE),,$(call lives,5000))
+	$(if $(FILE),,$(call lives,500))
 	@$(tsx) test/run/main.ts $(or $(FILE),test/faults)
 
 # Random lives of inventories, many more than the unit tests play.
