@@ -1,5 +1,4 @@
-import { type Flag, type FlagName, flags, parseFlags, UsageError } from './flags.ts';
-import { parseGoDuration } from './kit/go-duration.ts';
+import { type FlagName, type Flags, type FlagValue, readFlags, UsageError } from './flags.ts';
 
 /** Everything that can be set from outside, read once at start and frozen. */
 export interface Config {
@@ -11,7 +10,7 @@ export interface Config {
   readonly port: number;
   readonly bindAddress: string;
   /** Where the serving certificate comes from: two files, or a Secret that the server makes and renews itself. */
-  readonly certificates: 'files' | 'own';
+  readonly certificates: FlagValue<'certificates'>;
   readonly certFile: string;
   readonly keyFile: string;
   /** Name of the Secret, in `leaseNamespace`. */
@@ -52,8 +51,8 @@ export interface Config {
   readonly identity: string;
   /** Whoever is in it may enter every access pod; undefined: nobody may. */
   readonly breakGlassGroup: string | undefined;
-  readonly logLevel: LogLevel;
-  readonly logFormat: LogFormat;
+  readonly logLevel: FlagValue<'log-level'>;
+  readonly logFormat: FlagValue<'log-format'>;
   /** `revoke-all` gives up after this long. */
   readonly timeoutMs: number;
 }
@@ -69,11 +68,7 @@ export interface InventoryConfig {
   readonly allowLoopbackHttp: boolean;
 }
 
-export type FeatureName = 'access' | 'binding' | 'inventory';
-export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
-export type LogFormat = 'json' | 'text';
-
-const allFeatures: readonly FeatureName[] = ['access', 'binding', 'inventory'];
+export type FeatureName = FlagValue<'features'>[number];
 
 /** What kube-bind's konnector takes when it is not told. */
 const konnectorDefaults = { healthPort: 8090, leaseNamespace: 'kube-system' };
@@ -97,133 +92,73 @@ export function readConfig(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Config {
-  const given = parseFlags(args);
-  /** What was given by flag or environment. */
-  const told = (name: FlagName): string | undefined => {
-    const { env: variable } = flags[name] as Flag;
-    return given[name] ?? (variable === undefined ? undefined : env[variable]);
-  };
-  const read = (name: FlagName): string | undefined => told(name) ?? flags[name].fallback;
-  const text = (name: FlagName): string => {
-    const value = read(name);
-    if (value === undefined || value === '') throw new UsageError(`--${name} must not be empty`);
-    return value;
-  };
-  const port = (name: FlagName, value = text(name)): number => {
-    if (!/^\d{1,5}$/.test(value) || Number(value) > 65535) {
-      throw new UsageError(`--${name} is "${value}"; it must be a port number from 0 to 65535`);
-    }
-    return Number(value);
-  };
-  const count = (name: FlagName): number => {
-    const value = text(name);
-    if (!/^\d{1,6}$/.test(value)) {
-      throw new UsageError(`--${name} is "${value}"; it must be a number from 0 to 999999, where 0 is no limit`);
-    }
-    return Number(value);
-  };
-  const oneOf = <T extends string>(name: FlagName, allowed: readonly T[]): T => {
-    const value = text(name);
-    const found = allowed.find((candidate) => candidate === value);
-    if (found === undefined) throw new UsageError(`--${name} is "${value}"; it must be one of ${allowed.join(', ')}`);
-    return found;
-  };
-  const duration = (name: FlagName): number => {
-    const parsed = parseGoDuration(text(name));
-    if ('error' in parsed) throw new UsageError(`--${name}: ${parsed.error}`);
-    return Number(parsed.ns / 1_000_000n);
-  };
-  const names = (name: FlagName, fallback: readonly string[]): readonly string[] => {
-    const found = (read(name) ?? fallback.join()).split(',');
-    const wrong = found.find((one) => one.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(one));
-    if (wrong === undefined) return Object.freeze(found);
-    throw new UsageError(
-      `--${name} holds "${wrong}"; it must be names of small letters, digits, - and ., with commas between`,
-    );
-  };
-  const features = readFeatures(text('features'));
+  const { given, value } = readFlags(args, env);
+  const features = value('features');
   /** The binding half alone takes the place of a konnector of kube-bind. */
   const alone = features.every((feature) => feature === 'binding');
   const leaseNamespace =
-    alone && !told('lease-namespace')
+    alone && !given('lease-namespace')?.text
       ? env['POD_NAMESPACE'] || konnectorDefaults.leaseNamespace
-      : text('lease-namespace');
-  const bindAddress = text('bind-address');
+      : value('lease-namespace');
+  const bindAddress = value('bind-address');
   const health = (): Config['health'] => {
-    const address = told('server-address');
-    if (address) {
-      const [, host, number] = /^(.*):(\d+)$/.exec(address) ?? [];
-      if (number === undefined) throw new UsageError(`--server-address is "${address}"; it must be [HOST]:PORT`);
-      return { host: host?.replace(/^\[(.*)\]$/, '$1') || bindAddress, port: port('server-address', number) };
-    }
-    const fallback = alone && told('health-port') === undefined;
-    return { host: bindAddress, port: fallback ? konnectorDefaults.healthPort : port('health-port') };
+    const address = value('server-address');
+    if (address) return { host: address.host || bindAddress, port: address.port };
+    const fallback = alone && !given('health-port');
+    return { host: bindAddress, port: fallback ? konnectorDefaults.healthPort : value('health-port') };
   };
-  const logFormat =
-    told('log-format') === undefined && told('logging-format') !== undefined ? 'logging-format' : 'log-format';
   const inventory = Object.freeze(
     readInventory({
-      callbackUrl: told('callback-url') || `https://drawbridge-callbacks.${leaseNamespace}.svc`,
-      callbackPort: port('callback-port'),
-      apiUrl: told('component-api-url') || undefined,
-      allowLoopbackHttp: oneOf('allow-loopback-http', ['true', 'false']) === 'true',
+      callbackUrl: value('callback-url') ?? `https://drawbridge-callbacks.${leaseNamespace}.svc`,
+      callbackPort: value('callback-port'),
+      apiUrl: value('component-api-url'),
+      allowLoopbackHttp: value('allow-loopback-http'),
     }),
   );
   const withInventory = features.includes('inventory');
-  const isVerbose = told('log-level') === undefined && verbosity(told('v') ?? '0') >= klogDebug;
+  const isVerbose = !given('log-level') && (value('v') ?? 0) >= klogDebug;
   return Object.freeze({
     features,
-    kubeconfig: readKubeconfig(given.kubeconfig, env[flags.kubeconfig.env], told('context')),
-    port: port('port'),
+    kubeconfig: readKubeconfig(given('kubeconfig'), value('context')),
+    port: value('port'),
     bindAddress,
-    certFile: text('cert-file'),
-    keyFile: text('key-file'),
-    certificates: oneOf('certificates', ['files', 'own']),
-    certificateSecret: text('certificate-secret'),
-    certificateNames: names('certificate-names', [
+    certFile: value('cert-file'),
+    keyFile: value('key-file'),
+    certificates: value('certificates'),
+    certificateSecret: value('certificate-secret'),
+    certificateNames: value('certificate-names') ?? [
       `drawbridge-webhook.${leaseNamespace}.svc`,
       ...(withInventory && isNamed(inventory.callbackUrl) ? [new URL(inventory.callbackUrl).hostname] : []),
-    ]),
-    webhookConfigurations: names('webhook-configurations', [
+    ],
+    webhookConfigurations: value('webhook-configurations') ?? [
       ...(features.includes('access') || !withInventory ? accessWebhooks : []),
       ...(withInventory ? inventoryWebhooks : []),
-    ]),
+    ],
     health: Object.freeze(health()),
     // Nobody scrapes a konnector of kube-bind, and two of them run on one host.
-    metricsPort: alone && told('metrics-port') === undefined ? 0 : port('metrics-port'),
-    auditLog: text('audit-log'),
-    leaderElect: oneOf('leader-elect', ['true', 'false']) === 'true',
+    metricsPort: alone && !given('metrics-port') ? 0 : value('metrics-port'),
+    auditLog: value('audit-log'),
+    leaderElect: value('leader-elect'),
     leaseNamespace,
     bindingLease: Object.freeze({
-      namespace: told('binding-lease-namespace') || leaseNamespace,
-      name: text('lease-name'),
+      namespace: value('binding-lease-namespace') ?? leaseNamespace,
+      name: value('lease-name'),
     }),
     inventory,
-    pollingMs: atLeast(1000, 'provider-polling-interval', duration('provider-polling-interval')),
-    bindable: told('bindable') ? names('bindable', []) : undefined,
-    dryRun: readDryRun(oneOf('dry-run', ['true', 'false']) === 'true', features),
-    bindableNamespaces: told('bindable-namespaces') ? names('bindable-namespaces', []) : undefined,
-    maxGrantsPerUser: count('max-grants-per-user'),
-    maxGrantsPerNamespace: count('max-grants-per-namespace'),
-    grantable: read('grantable') || undefined,
-    trustExistingTemplates: oneOf('trust-existing-templates', ['true', 'false']) === 'true',
-    identity: read('identity') || readPodName(features, env) || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
-    breakGlassGroup: read('break-glass-group') || undefined,
-    logLevel: isVerbose ? 'debug' : oneOf('log-level', ['error', 'warn', 'info', 'debug']),
-    logFormat: oneOf(logFormat, ['json', 'text']),
-    timeoutMs: duration('timeout'),
+    pollingMs: value('provider-polling-interval'),
+    bindable: value('bindable'),
+    dryRun: readDryRun(value('dry-run'), features),
+    bindableNamespaces: value('bindable-namespaces'),
+    maxGrantsPerUser: value('max-grants-per-user'),
+    maxGrantsPerNamespace: value('max-grants-per-namespace'),
+    grantable: value('grantable'),
+    trustExistingTemplates: value('trust-existing-templates'),
+    identity: value('identity') || readPodName(features, env) || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
+    breakGlassGroup: value('break-glass-group'),
+    logLevel: isVerbose ? 'debug' : value('log-level'),
+    logFormat: (given('log-format') ? undefined : value('logging-format')) ?? value('log-format'),
+    timeoutMs: value('timeout'),
   });
-}
-
-function readFeatures(value: string): readonly FeatureName[] {
-  const found = value.split(',').map((name) => {
-    const feature = allFeatures.find((known) => known === name.trim());
-    if (feature) return feature;
-    throw new UsageError(
-      `--features is "${value}"; it must be ${allFeatures.join(' or ')}, or several with commas between`,
-    );
-  });
-  return Object.freeze(allFeatures.filter((feature) => found.includes(feature)));
 }
 
 /** Nobody should believe that the other half writes nothing either. */
@@ -258,16 +193,6 @@ function readUrl(name: FlagName, text: string): URL {
   throw new UsageError(`--${name} is "${text}"; it must be a URL such as https://drawbridge.example.org`);
 }
 
-function verbosity(value: string): number {
-  if (/^-?\d{1,9}$/.test(value)) return Number(value);
-  throw new UsageError(`-v is "${value}"; it must be a number`);
-}
-
-function atLeast(leastMs: number, name: FlagName, ms: number): number {
-  if (ms >= leastMs) return ms;
-  throw new UsageError(`--${name} is too short; it must be at least ${leastMs / 1000} s`);
-}
-
 /** Konnectors of kube-bind go by it in their lease. */
 const readPodName = (features: readonly FeatureName[], env: Readonly<Record<string, string | undefined>>) =>
   features.includes('binding') ? env['POD_NAME'] : undefined;
@@ -276,13 +201,11 @@ const readPodName = (features: readonly FeatureName[], env: Readonly<Record<stri
 export const kubeconfigPaths = (): string | undefined => process.env['KUBECONFIG'];
 
 /** The flag names one file, even with a colon in it; the variable is a list, as kubectl reads it. */
-function readKubeconfig(
-  file: string | undefined,
-  paths: string | undefined,
-  context: string | undefined,
-): Config['kubeconfig'] {
-  if (file === '') throw new UsageError('--kubeconfig must not be empty');
+function readKubeconfig(given: ReturnType<Flags['given']>, context: string | undefined): Config['kubeconfig'] {
   const named = context ? { context } : {};
-  if (file !== undefined) return { file, ...named };
-  return paths ? { paths, ...named } : named;
+  if (given?.by === 'flag') {
+    if (given.text === '') throw new UsageError('--kubeconfig must not be empty');
+    return { file: given.text, ...named };
+  }
+  return given?.text ? { paths: given.text, ...named } : named;
 }
