@@ -3,8 +3,6 @@ import { quote } from './errors.ts';
 /** An amount of CPU, memory or storage, exact to a billionth as in Kubernetes' resource.Quantity. */
 export interface Quantity {
   readonly nano: bigint;
-  /** The family of suffixes it was written in, in which it is printed again. */
-  readonly format: 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 }
 
 export type ParsedQuantity = { readonly quantity: Quantity } | { readonly error: string };
@@ -36,7 +34,7 @@ const BINARY_SUFFIXES: readonly string[] = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
  */
 export function parseQuantity(value: unknown): ParsedQuantity {
   if (typeof value === 'number' && Number.isSafeInteger(value)) {
-    return { quantity: { nano: capped(BigInt(value) * ONE), format: 'DecimalSI' } };
+    return { quantity: { nano: capped(BigInt(value) * ONE) } };
   }
   if (typeof value !== 'string') return { error: `a quantity is a string or a whole number: ${ALLOWED}` };
   const [, sign, whole = '', fraction = '', suffix = ''] =
@@ -45,22 +43,21 @@ export function parseQuantity(value: unknown): ParsedQuantity {
   if (scale === undefined) return { error: `${quote(value)} is not a quantity: ${ALLOWED}` };
   const digits = BigInt(whole + fraction);
   const magnitude =
-    scale.format === 'BinarySI'
+    'factor' in scale
       ? divideUp(digits * ONE * scale.factor, 10n ** BigInt(fraction.length))
       : shifted(digits, scale.exponent - fraction.length + 9);
-  return { quantity: { nano: capped(sign === '-' ? -magnitude : magnitude), format: scale.format } };
+  return { quantity: { nano: capped(sign === '-' ? -magnitude : magnitude) } };
 }
 
-type Scale =
-  | { readonly format: 'BinarySI'; readonly factor: bigint }
-  | { readonly format: 'DecimalSI' | 'DecimalExponent'; readonly exponent: number };
+/** A power of 1024, or the exponent of a power of ten. */
+type Scale = { readonly factor: bigint } | { readonly exponent: number };
 
 function scaleOf(suffix: string): Scale | undefined {
   const exponent = DECIMAL_EXPONENTS.get(suffix);
-  if (exponent !== undefined) return { format: 'DecimalSI', exponent };
+  if (exponent !== undefined) return { exponent };
   const binary = BINARY_SUFFIXES.indexOf(suffix);
-  if (binary >= 0) return { format: 'BinarySI', factor: 1024n ** BigInt(binary + 1) };
-  if (/^[eE][-+]?[0-9]+$/.test(suffix)) return { format: 'DecimalExponent', exponent: Number(suffix.slice(1)) };
+  if (binary >= 0) return { factor: 1024n ** BigInt(binary + 1) };
+  if (/^[eE][-+]?[0-9]+$/.test(suffix)) return { exponent: Number(suffix.slice(1)) };
   return undefined;
 }
 
