@@ -1,21 +1,32 @@
+import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
+
+/** Below the ports that Linux gives to connections by default (from 32768), so that no connection takes one that was named. */
+const [first, last] = [20_000, 32_767];
+
+/** Each process begins elsewhere, so that those which run at once do not name the same ports. */
+let next = randomInt(first, last + 1);
 
 /**
  * Names `count` different TCP ports that were free on 127.0.0.1 a moment ago. Another program may take one before it
  * is used, so whoever listens must be ready to start again with others.
  */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, listen));
-  const ports = servers.map(portOf);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  const ports: number[] = [];
+  for (let tries = first; ports.length < count; tries++) {
+    if (tries > last) throw new Error(`no ${count} TCP ports are free between ${first} and ${last}`);
+    const port = next;
+    next = port === last ? first : port + 1;
+    if (await isFree(port)) ports.push(port);
+  }
   return ports;
 }
 
-function listen(): Promise<Server> {
-  return new Promise((resolve, reject) => {
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => resolve(server));
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
 

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { freePorts } from '../../../sandbox/ports.ts';
+
+describe('freePorts', () => {
+  it('names different ports, and none again in the next call', async () => {
+    const ports = [...(await freePorts(5)), ...(await freePorts(5))];
+    assert.equal(new Set(ports).size, 10);
+  });
+
+  it('names no port that the kernel may give to a connection before it is used', async () => {
+    for (const port of await freePorts(10)) assert.ok(port >= 20_000 && port < 32_768, `${port}`);
+  });
+
+  it('leaves out a port that a program listens on', async () => {
+    const [port = 0] = await freePorts(1);
+    const server = createServer();
+    // If another program has it already, all the better.
+    await new Promise((resolve) =>
+      server.once('error', resolve).listen(port + 1, '127.0.0.1', () => resolve(undefined)),
+    );
+    assert.ok(!(await freePorts(3)).includes(port + 1));
+    await new Promise((resolve) => server.close(resolve));
+  });
+});
