@@ -47,11 +47,13 @@ integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=
 .PHONY: faults
 faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages, bursts, random histories and lives of inventories (FILE=... for one file, DRAWBRIDGE_SEED=N for other random ones)
 	@rm -rf $(totals)
-	$(if $(FILE),,$(call lives,500))
+	$(if $(FILE),,$(random))
 	@$(tsx) test/run/main.ts $(or $(FILE),test/faults)
 
-# Random lives of inventories, many more than the unit tests play.
-lives = RUNS=$(1) DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) npx --no-install mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts --parallel --jobs 2 test/unit/inventory/mothership/schedules.test.ts test/unit/inventory/mothership/scenarios.test.ts
+# What the unit tests try with random cases, with all of them: 2,000 lives of inventories, and the properties in full.
+random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) npx --no-install mocha --config test/mocharc.json \
+  --reporter test/run/totals-reporter.ts --parallel --jobs 2 test/unit/inventory/mothership/schedules.test.ts \
+  test/unit/inventory/mothership/scenarios.test.ts test/unit/binding/sync/syncer-faults.test.ts 'test/fuzz/**/*.test.ts'
 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)

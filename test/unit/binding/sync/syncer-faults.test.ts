@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { ObjectName } from '../../../../src/api/object.ts';
 import { ApiError, TransportError } from '../../../../src/kube/errors.ts';
 import { SyncStage, type SyncStageOptions } from '../../../support/binding/sync-stage.ts';
+import { runs } from '../../../support/runs.ts';
 import { SyncWorld } from './sync-world.ts';
 
 type Setting = readonly [SyncStageOptions, readonly ObjectName[], (key: ObjectName) => ObjectName];
@@ -92,7 +93,7 @@ describe('syncer, whatever happens in whatever order', () => {
         fc.asyncProperty(fc.array(command, { minLength: 40, maxLength: 120, size: 'max' }), (commands) =>
           run(setting, commands),
         ),
-        { numRuns: 60, seed: 15 },
+        { numRuns: runs(200), seed: 15 },
       );
     });
   }

@@ -12,11 +12,11 @@ const name = (index: number): string => `kettle-${index}`;
 const names = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, i) => name(from + i));
 
 describe('a provider that is away for an hour', () => {
-  const kept = names(0, 60);
-  const changed = names(0, 30);
-  const reported = names(15, 45);
-  const deleted = names(200, 210);
-  const made = names(300, 310);
+  const kept = names(0, 200);
+  const changed = names(0, 100);
+  const reported = names(50, 150);
+  const deleted = names(200, 230);
+  const made = names(300, 330);
   let whole: WholeKonnector;
   /** From before the outage. */
   let statusWrites: number;
