@@ -59,7 +59,9 @@ function randomGraph(random: () => number): SimComponent[] {
   });
 }
 
-describe('components that nobody has put in order', () => {
+describe('components that nobody has put in order', function () {
+  this.timeout(30_000 + 100 * graphs);
+
   it('come to the same end in every order, a chain of n by at most 2 n runs', async () => {
     for (let seed = 0; seed < graphs; seed += 1) {
       const random = seededRandom(seed);
