@@ -23,6 +23,14 @@ const planted: readonly Planted[] = [
     },
   },
   {
+    fault: 'an import of nothing but a type upwards',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/engine/a.ts': "import type { B } from '../access/b.ts';\nexport type A = B;\n",
+      'src/access/b.ts': 'export type B = 1;\n',
+    },
+  },
+  {
     fault: 'an import of one feature by another',
     rule: 'noRestrictedImports',
     files: {

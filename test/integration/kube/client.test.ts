@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import { until } from '../../../sandbox/wait.ts';
 import { type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
 import { leases, namespaces, pods, secrets, serviceAccounts } from '../../../src/api/resources.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
@@ -19,13 +20,8 @@ const view = ({ metadata }: KubeObject): Projected => ({
   resourceVersion: metadata.resourceVersion ?? '',
 });
 
-async function eventually(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const endMs = performance.now() + 15_000;
-  while (!(await condition())) {
-    assert.ok(performance.now() < endMs, `${what} did not come true within 15 s`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
+const eventually = (condition: () => boolean | Promise<boolean>, what: string): Promise<unknown> =>
+  until(what, async () => condition(), { timeoutMs: 15_000, everyMs: 50 });
 
 describe('kube against a real apiserver', () => {
   let cluster: OpenCluster;
