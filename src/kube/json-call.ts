@@ -204,7 +204,7 @@ class Connection extends Client {
 export interface ConnectionOptions {
   /** Most of them at a time. Default: no bound. */
   readonly connections?: number;
-  /** Milliseconds to open one in. Default: none, the caller's limit alone. */
+  /** Milliseconds to open one in; a call that ends earlier does not end the opening. Default 10 000. */
   readonly connectTimeoutMs?: number;
 }
 
@@ -215,7 +215,7 @@ const PROBE_AFTER_MS = 30_000;
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
 /** Connections that are kept for 30 s after a call. Time limits are those of the calls. */
-export function openAgent(tls: Tls, { connections, connectTimeoutMs = 0 }: ConnectionOptions = {}): Agent {
+export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
   // Parsed once: otherwise every connection pays for reading keys and certificates again.
   const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
   return new Agent({

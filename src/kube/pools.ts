@@ -10,7 +10,6 @@ export type Lane = 'quick' | 'slow';
  * that it first waits to be current. More of them at a time cost it nothing, fewer would make a burst wait for each other.
  */
 const SLOW_CONNECTIONS = 32;
-const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
  * The connections of one cluster under one set of certificates. Watches and calls known to be slow have their own: they must not use
@@ -26,10 +25,10 @@ export class Pools {
   constructor(tls: ClusterTls, connections: number) {
     this.tls = tls;
     this.#lanes = {
-      quick: openAgent(tls, { connections, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
-      slow: openAgent(tls, { connections: SLOW_CONNECTIONS, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
+      quick: openAgent(tls, { connections }),
+      slow: openAgent(tls, { connections: SLOW_CONNECTIONS }),
     };
-    this.#watches = openAgent(tls, { connectTimeoutMs: CONNECT_TIMEOUT_MS });
+    this.#watches = openAgent(tls);
   }
 
   /** Runs one call to its end, body included. */

@@ -164,7 +164,9 @@ export class StatusWriter {
 
   /** The request of the key as the store has it, or as this process wrote it since; undefined once the store has none. */
   latest(key: string): RequestView | undefined {
-    return this.#deps.kind.requests.get(key) && this.#known.get(key);
+    const stored = this.#deps.kind.requests.get(key);
+    const known = stored && this.#known.get(key);
+    return known?.uid === stored?.uid ? known : stored;
   }
 
   forget(key: string): void {

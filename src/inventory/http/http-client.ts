@@ -69,8 +69,8 @@ export class HttpClient implements ComponentClient {
   async invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply> {
     const { tokens, clock } = this.#deps;
     const { name, timeoutMs } = registration;
-    const line = this.#lineTo(registration);
-    if ('error' in line) return { kind: 'notAccepted', code: 'Unreachable', message: line.error };
+    const where = endpointUrl(registration, this.#deps.allowLoopbackHttp);
+    if ('error' in where) return { kind: 'notAccepted', code: 'Unreachable', message: where.error };
     let token: string;
     try {
       token = await tokens.forCall(name, signal);
@@ -81,6 +81,8 @@ export class HttpClient implements ComponentClient {
       return { kind: 'notCalled', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
     }
     const headers = { authorization: `Bearer ${token}` };
+    // Only now: another call may have replaced the connections while the token was asked for.
+    const line = this.#lineTo(registration, where.url);
     try {
       return readAnswer(await this.#exchange(line, { headers, body: request, timeoutMs, signal }), request, clock);
     } catch (error) {
@@ -115,20 +117,20 @@ export class HttpClient implements ComponentClient {
     }
   }
 
-  #lineTo(registration: Registration): Line | { readonly error: string } {
+  #lineTo({ name, endpoint, caBundle, maxConcurrent, timeoutMs }: Registration, url: URL): Line {
     const { clock } = this.#deps;
-    const { name, endpoint, caBundle, maxConcurrent } = registration;
-    const registered = JSON.stringify([endpoint, caBundle, maxConcurrent]);
+    const registered = JSON.stringify([endpoint, caBundle, maxConcurrent, timeoutMs]);
     const known = this.#lines.get(name);
     if (known?.registered === registered) return known;
-    const where = endpointUrl(registration, this.#deps.allowLoopbackHttp);
-    if ('error' in where) return where;
+    // A connection that is never established must not outlive the call that opened it: it would take the place of another.
+    const connectTimeoutMs = timeoutMs;
+    // An authority that is empty trusts nobody, where an absent one would trust everybody's.
+    const open = (connections: number): JsonCaller =>
+      new JsonCaller({ ca: caBundle ?? [] }, clock, { connections, connectTimeoutMs });
+    const line = { registered, url, caller: open(maxConcurrent), freshCaller: () => open(1) };
+    this.#lines.set(name, line);
     // What still runs on the old ones ends by itself.
     known?.caller.retire();
-    // An authority that is empty trusts nobody, where an absent one would trust everybody's.
-    const open = (connections: number): JsonCaller => new JsonCaller({ ca: caBundle ?? [] }, clock, { connections });
-    const line = { registered, url: where.url, caller: open(maxConcurrent), freshCaller: () => open(1) };
-    this.#lines.set(name, line);
     return line;
   }
 }

@@ -73,8 +73,9 @@ export class KubeRunStore implements RunStore {
   }
 
   subscribe(listener: (change: RecordChange) => void): () => void {
-    for (const [key, watched] of [...this.#beside]) {
-      listener({ kind: 'changed', stored: this.#newest.get(key) ?? watched });
+    for (const key of [...this.#beside.keys()]) {
+      const stored = this.#newest.get(key);
+      if (stored) listener({ kind: 'changed', stored });
     }
     const own = (change: RecordChange): void => listener(change);
     this.#listeners.add(own);
@@ -152,7 +153,8 @@ export class KubeRunStore implements RunStore {
     const { uid } = view.record.entry;
     const early = this.#early.get(uid);
     if (early?.delete(key) && early.size === 0) this.#early.delete(uid);
-    if (this.#beside.get(view.key)?.uid !== view.uid) return;
+    // A record of ours may go before its entry, or it, was seen.
+    if ((this.#beside.get(view.key) ?? this.#newest.get(view.key))?.uid !== view.uid) return;
     const wasKnown = this.#newest.get(view.key) !== undefined;
     this.#beside.delete(view.key);
     this.#newest.observe({ type: 'deleted', key: view.key, before: view });

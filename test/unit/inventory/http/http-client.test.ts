@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { until } from '../../../../sandbox/wait.ts';
 import { newTrusted } from '../../../../src/certificates/material.ts';
 import { HttpClient } from '../../../../src/inventory/http/http-client.ts';
 import type { Reply } from '../../../../src/inventory/ports.ts';
@@ -210,6 +211,25 @@ describe('the HTTP client of components', () => {
     it('calls a component whose certificate the registered authority has signed', async () => {
       const reply = await call(await serveTls(), { caBundle: trusted.authority });
       assert.equal(reply.kind, 'outcome', JSON.stringify(reply));
+    });
+
+    it('is not kept from a component that is back by a connection that was never established', async () => {
+      const { cert, key } = trusted.pair;
+      const component = createHttps({ cert, key }, (_request, response) => response.end('{"outcome":"Done"}'));
+      let isBack = false;
+      const server = createServer((socket) => {
+        sockets.add(socket);
+        if (isBack) component.emit('connection', socket);
+      });
+      servers.push(server);
+      await listen(server, '127.0.0.1', 0);
+      const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const registered = { caBundle: trusted.authority, maxConcurrent: 1 };
+      const silent = await call(url, registered);
+      assert.equal(silent.kind === 'notAccepted' && silent.code, 'Unreachable', JSON.stringify(silent));
+      isBack = true;
+      const isCalled = async (): Promise<boolean> => (await call(url, registered)).kind === 'outcome';
+      await until('the component to be called', isCalled, { timeoutMs: 4000, everyMs: 50 });
     });
 
     for (const [what, caBundle] of [

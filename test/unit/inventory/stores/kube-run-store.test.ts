@@ -99,6 +99,13 @@ describe('records of runs', () => {
     assert.equal(found(), 'JTI=fleet');
   });
 
+  it('are gone when they are deleted before their entry was seen', async () => {
+    await runs.swap(recordOf('fleet', 1), undefined, signal);
+    assert.equal(found(), 'JTI=fleet');
+    drop('fleet');
+    assert.equal(found(), undefined);
+  });
+
   it('are gone once, whoever tells of it first', async () => {
     makeEntry();
     const first = await runs.swap(recordOf('fleet', 1), undefined, signal);
