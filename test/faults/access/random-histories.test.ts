@@ -11,7 +11,7 @@ import { sharedPlane } from '../../support/plane.ts';
 import { chooseSeed, seededRandom } from '../../support/random.ts';
 import { RequestWitness } from '../../support/request-witness.ts';
 
-const lastsMs = 120_000;
+const lastsMs = 60_000;
 const durations = ['1s', '2s', '3s', '5s', '10m'];
 
 const status = (code: number, reason: string): object => ({
