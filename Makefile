@@ -51,7 +51,7 @@ faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages
 	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(alone),$(wildcard test/faults/*/*.test.ts)))
 	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(alone))
 
-# It demands that access ends within a second or so while a server is killed over and over: with other planes beside it, it measures them.
+# This file checks that access ends within about a second while the server is killed again and again, so no other test runs beside it.
 alone := test/faults/access/random-histories.test.ts
 
 # What the unit tests try with random cases, with all of them: 2,000 lives of inventories, and the properties in full.

@@ -204,7 +204,7 @@ class Connection extends Client {
 export interface ConnectionOptions {
   /** Most of them at a time. Default: no bound. */
   readonly connections?: number;
-  /** Milliseconds to open one in; a call that ends earlier does not end the opening. Default 10 000. */
+  /** Milliseconds to open one in. A call that times out earlier does not close a connection that is still being opened. Default 10 000. */
   readonly connectTimeoutMs?: number;
 }
 

@@ -81,7 +81,7 @@ export class HttpClient implements ComponentClient {
       return { kind: 'notCalled', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
     }
     const headers = { authorization: `Bearer ${token}` };
-    // Only now: another call may have replaced the connections while the token was asked for.
+    // After the token: meanwhile another call may have replaced the connections of a changed registration.
     const line = this.#lineTo(registration, where.url);
     try {
       return readAnswer(await this.#exchange(line, { headers, body: request, timeoutMs, signal }), request, clock);

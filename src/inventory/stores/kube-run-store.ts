@@ -153,7 +153,7 @@ export class KubeRunStore implements RunStore {
     const { uid } = view.record.entry;
     const early = this.#early.get(uid);
     if (early?.delete(key) && early.size === 0) this.#early.delete(uid);
-    // A record of ours may go before its entry, or it, was seen.
+    // The watch may report the delete of a record that this process created before it reports the record or its entry.
     if ((this.#beside.get(view.key) ?? this.#newest.get(view.key))?.uid !== view.uid) return;
     const wasKnown = this.#newest.get(view.key) !== undefined;
     this.#beside.delete(view.key);
