@@ -38,6 +38,14 @@ const tally = new Tally();
 const children = new Set<ChildProcess>();
 const running = new Map<ChildProcess, string>();
 
+const died = (file: string, output: string, ms: number): FileResult => ({
+  file,
+  passed: 0,
+  failures: [{ title: 'the process of these tests died', message: output.slice(-400) }],
+  ms,
+  tests: [],
+});
+
 function report(result: FileResult, output: string): void {
   tally.add(result);
   const shown = { ...result, file: nameOf(result.file) };
@@ -87,9 +95,9 @@ function runGroup(group: string): Promise<void> {
       children.delete(child);
       if (file !== undefined) {
         output += `\nthe process of these tests ended with ${signal ?? `exit code ${code}`}\n`;
-        end({ file, passed: 0, failed: 1, ms: performance.now() - startedMs, tests: [] });
+        end(died(file, output, performance.now() - startedMs));
       } else if (code !== 0) {
-        end({ file: `${group} (end)`, passed: 0, failed: 1, ms: performance.now() - startedMs, tests: [] });
+        end(died(`${group} (end)`, output, performance.now() - startedMs));
       }
       queue.leave(group);
       resolve();

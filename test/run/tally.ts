@@ -3,11 +3,16 @@ export interface TestTime {
   readonly ms: number;
 }
 
+export interface TestFailure {
+  readonly title: string;
+  readonly message: string;
+}
+
 /** What running one test file came to. */
 export interface FileResult {
   readonly file: string;
   readonly passed: number;
-  readonly failed: number;
+  readonly failures: readonly TestFailure[];
   readonly ms: number;
   readonly tests: readonly TestTime[];
 }
@@ -31,7 +36,7 @@ export class Tally {
   }
 
   get failed(): number {
-    return this.#results.reduce((sum, { failed }) => sum + failed, 0);
+    return this.#results.reduce((sum, { failures }) => sum + failures.length, 0);
   }
 
   /** The lines that end a run; the total comes last. */
@@ -39,18 +44,31 @@ export class Tally {
     const tests = this.#results.flatMap(({ file, tests }) =>
       tests.map(({ title, ms }) => ({ title: `${file}: ${title}`, ms })),
     );
-    const failing = this.#results.filter(({ failed }) => failed > 0).map(({ file }) => `  ${file}`);
+    const failed = this.#results.flatMap(({ file, failures }) =>
+      failures.map(({ title, message }) => `  ${file}: ${title}\n${shortened(message)}`),
+    );
     return [
       ...slowest(
         'files',
         this.#results.map(({ file, ms }) => ({ title: file, ms })),
       ),
       ...slowest('tests', tests),
-      ...(failing.length > 0 ? ['Files with failures:', ...failing] : []),
+      ...(failed.length > 0 ? ['What failed:', ...failed] : []),
       `${this.passed} passed, ${this.failed} failed`,
     ];
   }
 }
+
+/** How much of a failure the end of a run repeats: a log may show no more than its last lines. */
+const shownLength = 600;
+
+const shortened = (message: string): string =>
+  message
+    .slice(0, shownLength)
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => `      ${line}`)
+    .join('\n');
 
 /** The ten that took longest, under a headline. */
 export function slowest(what: string, times: readonly TestTime[]): string[] {
@@ -64,8 +82,8 @@ export function progressLine(
   result: FileResult,
   { tally, files, running }: { tally: Tally; files: number; running: readonly string[] },
 ): string {
-  const verdict =
-    result.failed > 0 ? `${result.failed} FAILED of ${result.passed + result.failed}` : `${result.passed} passed`;
+  const failed = result.failures.length;
+  const verdict = failed > 0 ? `${failed} FAILED of ${result.passed + failed}` : `${result.passed} passed`;
   const now = running.length > 0 ? `; now ${running.join(', ')}` : '';
   return `[${tally.files}/${files} files, ${tally.passed} passed] ${result.file}: ${verdict}, ${seconds(result.ms)}${now}`;
 }

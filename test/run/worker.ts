@@ -37,12 +37,15 @@ async function run(file: string): Promise<FileResult> {
   });
   if (failures.length > 0) Mocha.reporters.Base.list(failures);
   if (passed + failures.length === 0) throw new Error(`${file} has no tests`);
-  return { file, passed, failed: failures.length, ms: performance.now() - startedMs, tests };
+  const told = failures.map((test) => ({ title: test.fullTitle(), message: messageOf(test.err) }));
+  return { file, passed, failures: told, ms: performance.now() - startedMs, tests };
 }
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const failedToRun = (file: string, error: unknown): FileResult => {
   console.error(error);
-  return { file, passed: 0, failed: 1, ms: 0, tests: [] };
+  return { file, passed: 0, failures: [{ title: 'did not run', message: messageOf(error) }], ms: 0, tests: [] };
 };
 
 async function end(): Promise<never> {

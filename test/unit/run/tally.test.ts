@@ -1,30 +1,41 @@
 import assert from 'node:assert/strict';
-import { type FileResult, progressLine, Tally } from '../../run/tally.ts';
+import { type FileResult, progressLine, Tally, type TestFailure } from '../../run/tally.ts';
 
 const result = (file: string, given: Partial<FileResult> = {}): FileResult => ({
   file,
   passed: 1,
-  failed: 0,
+  failures: [],
   ms: 1000,
   tests: [],
   ...given,
 });
 
+const failure = (title: string, message = 'expected 1, found 2'): TestFailure => ({ title, message });
+
 describe('the tally of a test run', () => {
   it('ends with the total', () => {
     const tally = new Tally();
     tally.add(result('a', { passed: 3 }));
-    tally.add(result('b', { passed: 4, failed: 2 }));
+    tally.add(result('b', { passed: 4, failures: [failure('x'), failure('y')] }));
     assert.equal(tally.summary().at(-1), '7 passed, 2 failed');
   });
 
-  it('names the files that failed, and no others', () => {
+  it('repeats what failed right before the total, and nothing else', () => {
     const tally = new Tally();
     tally.add(result('good'));
-    assert.ok(!tally.summary().includes('Files with failures:'));
-    tally.add(result('bad', { failed: 1 }));
+    assert.ok(!tally.summary().includes('What failed:'));
+    tally.add(result('bad', { failures: [failure('adds up', 'expected 1\n\nfound 2')] }));
     const lines = tally.summary();
-    assert.deepEqual(lines.slice(lines.indexOf('Files with failures:'), -1), ['Files with failures:', '  bad']);
+    assert.deepEqual(lines.slice(lines.indexOf('What failed:'), -1), [
+      'What failed:',
+      '  bad: adds up\n      expected 1\n      found 2',
+    ]);
+  });
+
+  it('cuts a long failure short', () => {
+    const tally = new Tally();
+    tally.add(result('bad', { failures: [failure('', 'x'.repeat(10_000))] }));
+    assert.ok(tally.summary().join('\n').length < 1000);
   });
 
   it('shows the ten slowest files and the ten slowest tests, slowest first', () => {
@@ -59,7 +70,7 @@ describe('a line of progress', () => {
 
   it('says how many tests failed', () => {
     assert.equal(
-      progressLine(result('a', { passed: 3, failed: 1 }), { tally, files: 1, running: [] }),
+      progressLine(result('a', { passed: 3, failures: [failure('x')] }), { tally, files: 1, running: [] }),
       '[1/1 files, 3 passed] a: 1 FAILED of 4, 1.0 s',
     );
   });
