@@ -83,7 +83,7 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
   const janitor = new Janitor({
     ...deps,
     kinds,
-    applier: new Applier(deps.client),
+    applier: new Applier(deps.client.urgent()),
     onOrphan: (kind) => orphans.inc({ kind }),
   });
   const appeared = (event: StoreEvent<Projected & { readonly madeFor?: MadeFor }>): string[] =>
@@ -149,7 +149,7 @@ function requestController(
   const trail = new Trail({ ...deps, metrics, requestResource: kind.requestResource });
   const status = new StatusWriter({ client, kind, clock });
   const applier = new Applier(client);
-  const revoker = new Revoker({ kind, pods, client, applier, trail, clock });
+  const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), trail, clock });
   const edits = new TemplateEdits({ kind, client });
   const granter = new Granter({ kind, pods, applier, revoker, edits, signer, status, trail, clock });
   const stamps = new Stamps({ kind: kind.requestKind, signer, clock });

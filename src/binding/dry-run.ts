@@ -97,6 +97,7 @@ function decorate(client: Client, intentions: Intentions): Client {
     },
     createToken: () => Promise.reject(new CodedError('DryRun', 'no token is made in a dry run')),
     fenced: (check) => decorate(client.fenced(check), intentions),
+    urgent: () => decorate(client.urgent(), intentions),
   };
 }
 

@@ -22,7 +22,8 @@ const turnsAtATime = 256;
 export class Dispatcher {
   readonly queue: KeyedQueue;
   readonly #options: DispatcherOptions;
-  readonly #active = new Map<Work, AbortController>();
+  /** By key: one turn at a time. */
+  readonly #active = new Map<string, { readonly work: Work; readonly controller: AbortController }>();
   readonly #drained = deferred();
   readonly #lowestLane: number;
   #lowestLaneActive = 0;
@@ -34,7 +35,8 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#lowestLane = Math.max(1, options.lanes ?? 1) - 1;
-    this.queue = new KeyedQueue(options.clock, () => this.#wake(), options, options.metrics);
+    const onWantedAgain = (key: string, lane: number): void => this.#overtake(key, lane);
+    this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onWantedAgain }, options.metrics);
   }
 
   /** Until here keys only collect, so that the first reconciles already see everything there is. */
@@ -48,7 +50,7 @@ export class Dispatcher {
   stop(): Promise<void> {
     this.#state = 'stopped';
     this.queue.close();
-    for (const controller of this.#active.values()) controller.abort();
+    for (const { controller } of this.#active.values()) controller.abort();
     if (this.#active.size === 0) this.#drained.resolve();
     return this.#drained.promise;
   }
@@ -96,18 +98,25 @@ export class Dispatcher {
       result = retry(error);
     }
     // A reconcile that was aborted says nothing about its key; whoever runs next starts from the present anyway.
-    if (this.#state === 'open') metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);
+    if (!controller.signal.aborted)
+      metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);
     this.#release(work);
   }
 
   #occupy(work: Work, controller: AbortController): void {
-    this.#active.set(work, controller);
+    this.#active.set(work.key, { work, controller });
     if (work.lane === this.#lowestLane) this.#lowestLaneActive += 1;
     this.#options.metrics.active(this.#active.size);
   }
 
+  /** What a turn of the lowest lane waits for must not hold up one that is more urgent. */
+  #overtake(key: string, lane: number): void {
+    const running = this.#active.get(key);
+    if (running && lane < this.#lowestLane && running.work.lane === this.#lowestLane) running.controller.abort();
+  }
+
   #release(work: Work): void {
-    this.#active.delete(work);
+    this.#active.delete(work.key);
     if (work.lane === this.#lowestLane) this.#lowestLaneActive -= 1;
     this.#options.metrics.active(this.#active.size);
     if (this.#state === 'stopped' && this.#active.size === 0) this.#drained.resolve();

@@ -9,6 +9,8 @@ export interface QueueOptions {
   readonly lanes?: number;
   /** Asked when a key's turn has come. A key that is refused waits until `poke()` or its next add. Default: every key. */
   readonly admit?: (key: string) => boolean;
+  /** Told that a key that is handed out is due again, in that lane. Default: nobody is told. */
+  readonly onWantedAgain?: (key: string, lane: number) => void;
   /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };
   /** Uniform in [0, 1). Default Math.random. */
@@ -51,6 +53,7 @@ export class KeyedQueue {
   readonly #onReady: () => void;
   readonly #metrics: ControllerMetrics;
   readonly #admit: ((key: string) => boolean) | undefined;
+  readonly #onWantedAgain: (key: string, lane: number) => void;
   readonly #backoff: { readonly baseMs: number; readonly capMs: number };
   readonly #random: () => number;
 
@@ -76,6 +79,7 @@ export class KeyedQueue {
     this.#onReady = onReady;
     this.#metrics = metrics;
     this.#admit = options.admit;
+    this.#onWantedAgain = options.onWantedAgain ?? (() => {});
     this.#backoff = options.backoff ?? { baseMs: 100, capMs: 30_000 };
     this.#random = options.random ?? Math.random;
     this.#lanes = Array.from({ length: Math.max(1, options.lanes ?? 1) }, () => new DeadlineHeap<string>());
@@ -199,7 +203,10 @@ export class KeyedQueue {
     this.#wallDeadlines.delete(key);
     pending.dueAt = Math.min(pending.dueAt, monotonic);
     this.#metrics.depth(this.depth);
-    if (this.#running.has(key)) return;
+    if (this.#running.has(key)) {
+      this.#onWantedAgain(key, lane);
+      return;
+    }
     this.#refused.delete(key);
     const ready = this.#lanes[lane];
     // Setting it again would send it behind others of the same instant.

@@ -105,6 +105,11 @@ export interface Client {
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
   /** The same client, whose writes call `check` before every try, retries included, and reject with what it throws. Reads and reviews pass. */
   fenced(check: () => void): Client;
+  /**
+   * The same client over connections that no other calls use up. A call rejects after 5 s without an answer, so that the caller's next
+   * try takes another connection. For what ends access and what keeps the Lease.
+   */
+  urgent(): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */
   raw(path: string, options?: CallOptions): Promise<unknown>;
 }

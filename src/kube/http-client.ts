@@ -12,10 +12,23 @@ const rbac = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
 const authentication = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
-/** The Client of one transport. It holds nothing itself and ends with the transport. `beforeWrite` is called before every try of a write. */
-export function createClient(transport: Transport, beforeWrite?: () => void): Client {
+/** How long an urgent call waits for its answer, milliseconds. Answers take a few; one that is this late is on a connection that is lost. */
+const URGENT_MS = 5000;
+
+interface ClientOptions {
+  /** Called before every try of a write. */
+  readonly beforeWrite?: () => void;
+  /** What `Client.urgent` says. Default false. */
+  readonly urgent?: boolean;
+}
+
+/** The Client of one transport. It holds nothing itself and ends with the transport. */
+export function createClient(transport: Transport, options: ClientOptions = {}): Client {
+  const { beforeWrite } = options;
+  const send = (spec: CallSpec): Promise<unknown> =>
+    transport.request(options.urgent ? { ...spec, lane: 'urgent', timeoutMs: URGENT_MS } : spec);
   const object = async (spec: CallSpec): Promise<KubeObject> => {
-    const answer = await transport.request(spec);
+    const answer = await send(spec);
     if (isKubeObject(answer)) return answer;
     throw new TransportError(`${spec.method} ${spec.path}: the answer is not a Kubernetes object`, undefined, false);
   };
@@ -71,7 +84,7 @@ export function createClient(transport: Transport, beforeWrite?: () => void): Cl
 
     async delete(resource, name, options = {}) {
       try {
-        const answer = await transport.request({
+        const answer = await send({
           method: 'DELETE',
           path: resourcePath(resource, name),
           body: deleteBody(options),
@@ -87,7 +100,7 @@ export function createClient(transport: Transport, beforeWrite?: () => void): Cl
 
     async createToken(serviceAccount, request, options = {}) {
       const { audiences, expirationSeconds, boundObject } = request;
-      const answer = await transport.request({
+      const answer = await send({
         method: 'POST',
         path: resourcePath(serviceAccounts, { ...serviceAccount, subresource: 'token' }),
         body: {
@@ -106,7 +119,7 @@ export function createClient(transport: Transport, beforeWrite?: () => void): Cl
     },
 
     async isAllowed(question, options = {}) {
-      const answer = await transport.request({
+      const answer = await send({
         method: 'POST',
         path: `${reviews}/subjectaccessreviews`,
         body: accessReview(question),
@@ -117,7 +130,7 @@ export function createClient(transport: Transport, beforeWrite?: () => void): Cl
     },
 
     async reviewToken(token, { audiences, signal } = {}) {
-      const answer = await transport.request({
+      const answer = await send({
         method: 'POST',
         path: `${authentication}/tokenreviews`,
         body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token, audiences } },
@@ -127,10 +140,11 @@ export function createClient(transport: Transport, beforeWrite?: () => void): Cl
       return tokenUserOf(status(answer), audiences);
     },
 
-    fenced: (check) => createClient(transport, check),
+    fenced: (check) => createClient(transport, { ...options, beforeWrite: check }),
 
-    raw: (path: string, options: CallOptions = {}) =>
-      transport.request({ method: 'GET', path, signal: options.signal }),
+    urgent: () => createClient(transport, { ...options, urgent: true }),
+
+    raw: (path: string, options: CallOptions = {}) => send({ method: 'GET', path, signal: options.signal }),
   };
 }
 

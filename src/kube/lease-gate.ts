@@ -62,7 +62,7 @@ class LeaseCampaign implements LeaseGate {
 
   constructor(options: LeaseGateOptions) {
     this.name = options.name;
-    this.#client = options.client;
+    this.#client = options.client.urgent();
     this.#lease = { namespace: options.namespace, name: options.name };
     this.#identity = options.identity;
     this.#clock = options.clock;

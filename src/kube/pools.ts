@@ -3,17 +3,19 @@ import type { Clock } from '../kit/clock.ts';
 import type { ClusterTls } from './credentials.ts';
 import { openAgent } from './json-call.ts';
 
-export type Lane = 'quick' | 'slow';
+export type Lane = 'urgent' | 'quick' | 'slow';
 
 /**
  * Writes of Roles and RoleBindings, which the apiserver holds for 50 to 200 ms: it checks what they would give away against a list
  * that it first waits to be current. More of them at a time cost it nothing, fewer would make a burst wait for each other.
  */
 const SLOW_CONNECTIONS = 32;
+/** For calls that end access or keep a Lease: nobody else's call may take one, however many others hang. */
+const URGENT_CONNECTIONS = 10;
 
 /**
- * The connections of one cluster under one set of certificates. Watches and calls known to be slow have their own: they must not use
- * up those of the other calls.
+ * The connections of one cluster under one set of certificates. Watches and calls known to be slow have their own, so that they do not
+ * use up those of the other calls; and so do urgent calls, so that no others use up theirs.
  */
 export class Pools {
   readonly tls: ClusterTls;
@@ -25,6 +27,7 @@ export class Pools {
   constructor(tls: ClusterTls, connections: number) {
     this.tls = tls;
     this.#lanes = {
+      urgent: openAgent(tls, { connections: URGENT_CONNECTIONS }),
       quick: openAgent(tls, { connections }),
       slow: openAgent(tls, { connections: SLOW_CONNECTIONS }),
     };
@@ -57,7 +60,7 @@ export class Pools {
     });
     await this.#watches.destroy();
     await idle;
-    await Promise.all([this.#lanes.quick.destroy(), this.#lanes.slow.destroy()]);
+    await Promise.all(Object.values(this.#lanes).map((agent) => agent.destroy()));
   }
 }
 

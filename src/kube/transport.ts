@@ -23,7 +23,7 @@ export interface CallSpec {
   readonly timeoutMs?: number;
   /** `idempotent`: GET and reviews. `write`: again only where the server did not act. `never`: the caller retries. Default by method. */
   readonly retry?: 'idempotent' | 'write' | 'never';
-  /** `slow`: a call that the server is known to hold for long, over connections kept for such calls. Default `quick`. */
+  /** `slow`: a call that the server is known to hold for long; `urgent`: one that ends access or keeps a Lease. Default `quick`. */
   readonly lane?: Lane | undefined;
   /** Called before every try, retries included; what it throws ends the call. */
   readonly beforeTry?: (() => void) | undefined;
@@ -40,7 +40,7 @@ export interface StreamSpec {
 export interface TransportOptions {
   readonly clock: Clock;
   readonly random?: () => number;
-  /** Upper bound of connections for quick calls; up to 32 for slow ones and one for each watch come on top. Default 10. */
+  /** Upper bound of connections for quick calls; up to 32 for slow ones, 10 for urgent ones and one for each watch come on top. Default 10. */
   readonly connections?: number;
   /** Told the server's wall clock (epoch ms, whole seconds) with every answer that carries a `Date`. */
   readonly onServerTime?: (serverMs: number) => void;

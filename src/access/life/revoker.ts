@@ -28,8 +28,8 @@ const revocationOrder = [
 /** Ends grants: children first, then the request, then our hold on it. Every step may be repeated. */
 export class Revoker {
   readonly #deps: RevokerDeps;
-  /** By uid of requests whose RoleBinding is gone: whether it was there to be deleted. */
-  readonly #barred = new Map<string, boolean>();
+  /** uids of requests whose RoleBinding was there and was taken away. */
+  readonly #barred = new Set<string>();
   /** uids of requests whose children are gone, so that the events of our own deletes cause no further calls. */
   readonly #closed = new Set<string>();
   /** uids of requests that our hold was taken off: until the store has noticed, they look as if it were still there. */
@@ -62,15 +62,16 @@ export class Revoker {
   }
 
   /**
-   * Takes away what lets the requester in. True when this call did so: the rest of the end is still to come. False as well when it may
-   * not: somebody holds the RoleBinding and has put more into its Role than we have; then the rest must not wait for it.
+   * Takes away what lets the requester in. True when this call did so: the rest of the end is still to come. False when there was
+   * nothing, and when it may not: somebody holds the RoleBinding and has put more into its Role than we have. Then the rest must not wait.
    */
   async bar(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
     if (!request.grant || this.#barred.has(uid) || this.#closed.has(uid)) return false;
     try {
-      this.#barred.set(uid, await this.#close(request, 'RoleBinding', roleBindings, signal));
-      return true;
+      const existed = await this.#close(request, 'RoleBinding', roleBindings, signal);
+      if (existed) this.#barred.add(uid);
+      return existed;
     } catch (error) {
       if (isForbidden(error)) return false;
       throw error;
@@ -109,7 +110,7 @@ export class Revoker {
    * one could not be closed, which keeps open none of the others but on a fault that may pass.
    */
   async closeChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
-    let existed = this.#barred.get(request.uid) ?? false;
+    let existed = this.#barred.has(request.uid);
     let refusal: unknown;
     for (const [kind, resource] of revocationOrder) {
       if (kind === 'RoleBinding' && this.#barred.has(request.uid)) continue;

@@ -122,6 +122,7 @@ export class MemoryCluster implements Cluster {
 
   readonly client: Client = {
     fenced: () => this.client,
+    urgent: () => this.client,
     get: async (resource, name) => {
       await this.#note({ verb: 'get', plural: resource.plural, name: keyOf(name) });
       return this.#present(resource, name);

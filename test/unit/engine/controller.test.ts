@@ -205,6 +205,48 @@ describe('Controller', () => {
     await t.run;
   });
 
+  it('aborts a turn of the lowest lane whose key becomes urgent, and takes it for no failure', async () => {
+    const t = setUp(undefined, { lanes: 3 });
+    t.synced.resolve();
+    t.emit('a', 'event');
+    t.emit('b', 'event');
+    await t.clock.settle();
+    t.emit('a', 'expiry', { lane: 0 });
+    assert.deepEqual(
+      t.calls.map(({ signal }) => signal.aborted),
+      [true, false],
+    );
+    t.calls[0]?.answer.reject(new Error('aborted'));
+    await t.clock.settle();
+    assert.deepEqual(t.keys(), ['a', 'b', 'a']);
+    assert.deepEqual(t.metrics, []);
+    t.calls[2]?.answer.resolve(done);
+    await t.clock.advance(60_000);
+    assert.deepEqual(t.keys(), ['a', 'b', 'a']);
+    t.stop.abort();
+    t.calls[1]?.answer.resolve(done);
+    await t.run;
+  });
+
+  it('aborts no turn for one that is as urgent or not due yet, and none that is urgent itself', async () => {
+    const t = setUp(undefined, { lanes: 3 });
+    t.synced.resolve();
+    t.emit('same', 'event');
+    t.emit('later', 'event');
+    t.emit('urgent', 'cleanup', { lane: 1 });
+    await t.clock.settle();
+    t.emit('same', 'event');
+    t.emit('later', 'expiry', { lane: 0, delayMs: 1000 });
+    t.emit('urgent', 'expiry', { lane: 0 });
+    const aborted = (): string[] => t.calls.filter(({ signal }) => signal.aborted).map(({ key }) => key);
+    assert.deepEqual(aborted(), []);
+    await t.clock.advance(1000);
+    assert.deepEqual(aborted(), ['later']);
+    t.stop.abort();
+    for (const call of t.calls) call.answer.resolve(done);
+    await t.run;
+  });
+
   it('lets timers have their turn among any number of turns that wait for nothing', async () => {
     const t = setUp(() => done);
     t.synced.resolve();

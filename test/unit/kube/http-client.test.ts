@@ -7,6 +7,7 @@ import { staticCredentials } from '../../../src/kube/credentials.ts';
 import { isAlreadyExists, isConflict, isGone, isNotFound, TransportError } from '../../../src/kube/errors.ts';
 import { createClient } from '../../../src/kube/http-client.ts';
 import { Transport } from '../../../src/kube/transport.ts';
+import { until } from '../../support/io.ts';
 import { pod, ScriptedApiserver, type ScriptedRequest } from '../../support/scripted-apiserver.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
@@ -221,6 +222,24 @@ describe('client', () => {
     open = true;
     await fenced.create(pods, bare);
     assert.equal(server.requests.length, 2);
+  });
+
+  it('sends urgent calls past others that hang, and gives each five seconds', async () => {
+    const clock = new SimulatedClock();
+    const transport = new Transport(staticCredentials({ server: server.url }), { clock, connections: 1 });
+    const patient = createClient(transport);
+    const urgent = patient.fenced(() => {}).urgent();
+    server.follow(({ method }, answer) => (method === 'DELETE' ? answer.json(200, {}) : undefined));
+    const others = [patient.create(pods, bare), urgent.create(pods, bare)].map((call) =>
+      call.catch((error: unknown) => error),
+    );
+    await until(() => server.requests.length === 2);
+    await urgent.delete(pods, a);
+    await clock.advance(4_999);
+    assert.equal(await Promise.race([others[1], 'still waits']), 'still waits');
+    await clock.advance(1);
+    assert.match(String(await others[1]), /no answer .* in time/);
+    await Promise.all([transport.close(), clock.advance(30_000)]);
   });
 
   it('looks at the fence again before it tries a write again', async () => {

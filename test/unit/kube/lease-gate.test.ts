@@ -301,7 +301,7 @@ describe('lease gate', () => {
   });
 
   it('refuses times that cannot work', () => {
-    const client = {} as LeaseGateOptions['client'];
+    const client = { urgent: () => ({}) } as LeaseGateOptions['client'];
     const times = { leaseDurationMs: 5_000, renewDeadlineMs: 10_000 };
     assert.throws(() => leaseGate({ client, name: 'x', namespace: 'ns', identity: 'a', clock, ...times }), {
       code: 'InvalidLeaseTimes',

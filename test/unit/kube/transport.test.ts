@@ -66,6 +66,18 @@ describe('transport', () => {
     await cut;
   });
 
+  it('keeps urgent calls possible while others hang on all of their connections', async () => {
+    await start((request, answer) => (request.path === '/hangs' ? undefined : answer.json(200, {})));
+    const hang = (lane: 'quick' | 'slow', count: number): Promise<unknown>[] =>
+      Array.from({ length: count }, () => transport.request({ method: 'POST', path: '/hangs', lane }));
+    const others = [...hang('quick', 10), ...hang('slow', 32)];
+    const cut = Promise.all(others.map((call) => assert.rejects(call)));
+    await until(() => server.requests.length === 42);
+    assert.deepEqual(await transport.request({ method: 'DELETE', path: '/urgent', lane: 'urgent' }), {});
+    await server.close();
+    await cut;
+  });
+
   it('sends the path below the prefix of the server, escaped queries and no undefined ones', async () => {
     await start((_request, answer) => answer.json(200, {}));
     const prefixed = new Transport(staticCredentials({ server: `${server.url}/k8s/c1/` }), { clock });

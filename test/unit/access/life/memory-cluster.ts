@@ -2,7 +2,8 @@ import { applyJsonPatch } from '../../../../src/access/builders/json-patch.ts';
 import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
 import { pods } from '../../../../src/api/resources.ts';
 import { type Clock, formatTime } from '../../../../src/kit/clock.ts';
-import type { Client } from '../../../../src/kube/client.ts';
+import { aborted } from '../../../../src/kit/promises.ts';
+import type { CallOptions, Client } from '../../../../src/kube/client.ts';
 import type { Cluster } from '../../../../src/kube/cluster.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';
@@ -92,22 +93,23 @@ export class MemoryCluster implements Cluster {
 
   readonly client: Client = {
     fenced: () => this.client,
-    get: async (resource, name) => this.#called('get', resource, name),
-    create: async (resource, object) => {
-      await this.#note('create', resource, object.metadata);
+    urgent: () => this.client,
+    get: async (resource, name, options) => this.#called('get', resource, name, options),
+    create: async (resource, object, options) => {
+      await this.#note('create', resource, object.metadata, options);
       if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
       return this.put(resource, object);
     },
-    mergePatch: async (resource, name, patch) => {
-      const before = await this.#called('patch', resource, name);
+    mergePatch: async (resource, name, patch, options) => {
+      const before = await this.#called('patch', resource, name, options);
       const { metadata, ...fields } = patch as { metadata?: { resourceVersion?: string }; [field: string]: unknown };
       if (metadata?.resourceVersion !== undefined && metadata.resourceVersion !== before.metadata.resourceVersion) {
         throw new ApiError(409, 'Conflict', 'the object has been modified');
       }
       return this.put(resource, merged(before, fields) as unknown as KubeObject);
     },
-    jsonPatch: async (resource, name, ops) => {
-      const before = await this.#called('patch', resource, name);
+    jsonPatch: async (resource, name, ops, options) => {
+      const before = await this.#called('patch', resource, name, options);
       const patched = applyJsonPatch(structuredClone(before), ops);
       if ('violation' in patched) throw new ApiError(422, 'Invalid', patched.violation.message);
       const after = patched.document as Stored;
@@ -116,8 +118,8 @@ export class MemoryCluster implements Cluster {
       this.drop(resource, name);
       return after;
     },
-    delete: async (resource, name, { uid, gracePeriodSeconds } = {}) => {
-      await this.#note('delete', resource, name);
+    delete: async (resource, name, { uid, gracePeriodSeconds, signal } = {}) => {
+      await this.#note('delete', resource, name, signal && { signal });
       const object = this.find(resource, name);
       if (!object) return 'absent';
       if (uid !== undefined && uid !== object.metadata.uid) throw new ApiError(409, 'Conflict', 'the uid differs');
@@ -150,17 +152,18 @@ export class MemoryCluster implements Cluster {
     raw: unused,
   };
 
-  async #called(verb: Call['verb'], resource: Resource, name: ObjectName): Promise<Stored> {
-    await this.#note(verb, resource, name);
+  async #called(verb: Call['verb'], resource: Resource, name: ObjectName, options: CallOptions = {}): Promise<Stored> {
+    await this.#note(verb, resource, name, options);
     const object = this.find(resource, name);
     if (!object) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
     return object;
   }
 
-  async #note(verb: Call['verb'], { plural }: Resource, name: ObjectName): Promise<void> {
+  async #note(verb: Call['verb'], { plural }: Resource, name: ObjectName, { signal }: CallOptions = {}): Promise<void> {
     const call = { verb, plural, name: keyOf(name) };
     this.calls.push(call);
-    await this.fault(call);
+    const cut = signal && aborted(signal).then(() => Promise.reject(signal.reason));
+    await Promise.race([this.fault(call), cut ?? new Promise(() => {})]);
   }
 
   #of(resource: Resource): Map<string, Stored> {

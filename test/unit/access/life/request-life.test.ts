@@ -142,6 +142,49 @@ describe('the life of a request', () => {
     answers.resolve();
   });
 
+  const never = new Promise<void>(() => {});
+  const ends: [string, () => Promise<void>][] = [
+    ['its time is over', () => stage.clock.advance(600_000)],
+    ['it is deleted', async () => void (await stage.cluster.client.delete(podAccessRequests, requestName))],
+  ];
+  for (const [what, end] of ends) {
+    it(`lets nobody in any more when ${what}, though a status write of its own is never answered`, async () => {
+      stage.cluster.fault = ({ verb, plural }) => {
+        const isOpen = stage.cluster.names(roleBindings).length > 0;
+        return verb === 'patch' && plural === 'podaccessrequests' && isOpen ? never : undefined;
+      };
+      stage.ask();
+      await stage.clock.advance(2000);
+      assert.equal(childrenLeft().length, 3);
+      await end();
+      await stage.clock.advance(10);
+      assert.deepEqual(childrenLeft(), []);
+    });
+  }
+
+  it('creates no RoleBinding when its time is over before its pod is created', async () => {
+    const answer = deferred();
+    stage.cluster.fault = ({ verb, plural }) => (verb === 'create' && plural === 'pods' ? answer.promise : undefined);
+    stage.ask();
+    await stage.clock.advance(600_010);
+    answer.resolve();
+    await stage.clock.advance(1000);
+    assert.deepEqual(childrenLeft(), []);
+    const made = stage.cluster.calls.filter(({ verb }) => verb === 'create').map(({ plural }) => plural);
+    assert.deepEqual(made, ['pods']);
+  });
+
+  it('looks twice for a RoleBinding that was being created when its time was over', async () => {
+    const landed = deferred();
+    stage.cluster.fault = ({ verb, plural }) =>
+      verb === 'create' && plural === 'rolebindings' ? landed.promise : undefined;
+    stage.ask();
+    await stage.clock.advance(600_010);
+    const looks = stage.cluster.calls.filter(({ verb, plural }) => verb === 'get' && plural === 'rolebindings');
+    assert.equal(looks.length, 2);
+    assert.deepEqual(childrenLeft(), []);
+  });
+
   it('ends for many at a time by taking every RoleBinding away before anything else of any', async () => {
     for (let i = 0; i < 100; i++) stage.ask({}, { name: `one-of-many-${i}` });
     await stage.clock.advance(10);
