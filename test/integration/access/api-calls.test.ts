@@ -78,8 +78,9 @@ describe('the calls that access costs the API', () => {
     await stage.apply(slowTemplate);
     await stage.templateReady('PodAccessTemplate', 'slow-shell');
     const since = stage.plane.auditLog.mark();
-    await stage.askUntilReady(stage.alice, podRequest('slow', { duration: '10m', templateName: 'slow-shell' }));
-    const calls = counted(since);
+    const late = podRequest('late-pod', { duration: '10m', templateName: 'slow-shell' });
+    await stage.askUntilReady(stage.alice, late);
+    const calls = callsFor(late, since);
     tell('PodAccessRequest until Ready, slow pod', calls);
     assert.equal(writes(calls).length, 6, writes(calls).join(', '));
   });

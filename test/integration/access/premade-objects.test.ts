@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { HttpScript } from '../../../sandbox/http-script.ts';
-import { until } from '../../../sandbox/wait.ts';
 import { macAnnotation, planHashAnnotation, requestLabel } from '../../../src/api/access/names.ts';
 import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
@@ -73,10 +72,12 @@ describe('M10: an object made in advance under the name of a child', () => {
     await stage.stop();
     await stage.start({ installation, apiserver: proxy.server });
     const request = await stage.askOk(stage.alice, podRequest(name, { duration: '10m' }));
-    await until('the decision', () => dead, { timeoutMs: 10_000, everyMs: 5 });
+    // Only then: what the proxy has received it has not yet passed on.
+    const stored = await stage.requestUntil('to be decided', request, ({ status }) => status?.grant !== undefined);
+    assert.ok(dead);
     await stage.server.kill();
     await proxy.close();
-    return stage.requestUntil('to be decided', request, ({ status }) => status?.grant !== undefined);
+    return stored;
   };
 
   const forgeries: [string, string, string | undefined][] = [
