@@ -234,7 +234,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
   });
 
   it('has nothing to say against the policies themselves', async () => {
-    const names = ['drawbridge-requests', 'drawbridge-status', 'drawbridge-children'];
+    const names = ['requests', 'templates', 'status', 'children'].map((name) => `drawbridge-${name}`);
     const json = await stage.kubectl('get', 'validatingadmissionpolicies', ...names, '-o', 'json');
     const { items } = JSON.parse(json) as { items: { status: { typeChecking?: object } }[] };
     assert.equal(items.length, names.length);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { revokeFinalizer } from '../../../src/api/access/names.ts';
 import {
@@ -9,8 +10,10 @@ import {
   type StoredRequest,
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
 import { testNamespace } from '../../support/plane.ts';
 import { signerOf, signerOn, stamped } from '../../support/signers.ts';
+import { attestationOf, type Claimed } from '../../support/signing-oracle.ts';
 
 describe('M4: without the webhooks', () => {
   let stage: AccessStage;
@@ -22,142 +25,260 @@ describe('M4: without the webhooks', () => {
     stage = await AccessStage.open();
     model = await stage.askUntilReady(stage.alice, podRequest('model', { duration: '10m' }));
   });
-  beforeEach(() => stage.removeWebhooks());
   after(() => stage?.close());
 
-  const forged = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
-  const withFinalizer = ({ metadata, ...manifest }: Manifest): Manifest => ({
-    ...manifest,
-    metadata: { ...metadata, finalizers: [revokeFinalizer] },
-  });
-
-  const assertDenied = async (request: StoredRequest, reason: string): Promise<void> => {
-    const denied = await stage.requestUntil('to be denied', request, (now) =>
-      (now.status?.conditions ?? []).some(({ status }) => status === 'False'),
-    );
-    assert.equal(conditionOf(denied, 'AccessResourcesCreated')?.reason, reason);
-    assert.equal(denied.status?.grant, undefined);
-    assert.deepEqual(await stage.children(request.metadata.uid), []);
-    const line = await stage.auditLine(
-      'the denial',
-      ({ verdict, what }) => verdict === 'denied' && what['uid' as 'name'] === request.metadata.uid,
-    );
-    assert.deepEqual([line['code'], line.who.user], [reason, '']);
-  };
-
-  const requesterNow = async (): Promise<object> => ({
-    ...forged,
-    time: new Date().toISOString().replace(/\.\d+/, ''),
-  });
-
-  const forgeries: [string, string, () => Promise<Manifest>][] = [
-    ['no requester', 'StampMissing', async () => podRequest('nobody')],
-    ['a requester without a signature', 'StampMissing', async () => podRequest('bare', { requester: forged })],
-    [
-      'a signature that is none',
-      'StampInvalid',
-      async () =>
-        podRequest('junk', { requester: { ...(await requesterNow()), nonce: 'n', signature: 'x'.repeat(43) } }),
-    ],
-    [
-      'a signature of another key',
-      'StampInvalid',
-      async () => stamped(signerOf('mallory'), podRequest('other-key'), stage),
-    ],
-    ['the stamp of another request', 'StampInvalid', async () => podRequest('copied', { ...model.spec })],
-    [
-      'the stamp of a request of another kind',
-      'StampInvalid',
-      async () => {
-        const { spec } = stamped(
-          await signerOn(stage.plane),
-          podRequest('kind', { templateName: 'payments-exec' }),
-          stage,
-        );
-        return execRequest('kind', spec as object);
+  describe('but with the policies, whoever has the signing webhook answer them', () => {
+    /** May write templates, see and make pods and enter them. */
+    let mallory: Person;
+    const admin = { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
+    const self = { username: 'mallory', groups: ['editors', 'system:authenticated'] };
+    const privileged: Manifest = {
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'PodAccessTemplate',
+      metadata: { name: 'node-shell' },
+      spec: {
+        accessConfig: { allowedGroups: ['devs'] },
+        allowPrivilegedPod: true,
+        podSpec: {
+          hostPID: true,
+          containers: [{ name: 'sh', image: 'sh:1', securityContext: { privileged: true } }],
+          volumes: [{ name: 'root', hostPath: { path: '/' } }],
+        },
       },
-    ],
-    [
-      'a stamp for a shorter time',
-      'StampInvalid',
-      async () => {
-        const { spec } = stamped(await signerOn(stage.plane), podRequest('longer', { duration: '1m' }), stage);
-        return podRequest('longer', { ...(spec as object), duration: '10m' });
-      },
-    ],
-    [
-      'a stamp for somebody else',
-      'StampInvalid',
-      async () => {
-        const { spec } = stamped(await signerOn(stage.plane), podRequest('theirs'), { ...stage, groups: ['qa'] });
-        const { requester } = spec as { requester: object };
-        return podRequest('theirs', { requester: { ...requester, groups: ['devs'] } });
-      },
-    ],
-    [
-      'a stamp of a minute ago',
-      'StampExpired',
-      async () => stamped(await signerOn(stage.plane), podRequest('old'), { ...stage, timeMs: Date.now() - 60_000 }),
-    ],
-    [
-      'a stamp of the next minute',
-      'StampExpired',
-      async () => stamped(await signerOn(stage.plane), podRequest('early'), { ...stage, timeMs: Date.now() + 60_000 }),
-    ],
-  ];
-  for (const [what, reason, make] of forgeries) {
-    it(`a request with ${what} is never granted`, async () => {
-      await assertDenied(await stage.askOk(stage.plane, withFinalizer(await make())), reason);
+    };
+
+    before(async () => {
+      mallory = await Person.of(stage.plane, 'mallory', ['editors']);
+      await stage.apply(writesTemplates);
+      await stage.kubectl('create', 'rolebinding', 'mallory', '--role=writes-templates', '--user=mallory');
+      await stage.removeWebhooksOnly();
+      await stage.policiesAre('in force');
     });
-  }
 
-  it('a stamp that was carried to another namespace is refused', async () => {
-    const elsewhere = await testNamespace('elsewhere');
-    const manifest = stamped(await signerOn(stage.plane), podRequest('carried'), { namespace: elsewhere });
-    await assertDenied(await stage.askOk(stage.plane, manifest), 'StampInvalid');
-    await stage.plane.call('DELETE', `/api/v1/namespaces/${elsewhere}`);
-  });
+    const attested = async (
+      field: 'requester' | 'author',
+      manifest: Manifest,
+      user: Claimed,
+    ): Promise<Manifest & { readonly spec: object }> => {
+      const { port } = stage.server.installation;
+      const { namespace } = stage;
+      const attestation = await attestationOf(stage.plane, port, field, manifest, { namespace, user });
+      return { ...manifest, spec: { ...(manifest['spec'] as object), [field]: attestation } };
+    };
+    const create = (person: Person, manifest: Manifest, query = ''): Promise<ApiAnswer> =>
+      person.call('POST', `${stage.urlOf(manifest.kind)}${query}`, manifest);
+    const stored = ({ status, body }: ApiAnswer): StoredRequest => {
+      assert.ok(status < 300, `${status} ${JSON.stringify(body)}`);
+      return body as StoredRequest;
+    };
+    const refused = ({ status, body }: ApiAnswer, code: string): void => {
+      assert.equal(status, 403, JSON.stringify(body));
+      assert.match((body as { message: string }).message, new RegExp(`ValidatingAdmissionPolicy .* ${code}: `));
+    };
+    /** As the API server stores it: with its defaults, which a signature covers. */
+    const defaulted = async (person: Person, manifest: Manifest, field: string, user: Claimed): Promise<Manifest> => {
+      const claimed = { ...user, uid: '', time: '2026-11-22T09:00:00Z', nonce: 'n', signature: 'x'.repeat(43) };
+      const asked = { ...manifest, spec: { ...(manifest['spec'] as object), [field]: claimed } };
+      const { spec } = stored(await create(person, asked, '?dryRun=All'));
+      const { [field]: _, ...rest } = spec as Record<string, unknown>;
+      return { ...manifest, spec: rest };
+    };
 
-  it('a request that the webhook would have let in is granted all the same when its stamp is right', async () => {
-    const manifest = stamped(await signerOn(stage.plane), podRequest('proper'), stage);
-    await stage.ready(await stage.askOk(stage.plane, manifest));
-  });
-
-  /** A granted request, and the same once more as its requester could write it, stamp and all. */
-  const twice = async (name: string): Promise<[StoredRequest, Manifest]> => {
-    await stage.restoreWebhooks();
-    const first = await stage.askUntilReady(stage.alice, podRequest(name, { duration: '10m' }));
-    await stage.removeWebhooks();
-    await stage.alice.call('DELETE', stage.urlOf(first.kind, name));
-    return [first, podRequest(name, { ...first.spec })];
-  };
-
-  it('a request keeps its name until its stamp is too old for a copy, but not its access', async () => {
-    const [first, copy] = await twice('lingers');
-    const pod = first.status?.podName ?? '';
-    await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-      timeoutMs: 1000,
-      everyMs: 10,
+    it('stores no template that an administrator is made to vouch for', async () => {
+      refused(await create(mallory, await attested('author', privileged, admin)), 'AuthorForged');
+      const more = { ...self, groups: [...self.groups, 'system:masters'] };
+      refused(await create(mallory, await attested('author', privileged, more)), 'AuthorForged');
+      refused(await create(mallory, privileged), 'AuthorMissing');
     });
-    assert.equal((await stage.ask(stage.alice, copy)).status, 409);
-    const goneMs = await stage.gone(first);
-    const createdMs = Date.parse(String((first.metadata as { creationTimestamp?: string }).creationTimestamp));
-    assert.ok(goneMs - createdMs >= 10_000, `gone after ${goneMs - createdMs} ms`);
-    assert.ok(goneMs - createdMs < 15_000, `gone after ${goneMs - createdMs} ms`);
-    await assertDenied(await stage.askOk(stage.alice, copy), 'StampExpired');
+
+    it('stores no change of a template that an administrator is made to vouch for', async () => {
+      const url = stage.urlOf('PodAccessTemplate', 'payments-shell');
+      const { author } = (await attested('author', privileged, admin)).spec as { author?: object };
+      const change = { allowPrivilegedPod: true };
+      refused(await mallory.call('PATCH', url, { spec: { ...change, author } }), 'AuthorForged');
+      refused(await mallory.call('PATCH', url, { spec: { author } }), 'AuthorForged');
+      // The author of before does not vouch for what somebody else makes of it.
+      refused(await mallory.call('PATCH', url, { spec: change }), 'AuthorForged');
+      refused(await mallory.call('PATCH', url, { spec: { author: null } }), 'AuthorMissing');
+      stored(await mallory.call('PATCH', url, { metadata: { labels: { team: 'payments' } } }));
+    });
+
+    it('stores no request in the name of somebody else', async () => {
+      const asked = podRequest('as-the-boss');
+      for (const user of [
+        { username: 'ceo', groups: ['devs', 'system:authenticated'] },
+        { username: 'alice', groups: ['devs', 'admins', 'system:authenticated'] },
+      ]) {
+        refused(await create(stage.alice, await attested('requester', asked, user)), 'RequesterForged');
+      }
+    });
+
+    it('stores attestations of who stores them, whose template opens no privileged pod', async () => {
+      const template = await attested('author', await defaulted(mallory, privileged, 'author', self), self);
+      stored(await create(mallory, template));
+      const judged = await stage.templateReady('PodAccessTemplate', 'node-shell', false);
+      assert.equal(conditionOf(judged, 'AuthorHoldsRights')?.reason, 'AuthorLacksRights');
+      const alice = { username: 'alice', groups: ['devs', 'system:authenticated'] };
+      const asked = podRequest('node', { templateName: 'node-shell' });
+      const own = await attested('requester', await defaulted(stage.alice, asked, 'requester', alice), alice);
+      const request = stored(await create(stage.alice, own));
+      const denied = await stage.requestUntil('to be denied', request, ({ status }) =>
+        (status?.conditions ?? []).some(({ status: is }) => is === 'False'),
+      );
+      assert.equal(denied.status?.grant, undefined);
+      assert.deepEqual(await stage.children(request.metadata.uid), []);
+    });
   });
 
-  it('a request that is made again at once, its finalizer forced off, is refused', async () => {
-    const [first, copy] = await twice('forced');
-    await stage.kubectl(
-      'patch',
-      'podaccessrequest',
-      'forced',
-      '--type=merge',
-      '-p',
-      '{"metadata":{"finalizers":null}}',
-    );
-    await stage.gone(first);
-    await assertDenied(await stage.askOk(stage.alice, copy), 'StampReplayed');
+  describe('and without the policies', () => {
+    beforeEach(() => stage.removeWebhooks());
+
+    const forged = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };
+    const withFinalizer = ({ metadata, ...manifest }: Manifest): Manifest => ({
+      ...manifest,
+      metadata: { ...metadata, finalizers: [revokeFinalizer] },
+    });
+
+    const assertDenied = async (request: StoredRequest, reason: string): Promise<void> => {
+      const denied = await stage.requestUntil('to be denied', request, (now) =>
+        (now.status?.conditions ?? []).some(({ status }) => status === 'False'),
+      );
+      assert.equal(conditionOf(denied, 'AccessResourcesCreated')?.reason, reason);
+      assert.equal(denied.status?.grant, undefined);
+      assert.deepEqual(await stage.children(request.metadata.uid), []);
+      const line = await stage.auditLine(
+        'the denial',
+        ({ verdict, what }) => verdict === 'denied' && what['uid' as 'name'] === request.metadata.uid,
+      );
+      assert.deepEqual([line['code'], line.who.user], [reason, '']);
+    };
+
+    const requesterNow = async (): Promise<object> => ({
+      ...forged,
+      time: new Date().toISOString().replace(/\.\d+/, ''),
+    });
+
+    const forgeries: [string, string, () => Promise<Manifest>][] = [
+      ['no requester', 'StampMissing', async () => podRequest('nobody')],
+      ['a requester without a signature', 'StampMissing', async () => podRequest('bare', { requester: forged })],
+      [
+        'a signature that is none',
+        'StampInvalid',
+        async () =>
+          podRequest('junk', { requester: { ...(await requesterNow()), nonce: 'n', signature: 'x'.repeat(43) } }),
+      ],
+      [
+        'a signature of another key',
+        'StampInvalid',
+        async () => stamped(signerOf('mallory'), podRequest('other-key'), stage),
+      ],
+      ['the stamp of another request', 'StampInvalid', async () => podRequest('copied', { ...model.spec })],
+      [
+        'the stamp of a request of another kind',
+        'StampInvalid',
+        async () => {
+          const { spec } = stamped(
+            await signerOn(stage.plane),
+            podRequest('kind', { templateName: 'payments-exec' }),
+            stage,
+          );
+          return execRequest('kind', spec as object);
+        },
+      ],
+      [
+        'a stamp for a shorter time',
+        'StampInvalid',
+        async () => {
+          const { spec } = stamped(await signerOn(stage.plane), podRequest('longer', { duration: '1m' }), stage);
+          return podRequest('longer', { ...(spec as object), duration: '10m' });
+        },
+      ],
+      [
+        'a stamp for somebody else',
+        'StampInvalid',
+        async () => {
+          const { spec } = stamped(await signerOn(stage.plane), podRequest('theirs'), { ...stage, groups: ['qa'] });
+          const { requester } = spec as { requester: object };
+          return podRequest('theirs', { requester: { ...requester, groups: ['devs'] } });
+        },
+      ],
+      [
+        'a stamp of a minute ago',
+        'StampExpired',
+        async () => stamped(await signerOn(stage.plane), podRequest('old'), { ...stage, timeMs: Date.now() - 60_000 }),
+      ],
+      [
+        'a stamp of the next minute',
+        'StampExpired',
+        async () =>
+          stamped(await signerOn(stage.plane), podRequest('early'), { ...stage, timeMs: Date.now() + 60_000 }),
+      ],
+    ];
+    for (const [what, reason, make] of forgeries) {
+      it(`a request with ${what} is never granted`, async () => {
+        await assertDenied(await stage.askOk(stage.plane, withFinalizer(await make())), reason);
+      });
+    }
+
+    it('a stamp that was carried to another namespace is refused', async () => {
+      const elsewhere = await testNamespace('elsewhere');
+      const manifest = stamped(await signerOn(stage.plane), podRequest('carried'), { namespace: elsewhere });
+      await assertDenied(await stage.askOk(stage.plane, manifest), 'StampInvalid');
+      await stage.plane.call('DELETE', `/api/v1/namespaces/${elsewhere}`);
+    });
+
+    it('a request that the webhook would have let in is granted all the same when its stamp is right', async () => {
+      const manifest = stamped(await signerOn(stage.plane), podRequest('proper'), stage);
+      await stage.ready(await stage.askOk(stage.plane, manifest));
+    });
+
+    /** A granted request, and the same once more as its requester could write it, stamp and all. */
+    const twice = async (name: string): Promise<[StoredRequest, Manifest]> => {
+      await stage.restoreWebhooks();
+      const first = await stage.askUntilReady(stage.alice, podRequest(name, { duration: '10m' }));
+      await stage.removeWebhooks();
+      await stage.alice.call('DELETE', stage.urlOf(first.kind, name));
+      return [first, podRequest(name, { ...first.spec })];
+    };
+
+    it('a request keeps its name until its stamp is too old for a copy, but not its access', async () => {
+      const [first, copy] = await twice('lingers');
+      const pod = first.status?.podName ?? '';
+      await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+        timeoutMs: 1000,
+        everyMs: 10,
+      });
+      assert.equal((await stage.ask(stage.alice, copy)).status, 409);
+      const goneMs = await stage.gone(first);
+      const createdMs = Date.parse(String((first.metadata as { creationTimestamp?: string }).creationTimestamp));
+      assert.ok(goneMs - createdMs >= 10_000, `gone after ${goneMs - createdMs} ms`);
+      assert.ok(goneMs - createdMs < 15_000, `gone after ${goneMs - createdMs} ms`);
+      await assertDenied(await stage.askOk(stage.alice, copy), 'StampExpired');
+    });
+
+    it('a request that is made again at once, its finalizer forced off, is refused', async () => {
+      const [first, copy] = await twice('forced');
+      await stage.kubectl(
+        'patch',
+        'podaccessrequest',
+        'forced',
+        '--type=merge',
+        '-p',
+        '{"metadata":{"finalizers":null}}',
+      );
+      await stage.gone(first);
+      await assertDenied(await stage.askOk(stage.alice, copy), 'StampReplayed');
+    });
   });
 });
+
+const writesTemplates: Manifest = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'Role',
+  metadata: { name: 'writes-templates' },
+  rules: [
+    { apiGroups: ['crds.wizardofoz.co'], resources: ['podaccesstemplates'], verbs: ['get', 'create', 'patch'] },
+    { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'create'] },
+    { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
+  ],
+};
