@@ -62,17 +62,17 @@ export class Signer {
   /** Undefined while there are no keys. */
   sealAuthor(stamp: AuthorStamp): string | undefined {
     const keys = this.#ring.keys;
-    return keys && macOf(keys.current, 'author', stamp);
+    return keys && macOf(keys.current, 'author', authorValue(stamp));
   }
 
   isOurAuthor(stamp: AuthorStamp, signature: unknown, signal: AbortSignal): Promise<boolean> {
-    return this.#isOurs('author', stamp, signature, signal);
+    return this.#isOurs('author', authorValue(stamp), signature, signal);
   }
 
   /** The same by the keys at hand: where there is another proof to look at. */
   looksLikeOurAuthor(stamp: AuthorStamp, signature: unknown): boolean {
     const keys = this.#ring.keys;
-    return keys !== undefined && isMacOf(keys, 'author', stamp, signature);
+    return keys !== undefined && isMacOf(keys, 'author', authorValue(stamp), signature);
   }
 
   signGrant(owner: GrantOwner, grant: Grant): string {
@@ -110,9 +110,17 @@ const changesAfterwards: ReadonlySet<string> = new Set(['requester', 'revoked'])
 
 function stampValue({ kind, namespace, name, spec, requester }: Stamp, nonce: string): unknown {
   const { username, uid, groups, time } = requester;
-  const asked = Object.entries(spec).filter(([field]) => !changesAfterwards.has(field));
-  const specHash = sha256Hex(canonicalJson(Object.fromEntries(asked)));
-  return { kind, namespace, name, username, uid, groups, time, nonce, specHash };
+  return { kind, namespace, name, username, uid, groups, time, nonce, specHash: hashOf(spec, changesAfterwards) };
+}
+
+const writtenIntoTemplates: ReadonlySet<string> = new Set(['author']);
+
+function authorValue({ version, ...stamp }: AuthorStamp): unknown {
+  return { ...stamp, ...('spec' in version ? { specHash: hashOf(version.spec, writtenIntoTemplates) } : version) };
+}
+
+function hashOf(spec: object, without: ReadonlySet<string>): string {
+  return sha256Hex(canonicalJson(Object.fromEntries(Object.entries(spec).filter(([field]) => !without.has(field)))));
 }
 
 function grantValue({ namespace, name, uid }: GrantOwner, { mac: _, ...grant }: Grant): unknown {

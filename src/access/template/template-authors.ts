@@ -1,5 +1,5 @@
 import type { TemplateKind } from '../../api/access/names.ts';
-import type { AuthorStamp } from '../../api/access/template-spec.ts';
+import type { AuthorStamp, TemplateVersion } from '../../api/access/template-spec.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { lackingRights } from '../admission-reads.ts';
@@ -32,27 +32,34 @@ export class TemplateAuthors {
     }
     const stamp = this.stampOf(template);
     if (!stamp || !(await this.#isProven(template, stamp, signal))) {
-      return refuse('spec.author was not written by drawbridge for this generation of the template');
+      return refuse('spec.author was not written by drawbridge for the template as it is');
     }
     const handedOut = rightsHandedOut({ kind, name, spec });
     const lacking = await rights.lacking(spec.author, namespace, handedOut, maxAgeMs, signal);
     return authorLacks(spec.author.username, namespace, lacking);
   }
 
-  /** What the signature of the template's author has to be about; undefined without an author. */
+  /** What the signature in the status has to be about; undefined without an author. */
   stampOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorStamp | undefined {
     if (!spec.author) return undefined;
     const { signature: _, ...author } = spec.author;
-    return { kind: this.#deps.kind, namespace, name, uid: generation === 1 ? '' : uid, generation, author };
+    return { kind: this.#deps.kind, namespace, name, version: { uid, generation }, author };
   }
 
   async #isProven(template: TemplateView, stamp: AuthorStamp, signal: AbortSignal): Promise<boolean> {
-    // The first stamp does not know the uid: one of an earlier template of this name is told by its age.
-    const age = template.createdAtMs - (parseTime(stamp.author.time) ?? Number.NaN);
-    if (template.generation === 1 && !(age >= -skewMs && age <= validMs)) return false;
     const { signer } = this.#deps;
-    if (signer.looksLikeOurAuthor(stamp, template.authorSignature)) return true;
-    return signer.isOurAuthor(stamp, template.spec.author?.signature, signal);
+    const { spec, generation, authorSignature, createdAtMs } = template;
+    if (signer.looksLikeOurAuthor(stamp, authorSignature)) return true;
+    if (generation > 1) return signer.isOurAuthor(stamp, spec.author?.signature, signal);
+    // The first stamp does not know the uid: one of an earlier template of this name is told by its age.
+    const age = createdAtMs - (parseTime(stamp.author.time) ?? Number.NaN);
+    if (!(age >= -skewMs && age <= validMs)) return false;
+    for (const version of [{ spec }, firstOfBefore]) {
+      const first = { ...stamp, version };
+      if (signer.looksLikeOurAuthor(first, authorSignature)) return true;
+      if (await signer.isOurAuthor(first, spec.author?.signature, signal)) return true;
+    }
+    return false;
   }
 }
 
@@ -63,6 +70,9 @@ interface TemplateAuthorsDeps {
   /** Whether a template that names no author may be granted through all the same. */
   readonly trustExisting: boolean;
 }
+
+/** What servers signed before they signed the spec. None does so any more, and age tells what is left of it. */
+const firstOfBefore: TemplateVersion = { uid: '', generation: 1 };
 
 const refuse = (why: string): Violation => ({
   code: 'AuthorUnknown',

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TemplateKind } from '../../api/access/names.ts';
-import type { AuthorStamp } from '../../api/access/template-spec.ts';
+import type { TemplateVersion } from '../../api/access/template-spec.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
@@ -11,7 +11,7 @@ import { settledName } from './settled-name.ts';
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'sealAuthor'>;
 
-/** Mutating webhook of the templates: says who wrote the spec, and signs that for the generation that it becomes. */
+/** Mutating webhook of the templates: says who wrote the spec, and signs that for the spec of a new one, else for the generation that it becomes. */
 export function stampAuthor(kind: TemplateKind, ports: Ports): Handler {
   return {
     decide(review) {
@@ -19,20 +19,22 @@ export function stampAuthor(kind: TemplateKind, ports: Ports): Handler {
       if (!isRecord(spec)) {
         return refuse({ code: 'InvalidObject', message: 'spec must be an object', field: 'spec', status: 422 });
       }
-      if (review.operation === 'CREATE') return stamp(kind, review, ports);
+      if (review.operation === 'CREATE') return stamp(kind, review, { spec }, ports);
+      const version = versionAfter(review.oldObject);
       const before = own(review.oldObject, 'spec');
       const vouched = own(before, 'author') ?? undefined;
       const claimed = own(spec, 'author') ?? undefined;
-      if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) return stamp(kind, review, ports);
+      if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) return stamp(kind, review, version, ports);
       if (isDeepStrictEqual(claimed, vouched)) return allow;
       // A manifest does not know the field; whoever writes something else into it wants to be the author.
-      if (claimed !== undefined) return stamp(kind, review, ports);
+      if (claimed !== undefined) return stamp(kind, review, version, ports);
       return { patch: new PatchBuilder(review.object).set(['spec', 'author'], vouched).ops };
     },
   };
 }
 
-function stamp(kind: TemplateKind, { object, oldObject, user, namespace, dryRun }: Review, ports: Ports): Decision {
+function stamp(kind: TemplateKind, review: Review, version: TemplateVersion, ports: Ports): Decision {
+  const { object, user, namespace, dryRun } = review;
   if (user.username === '') {
     return refuse({
       code: 'MissingIdentity',
@@ -57,7 +59,7 @@ function stamp(kind: TemplateKind, { object, oldObject, user, namespace, dryRun 
     kind,
     namespace,
     name: name ?? textOf(own(metadata, 'name')),
-    ...versionAfter(oldObject),
+    version,
     author,
   });
   if (signature === undefined) return keysUnavailable;
@@ -65,12 +67,9 @@ function stamp(kind: TemplateKind, { object, oldObject, user, namespace, dryRun 
 }
 
 /** Every change of a spec makes one more generation. */
-function versionAfter(oldObject: unknown): Pick<AuthorStamp, 'uid' | 'generation'> {
+function versionAfter(oldObject: unknown): TemplateVersion {
   const before = own(oldObject, 'metadata');
-  const generation = own(before, 'generation');
-  return typeof generation === 'number'
-    ? { uid: textOf(own(before, 'uid')), generation: generation + 1 }
-    : { uid: '', generation: 1 };
+  return { uid: textOf(own(before, 'uid')), generation: Number(own(before, 'generation')) + 1 };
 }
 
 function withoutAuthor(spec: unknown): unknown {

@@ -106,7 +106,7 @@ export const author = Type.Object(
     time: time('When the template was written.'),
     signature: Type.Optional(
       Type.String({
-        description: 'Proves that the webhook wrote all of this, for this generation of the template.',
+        description: 'Proves that the webhook wrote all of this, for the template as it is.',
         maxLength: 128,
       }),
     ),
@@ -119,13 +119,17 @@ export const author = Type.Object(
 
 type Author = Static<typeof author>;
 
-/** What the webhook vouches for: who wrote which generation of which template. */
+/** What the webhook vouches for: who wrote which template as it is. */
 export interface AuthorStamp {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** Of the template; unknown, and empty, for the first generation: the API server makes it after the webhook. */
-  readonly uid: string;
-  readonly generation: number;
+  readonly version: TemplateVersion;
   readonly author: Omit<Author, 'signature'>;
 }
+
+/**
+ * How a template is: by uid and generation, since every change of a spec makes one more. A new template has no uid when the webhook
+ * sees it, so that one is known by its spec, in which the author does not count.
+ */
+export type TemplateVersion = { readonly uid: string; readonly generation: number } | { readonly spec: object };

@@ -29,18 +29,19 @@ describe('the author of a template', () => {
     return Object.fromEntries(ops.map((op) => [op.path, op.value]));
   };
 
-  it('is who creates it, whatever it claims, signed as its first generation', async () => {
-    assert.deepEqual(await patchOf('CREATE', template({ author: admin })), { '/spec/author': byAlice });
+  it('is who creates it, whatever it claims, signed for its spec', async () => {
+    const claimed = template({ author: admin });
+    assert.deepEqual(await patchOf('CREATE', claimed), { '/spec/author': byAlice });
     const { signature: _, ...author } = byAlice;
     assert.deepEqual(world.authors, [
-      { kind: 'PodAccessTemplate', namespace: 'payments', name: 'shell', uid: '', generation: 1, author },
+      { kind: 'PodAccessTemplate', namespace: 'payments', name: 'shell', version: { spec: claimed.spec }, author },
     ]);
   });
 
   it('is who changes its spec, signed as the generation that comes of it', async () => {
     const changed = template({ author: admin, maxCpu: '1' }, { uid: 't-1', generation: 4 });
     assert.deepEqual(await patchOf('UPDATE', changed, stored), { '/spec/author': byAlice });
-    assert.deepEqual([world.authors[0]?.uid, world.authors[0]?.generation], ['t-1', 5]);
+    assert.deepEqual(world.authors[0]?.version, { uid: 't-1', generation: 5 });
   });
 
   it('is who writes anything else into the field', async () => {
