@@ -1,5 +1,5 @@
 import type { GrantedRule, TemplateRule } from '../../api/access/grant.ts';
-import { describeRight, type RbacRule, uncovered } from '../../grants/rule-cover.ts';
+import { describeRight, type RbacRule, rightsOf, uncovered } from '../../grants/rule-cover.ts';
 import { CodedError, quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
@@ -24,8 +24,13 @@ export const confinedTo = (pod: string, rules: readonly TemplateRule[]): Granted
 const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
 const VERB = /^[a-z]+$/;
 const field = 'spec.accessConfig.rules';
+/** Different rights that rules may add. Each is one SubjectAccessReview for each review, and they are asked all at once. */
+const MOST_RIGHTS = 64;
 
-/** What a template may add: named verbs on the pod and its subresources. Everything else cannot be confined to the pod that is granted. */
+/**
+ * What a template may add: named verbs on the pod and its subresources, 64 different rights at most. Everything else cannot be confined
+ * to the pod that is granted.
+ */
 export function rulesViolation(rules: readonly TemplateRule[] = []): Violation | undefined {
   for (const [index, { apiGroups, resources, verbs }] of rules.entries()) {
     const group = apiGroups.find((name) => name !== '');
@@ -39,7 +44,17 @@ export function rulesViolation(rules: readonly TemplateRule[] = []): Violation |
       return invalid(at, '', 'at least one group, resource and verb');
     }
   }
-  return undefined;
+  return tooManyRights(new Set(rightsOf(rules).map(describeRight)).size);
+}
+
+function tooManyRights(found: number): Violation | undefined {
+  if (found <= MOST_RIGHTS) return undefined;
+  return {
+    code: 'TooManyRights',
+    message: `${field} adds ${found} different rights; at most ${MOST_RIGHTS} are allowed: leave some out, or write a second template`,
+    field,
+    status: 422,
+  };
 }
 
 const invalid = (at: string, found: string, allowed: string): Violation => ({

@@ -35,8 +35,8 @@ export function rightsHandedOut(template: GivingTemplate): Right[] {
  * this template adds.
  */
 export function rightsToHold(template: GivingTemplate): Right[] {
-  const exec = { verb: 'create', group: '', resource: 'pods', subresource: 'exec' };
-  return [exec, ...rightsToAsk(template.spec.accessConfig.rules ?? []), ...rightsToMake(template)];
+  const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
+  return [...rightsToAsk([exec, ...(template.spec.accessConfig.rules ?? [])]), ...rightsToMake(template)];
 }
 
 /** What it takes to make by hand what we make for a template. */
@@ -51,12 +51,13 @@ function rightsToMake({ kind, name, spec }: GivingTemplate): Right[] {
   return rights;
 }
 
-/** The rights of rules on all pods of a namespace: before there is a grant nobody knows on which. */
+/** The rights of rules on all pods of a namespace, each once: before there is a grant nobody knows on which. */
 function rightsToAsk(rules: readonly TemplateRule[]): Right[] {
-  return rightsOf(rules).map(({ verb, group, resource: path }) => {
+  const rights = rightsOf(rules).map(({ verb, group, resource: path }) => {
     const [resource = '', subresource] = path.split('/', 2);
     return { verb, group, resource, ...(subresource === undefined ? {} : { subresource }) };
   });
+  return [...new Map(rights.map((right) => [describeRight(right), right])).values()];
 }
 
 /** The mutating webhook writes the author; without its work the controller would have nobody to ask about. */

@@ -3,6 +3,7 @@ import type { AuthorStamp, TemplateVersion } from '../../api/access/template-spe
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { lackingRights } from '../admission-reads.ts';
+import { rulesViolation } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Caller } from '../policy/request-policy.ts';
 import { authorLacks, handsOutPrivilege, type Right, rightsHandedOut } from '../policy/template-rights.ts';
@@ -34,6 +35,8 @@ export class TemplateAuthors {
     if (!stamp || !(await this.#isProven(template, stamp, signal))) {
       return refuse('spec.author was not written by drawbridge for the template as it is');
     }
+    const unfit = rulesViolation(spec.accessConfig.rules);
+    if (unfit) return unfit;
     const handedOut = rightsHandedOut({ kind, name, spec });
     const lacking = await rights.lacking(spec.author, namespace, handedOut, maxAgeMs, signal);
     return authorLacks(spec.author.username, namespace, lacking);

@@ -22,6 +22,12 @@ function template(spec: object, config: object = {}, kind: TemplateInput['kind']
   };
 }
 const rule = (resource: string, ...verbs: string[]) => ({ apiGroups: [''], resources: [resource], verbs });
+/** Rules of that many different rights, each of them twice, where everything may be handed out. */
+const withRights = (count: number): TemplateInput => {
+  const verbs = Array.from({ length: count }, (_, index) => `v${'a'.repeat(index)}`);
+  const rules = verbs.map((verb) => rule('pods/log', verb, verb));
+  return { ...template({ podSpec }, { rules }), grantable: [{ apiGroups: [''], resources: ['*'], verbs: ['*'] }] };
+};
 const mutation = (controllerTargetMutationConfig: object): TemplateInput =>
   template({ controllerTargetRef, controllerTargetMutationConfig });
 const op = (operation: object): TemplateInput =>
@@ -36,6 +42,7 @@ describe('template policy', () => {
       'rules that may be handed out',
       template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/exec', 'create')] }),
     ],
+    ['rules of 64 different rights, however often each', withRights(64)],
     ['an ExecAccessTemplate', template({ controllerTargetRef }, {}, 'ExecAccessTemplate')],
     [
       'a patch with values of any kind',
@@ -163,6 +170,13 @@ describe('template policy', () => {
       'InvalidRules',
       'spec.accessConfig.rules[0].apiGroups',
       /"metrics\.k8s\.io"/,
+    ],
+    [
+      'rules of 65 different rights',
+      withRights(65),
+      'TooManyRights',
+      'spec.accessConfig.rules',
+      /adds 65 different rights; at most 64 are allowed/,
     ],
     [
       'rules that nobody may hand out here',

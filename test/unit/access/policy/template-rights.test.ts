@@ -27,8 +27,20 @@ describe('what a template hands out', () => {
   });
 
   it('is what its rules add, on all pods, because nobody knows yet on which', () => {
-    const rules = [{ apiGroups: [''], resources: ['pods/log', 'pods'], verbs: ['get'] }];
-    assert.deepEqual(rights('ExecAccessTemplate', { accessConfig: { rules } }), [...exec, 'get pods log', 'get pods']);
+    const rules = [{ apiGroups: [''], resources: ['pods/log', 'pods'], verbs: ['get', 'delete'] }];
+    const added = ['get pods log', 'delete pods log', 'delete pods'];
+    assert.deepEqual(rights('ExecAccessTemplate', { accessConfig: { rules } }), [...exec, ...added]);
+  });
+
+  it('is each right once, however often its rules repeat it', () => {
+    const resources = ['pods', 'pods', 'pods/exec', 'pods/exec'];
+    const rule = {
+      apiGroups: ['', ''],
+      resources,
+      verbs: ['get', 'get', 'list', 'list', 'get', 'list', 'get', 'list'],
+    };
+    const accessConfig = { rules: Array.from({ length: 8 }, () => rule) };
+    assert.deepEqual(rights('ExecAccessTemplate', { accessConfig }), [...exec, 'list pods exec']);
   });
 
   it('is told to an author who lacks it', () => {
@@ -56,6 +68,14 @@ describe('what somebody has to hold whom no group lets in', () => {
     ['is exec, for running pods', 'ExecAccessTemplate', {}, ['create pods exec']],
     ['is to make pods as well, where we make one', 'PodAccessTemplate', {}, ['create pods exec', 'create pods']],
     ['is what rules add', 'ExecAccessTemplate', { accessConfig: { rules } }, ['create pods exec', 'get pods log']],
+    [
+      'is each right once',
+      'ExecAccessTemplate',
+      {
+        accessConfig: { rules: [...rules, ...rules, { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] }] },
+      },
+      ['create pods exec', 'get pods log'],
+    ],
     [
       'is privilege, where the pod may have it',
       'PodAccessTemplate',
