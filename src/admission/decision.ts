@@ -20,6 +20,8 @@ export interface Decision {
     AuditRecord,
     'template' | 'request' | 'pod' | 'container' | 'interactive' | 'component' | 'run' | 'code' | 'message'
   >;
+  /** Groups that let callers in, whether or not this one is in them: the audit line keeps those that the caller is in. */
+  readonly decidingGroups?: readonly string[];
   /** uid of the object where the review has none: that of the pod, on CONNECT. */
   readonly objectUid?: string;
   /** True for what opens access: it is refused when its audit line cannot be written. */

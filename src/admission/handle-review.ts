@@ -1,4 +1,4 @@
-import { type AuditRecord, type WayIn, waysIn } from '../audit/record.ts';
+import { type AuditRecord, decidingFirst, type WayIn, waysIn } from '../audit/record.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { withDeadline } from '../kit/promises.ts';
@@ -95,14 +95,15 @@ async function recorded(
 }
 
 function recordOf(route: Route, review: Review, decision: Decision, latencyMs: number): AuditRecord {
-  const { refusal, details } = decision;
+  const { refusal, details, decidingGroups = [] } = decision;
+  const { username, uid: userUid, groups } = review.user;
   const verdict = refusal ? 'denied' : route.onlyWatches ? 'observed' : 'allowed';
   const { resource } = route;
   const uid = decision.objectUid ?? uidOf(review);
   return {
     event: wayIn(review) ?? 'admission',
     verdict,
-    who: { user: review.user.username, uid: review.user.uid, groups: review.user.groups },
+    who: { user: username, uid: userUid, groups: decidingFirst(groups, decidingGroups) },
     what: {
       operation: review.operation,
       apiVersion: resource.group === '' ? resource.version : `${resource.group}/${resource.version}`,

@@ -4,6 +4,7 @@ import type { ChainLink } from './chain.ts';
 interface AuditSubject {
   readonly user: string;
   readonly uid?: string;
+  /** The first 32 are written; see `decidingFirst`. */
   readonly groups?: readonly string[];
 }
 
@@ -57,6 +58,12 @@ interface AuditStamp extends ChainLink {
   /** RFC 3339 with microseconds. */
   readonly time: string;
   readonly replica: string;
+}
+
+/** The groups, those among them first that the decision rests on: however many there are, the journal keeps these. */
+export function decidingFirst(groups: readonly string[], deciding: readonly string[]): string[] {
+  const decides = new Set(deciding);
+  return [...groups.filter((group) => decides.has(group)), ...groups.filter((group) => !decides.has(group))];
 }
 
 const MAX_TEXT = 1024;

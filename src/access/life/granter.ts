@@ -10,7 +10,7 @@ import type { Plan } from '../builders/plan.ts';
 import { renderAccessMessage } from '../policy/access-command.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
-import type { RequestView } from '../stores/access-views.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 import type { StatusWriter } from './request-status.ts';
 import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
@@ -103,14 +103,14 @@ export class Granter {
 
   async #tell(request: RequestView): Promise<void> {
     if (this.#told.has(request.uid)) return;
-    await this.#deps.trail.granted(request);
+    await this.#deps.trail.granted(request, this.#templateOf(request)?.spec.accessConfig.allowedGroups ?? []);
     this.#told.add(request.uid);
   }
 
   #planAgain(request: RequestView): Plan | Violation {
     const { grant } = request;
     if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
-    const template = this.#deps.kind.templates.get(keyOf({ namespace: request.namespace, name: grant.template.name }));
+    const template = this.#templateOf(request);
     const changed: Violation = {
       code: 'PlanChanged',
       message: `template ${grant.template.name} or its target changed while access was being opened; make a new request`,
@@ -160,10 +160,12 @@ export class Granter {
     return pod && (uid === undefined || uid === pod.uid) ? pod : undefined;
   }
 
+  #templateOf({ namespace, grant }: RequestView): TemplateView | undefined {
+    return this.#deps.kind.templates.get(keyOf({ namespace, name: grant?.template.name ?? '' }));
+  }
+
   #accessMessage(request: RequestView, pod: PodView): { text: string } | { refusal: Violation } {
-    const template = this.#deps.kind.templates.get(
-      keyOf({ namespace: request.namespace, name: request.grant?.template.name ?? '' }),
-    );
+    const template = this.#templateOf(request);
     return template ? renderAccessMessage(template.spec.accessConfig.accessCommand, pod) : { text: '' };
   }
 }

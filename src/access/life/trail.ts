@@ -1,6 +1,6 @@
 import { apiVersionOf, type Resource } from '../../api/object.ts';
 import type { Journal } from '../../audit/journal.ts';
-import type { AuditRecord } from '../../audit/record.ts';
+import { type AuditRecord, decidingFirst } from '../../audit/record.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
@@ -20,9 +20,12 @@ export class Trail {
     this.#deps = deps;
   }
 
-  /** Resolves once the journal holds the record; nothing may be opened before. Rejects with `AuditUnavailable`. */
-  async granted(request: RequestView): Promise<void> {
-    await this.#deps.journal.append(this.#record(request, 'grant', 'granted'));
+  /**
+   * Resolves once the journal holds the record; nothing may be opened before. Rejects with `AuditUnavailable`. `allowedGroups` are
+   * those of the template.
+   */
+  async granted(request: RequestView, allowedGroups: readonly string[]): Promise<void> {
+    await this.#deps.journal.append(this.#record(request, 'grant', 'granted', allowedGroups));
     this.#deps.metrics.granted(request);
     this.#event(
       request,
@@ -74,12 +77,18 @@ export class Trail {
     });
   }
 
-  #record(request: RequestView, event: AuditRecord['event'], verdict: AuditRecord['verdict']): AuditRecord {
+  #record(
+    request: RequestView,
+    event: AuditRecord['event'],
+    verdict: AuditRecord['verdict'],
+    allowedGroups: readonly string[] = [],
+  ): AuditRecord {
     const { requester } = request.spec;
+    const groups = decidingFirst(requester?.groups ?? [], allowedGroups);
     return {
       event,
       verdict,
-      who: { user: requester?.username ?? '', uid: requester?.uid ?? '', groups: requester?.groups ?? [] },
+      who: { user: requester?.username ?? '', uid: requester?.uid ?? '', groups },
       what: {
         operation: event === 'grant' ? 'GRANT' : 'REVOKE',
         apiVersion: apiVersionOf(this.#deps.requestResource),

@@ -64,6 +64,9 @@ function grantFor(pod: EnteredPod | undefined, user: UserInfo): PodGrant | undef
   return pod?.grants.find(({ subjects }) => subjects.some((subject) => isSubject(subject, user)));
 }
 
+const groupsOf = (grant: PodGrant | undefined): string[] =>
+  (grant?.subjects ?? []).filter(({ kind }) => kind === 'Group').map(({ name }) => name);
+
 const isSubject = ({ kind, name }: GrantSubject, { username, groups }: UserInfo): boolean =>
   kind === 'User' ? name === username : groups.includes(name);
 
@@ -100,6 +103,7 @@ export function watchPod(ports: Pick<AdmissionPorts, 'podEntered' | 'knownPod'>)
       const grant = grantFor(pod, review.user);
       return {
         details: { ...entryDetails(entry), ...(grant ? { request: grant.request } : {}) },
+        decidingGroups: groupsOf(grant),
         ...(pod ? { objectUid: pod.uid } : {}),
       };
     },
@@ -132,14 +136,15 @@ function decide(entry: Entry, { user, dryRun }: Review, pod: EnteredPod, ports: 
   const grant = grantFor(pod, user);
   if (grant || !pod.ours) {
     if (!dryRun) ports.podEntered(entryEvent(entry));
-    return grant ? { details: { request: grant.request } } : {};
+    return grant ? { details: { request: grant.request }, decidingGroups: groupsOf(grant) } : {};
   }
   const request = pod.grants[0]?.request;
   const details = request === undefined ? {} : { request };
   if (ports.breakGlassGroup !== undefined && user.groups.includes(ports.breakGlassGroup)) {
     if (!dryRun) ports.podEntered({ ...entryEvent(entry, 'Warning'), reason: 'BreakGlass' });
     const message = 'entered by the break-glass group';
-    return { details: { ...details, code: 'BreakGlass', message }, opensAccess: true };
+    const decidingGroups = [ports.breakGlassGroup];
+    return { details: { ...details, code: 'BreakGlass', message }, decidingGroups, opensAccess: true };
   }
   return refuse(request === undefined ? ended(entry) : opened(entry, request), details);
 }

@@ -56,6 +56,7 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   if (violation) return { ...refuse(violation, details), warnings: told };
   return {
     details: { ...details, message: `eligible ${alreadyHolds ? 'by rights held already' : 'by group'}` },
+    ...(template.found ? { decidingGroups: template.spec.accessConfig.allowedGroups } : {}),
     warnings: [...durationWarnings(spec, template), ...told],
     opensAccess: true,
   };

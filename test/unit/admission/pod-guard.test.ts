@@ -34,6 +34,14 @@ describe('guarding access pods', () => {
     world.pod = { uid: 'p-1', ours: true, grants: [{ request: 'debug', subjects: [{ kind: 'Group', name: 'devs' }] }] };
     assert.equal((await enter(carol)).allowed, true);
     assert.equal((await enter({ username: 'devs', groups: [] })).allowed, false);
+    const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
+    await enter({ ...carol, groups: [...others, 'devs'] });
+    await enter({ ...firefighter, groups: [...others, 'firefighters'] });
+    assert.deepEqual(
+      world.lines.slice(-2).map(({ who }) => who.groups?.[0]),
+      ['devs', 'firefighters'],
+      'the journal keeps only some groups, and these are what counts',
+    );
   });
 
   const ways: [string, Record<string, unknown>][] = [

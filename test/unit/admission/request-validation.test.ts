@@ -53,6 +53,14 @@ describe('validation of requests', () => {
     assert.equal(world.lines[0]?.code, 'NotEligible');
   });
 
+  it('tells first of the group that lets the caller in, since the journal keeps only some', async () => {
+    const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
+    const eve = { username: 'eve', uid: '', groups: [...others, 'devs'] };
+    const response = await create(stamped({ requester: { ...requester, ...eve } }), { userInfo: eve });
+    assert.equal(response.allowed, true, response.status?.message);
+    assert.deepEqual(world.lines[0]?.who.groups, ['devs', ...others]);
+  });
+
   it('allows an outsider who holds the rights already', async () => {
     world.holds = true;
     const root = { username: 'root', uid: '', groups: ['system:masters'] };

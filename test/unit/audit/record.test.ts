@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type AuditRecord, formatRecord } from '../../../src/audit/record.ts';
+import { type AuditRecord, decidingFirst, formatRecord } from '../../../src/audit/record.ts';
 
 const stamp = {
   chain: '0123456789abcdef01234567',
@@ -37,6 +37,12 @@ describe('audit lines', () => {
     const groups = Array.from({ length: 1000 }, (_, index) => `group-${index}`);
     const { who } = JSON.parse(formatRecord(stamp, { ...record, who: { user: 'alice', groups } }));
     assert.deepEqual(who, { user: 'alice', groups: groups.slice(0, 32), groupCount: 1000 });
+  });
+
+  it('keep the groups that decided, which come first in their order', () => {
+    const groups = ['a', 'b', 'c', 'd'];
+    assert.deepEqual(decidingFirst(groups, ['d', 'x', 'b']), ['b', 'd', 'a', 'c']);
+    assert.deepEqual(decidingFirst(groups, []), groups);
   });
 
   it('stay bounded, whatever the texts', () => {

@@ -93,8 +93,11 @@ export class LifeStage {
   }
 
   /** A request of alice's, stamped as the webhook does it. */
-  ask(spec: Readonly<Record<string, unknown>> = {}, { name }: { readonly name: string } = requestName): void {
-    const requester = { username: 'alice', uid: '', groups: ['devs'], time: formatTime(this.clock.now()) };
+  ask(
+    spec: Readonly<Record<string, unknown>> = {},
+    { name = requestName.name, groups = ['devs'] }: { readonly name?: string; readonly groups?: string[] } = {},
+  ): void {
+    const requester = { username: 'alice', uid: '', groups, time: formatTime(this.clock.now()) };
     const unsigned = podRequestManifest({ duration: '10m', ...spec });
     const seal = this.signer.sealStamp({ ...requestName, name, kind: unsigned.kind, spec: unsigned.spec, requester });
     const manifest = podRequestManifest({ duration: '10m', requester: { ...requester, ...seal }, ...spec });

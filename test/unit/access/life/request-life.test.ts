@@ -58,6 +58,14 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.told, ['grant granted']);
   });
 
+  it('is told with the group that it rests on first, since the journal keeps only some', async () => {
+    const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
+    stage.ask({}, { groups: [...others, 'devs'] });
+    await stage.clock.advance(100);
+    const line = stage.lines.find(({ event, verdict }) => event === 'grant' && verdict === 'granted');
+    assert.deepEqual(line?.who.groups, ['devs', ...others]);
+  });
+
   it('ends as soon as it is revoked, and says so once', async () => {
     await granted();
     const request = stage.request;
