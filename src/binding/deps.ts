@@ -14,6 +14,8 @@ export interface BindingDeps {
   /** Writes to the consumer: only while this process leads, and not at all in a dry run. */
   readonly client: Client;
   readonly stores: ConsumerStores;
+  /** Namespaces of the consumer that hold this program's keys and those to providers: nothing in them is shared. */
+  readonly ownNamespaces: ReadonlySet<string>;
   /** In the consumer; we may not write any in the provider. */
   readonly events: EventRecorder;
   readonly clock: Clock;

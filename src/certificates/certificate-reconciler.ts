@@ -1,4 +1,5 @@
 import { apiVersionOf, type KubeObject, keyOf, type ObjectName } from '../api/object.ts';
+import { ownLabels } from '../api/own-labels.ts';
 import { secrets } from '../api/resources.ts';
 import { after, done, type Reconciler, type Result } from '../engine/result.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -77,7 +78,7 @@ export class CertificateReconciler implements Reconciler {
       kind: secrets.kind,
       metadata: {
         ...secret,
-        labels: { 'app.kubernetes.io/name': 'drawbridge', [madeByServerLabel]: 'true' },
+        labels: { ...ownLabels, [madeByServerLabel]: 'true' },
       },
       type: 'kubernetes.io/tls',
       data: Object.fromEntries(data),

@@ -1,4 +1,5 @@
 import pkg from '../../package.json' with { type: 'json' };
+import { kubeconfigNamespace } from '../api/binding/names.ts';
 import { bindingControllers } from '../binding/controllers.ts';
 import { dryRunClient } from '../binding/dry-run.ts';
 import { openConsumerStores } from '../binding/stores/consumer-stores.ts';
@@ -30,6 +31,7 @@ function open(host: Host): OpenFeature {
       consumer: cluster,
       client,
       stores: opened.stores,
+      ownNamespaces: new Set([config.leaseNamespace, config.bindingLease.namespace, kubeconfigNamespace]),
       events,
       clock,
       log,

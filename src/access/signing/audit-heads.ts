@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../api/object.ts';
+import { ownLabels } from '../../api/own-labels.ts';
 import { configMaps } from '../../api/resources.ts';
 import type { ChainHead } from '../../audit/chain.ts';
 import { HeadSigner, headsConfigMapName, parseHead } from '../../audit/head.ts';
@@ -117,8 +118,7 @@ export class AuditHeads {
       if (!isNotFound(error)) throw error;
     }
     // Applied rather than created: that way the right to create it can be confined to its name.
-    const labels = { 'app.kubernetes.io/name': 'drawbridge' };
-    const empty = { apiVersion: 'v1', kind: configMaps.kind, metadata: { ...this.#name, labels } };
+    const empty = { apiVersion: 'v1', kind: configMaps.kind, metadata: { ...this.#name, labels: { ...ownLabels } } };
     await client.apply(configMaps, empty, { ...options, fieldManager: 'drawbridge' });
     return client.mergePatch(configMaps, this.#name, { data }, options);
   }

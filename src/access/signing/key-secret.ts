@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { KubeObject } from '../../api/object.ts';
+import { ownLabels } from '../../api/own-labels.ts';
 import { secrets } from '../../api/resources.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
@@ -91,7 +92,7 @@ const newKey = (): string => randomBytes(KEY_BYTES).toString('base64');
 const newSecret = (namespace: string): KubeObject => ({
   apiVersion: 'v1',
   kind: secrets.kind,
-  metadata: { name: keySecretName, namespace, labels: { 'app.kubernetes.io/name': 'drawbridge' } },
+  metadata: { name: keySecretName, namespace, labels: { ...ownLabels } },
   type: 'Opaque',
   data: { current: newKey(), previous: newKey() },
 });

@@ -10,9 +10,9 @@ import { bySecret, type NamespaceView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import type { SyncMode } from '../sync-engine/kind.ts';
 import { SyncLoop } from '../sync-engine/sync-loop.ts';
-import { exemption } from './claimable.ts';
 import { ClaimedObjects } from './claimed-objects.ts';
 import type { ClaimedView } from './claimed-view.ts';
+import { exemption } from './exemption.ts';
 import type { OpenReferences } from './open-references.ts';
 import { planClaim, planUnclaim } from './plan.ts';
 import { ProviderObjects } from './provider-objects.ts';
@@ -155,12 +155,12 @@ const isMadeForProviders = (namespace: NamespaceView | undefined): boolean =>
 function why(
   resource: Resource,
   selector: ClaimSelector,
-  { stores }: BindingDeps,
+  { stores, ownNamespaces }: BindingDeps,
   { namespace, name, labels, type }: Pick<ClaimedView, 'namespace' | 'name' | 'labels' | 'type'>,
 ): string | undefined {
   const isKubeconfig = (key: string): boolean =>
     stores.bindings.byIndex(bySecret, key).length > 0 || stores.bundles.byIndex(bySecret, key).length > 0;
   const key = keyOf({ namespace, name });
-  if (exemption(resource, { key, name, labels, type }, isKubeconfig) !== undefined) return undefined;
+  if (exemption(resource, { key, name, labels, type }, { ownNamespaces, isKubeconfig }) !== undefined) return undefined;
   return selector.why({ namespace, name, labels });
 }

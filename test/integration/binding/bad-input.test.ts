@@ -3,8 +3,14 @@ import { ClusterNamespace } from '../../../sandbox/binding/cluster-namespace.ts'
 import { type FixtureKind, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
 import { Provider } from '../../../sandbox/binding/provider.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { KeySecret, keySecretName } from '../../../src/access/signing/key-secret.ts';
 import { apiServiceBindings, boundSchemas, keepKubeconfigAnnotation } from '../../../src/api/binding/names.ts';
-import { customResourceDefinitions, secrets } from '../../../src/api/resources.ts';
+import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
+import { configMaps, customResourceDefinitions, secrets, serviceAccounts } from '../../../src/api/resources.ts';
+import { accountFor, kubeconfigSecretFor } from '../../../src/inventory/accounts/entry-objects.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
+import { noLog } from '../../../src/observe/log.ts';
+import { getIfThere } from '../../support/binding/consumer.ts';
 import { konnectorNamespace } from '../../support/binding/konnector-rights.ts';
 import { bindingPlane } from '../../support/binding/planes.ts';
 import { BindingStage } from '../../support/binding/stage.ts';
@@ -47,6 +53,8 @@ describe('bad input', () => {
   let secret: string;
   /** In the consumer nobody has these. */
   let others: FixtureKind[];
+  /** Where the konnector's own release is. */
+  let home: string;
   let count = 0;
 
   /** What the good binding syncs goes on, whatever happens to the others; nothing is ever deleted. */
@@ -85,11 +93,13 @@ describe('bad input', () => {
 
   before(async function () {
     this.timeout(180_000);
-    stage = await BindingStage.open({ informerScope: 'Cluster' });
+    stage = await BindingStage.open({ informerScope: 'Cluster', claims: ['secrets', 'configmaps', 'serviceaccounts'] });
     const kinds = fixtureKinds(`elsewhere-${stage.id}.example`, 'Prefixed');
     others = [kinds.kettles, kinds.ovens];
     await stage.provider.install(...others.map(({ crd }) => crd));
-    await stage.side.consumer.start();
+    home = await stage.side.consumer.namespace(`home-${stage.id}`);
+    stage.alsoRemove(home);
+    await stage.side.consumer.start(`--lease-namespace=${home}`);
     secret = await stage.bind('good', [stage.kinds.ovens]);
   });
   after(async () => {
@@ -217,12 +227,92 @@ describe('bad input', () => {
       const { kettles } = stage.kinds;
       const { backend, consumer, namespace } = stage.side;
       const selector = { labelSelector: {} };
-      const claims = [{ group: 'apps', resource: 'deployments', selector }];
+      const claimed = ['configmaps', 'secrets', 'serviceaccounts'].map((resource) => ({
+        group: '',
+        resource,
+        selector,
+      }));
+      const claims = [{ group: 'apps', resource: 'deployments', selector }, ...claimed];
       await backend.export({ name: 'greedy', kinds: [kettles], claims });
       await consumer.bind('greedy', secret);
       await says('greedy', 'Connected', 'InvalidPermissionClaim', /claims deployments.apps, which is not shared; only/);
       await stage.create(kettles, { namespace, name: 'tea' });
       await stage.whenMarked(kettles, { namespace, name: 'tea' });
+    });
+
+    it('claims are on everything: what is ours stays here, and nothing of the provider takes its place', async () => {
+      const { kettles } = stage.kinds;
+      const { backend, consumer, namespace } = stage.side;
+      const there = stage.provider.client;
+      const elsewhere = await consumer.namespace(`keys-${stage.id}`);
+      stage.alsoRemove(elsewhere);
+      const since = consumer.plane.auditLog.mark();
+      const entry = { namespace, name: 'cluster', uid: '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001' };
+      await new KeySecret({ client: consumer.client, namespace: elsewhere, clock: systemClock, log: noLog }).refresh();
+      const kubeconfig = alone(kubeconfigSecretFor(entry));
+      const account = alone(accountFor(entry, 'network'));
+      await consumer.client.create(secrets, kubeconfig);
+      await consumer.client.create(serviceAccounts, account);
+      await consumer.client.create(secrets, objectOf(secrets, home, 'tls'));
+      await consumer.client.create(configMaps, objectOf(configMaps, home, 'settings'));
+      await consumer.client.create(secrets, objectOf(secrets, konnectorNamespace, 'not-yet-bound'));
+      // What is bound is used in all of them, which invites the provider.
+      for (const one of [home, elsewhere, konnectorNamespace]) {
+        await stage.create(kettles, { namespace: one, name: 'tea' });
+        await stage.whenMarked(kettles, { namespace: one, name: 'tea' });
+      }
+      const planted: [string, string, Record<string, string>][] = [
+        [home, keySecretName, {}],
+        [konnectorNamespace, 'planted', {}],
+        [elsewhere, 'planted', { 'app.kubernetes.io/name': 'drawbridge' }],
+        [namespace, 'planted', kubeconfig.metadata.labels ?? {}],
+      ];
+      for (const [one, name, labels] of planted) {
+        await there.create(secrets, objectOf(secrets, backend.serviceNamespaceOf(one), name, labels));
+      }
+      for (const resource of [secrets, configMaps, serviceAccounts]) {
+        for (const one of [namespace, elsewhere]) {
+          await consumer.client.create(resource, objectOf(resource, one, 'ordinary'));
+          const copy = { namespace: backend.serviceNamespaceOf(one), name: 'ordinary' };
+          await until(`the copy of ${one}/ordinary`, () => getIfThere(there, resource, copy), { timeoutMs: 30_000 });
+        }
+      }
+      await there.create(secrets, objectOf(secrets, backend.serviceNamespaceOf(namespace), 'theirs'));
+      const theirs = { namespace, name: 'theirs' };
+      await until('what the provider shares', () => consumer.get(secrets, theirs), { timeoutMs: 30_000 });
+
+      for (const [resource, one, names] of [
+        [secrets, home, [keySecretName]],
+        [configMaps, home, []],
+        [serviceAccounts, home, []],
+        [secrets, konnectorNamespace, ['planted']],
+        [secrets, elsewhere, ['ordinary', 'planted']],
+        [secrets, namespace, ['ordinary', 'planted', 'theirs']],
+        [serviceAccounts, namespace, ['ordinary']],
+      ] as const) {
+        const { items } = await there.list(resource, { namespace: backend.serviceNamespaceOf(one) });
+        const found = items.map(({ metadata }) => metadata.name);
+        assert.deepEqual(
+          found.filter((name) => !everywhere.includes(name)).sort(),
+          names,
+          `${resource.kind} of ${one}`,
+        );
+      }
+      const written = consumer.plane.auditLog
+        .calls({ user: consumer.konnectorUser, since, resources: ['secrets', 'configmaps', 'serviceaccounts'] })
+        .filter(({ verb }) => ['create', 'update', 'patch', 'delete'].includes(verb))
+        .map((call) => `${call.namespace}/${call.name}`);
+      const ours = [
+        `${elsewhere}/${keySecretName}`,
+        keyOf(kubeconfig.metadata),
+        keyOf(account.metadata),
+        ...planted.map(([one, name]) => `${one}/${name}`),
+      ];
+      const homes = [`${home}/`, `${konnectorNamespace}/`];
+      assert.deepEqual(
+        written.filter((key) => ours.includes(key) || homes.some((prefix) => key.startsWith(prefix))),
+        [],
+      );
     });
   });
 
@@ -242,6 +332,25 @@ describe('bad input', () => {
     assert.deepEqual(stage.providerRefusals(), []);
   });
 });
+
+/** Kubernetes puts these into each namespace. */
+const everywhere: readonly string[] = ['default', 'kube-root-ca.crt'];
+
+const objectOf = (
+  resource: Resource,
+  namespace: string,
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): KubeObject => ({
+  apiVersion: apiVersionOf(resource),
+  kind: resource.kind,
+  metadata: { namespace, name, labels: { ...labels } },
+});
+
+/** Without the entry that owns it, which is not there. */
+function alone({ metadata: { ownerReferences: _, ...metadata }, ...object }: KubeObject): KubeObject {
+  return { ...object, metadata } as KubeObject;
+}
 
 function without(text: string, line: string): string {
   assert.ok(text.includes(line));

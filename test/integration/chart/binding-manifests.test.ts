@@ -96,7 +96,8 @@ describe('the chart with binding', () => {
     assert.deepEqual(argsOf(await helm.template(namespace, alone)), [
       'serve',
       '--features=binding',
-      '--lease-namespace=kube-bind',
+      `--lease-namespace=${namespace}`,
+      '--binding-lease-namespace=kube-bind',
       '--bindable=widgets.acme.example,big-gears.mills.acme.example',
       '--health-port=8081',
       '--metrics-port=8080',

@@ -112,6 +112,7 @@ export class MemoryStage {
     consumer: this.consumer,
     client: this.consumer.client,
     stores: openConsumerStores(this.consumer).stores,
+    ownNamespaces: new Set(),
     events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
     clock: this.clock,
     log: noLog,

@@ -122,6 +122,7 @@ export class SyncStage {
       consumer: this.consumer,
       client: this.consumer.client,
       stores: consumerStores.stores,
+      ownNamespaces: new Set(),
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
       clock: this.clock,
       log: noLog,

@@ -64,6 +64,7 @@ export class WholeKonnector {
       consumer,
       client: consumer.client,
       stores: openConsumerStores(consumer).stores,
+      ownNamespaces: new Set(),
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
       clock,
       log: noLog,

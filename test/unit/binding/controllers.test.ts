@@ -56,6 +56,7 @@ describe('binding half', () => {
       consumer: stage.consumer,
       client: stage.consumer.client,
       stores: stage.stores,
+      ownNamespaces: new Set(),
       events: { record: () => {}, close: () => Promise.resolve() },
       clock: stage.clock,
       log: noLog,

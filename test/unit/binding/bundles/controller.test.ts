@@ -44,6 +44,7 @@ describe('bundle', () => {
       consumer: stage.consumer,
       client: stage.consumer.client,
       stores: stage.stores,
+      ownNamespaces: new Set(),
       events: { record: () => {}, close: () => Promise.resolve() },
       clock: stage.clock,
       log: noLog,

@@ -169,6 +169,7 @@ export class ClaimsStage {
       consumer,
       client: consumer.client,
       stores: openConsumerStores(consumer).stores,
+      ownNamespaces: new Set(['drawbridge-system']),
       events: { record: (event) => void this.events.push(event), close: () => Promise.resolve() },
       clock,
       log: this.#log(),

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { configMaps, secrets, serviceAccounts } from '../../../../src/api/resources.ts';
-import { exemption } from '../../../../src/binding/claims/claimable.ts';
 import { type ClaimedView, viewClaimed } from '../../../../src/binding/claims/claimed-view.ts';
 import { type CopyIdentity, copyOf, isInStep } from '../../../../src/binding/claims/copy.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
@@ -158,25 +156,4 @@ describe('the copy of a claimed object', () => {
       assert.equal(viewClaimed({ ...original, metadata: metadata as KubeObject['metadata'] }), undefined);
     }
   });
-});
-
-describe('an object that is never copied', () => {
-  const object = (fields: Partial<ClaimedView> = {}) => ({ ...viewed(original), labels: {}, ...fields });
-  const cases: readonly [string, Parameters<typeof exemption>[0], Partial<ClaimedView>, RegExp | undefined][] = [
-    ['the root certificate of every namespace', configMaps, { name: 'kube-root-ca.crt' }, /every namespace/],
-    ['the default ServiceAccount', serviceAccounts, { name: 'default' }, /every namespace/],
-    ['the token of a ServiceAccount', secrets, { type: 'kubernetes.io/service-account-token' }, /its own cluster/],
-    ['the token of a new node', secrets, { type: 'bootstrap.kubernetes.io/token' }, /its own cluster/],
-    ['a labelled kubeconfig', secrets, { labels: { 'kube-bind.io/provider-kubeconfig': 'true' } }, /kubeconfig/],
-    ['a kubeconfig that a binding names', secrets, { key: 'kube-bind/acme' }, /kubeconfig/],
-    ['any other Secret', secrets, {}, undefined],
-    ['a ConfigMap of that name', configMaps, { name: 'default', key: 'kube-bind/acme' }, undefined],
-  ];
-  for (const [what, resource, fields, expected] of cases) {
-    it(`${expected ? 'is' : 'is not'} ${what}`, () => {
-      const reason = exemption(resource, object(fields), (key) => key === 'kube-bind/acme');
-      if (expected) assert.match(reason ?? '', expected);
-      else assert.equal(reason, undefined);
-    });
-  }
 });

@@ -40,6 +40,7 @@ describe('ClusterBinding', () => {
       consumer: stage.consumer,
       client: stage.consumer.client,
       stores: stage.stores,
+      ownNamespaces: new Set(),
       events: { record: (event) => void events.push(event), close: () => Promise.resolve() },
       clock: stage.clock,
       log: noLog,

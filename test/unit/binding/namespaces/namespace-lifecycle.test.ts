@@ -27,6 +27,7 @@ describe('namespace lifecycle', () => {
       consumer: stage.consumer,
       client: stage.consumer.client,
       stores: openConsumerStores(stage.consumer).stores,
+      ownNamespaces: new Set(),
       events: { record() {}, close: () => Promise.resolve() },
       clock: stage.clock,
       log: { ...noLog, warn: () => void warnings++, child: () => deps.log },
