@@ -143,7 +143,8 @@ export class Limits {
   }
 }
 
-function add(counts: Map<string, number>, name: string, by: number): void {
+/** Keeps no entry for what there is none of: entries come and go for as long as the process lives. @testing */
+export function add(counts: Map<string, number>, name: string, by: number): void {
   const count = (counts.get(name) ?? 0) + by;
   if (count > 0) counts.set(name, count);
   else counts.delete(name);

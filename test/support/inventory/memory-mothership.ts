@@ -60,6 +60,8 @@ export class MemoryMothership {
   proved = true;
   /** Asked before each token: what it throws is what the mothership gets. */
   issuing: (entry: Entry, registration: Registration) => void = () => {};
+  /** Asked before each write of what was found out about a registration, as well. */
+  writing: (component: string) => void = () => {};
   #tokens = 0;
   #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
@@ -81,9 +83,10 @@ export class MemoryMothership {
       return { id, token: `token ${id}`, expiresAtMs: clock.now() + 600_000 };
     };
     const client: Pick<Client, 'mergePatch'> = {
-      mergePatch: (_resource, { name }, patch) => {
+      mergePatch: async (_resource, { name }, patch) => {
+        this.writing(name);
         this.statusPatches.push({ component: name, patch });
-        return Promise.resolve({ apiVersion: '', kind: '', metadata: { name } });
+        return { apiVersion: '', kind: '', metadata: { name } };
       },
     };
     const fence = (): boolean => this.proved;

@@ -4,6 +4,7 @@ import { roleBindings, roles, secrets, serviceAccounts } from '../../../../src/a
 import { EntryAccounts, type Grantee } from '../../../../src/inventory/accounts/entry-accounts.ts';
 import type { Entry } from '../../../../src/inventory/entry.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
 
 const uid = '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001';
@@ -145,6 +146,32 @@ describe('the access of components to an entry', () => {
       { kind: 'ServiceAccount', name: accountName(uid, 'network'), namespace: 'fleet' },
     ]);
     assert.equal(world.may(user('network'), 'get', 'clusterinventories', 'rt-1'), true);
+  });
+
+  it('is written again when somebody else was faster, and not when it is refused', async () => {
+    await accounts.ensure(entry, network, signal);
+    const patches = () => world.cluster.calls.filter(({ verb }) => verb === 'patch').length;
+    let answers = [new ApiError(409, 'Conflict', 'modified'), new ApiError(404, 'NotFound', 'gone')];
+    world.cluster.fault = ({ verb }) => {
+      const error = verb === 'patch' ? answers.shift() : undefined;
+      if (error) throw error;
+    };
+    await accounts.ensure(entry, eventing, signal);
+    assert.equal(world.may(user('eventing'), 'get', 'clusterinventories', 'rt-1'), true);
+    assert.deepEqual([patches(), answers], [3, []]);
+
+    answers = [new ApiError(403, 'Forbidden', 'not yours'), new ApiError(403, 'Forbidden', 'not yours')];
+    await assert.rejects(accounts.ensure(entry, { name: 'dns', kubeconfig: 'none' }, signal), { code: 403 });
+    assert.deepEqual([patches(), answers.length], [4, 1]);
+  });
+
+  it('gives up on an object that others change all the time', async () => {
+    await accounts.ensure(entry, network, signal);
+    world.cluster.fault = ({ verb }) => {
+      if (verb === 'patch') throw new ApiError(409, 'Conflict', 'modified');
+    };
+    await assert.rejects(accounts.ensure(entry, { name: 'dns', kubeconfig: 'none' }, signal), { code: 409 });
+    assert.equal(world.cluster.calls.filter(({ verb }) => verb === 'patch').length, 5);
   });
 
   it('takes over nothing that somebody else has made', async () => {

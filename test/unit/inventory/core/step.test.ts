@@ -45,6 +45,22 @@ describe('a key at rest', () => {
     assert.deepEqual(stage.effect('start').next.reasons, ['Interval']);
   });
 
+  for (const [what, jumpMs] of [
+    ['forward', 24 * hour],
+    ['back', -24 * hour],
+  ] as const) {
+    it(`is queued when its interval is over by the monotonic clock, though the wall clock was set ${what}`, () => {
+      const stage = new StepStage().done();
+      const leftMs = nextInMs(stage);
+      stage.nowMs += jumpMs;
+      stage.later(leftMs - 1).slot();
+      assert.equal(seen(stage), 'idle enqueue');
+      assert.equal(stage.effect('enqueue').delayMs, 1);
+      stage.later(1).slot();
+      assert.equal(stage.state.phase, 'starting');
+    });
+  }
+
   for (const [why, state] of [
     ['NotApplicable', 'NotApplicable'],
     ['Disabled', 'NotApplicable'],

@@ -9,6 +9,7 @@ import type { Reply } from '../../../../src/inventory/ports.ts';
 import type { Registration } from '../../../../src/inventory/registration.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
 import { listen } from '../../../../src/kit/listen.ts';
+import { type Deferred, deferred } from '../../../../src/kit/promises.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 
@@ -156,6 +157,26 @@ describe('the HTTP client of components', () => {
     assert.equal(reply.kind, 'notCalled');
     assert.deepEqual(asked, []);
     without.close();
+  });
+
+  it('calls a component whose registration changes while the token is fetched', async () => {
+    const url = await serve((socket) => socket.write(ok({ outcome: 'Done' })));
+    const tokens: Deferred<string>[] = [];
+    const forCall = (): Promise<string> => {
+      const token = deferred<string>();
+      tokens.push(token);
+      return token.promise;
+    };
+    const slow = new HttpClient({ tokens: { forCall }, clock: systemClock, allowLoopbackHttp: true });
+    const { signal } = new AbortController();
+    const invoke = (timeoutMs: number): Promise<Reply> =>
+      slow.invoke(registrationOf('network', { endpoint: { url }, timeoutMs }), request, signal);
+    const calls = [invoke(5000), invoke(6000)];
+    for (const index of [1, 0]) {
+      tokens[index]?.resolve('token');
+      assert.equal((await calls[index])?.kind, 'outcome');
+    }
+    slow.close();
   });
 
   it('repeats a run whose kept connection was just closed', async () => {

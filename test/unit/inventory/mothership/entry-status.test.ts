@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict';
+import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
 import type { Row } from '../../../../src/inventory/core/step.ts';
-import { componentRows, livelockOf, type Rows, readyOf } from '../../../../src/inventory/mothership/entry-status.ts';
+import {
+  componentRows,
+  EntryStatus,
+  livelockOf,
+  type Rows,
+  readyOf,
+} from '../../../../src/inventory/mothership/entry-status.ts';
+import type { Loops } from '../../../../src/inventory/mothership/key-loop.ts';
+import type { Registry } from '../../../../src/inventory/mothership/registrations.ts';
+import type { RunStore } from '../../../../src/inventory/ports.ts';
+import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
+import { registrationOf } from '../../../support/inventory/registrations.ts';
 
 const row = (state: Row['state'], rest: Partial<Row> = {}): Row => ({
   state,
@@ -72,6 +84,42 @@ describe('the rows of the components', () => {
     const after = componentRows(rows({ b: row('Done', { observedInputs: 'd' }), a: row('Done') }), before, 60_000);
     assert.deepEqual([after[0]?.since, after[1]?.since], ['1970-01-01T00:01:00Z', '1970-01-01T00:00:00Z']);
   });
+});
+
+describe('the status of an entry', () => {
+  /** Of an entry with so many registered components, and with records of others that are registered no more. */
+  function rowsOf(registered: number, left: number): readonly string[] {
+    const { clock, entry: entryOf } = new MemoryAccess();
+    const registrations = Array.from({ length: registered }, (_, i) => registrationOf(`c${i}`));
+    const keys = Array.from({ length: left }, (_, i) => ({ key: { entryUid: 'u', component: `left-${i}` } }));
+    const status = new EntryStatus({
+      registry: {
+        get: (component) => registrations.find(({ name }) => name === component),
+        all: () => registrations,
+        refusal: () => undefined,
+      } satisfies Registry,
+      runs: {
+        find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined),
+      } as RunStore,
+      loops: () => ({ get: () => undefined, ofEntry: () => keys }) as unknown as Loops,
+      clock,
+      remoteProblem: () => null,
+    });
+    const { components } = status.patch(entryOf())?.status ?? {};
+    return (components as { readonly name: string }[]).map(({ name }) => name);
+  }
+
+  for (const [registered, left, expected] of [
+    [64, 0, 64],
+    [65, 0, 64],
+    [63, 1, 64],
+    [63, 2, 64],
+    [65, 1, 64],
+  ] as const) {
+    it(`has ${expected} rows, as many as may be, with ${registered} components and ${left} that are gone`, () => {
+      assert.equal(rowsOf(registered, left).length, expected);
+    });
+  }
 });
 
 describe('the condition Livelock', () => {

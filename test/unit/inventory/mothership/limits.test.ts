@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
+import { add } from '../../../../src/inventory/mothership/limits.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
 import { type Behaviour, done, type MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
@@ -22,6 +23,18 @@ class Gauge {
 
 const hang: Behaviour = (_request, signal) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+
+it('counting runs leaves nothing behind of entries whose runs are over', () => {
+  const counts = new Map<string, number>();
+  add(counts, 'one', 1);
+  add(counts, 'one', 1);
+  add(counts, 'two', 1);
+  add(counts, 'one', -1);
+  add(counts, 'two', -1);
+  assert.deepEqual([...counts], [['one', 1]]);
+  add(counts, 'one', -1);
+  assert.equal(counts.size, 0);
+});
 
 describe('how many runs there are at a time', () => {
   let ship: MemoryMothership | undefined;

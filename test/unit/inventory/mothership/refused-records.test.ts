@@ -55,6 +55,94 @@ describe('a record that the API server does not take', () => {
     await ship.stop();
   });
 
+  it('keeps the outputs of its run from being published', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => done({ network: { vnet: 'v1' } }),
+    });
+    let swaps = 0;
+    let refused = true;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    const outputs = () => inventory.entry(ref)?.content.status.outputs;
+    await clock.advance(60_000);
+    assert.deepEqual(outputs(), {});
+    refused = false;
+    await clock.advance(60_000);
+    assert.deepEqual(outputs(), { network: { vnet: 'v1' } });
+    await ship.stop();
+  });
+
+  it('keeps the outputs of its run from being published, too, when another replica has written it first', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => done({ network: { vnet: 'late' } }),
+    });
+    const other = inventory.open();
+    let swaps = 0;
+    inventory.fault = async (operation, when) => {
+      if (operation !== 'run.swap' || when !== 'before' || ++swaps !== 2) return undefined;
+      const [stored] = inventory.records();
+      assert.ok(stored);
+      const leaseUntilMs = clock.now() + 600_000;
+      const next = { ...stored.record, seq: stored.record.seq + 1, credentialId: 'of-the-other', leaseUntilMs };
+      await other.runs.swap(next, stored, new AbortController().signal);
+      return undefined;
+    };
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    assert.equal(inventory.records()[0]?.record.credentialId, 'of-the-other');
+    assert.deepEqual(inventory.entry(ref)?.content.status.outputs, {});
+    other.close();
+    await ship.stop();
+  });
+
+  it('is not stored any more over a newer one', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network', leaseSeconds: 60 }], {
+      network: () => ({ kind: 'accepted', leaseMs: 60_000 }),
+    });
+    let swaps = 0;
+    let refused = true;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    const row = () => inventory.entry(ref)?.components[0];
+    // That it goes on could not be noted down; the next try is seconds away.
+    for (let ms = 0; row()?.reason !== 'NotStored' && ms < 60_000; ms += 100) await clock.advance(100);
+    assert.equal(row()?.reason, 'NotStored');
+    refused = false;
+    const [request] = ship.calls;
+    assert.ok(request);
+    const run = { entryUid: ref.uid, component: 'network', seq: request.run.seq };
+    const credential = request.auth.token.replace('token ', '');
+    const said = await ship.mothership.reports.report(run, credential, { run: request.run.id, outcome: 'Done' });
+    assert.equal(said.status, 200);
+    await clock.advance(50_000);
+    const { record } = inventory.records()[0] ?? {};
+    assert.deepEqual([record?.phase, record?.lastOutcome?.outcome, row()?.state], ['Idle', 'Done', 'Done']);
+    await ship.stop();
+  });
+
+  it('is not tried any more once its entry is gone', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => done(),
+    });
+    let swaps = 0;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    for (let ms = 0; inventory.entry(ref)?.components[0]?.reason !== 'NotStored' && ms < 60_000; ms += 100) {
+      await clock.advance(100);
+    }
+    inventory.edit(ref, ({ metadata }) => {
+      metadata.finalizers = [];
+      metadata.deletionTimestamp = '2026-11-21T10:00:00Z';
+    });
+    const before = swaps;
+    await clock.advance(600_000);
+    assert.equal(swaps, before);
+    await ship.stop();
+  });
+
   it('keeps nobody from abandoning its component', async () => {
     const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
       network: () => done(),

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { ApiError } from '../../../../src/kube/errors.ts';
 import { type Behaviour, done, type MemoryMothership } from '../../../support/inventory/memory-mothership.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
@@ -119,6 +120,25 @@ describe('what is found out about registrations', () => {
     assert.match(cyclic?.message ?? '', /a → b → a/);
     assert.deepEqual(ship.calls.map(({ component }) => component).sort(), ['a', 'b', 'c']);
   });
+
+  for (const [what, error, tries] of [
+    ['tells again when that could not be written', new ApiError(500, 'InternalError', 'etcd is away'), 4],
+    ['has nobody to tell when the registration is gone', new ApiError(404, 'NotFound', 'gone'), 1],
+  ] as const) {
+    it(what, async () => {
+      const stage = await memoryStage([]);
+      const { clock, registrations } = stage;
+      ({ ship } = stage);
+      let writes = 0;
+      ship.writing = () => {
+        if (++writes < 4) throw error;
+      };
+      registrations.put({ name: 'network' });
+      await clock.advance(60_000);
+      assert.equal(writes, tries);
+      assert.equal(conditions(ship, 'network').length > 0, tries > 1);
+    });
+  }
 
   it('tells of an endpoint that refuses calls, and when it answers again', async () => {
     let dead = true;

@@ -106,6 +106,18 @@ describe('records of runs', () => {
     assert.equal(found(), undefined);
   });
 
+  it('are not told to a new listener once they are removed, though the watch still shows them', async () => {
+    makeEntry();
+    const { resourceVersion } = put('fleet').metadata;
+    cluster.deliver = () => {};
+    const stored = runs.find(key);
+    assert.equal(stored?.resourceVersion, resourceVersion);
+    await runs.remove(stored, signal);
+    const late: RecordChange[] = [];
+    runs.subscribe((change) => late.push(change));
+    assert.deepEqual(late, []);
+  });
+
   it('are gone once, whoever tells of it first', async () => {
     makeEntry();
     const first = await runs.swap(recordOf('fleet', 1), undefined, signal);
