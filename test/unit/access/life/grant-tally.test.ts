@@ -72,7 +72,8 @@ describe('limits on open grants in the controller', () => {
     await start({ perUser: 1 });
     let faults = 2;
     stage.cluster.fault = ({ verb, name }) => {
-      if (verb === 'patch' && name === 'r0' && faults-- > 0) throw new ApiError(500, 'InternalError', 'who knows');
+      if (verb === 'patch' && name === 'payments/r0' && faults-- > 0)
+        throw new ApiError(500, 'InternalError', 'who knows');
     };
     ask(1);
     await stage.clock.advance(5);
@@ -81,6 +82,38 @@ describe('limits on open grants in the controller', () => {
     assert.equal(bindings(), 1);
     assert.deepEqual(denials(), [limitReached]);
     assert.match(stage.cluster.names(roleBindings)[0] ?? '', /^payments\/r0-/);
+  });
+
+  it('count a grant from its decision on, before its RoleBinding is there', async () => {
+    await start({ perUser: 1 });
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'rolebindings') throw new ApiError(503, 'ServiceUnavailable', 'not now');
+    };
+    ask(1);
+    await stage.clock.advance(1000);
+    ask(1, 1);
+    await stage.clock.advance(1000);
+    assert.deepEqual(denials(), [limitReached]);
+    stage.cluster.fault = () => {};
+    await stage.clock.advance(60_000);
+    assert.match(stage.cluster.names(roleBindings).join(), /^payments\/r0-[^,]+$/);
+  });
+
+  it('give no place to a request that they refuse, also before its denial is stored', async () => {
+    await start({ perUser: 1 });
+    ask(1);
+    await stage.clock.advance(100);
+    stage.cluster.fault = ({ verb, name }) => (verb === 'patch' && name === 'payments/r1' ? pause(10_000) : undefined);
+    ask(1, 1);
+    await stage.clock.advance(100);
+    change('r0', { revoked: true });
+    await stage.clock.advance(100);
+    assert.equal(bindings(), 0);
+    ask(1, 2);
+    await stage.clock.advance(100);
+    assert.match(stage.cluster.names(roleBindings).join(), /^payments\/r2-[^,]+$/);
+    await stage.clock.advance(10_000);
+    assert.deepEqual(denials(), [limitReached]);
   });
 
   it('count what was open before the process began', async () => {

@@ -69,8 +69,10 @@ describe('the writer of statuses', () => {
   it('remembers nothing of another object, nor of one to be forgotten', async () => {
     const writer = writerAnswering('101');
     await writer.write(requestView(), { conditions: [], ready: true }, signal);
-    stored = requestView({ uid: 'r-2', resourceVersion: '102' });
-    assert.equal(writer.latest(key), stored);
+    for (const resourceVersion of ['102', '99']) {
+      stored = requestView({ uid: 'r-2', resourceVersion });
+      assert.equal(writer.latest(key), stored);
+    }
     await writer.write(requestView(), { conditions: [], ready: true }, signal);
     writer.forget(key);
     stored = requestView();

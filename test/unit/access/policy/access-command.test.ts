@@ -100,6 +100,22 @@ describe('access command', () => {
     assert.match(render('{{ index .Metadata.Annotations "note" }}', long), /becomes longer than 4096/);
   });
 
+  it('renders a command of exactly 4096 characters as a whole, and refuses one more wherever it stands', () => {
+    const note = '{{ index .Metadata.Annotations "note" }}';
+    const filled = (length: number): CommandSubject => ({ ...pod, annotations: { note: 'x'.repeat(length) } });
+    assert.equal(render('x'.repeat(4096)), 'x'.repeat(4096));
+    assert.equal(render(note, filled(4096)), 'x'.repeat(4096));
+    assert.equal(render(`${note} y`, filled(4094)), `${'x'.repeat(4094)} y`);
+    for (const [source, length] of [
+      [note, 4097],
+      [`${note}y`, 4096],
+      [`${note}${note}`, 4096],
+      [`y${note}`, 4096],
+    ] as const) {
+      assert.match(render(source, filled(length)), /becomes longer than 4096/, `${source.slice(-3)} ${length}`);
+    }
+  });
+
   it('takes any text without throwing', () => {
     const piece = fc.oneof(
       fc.string(),
