@@ -68,6 +68,21 @@ describe('attempts', () => {
     );
   });
 
+  it('forgets what has not happened for five minutes, and not before', () => {
+    const fiveMinutesMs = 5 * 60_000;
+    for (const [idleMs, waitMs] of [
+      [fiveMinutesMs - 1, 600],
+      [fiveMinutesMs, 75],
+      [3 * fiveMinutesMs, 75],
+    ] as const) {
+      const made = attempts();
+      for (let i = 0; i < 3; i++) made.failed('k', 'update', 'x', fiveMinutesMs, 30_000);
+      const nowMs = fiveMinutesMs + 300 + idleMs;
+      made.succeeded('other', 'update', 'x', nowMs);
+      assert.equal(made.failed('k', 'update', 'x', nowMs, 30_000), waitMs, `after ${idleMs} ms`);
+    }
+  });
+
   it('brings failures back at once after an outage, nothing else', () => {
     const made = attempts();
     made.failed('k', 'create', 'x', 0, 30_000);

@@ -220,6 +220,7 @@ for (const [title, rules] of Object.entries(kinds)) {
 
     for (const [what, error] of [
       ['does not answer', unreachable()],
+      ['fails inside (500)', new ApiError(500, 'InternalError', 'etcd is away')],
       ['is overloaded (503)', new ApiError(503, 'ServiceUnavailable', 'overloaded')],
       ['throttles (429)', new ApiError(429, 'TooManyRequests', 'slow down')],
     ] as const) {
@@ -236,6 +237,12 @@ for (const [title, rules] of Object.entries(kinds)) {
         assert.deepEqual(await stage.reconcile(keys[1]), { kind: 'done' });
       });
     }
+
+    it('says what is refused with the last code below 500', async () => {
+      stage.plan = () => [stage.write(() => new ApiError(499, '', 'no'))];
+      await stage.reconcile();
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: no' });
+    });
 
     it('waits as long as the server asks (Retry-After)', async () => {
       stage.plan = () => [stage.write(() => new ApiError(429, 'TooManyRequests', 'slow down', 7_000))];

@@ -5,6 +5,9 @@ import { configMaps } from '../../../../src/api/resources.ts';
 import { openProviderStores } from '../../../../src/binding/stores/provider-stores.ts';
 import { ServiceNamespaceStore } from '../../../../src/binding/sync/service-namespace-store.ts';
 import { projectObject, type SyncedObject } from '../../../../src/binding/sync/synced-object.ts';
+import type { Cluster } from '../../../../src/kube/cluster.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
 import type { StoreEvent } from '../../../../src/kube/store.ts';
 import { MemoryCluster } from '../../../support/binding/memory-cluster.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
@@ -97,6 +100,38 @@ describe('store of service namespaces', () => {
     assert.equal(cluster.watches, quiet + 1);
     unpair('b');
     assert.equal(cluster.watches, quiet);
+  });
+
+  it('is synced once the namespaces are known, and those that they name are listed', async () => {
+    const clock = new SimulatedClock();
+    let list = (): void => assert.fail('nothing watches them');
+    const unlisted: Pick<Cluster, 'watch'> = {
+      watch: (spec) => {
+        if (spec.resource !== apiServiceNamespaces) return cluster.watch(spec);
+        const watched = new InformerStore(spec, clock, silentLog);
+        list = () => {
+          const listing = watched.beginList();
+          listing.add(cluster.list(apiServiceNamespaces));
+          listing.commit();
+        };
+        return { store: watched, release: () => watched.close() };
+      },
+    };
+    const { serviceNamespaces } = openProviderStores(unlisted as Cluster, clusterNamespace).stores;
+    const spec = { resource: configMaps, project: projectObject };
+    const late = new ServiceNamespaceStore({ cluster, clusterNamespace, serviceNamespaces, spec });
+    put('kb-acme-a', 'x');
+    pair('a', 'kb-acme-a');
+    let isSynced = false;
+    const synced = late.whenSynced().then(() => {
+      isSynced = true;
+    });
+    await clock.settle();
+    assert.deepEqual([isSynced, late.synced], [false, false]);
+    list();
+    await synced;
+    assert.deepEqual([late.synced, late.knows('kb-acme-a/x')], [true, true]);
+    late.close();
   });
 
   it('ends every watch when it is closed', async () => {
