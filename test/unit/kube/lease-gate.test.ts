@@ -278,6 +278,23 @@ describe('lease gate', () => {
     assert.equal(store.spec['holderIdentity'], '');
   });
 
+  for (const code of [403, 500]) {
+    it(`tries once to give the lease back when that is answered ${code}, and ends`, async () => {
+      const a = await candidate('a');
+      await until(() => a.now === 1);
+      await settleIo();
+      const before = a.server.requests.length;
+      a.server.follow((_request, answer) => answer.status(code));
+      a.stop.abort();
+      await a.running;
+      assert.deepEqual(
+        a.server.requests.slice(before).map(({ method }) => method),
+        ['PUT'],
+      );
+      assert.equal(store.spec['holderIdentity'], 'a');
+    });
+  }
+
   it('takes back nothing that another one holds by then', async () => {
     const a = await candidate('a');
     await until(() => a.now === 1);

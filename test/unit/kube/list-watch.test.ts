@@ -290,7 +290,8 @@ describe('list-watch', () => {
     await store.whenSynced();
     await advanceIo(clock, 10_000);
     assert.equal(server.lists.length, 2);
-    assert.equal(server.watches.at(-1)?.query.get('resourceVersion'), '20');
+    const from = server.watches.map(({ query }) => query.get('resourceVersion'));
+    assert.deepEqual(from, ['10', '10', '10', '20']);
   });
 
   it('resumes from the last bookmark', async () => {
