@@ -94,6 +94,7 @@ describe('a provider that is away for an hour', () => {
   it('costs neither memory nor writes as time goes by', async function () {
     this.timeout(120_000);
     let retries = 0;
+    const heaps = [early.heap];
     for (let minute = 5; minute < 60; minute++) {
       await whole.clock.advance(minuteMs);
       // They go on trying, at least every 30 s.
@@ -101,6 +102,7 @@ describe('a provider that is away for an hour', () => {
       statusWrites += bindingWrites();
       assert.deepEqual(whole.consumer.writes, []);
       for (const cluster of [whole.consumer, whole.provider]) cluster.calls.length = 0;
+      if (minute % 11 === 4) heaps.push(sizes().heap);
     }
     const dirty = changed.length + made.length + deleted.length;
     assert.ok(retries >= dirty * 55, `${retries}`);
@@ -110,8 +112,9 @@ describe('a provider that is away for an hour', () => {
     assert.equal(late.events, early.events);
     assert.ok(late.events - events <= 2, `${late.events - events}`);
     assert.ok(late.timers <= early.timers + 5, `${early.timers} timers became ${late.timers}`);
-    const grownKiB = (late.heap - early.heap) / 1024;
-    assert.ok(grownKiB < 1024, `${grownKiB} KiB`);
+    // What is kept of each try grows all the time. What V8 makes of the code does now and then, sooner or later as the machine is busy.
+    const grownKiB = heaps.slice(1).map((heap, i) => Math.round((heap - (heaps[i] ?? 0)) / 1024));
+    assert.ok(Math.min(...grownKiB) < 200, `${grownKiB.join(', ')} KiB in each 11 minutes`);
   });
 
   it('is caught up with within a minute of its return, and nothing is lost', async function () {
