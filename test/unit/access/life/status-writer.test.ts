@@ -69,7 +69,7 @@ describe('the writer of statuses', () => {
   it('remembers nothing of another object, nor of one to be forgotten', async () => {
     const writer = writerAnswering('101');
     await writer.write(requestView(), { conditions: [], ready: true }, signal);
-    for (const resourceVersion of ['102', '99']) {
+    for (const resourceVersion of ['99', '102']) {
       stored = requestView({ uid: 'r-2', resourceVersion });
       assert.equal(writer.latest(key), stored);
     }
