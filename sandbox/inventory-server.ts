@@ -16,7 +16,7 @@ import { until } from './wait.ts';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const program = join(root, 'dist/drawbridge.js');
 const namespace = 'drawbridge-system';
-const account = 'drawbridge';
+const account = 'drawbridge-inventory';
 /** As the chart starts it: docs/adr/0024. */
 const nodeFlags = ['--heap-growing-percent=30'];
 
@@ -191,7 +191,7 @@ async function installInventory(plane: PlaneClient, port: number): Promise<void>
 async function rightsOfTheChart(plane: PlaneClient, namespaces: readonly string[]): Promise<string> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
   const values = { features: { access: false, inventory: true }, inventory: { namespaces } };
-  const files = ['inventory.yaml', 'rbac.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);
+  const files = ['--show-only', 'templates/inventory.yaml'];
   const manifests = await helm.template(namespace, values, ...files);
   return manifests
     .filter(({ kind }) => kind !== 'Service' && kind !== 'ServiceAccount')

@@ -16,7 +16,7 @@ import { until } from './wait.ts';
  * both keep running until Ctrl-C. Exit code 1 when a step failed.
  */
 const release = 'kube-bind';
-const user = `system:serviceaccount:${release}:drawbridge`;
+const user = `system:serviceaccount:${release}:drawbridge-binding`;
 const namespace = 'team-a';
 const isolation = 'Prefixed';
 const { kettles } = fixtureKinds('kitchen.example', isolation);

@@ -116,6 +116,7 @@ export function readConfig(
     }),
   );
   const withInventory = features.includes('inventory');
+  const withAccess = features.includes('access') || !withInventory;
   const isVerbose = !given('log-level') && (value('v') ?? 0) >= klogDebug;
   return Object.freeze({
     features,
@@ -127,11 +128,12 @@ export function readConfig(
     certificates: value('certificates'),
     certificateSecret: value('certificate-secret'),
     certificateNames: value('certificate-names') ?? [
-      `drawbridge-webhook.${leaseNamespace}.svc`,
+      ...(withAccess ? [`drawbridge-webhook.${leaseNamespace}.svc`] : []),
+      ...(withInventory ? [`drawbridge-inventory-webhook.${leaseNamespace}.svc`] : []),
       ...(withInventory && isNamed(inventory.callbackUrl) ? [new URL(inventory.callbackUrl).hostname] : []),
     ],
     webhookConfigurations: value('webhook-configurations') ?? [
-      ...(features.includes('access') || !withInventory ? accessWebhooks : []),
+      ...(withAccess ? accessWebhooks : []),
       ...(withInventory ? inventoryWebhooks : []),
     ],
     health: Object.freeze(health()),

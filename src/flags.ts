@@ -157,7 +157,7 @@ export const flags = {
   },
   'certificate-names': {
     type: names,
-    help: 'own: what it is for, by commas; default: drawbridge-webhook.NAMESPACE.svc',
+    help: 'own: what it is for, by commas; default: the Services of the webhooks and callbacks',
   },
   'webhook-configurations': {
     type: names,

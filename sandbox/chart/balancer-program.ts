@@ -1,13 +1,16 @@
 // The program behind `Balancer`: a process of its own, so that nothing else holds up what passes through it.
-import { connect, createServer } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
 import { portOf } from '../ports.ts';
 
-let ready: readonly number[] = [];
+/** Ports that are ready, by the address that leads there. */
+const ready = new Map<string, readonly number[]>();
 let turn = 0;
 
-const server = createServer((client) => {
+const forward = (address: string) => (client: Socket) => {
+  const ports = ready.get(address) ?? [];
   turn += 1;
-  const port = ready[turn % ready.length];
+  const port = ports[turn % ports.length];
   if (port === undefined) return void client.resetAndDestroy();
   const backend = connect(port, '127.0.0.1');
   for (const [socket, other] of [
@@ -19,10 +22,22 @@ const server = createServer((client) => {
     socket.on('close', () => other.end());
     socket.pipe(other);
   }
-});
+};
 
-process.on('message', (ports: readonly number[]) => {
-  ready = ports;
+/** Resolves with the port, which is the same at each address; the first one draws it. */
+async function listen(addresses: readonly string[]): Promise<number> {
+  let port = 0;
+  for (const address of addresses) {
+    const server = createServer(forward(address));
+    server.listen(port, address);
+    await once(server, 'listening');
+    port = portOf(server);
+  }
+  return port;
+}
+
+process.on('message', ({ address, ports }: { address: string; ports: readonly number[] }) => {
+  ready.set(address, ports);
 });
 process.on('disconnect', () => process.exit());
-server.listen(0, '127.0.0.1', () => process.send?.(portOf(server)));
+process.send?.(await listen(process.argv.slice(2)));

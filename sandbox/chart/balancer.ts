@@ -4,7 +4,10 @@ import { fileURLToPath } from 'node:url';
 
 const program = fileURLToPath(new URL('balancer-program.ts', import.meta.url));
 
-/** Stands for a Service: spreads new TCP connections over the ports that are ready; open ones stay where they are. */
+/**
+ * Stands for Services, each at a loopback address of its own and all at one port: spreads new TCP connections over the ports that are
+ * ready; open ones stay where they are.
+ */
 export class Balancer {
   readonly port: number;
   readonly #child: ChildProcess;
@@ -14,15 +17,15 @@ export class Balancer {
     this.#child = child;
   }
 
-  static async open(): Promise<Balancer> {
-    const child = fork(program, { execArgv: ['--import', 'tsx'] });
+  static async open(addresses: readonly string[]): Promise<Balancer> {
+    const child = fork(program, addresses, { execArgv: ['--import', 'tsx'] });
     const [port] = (await once(child, 'message')) as [number];
     return new Balancer(port, child);
   }
 
-  /** From now on connections go to these ports of this machine; with none they are reset. */
-  lead(ports: readonly number[]): void {
-    if (this.#child.connected) this.#child.send([...ports]);
+  /** From now on connections to `address` go to these ports of this machine; with none they are reset. */
+  lead(address: string, ports: readonly number[]): void {
+    if (this.#child.connected) this.#child.send({ address, ports: [...ports] });
   }
 
   async close(): Promise<void> {

@@ -8,10 +8,14 @@ import type { PodManifest } from './pod-manifest.ts';
 /** Pods that carry it are run here and left alone by kwok. */
 export const hostAnnotation = 'sandbox/host';
 
+const componentLabel = 'app.kubernetes.io/component';
+/** Where the webhooks of each component are called at; all Services have one port. */
+const addresses: Readonly<Record<string, string>> = { server: '127.0.0.1', inventory: '127.0.0.2' };
+
 const lookMs = 150;
 const filesMs = 1000;
 
-/** Runs the Pods of the chart in one namespace as processes of this machine, and stands for the Service in front of them. */
+/** Runs the Pods of the chart in one namespace as processes of this machine, and stands for the Services in front of them. */
 export class HostKubelet {
   readonly #plane: PlaneClient;
   readonly #namespace: string;
@@ -30,10 +34,10 @@ export class HostKubelet {
   }
 
   static async start(plane: PlaneClient, namespace: string): Promise<HostKubelet> {
-    return new HostKubelet(plane, namespace, await Balancer.open());
+    return new HostKubelet(plane, namespace, await Balancer.open(Object.values(addresses)));
   }
 
-  /** Where the Service leads to. */
+  /** Where the Services lead to. */
   get port(): number {
     return this.#balancer.port;
   }
@@ -54,11 +58,12 @@ export class HostKubelet {
     return texts.join('\n');
   }
 
-  /** Lets the Service of the chart lead here; everything else of it stays. */
+  /** Lets a Service of the chart lead to those of its Pods that are run here; everything else of it stays. */
   async switchService(name: string): Promise<void> {
     const url = `/api/v1/namespaces/${this.#namespace}/services/${name}`;
-    const spec = { type: 'ExternalName', externalName: 'localhost' };
-    const { status, body } = await this.#plane.call('PATCH', url, { spec });
+    const service = (await this.#plane.probe(url)).body as { spec: { selector: Record<string, string> } };
+    const externalName = addresses[service.spec.selector[componentLabel] ?? ''];
+    const { status, body } = await this.#plane.call('PATCH', url, { spec: { type: 'ExternalName', externalName } });
     if (status !== 200) throw new Error(`Service ${name}: ${status} ${JSON.stringify(body)}`);
   }
 
@@ -128,8 +133,14 @@ export class HostKubelet {
 
   #podOf(manifest: PodManifest): HostPod {
     return new HostPod(this.#plane, manifest, () => {
-      const ready = this.pods.filter(({ endpoint }) => endpoint);
-      this.#balancer.lead(ready.map((pod) => pod.port('webhooks')));
+      for (const [component, address] of Object.entries(addresses)) {
+        const its = this.pods.filter((pod) => pod.manifest.metadata.labels?.[componentLabel] === component);
+        const ready = its.filter(({ endpoint }) => endpoint);
+        this.#balancer.lead(
+          address,
+          ready.map((pod) => pod.port('webhooks')),
+        );
+      }
     });
   }
 

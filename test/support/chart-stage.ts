@@ -21,9 +21,19 @@ interface WebhookConfiguration {
   readonly webhooks: { readonly name: string; readonly clientConfig: object }[];
 }
 
+/** Resolves when every replica of every Deployment of a namespace is ready; rejects with what the replicas said. */
+export async function rolledOut(plane: Plane, kubelet: HostKubelet, namespace: string): Promise<void> {
+  const { stdout: names } = await plane.kubectl(['get', 'deployments', '-n', namespace, '-o', 'name']);
+  for (const name of names.trim().split('\n')) {
+    const args = ['rollout', 'status', name, '-n', namespace, '--timeout=60s'];
+    const { code, stdout, stderr } = await plane.kubectl(args, { reject: false });
+    assert.equal(code, 0, `${stdout}${stderr}${await kubelet.logs()}`);
+  }
+}
+
 /**
  * The chart, installed by Helm on a plane of its own, with its Pods running as processes of this machine. `values` of the tests hold
- * only what the sandbox needs: an annotation by which kwok leaves the Pods alone, and the port that the Service leads to.
+ * only what the sandbox needs: an annotation by which kwok leaves the Pods alone, and the port that the Services lead to.
  */
 export class ChartStage {
   readonly plane: Plane;
@@ -34,6 +44,8 @@ export class ChartStage {
   /** Of the workload and the templates of `examples/`. */
   readonly payments = 'payments';
   readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge`;
+  /** Of the inventory. */
+  readonly inventoryUser = `${this.serverUser}-inventory`;
   /** Of group devs, whom the templates allow. */
   readonly alice: Person;
   /** Of group qa, whom no template allows. */
@@ -98,10 +110,9 @@ export class ChartStage {
     return `${stdout}${stderr}`;
   }
 
+  /** Resolves when every replica of every feature is ready. */
   async rolledOut(): Promise<void> {
-    const args = ['rollout', 'status', 'deployment/drawbridge', '-n', this.namespace, '--timeout=60s'];
-    const { code, stdout, stderr } = await this.plane.kubectl(args, { reject: false });
-    assert.equal(code, 0, `${stdout}${stderr}${await this.kubelet.logs()}`);
+    await rolledOut(this.plane, this.kubelet, this.namespace);
   }
 
   async helmWithValues(command: string[], mode: CertificateMode, values: object): Promise<void> {

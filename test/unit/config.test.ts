@@ -94,21 +94,22 @@ describe('configuration', () => {
       const { webhookConfigurations, certificateNames } = readConfig([`--features=${features}`, ...flags], {});
       return { webhookConfigurations, certificateNames };
     };
-    const [webhook, callbacks] = [
+    const [webhook, inventory, callbacks] = [
       'drawbridge-webhook.drawbridge-system.svc',
+      'drawbridge-inventory-webhook.drawbridge-system.svc',
       'drawbridge-callbacks.drawbridge-system.svc',
     ];
     assert.deepEqual(own('access,binding'), { webhookConfigurations, certificateNames: [webhook] });
     assert.deepEqual(own('access,inventory'), {
       webhookConfigurations: [...webhookConfigurations, ...configurationsOf('inventory')],
-      certificateNames: [webhook, callbacks],
+      certificateNames: [webhook, inventory, callbacks],
     });
     assert.deepEqual(own('inventory', '--callback-url=https://callbacks.example.org:8443'), {
       webhookConfigurations: configurationsOf('inventory'),
-      certificateNames: [webhook, 'callbacks.example.org'],
+      certificateNames: [inventory, 'callbacks.example.org'],
     });
     const plain = own('inventory', '--callback-url=http://127.0.0.1:1', '--allow-loopback-http=true');
-    assert.deepEqual(plain.certificateNames, [webhook]);
+    assert.deepEqual(plain.certificateNames, [inventory]);
   });
 
   it("takes the place of kube-bind's konnector when it binds alone", () => {

@@ -6,9 +6,44 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{/*
+Each feature has a Deployment and a ServiceAccount of its own. What follows takes a dict of the root and the feature. Access keeps the
+names and labels of the time when it was alone: the selector of a Deployment cannot change, and policies name its ServiceAccount.
+*/}}
+{{- define "drawbridge.name" -}}
+drawbridge{{ if ne .feature "access" }}-{{ .feature }}{{ end }}
+{{- end }}
+
+{{- define "drawbridge.component" -}}
+{{ ternary "server" .feature (eq .feature "access") }}
+{{- end }}
+
 {{- define "drawbridge.selector" -}}
 app.kubernetes.io/name: drawbridge
-app.kubernetes.io/component: server
+app.kubernetes.io/component: {{ include "drawbridge.component" . }}
+{{- end }}
+
+{{/* The Service that its webhooks are called at, and with cert-manager the Certificate. */}}
+{{- define "drawbridge.webhookService" -}}
+{{ include "drawbridge.name" . }}-webhook
+{{- end }}
+
+{{/* The Secret of its serving certificate. What the server makes itself never takes the place of what somebody else has made. */}}
+{{- define "drawbridge.certificateSecret" -}}
+{{- $values := .root.Values }}
+{{- $given := $values.certificates.secretName }}
+{{- if eq .feature "inventory" }}
+{{- $given = $values.inventory.certificates.secretName | default (ternary "" $given $values.features.access) }}
+{{- end }}
+{{- $kind := ternary "own-certificate" "webhook-tls" (eq $values.certificates.mode "own") }}
+{{- $given | default (printf "%s-%s" (include "drawbridge.name" .) $kind) }}
+{{- end }}
+
+{{/* Its ServiceAccount as the subject of a binding. */}}
+{{- define "drawbridge.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "drawbridge.name" . }}
+  namespace: {{ .root.Release.Namespace }}
 {{- end }}
 
 {{- define "drawbridge.image" -}}
@@ -17,6 +52,7 @@ app.kubernetes.io/component: server
 {{- end }}
 {{- end }}
 
+{{/* Those that are on, with commas between. */}}
 {{- define "drawbridge.features" -}}
 {{- $on := list }}
 {{- range list "access" "binding" "inventory" }}
@@ -25,9 +61,9 @@ app.kubernetes.io/component: server
 {{- join "," $on }}
 {{- end }}
 
-{{/* Not empty when webhooks are answered, for which there is a certificate. */}}
-{{- define "drawbridge.serves" -}}
-{{- if or .Values.features.access .Values.features.inventory }}true{{ end }}
+{{/* Those of them that answer webhooks, for which each has a certificate. */}}
+{{- define "drawbridge.serving" -}}
+{{- without (include "drawbridge.features" . | splitList ",") "binding" | join "," }}
 {{- end }}
 
 {{/* Where components report to. */}}
@@ -39,16 +75,16 @@ app.kubernetes.io/component: server
 {{- regexReplaceAll ":[0-9]+$" (get (urlParse (include "drawbridge.callbackUrl" .)) "host") "" }}
 {{- end }}
 
-{{/* What it takes to make and renew the serving certificate: everywhere ... */}}
+{{/* What it takes to make and renew the serving certificate of a feature: everywhere ... */}}
 {{- define "drawbridge.certificateRules" -}}
-# Writes caBundle into its own webhook configurations; a list of several cannot be named.
+# Writes caBundle into the webhook configurations of its feature; a list of several cannot be named.
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   verbs: [list, watch]
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   resourceNames:
-    {{- range $path, $_ := .root.Files.Glob .files }}
+    {{- range $path, $_ := .root.Files.Glob (printf "files/%s/*.yaml" (ternary "webhooks" "inventory-webhooks" (eq .feature "access"))) }}
     - drawbridge-{{ base $path | trimSuffix ".yaml" }}
     {{- end }}
   verbs: [patch]
@@ -78,17 +114,21 @@ app.kubernetes.io/component: server
   verbs: [get, create, patch]
 {{- end }}
 
+{{/* ServiceAccount of a feature. */}}
+{{- define "drawbridge.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "drawbridge.name" . }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{ include "drawbridge.labels" .root | nindent 4 }}
+automountServiceAccountToken: false
+{{- end }}
+
 {{/* "true" for an object, as lookup gives it, that this release has made. */}}
 {{- define "drawbridge.isOurs" -}}
 {{- $by := dig "metadata" "annotations" dict .object }}
 {{- and (eq (dig "meta.helm.sh/release-name" "" $by) .release.Name) (eq (dig "meta.helm.sh/release-namespace" "" $by) .release.Namespace) }}
-{{- end }}
-
-{{/* The server's ServiceAccount as the subject of a binding. */}}
-{{- define "drawbridge.subjects" -}}
-- kind: ServiceAccount
-  name: drawbridge
-  namespace: {{ .Release.Namespace }}
 {{- end }}
 
 {{/* What is the same for every Pod of ours: the least that a process can have. */}}
@@ -127,8 +167,20 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* What the server makes itself never takes the place of what somebody else has made. */}}
-{{- define "drawbridge.certificateSecret" -}}
-{{- $default := ternary "drawbridge-own-certificate" "drawbridge-webhook-tls" (eq .Values.certificates.mode "own") }}
-{{- .Values.certificates.secretName | default $default }}
+{{/* Peers of a NetworkPolicy, by a list of CIDRs. */}}
+{{- define "drawbridge.ipBlocks" -}}
+{{- range . }}
+- ipBlock: {cidr: {{ . | quote }}}
+{{- end }}
+{{- end }}
+
+{{/* A rule for TCP ports, to the CIDRs if there are any. */}}
+{{- define "drawbridge.egress" -}}
+- ports:
+    {{- range .ports }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  {{- with .cidrs }}
+  to: {{ include "drawbridge.ipBlocks" . | nindent 4 }}
+  {{- end }}
 {{- end }}

@@ -145,7 +145,7 @@ describe('the chart with binding, installed by Helm', function () {
     );
   });
 
-  it('takes access in beside it, in the same process, and what is bound goes on', async () => {
+  it('takes access in beside it, in a Deployment of its own, and what is bound goes on', async () => {
     await stage.helmWithValues('upgrade', { features: { access: true, binding: true } });
     const leases: [string, string][] = [
       [stage.namespace, 'drawbridge-access'],

@@ -53,7 +53,7 @@ describe('the chart with inventory, installed by Helm', function () {
 
   it('becomes ready alone, with two replicas', async () => {
     await helm('install', { access: false, inventory: true });
-    await stage.kubelet.switchService('drawbridge-webhook');
+    await stage.kubelet.switchService('drawbridge-inventory-webhook');
     await stage.rolledOut();
     assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
     await stage.kubelet.leader('drawbridge-inventory');
@@ -106,8 +106,13 @@ describe('the chart with inventory, installed by Helm', function () {
     const old = stage.kubelet.pods.map(({ name }) => name);
     await helm('upgrade', { access: true, binding: true, inventory: true });
     await stage.rolledOut();
-    const replaced = (): boolean => stage.kubelet.pods.every(({ name }) => !old.includes(name));
-    await until('the replicas of before to end', replaced, patience);
+    const running = stage.kubelet.pods.map(({ name }) => name);
+    assert.deepEqual(
+      old.filter((name) => !running.includes(name)),
+      [],
+      'the replicas of the inventory were replaced',
+    );
+    assert.equal(running.length, 6);
     await stage.kubelet.leader('drawbridge-inventory');
     await stage.kubelet.leader('drawbridge-access');
 
@@ -150,7 +155,7 @@ describe('the chart with inventory, installed by Helm', function () {
     const uid = (await get('rt-1'))?.metadata.uid ?? '?';
     const calls = network.callsFor(uid).length;
     await helm('install', { access: false, inventory: true });
-    await stage.kubelet.switchService('drawbridge-webhook');
+    await stage.kubelet.switchService('drawbridge-inventory-webhook');
     await stage.rolledOut();
     await until('a run for the change', () => network.callsFor(uid).length > calls, patience);
     for (const name of ['rt-1', 'rt-3']) {
@@ -234,7 +239,7 @@ describe('the chart with inventory, installed by Helm', function () {
 
   const forbidden = (): string[] =>
     stage.plane.auditLog
-      .calls({ user: stage.serverUser })
+      .calls({ user: stage.inventoryUser })
       .filter(({ code }) => code === 403)
       .map(({ verb, uri }) => `${verb} ${uri}`);
 });

@@ -14,6 +14,7 @@ const namespace = 'gatehouse';
 const inventory = { namespaces: ['fleet', 'labs'] };
 const alone = { features: { access: false, inventory: true }, inventory };
 const withAccess = { features: { access: true, inventory: true }, inventory };
+const byHand = { mode: 'secret', caBundle: '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n' };
 const everything = {
   features: { access: true, binding: true, inventory: true },
   binding: { bindable: ['widgets.acme.example'] },
@@ -22,15 +23,177 @@ const everything = {
   namespaces: ['payments'],
 };
 
+/** Labels of the Pods of everything that makes any, by its name. */
+const podsIn = (manifests: readonly Manifest[]): [string, Record<string, string>][] =>
+  manifests
+    .filter(({ kind }) => kind === 'Deployment' || kind === 'Job')
+    .map(({ metadata, spec }) => [metadata.name, spec.template.metadata.labels]);
+
+/** As far as our chart uses selectors. */
+function selects(selector: LabelSelector, labels: Record<string, string>): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(({ key, operator, values }) => {
+      assert.equal(operator, 'In');
+      return values.includes(labels[key] ?? '');
+    })
+  );
+}
+
+interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly { readonly key: string; readonly operator: string; readonly values: string[] }[];
+}
+
 const namesOf = (manifests: readonly Manifest[]): string[] =>
   manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
 const argsOf = (manifests: readonly Manifest[]): string[] =>
-  named(manifests, 'Deployment', 'drawbridge')['spec'].template.spec.containers[0].args;
+  named(manifests, 'Deployment', 'drawbridge-inventory')['spec'].template.spec.containers[0].args;
 const shippedIn = (folder: string): Manifest[] =>
   readdirSync(join(chart, '../..', folder))
     .filter((file) => file.endsWith('.yaml'))
     .flatMap((file) => parseAllDocuments(readFileSync(join(chart, '../..', folder, file), 'utf8')))
     .map((document) => document.toJS() as Manifest);
+
+describe('the chart with all features', () => {
+  let all: Manifest[];
+
+  before(async function () {
+    this.timeout(120_000);
+    const { binaries, directory } = await sharedPlane();
+    all = await new Helm({ program: binaries.helm, home: directory }).template(namespace, everything);
+  });
+
+  it('runs each in a Deployment of its own, with a ServiceAccount of its own and nothing but its own features', () => {
+    const deployments = all.filter(({ kind }) => kind === 'Deployment');
+    const started = deployments.map(({ metadata, spec: { template } }) => {
+      const { serviceAccountName, containers } = template.spec;
+      const [features] = containers[0].args.filter((arg: string) => arg.startsWith('--features='));
+      return [metadata.name, serviceAccountName, features];
+    });
+    assert.deepEqual(started.sort(), [
+      ['drawbridge', 'drawbridge', '--features=access'],
+      ['drawbridge-binding', 'drawbridge-binding', '--features=binding'],
+      ['drawbridge-inventory', 'drawbridge-inventory', '--features=inventory'],
+    ]);
+    assert.equal(new Set(deployments.map(({ spec }) => spec.template.spec.containers[0].image)).size, 1);
+  });
+
+  it('keeps the selector of the Deployment from before features had one each, because it cannot change', () => {
+    assert.deepEqual(named(all, 'Deployment', 'drawbridge')['spec'].selector.matchLabels, {
+      'app.kubernetes.io/name': 'drawbridge',
+      'app.kubernetes.io/component': 'server',
+    });
+  });
+
+  it('selects the Pods of one feature with each Deployment, Service, NetworkPolicy and PodDisruptionBudget', () => {
+    const selectors: [string, string, LabelSelector][] = all.flatMap(({ kind, metadata: { name }, spec }) => {
+      if (kind === 'Service') return [[kind, name, { matchLabels: spec.selector }]];
+      if (kind === 'NetworkPolicy') return [[kind, name, spec.podSelector]];
+      return kind === 'Deployment' || kind === 'PodDisruptionBudget' ? [[kind, name, spec.selector]] : [];
+    });
+    const found = selectors.map(([kind, name, selector]) => {
+      const pods = podsIn(all).filter(([, labels]) => selects(selector, labels));
+      return `${kind} ${name}: ${pods.map(([pod]) => pod).sort()}`;
+    });
+    const features = ['drawbridge', 'drawbridge-binding', 'drawbridge-inventory'];
+    assert.deepEqual(
+      found.sort(),
+      [
+        ...features.flatMap((name) =>
+          [`Deployment ${name}`, `PodDisruptionBudget ${name}`, `Service ${name}-metrics`].map(
+            (it) => `${it}: ${name}`,
+          ),
+        ),
+        'NetworkPolicy drawbridge: drawbridge,drawbridge-revoke-all',
+        'NetworkPolicy drawbridge-binding: drawbridge-binding',
+        'NetworkPolicy drawbridge-inventory: drawbridge-inventory',
+        'Service drawbridge-webhook: drawbridge',
+        'Service drawbridge-inventory-webhook: drawbridge-inventory',
+        'Service drawbridge-callbacks: drawbridge-inventory',
+      ].sort(),
+    );
+  });
+
+  it('gives the rights of each feature to its own ServiceAccount, and to no other', () => {
+    const roles = new Map(
+      all
+        .filter(({ kind }) => /RoleBinding$/.test(kind))
+        .map(({ roleRef, subjects }) => [
+          `${roleRef.kind} ${roleRef.name}`,
+          subjects.map(({ name }: { name: string }) => name).join(),
+        ]),
+    );
+    assert.deepEqual(Object.fromEntries([...roles].sort()), {
+      'ClusterRole drawbridge': 'drawbridge',
+      'ClusterRole drawbridge-binding': 'drawbridge-binding',
+      'ClusterRole drawbridge-binding-secrets': 'drawbridge-binding',
+      'ClusterRole drawbridge-grants': 'drawbridge',
+      'ClusterRole drawbridge-inventory': 'drawbridge-inventory',
+      'ClusterRole drawbridge-inventory-entries': 'drawbridge-inventory',
+      'Role drawbridge': 'drawbridge',
+      'Role drawbridge-binding': 'drawbridge-binding',
+      'Role drawbridge-inventory': 'drawbridge-inventory',
+    });
+  });
+
+  it('lets each reach its own peers alone, at the addresses that are given', async () => {
+    const { binaries, directory } = await sharedPlane();
+    const networkPolicy = {
+      apiServerCIDRs: ['10.0.0.1/32', 'fd00::1/128'],
+      providerCIDRs: ['192.0.2.0/24'],
+      componentCIDRs: ['198.51.100.0/24'],
+      dnsCIDRs: ['10.0.0.10/32'],
+      componentPorts: [8443],
+    };
+    const helm = new Helm({ program: binaries.helm, home: directory });
+    const given = await helm.template(namespace, { ...everything, networkPolicy });
+    const words = (rules: PolicyRule[], side: 'to' | 'from'): string[] =>
+      rules.map(({ ports, [side]: peers = [] }) => {
+        const at = ports.map(({ port }) => port).join('+');
+        return `${at} ${peers.map(({ ipBlock }) => ipBlock?.cidr).join('+')}`.trim();
+      });
+    const policy = (manifests: Manifest[], name: string): Record<string, string[]> => {
+      const { ingress, egress } = named(manifests, 'NetworkPolicy', name)['spec'];
+      return { ingress: words(ingress, 'from'), egress: words(egress, 'to') };
+    };
+    const apiServer = '10.0.0.1/32+fd00::1/128';
+    const dns = '53+53 10.0.0.10/32';
+    assert.deepEqual(policy(given, 'drawbridge'), {
+      ingress: [`9443 ${apiServer}`, '8081', '8080'],
+      egress: [`443+6443 ${apiServer}`],
+    });
+    assert.deepEqual(policy(given, 'drawbridge-binding'), {
+      ingress: ['8081', '8080'],
+      egress: [`443+6443 ${apiServer}`, '443+6443 192.0.2.0/24', dns],
+    });
+    assert.deepEqual(policy(given, 'drawbridge-inventory'), {
+      ingress: [`9443 ${apiServer}`, '9444', '8081', '8080'],
+      egress: [`443+6443 ${apiServer}`, '8443 198.51.100.0/24', dns],
+    });
+  });
+
+  it('gives each the resources that are given for it, or those of all', async () => {
+    const { binaries, directory } = await sharedPlane();
+    const helm = new Helm({ program: binaries.helm, home: directory });
+    const large = { limits: { memory: '2Gi' } };
+    const given = await helm.template(namespace, {
+      ...everything,
+      inventory: { ...everything.inventory, resources: large },
+    });
+    const memory = ['drawbridge', 'drawbridge-binding', 'drawbridge-inventory'].map(
+      (name) => named(given, 'Deployment', name)['spec'].template.spec.containers[0].resources.limits.memory,
+    );
+    assert.deepEqual(memory, ['512Mi', '512Mi', '2Gi']);
+  });
+});
+
+interface PolicyRule {
+  readonly ports: readonly { readonly port: number }[];
+  readonly from?: readonly { readonly ipBlock?: { readonly cidr: string } }[];
+  readonly to?: readonly { readonly ipBlock?: { readonly cidr: string } }[];
+}
 
 describe('the chart with inventory', () => {
   let plane: Plane;
@@ -57,6 +220,20 @@ describe('the chart with inventory', () => {
     ['an API without TLS', { inventory: { ...inventory, apiUrl: 'http://x' } }, /apiUrl.*does not match/],
     ['what it does not know', { inventory: { ...inventory, shards: 3 } }, /additional properties 'shards' not allowed/],
     ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
+    [
+      'the Secret of access for its own certificate',
+      { ...withAccess, certificates: byHand },
+      /inventory\.certificates\.secretName: with certificates\.mode=secret.*drawbridge-inventory-webhook\.gatehouse\.svc/,
+    ],
+    [
+      'the Secret of access by its name',
+      {
+        ...withAccess,
+        certificates: { ...byHand, secretName: 'tls' },
+        inventory: { ...inventory, certificates: { secretName: 'tls' } },
+      },
+      /inventory\.certificates\.secretName: tls is the Secret of access/,
+    ],
   ];
   for (const [what, values, message] of refused) {
     it(`refuses ${what}`, async () => {
@@ -78,18 +255,18 @@ describe('the chart with inventory', () => {
       'CustomResourceDefinition clusterinventories.inventory.drawbridge.dev',
       'CustomResourceDefinition componentreconcilers.inventory.drawbridge.dev',
       'CustomResourceDefinition reconcileruns.inventory.drawbridge.dev',
-      'Deployment drawbridge',
+      'Deployment drawbridge-inventory',
       'MutatingWebhookConfiguration drawbridge-clusterinventories',
-      'NetworkPolicy drawbridge',
-      'PodDisruptionBudget drawbridge',
+      'NetworkPolicy drawbridge-inventory',
+      'PodDisruptionBudget drawbridge-inventory',
       'Role drawbridge-inventory',
       'RoleBinding drawbridge-inventory',
       'RoleBinding drawbridge-inventory-entries',
       'RoleBinding drawbridge-inventory-entries',
       'Service drawbridge-callbacks',
-      'Service drawbridge-metrics',
-      'Service drawbridge-webhook',
-      'ServiceAccount drawbridge',
+      'Service drawbridge-inventory-metrics',
+      'Service drawbridge-inventory-webhook',
+      'ServiceAccount drawbridge-inventory',
       'ValidatingWebhookConfiguration drawbridge-clusterinventories',
       'ValidatingWebhookConfiguration drawbridge-componentreconcilers',
     ]);
@@ -109,8 +286,8 @@ describe('the chart with inventory', () => {
     }
     const all = argsOf(await helm.template(namespace, everything));
     for (const one of [
-      '--features=access,binding,inventory',
-      '--binding-lease-namespace=kube-bind',
+      '--features=inventory',
+      '--certificate-secret=drawbridge-inventory-own-certificate',
       '--callback-url=https://callbacks.example.org:8443',
       '--component-api-url=https://api.example.org',
     ]) {
@@ -120,11 +297,15 @@ describe('the chart with inventory', () => {
 
   it('has the certificate made for callbacks too, when cert-manager makes it', async () => {
     const values = { ...everything, certificates: { mode: 'cert-manager' } };
-    const { dnsNames } = named(await helm.template(namespace, values), 'Certificate', 'drawbridge-webhook')['spec'];
+    const all = await helm.template(namespace, values);
+    const { dnsNames, secretName } = named(all, 'Certificate', 'drawbridge-inventory-webhook')['spec'];
     assert.ok(dnsNames.includes('callbacks.example.org'), dnsNames.join());
+    const access = named(all, 'Certificate', 'drawbridge-webhook')['spec'];
+    assert.ok(!access.dnsNames.includes('callbacks.example.org'), access.dnsNames.join());
+    assert.notEqual(secretName, access.secretName);
   });
 
-  it('shares one process with access, which stays as it is', async () => {
+  it('changes nothing of access when it is beside it', async () => {
     const [both, access, lone] = [
       await helm.template(namespace, withAccess),
       await helm.template(namespace),
@@ -132,14 +313,59 @@ describe('the chart with inventory', () => {
     ];
     assert.deepEqual(new Set(namesOf(both)), new Set([...namesOf(access), ...namesOf(lone)]));
     assert.deepEqual(new Set(serverRightsIn(both)), new Set([...serverRightsIn(access), ...serverRightsIn(lone)]));
-    for (const manifest of access) {
+    for (const manifest of [...access, ...lone]) {
       const { kind, metadata } = manifest;
-      if (kind === 'Deployment' || kind === 'NetworkPolicy') continue;
       assert.ok(
         both.some((one) => isDeepStrictEqual(one, manifest)),
         `${kind} ${metadata.name}`,
       );
     }
+  });
+
+  it('has a Secret of its own for its certificate, in each mode, or the one that is named while it is alone', async () => {
+    const mounted = async (values: object, name: string): Promise<string[]> => {
+      const { volumes = [] } = named(await helm.template(namespace, values), 'Deployment', name)['spec'].template.spec;
+      return volumes.flatMap(({ secret }: { secret?: { secretName: string } }) => secret?.secretName ?? []);
+    };
+    const both = {
+      ...withAccess,
+      certificates: byHand,
+      inventory: { ...inventory, certificates: { secretName: 'callbacks-tls' } },
+    };
+    assert.deepEqual(await mounted(both, 'drawbridge'), ['drawbridge-webhook-tls']);
+    assert.deepEqual(await mounted(both, 'drawbridge-inventory'), ['callbacks-tls']);
+    assert.deepEqual(
+      await mounted({ ...alone, certificates: { ...byHand, secretName: 'tls' } }, 'drawbridge-inventory'),
+      ['tls'],
+    );
+    const all = await helm.template(namespace, withAccess);
+    for (const [role, secret] of [
+      ['drawbridge', 'drawbridge-own-certificate'],
+      ['drawbridge-inventory', 'drawbridge-inventory-own-certificate'],
+    ] as const) {
+      const patched = rulesOf(named(all, 'Role', role)).filter(
+        ({ resources, verbs }) => resources.includes('secrets') && verbs.includes('patch'),
+      );
+      assert.deepEqual(
+        patched.flatMap(({ resourceNames }) => resourceNames),
+        [secret],
+      );
+    }
+  });
+
+  it('writes caBundle into the webhook configurations of its own, and access into none of these', async () => {
+    const all = await helm.template(namespace, withAccess);
+    const patched = (role: string): string[] =>
+      rulesOf(named(all, 'ClusterRole', role))
+        .filter(
+          ({ apiGroups, verbs }) => apiGroups.join() === 'admissionregistration.k8s.io' && verbs.includes('patch'),
+        )
+        .flatMap(({ resourceNames = [] }) => resourceNames)
+        .sort();
+    const registered = (folder: string): string[] =>
+      [...new Set(shippedIn(folder).map(({ metadata }) => metadata.name))].sort();
+    assert.deepEqual(patched('drawbridge-inventory'), registered('webhooks/inventory'));
+    assert.deepEqual(patched('drawbridge'), registered('webhooks'));
   });
 
   it('gives nobody a wildcard or a right that lets rights grow', async () => {
@@ -208,7 +434,7 @@ describe('the chart with inventory', () => {
     const { spec } = named(
       await helm.template(namespace, { ...alone, networkPolicy: { componentPorts: [8443] } }),
       'NetworkPolicy',
-      'drawbridge',
+      'drawbridge-inventory',
     );
     const ports = (rules: { ports: { port: number }[] }[]): number[] =>
       rules.flatMap((rule) => rule.ports.map(({ port }) => port));

@@ -31,7 +31,7 @@ import { testNamespace } from '../../support/plane.ts';
 const home = 'drawbridge-system';
 const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta.url));
 const execFileAsync = promisify(execFile);
-const serverUser = `system:serviceaccount:${home}:drawbridge`;
+const serverUser = `system:serviceaccount:${home}:drawbridge-inventory`;
 
 /** What is handed out, or needs a fault, and where it is used. */
 const usedElsewhere: Readonly<Record<string, string>> = {
@@ -71,7 +71,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     admin = openCluster(await fileCredentials(plane.adminKubeconfig), { clock, log: noLog });
     const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
     const values = { features: { access: false, inventory: true }, inventory: { namespaces: [namespace] } };
-    const shown = ['inventory.yaml', 'rbac.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);
+    const shown = ['--show-only', 'templates/inventory.yaml'];
     const rendered = await helm.template(home, values, ...shown);
     rights = rendered.filter(({ kind }) => kind !== 'Service' && kind !== 'ServiceAccount');
     const metadata = { name: home };
@@ -84,7 +84,7 @@ describe('the inventory, with the rights and the certificate that the chart give
         `--kubeconfig=${await plane.kubeconfigFor(serverUser, groups)}`,
         '--leader-elect=true',
         '--certificates=own',
-        '--certificate-secret=drawbridge-own-certificate',
+        '--certificate-secret=drawbridge-inventory-own-certificate',
         '--certificate-names=127.0.0.1',
       ],
     });

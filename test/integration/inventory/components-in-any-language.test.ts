@@ -56,7 +56,7 @@ describe('components in any language, called by the server', function () {
       apiUrl: plane.server,
       apiCaFile: plane.caFile,
       callbackUrl: server.callbackUrl,
-      serverAccount: `system:serviceaccount:${server.namespace}:drawbridge`,
+      serverAccount: `system:serviceaccount:${server.namespace}:drawbridge-inventory`,
       reviewToken,
     });
   });

@@ -214,7 +214,7 @@ describe('the token of a run', function () {
     const call = await stage.tokens.forCall('network');
     assert.equal(await reader.read(call, signal), undefined);
     const caller = await stage.server.reviewToken(call, { audiences: ['drawbridge/network'] });
-    assert.equal(caller?.username, 'system:serviceaccount:drawbridge-system:drawbridge');
+    assert.equal(caller?.username, 'system:serviceaccount:drawbridge-system:drawbridge-inventory');
     assert.equal(await stage.server.reviewToken(call, { audiences: ['drawbridge/cluster'] }), undefined);
     assert.equal(await stage.verdict(call, (client) => client.get(clusterInventories, entry.ref)), 401);
   });

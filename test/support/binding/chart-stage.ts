@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict';
 import { Backend } from '../../../sandbox/binding/backend.ts';
 import { type FixtureKinds, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
 import { Provider } from '../../../sandbox/binding/provider.ts';
@@ -23,6 +22,7 @@ import type { Client } from '../../../src/kube/client.ts';
 import type { Cluster } from '../../../src/kube/cluster.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { openCluster } from '../../../src/kube/open-cluster.ts';
+import { rolledOut } from '../chart-stage.ts';
 import { getIfThere } from './consumer.ts';
 import { bindingPlane } from './planes.ts';
 
@@ -41,7 +41,7 @@ export class BindingChartStage {
   readonly namespace = 'drawbridge-system';
   /** Of the consumer, for its objects. */
   readonly kitchen = 'kitchen';
-  readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge`;
+  readonly serverUser = `system:serviceaccount:${this.namespace}:drawbridge-binding`;
   /** As the administrator of the consumer. */
   readonly client: Client;
   readonly #cluster: Cluster;
@@ -107,9 +107,7 @@ export class BindingChartStage {
     };
     const args = [command, 'drawbridge', chart, '--namespace', this.namespace, '--values', '-'];
     await this.helm.run(args, { input: JSON.stringify(given) });
-    const rollout = ['rollout', 'status', 'deployment/drawbridge', '-n', this.namespace, '--timeout=60s'];
-    const { code, stdout, stderr } = await this.plane.kubectl(rollout, { reject: false });
-    assert.equal(code, 0, `${stdout}${stderr}${await this.kubelet.logs()}`);
+    await rolledOut(this.plane, this.kubelet, this.namespace);
   }
 
   /** Resolves with what helm said once the replicas have ended. */

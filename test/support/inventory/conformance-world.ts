@@ -7,7 +7,7 @@ import { own } from '../../../src/kit/json-value.ts';
 import { closed, listening } from './components/processes.ts';
 
 export const component = 'player';
-export const serverAccount = 'system:serviceaccount:drawbridge-system:drawbridge';
+export const serverAccount = 'system:serviceaccount:drawbridge-system:drawbridge-inventory';
 export const reviewToken = 'of-the-component';
 
 const entryUid = '11111111-2222-3333-4444-555555555555';

@@ -35,7 +35,7 @@ import { createMetrics } from '../../../src/observe/metrics.ts';
 import { sharedPlane, testNamespace } from '../plane.ts';
 
 const home = 'drawbridge-system';
-const serverUser = `system:serviceaccount:${home}:drawbridge`;
+const serverUser = `system:serviceaccount:${home}:drawbridge-inventory`;
 const root = join(chart, '../..');
 const webhookFolder = join(root, 'webhooks/inventory');
 const { signal } = new AbortController();
@@ -297,7 +297,7 @@ export async function codeOf(call: Promise<unknown>): Promise<number> {
 async function rightsOfTheChart(plane: Plane, namespace: string): Promise<string> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
   const values = { features: { access: false, inventory: true }, inventory: { namespaces: [namespace] } };
-  const shown = ['inventory.yaml', 'rbac.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);
+  const shown = ['--show-only', 'templates/inventory.yaml'];
   const manifests = await helm.template(home, values, ...shown);
   const metadata = { name: home };
   await plane.kubectl(['apply', '-f', '-'], { input: stringify({ apiVersion: 'v1', kind: 'Namespace', metadata }) });

@@ -1,4 +1,4 @@
-import { clusterInventories } from '../../../src/api/inventory/names.ts';
+import { clusterInventories, mothershipAccount } from '../../../src/api/inventory/names.ts';
 import { roleBindings, roles, serviceAccounts } from '../../../src/api/resources.ts';
 import { covers, type RbacRule } from '../../../src/grants/rule-cover.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
@@ -36,7 +36,7 @@ export class MemoryAccess {
       return this.#isAllowed(question);
     },
     createToken: async (account, { audiences, expirationSeconds }) => {
-      const isHome = account.name === 'drawbridge';
+      const isHome = account.name === mothershipAccount;
       if (!isHome && !this.cluster.find(serviceAccounts, account))
         throw new ApiError(404, 'NotFound', 'no such account');
       const payload = {
