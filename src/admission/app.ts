@@ -1,9 +1,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler } from 'express';
 import { CodedError, describe } from '../kit/errors.ts';
+import { FairShare } from '../kit/fair-share.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { parseJson } from '../kit/safe-json.ts';
+import { addressOf, BodyError, readBody } from './body.ts';
 import type { Handler } from './decision.ts';
+import { FairQueue } from './fair-queue.ts';
 import { handleReview } from './handle-review.ts';
 import type { AdmissionPorts, InventoryPorts, ReviewPorts } from './ports.ts';
 import { type Route, routes } from './routes.ts';
@@ -14,11 +17,29 @@ export interface ServedFeatures {
   readonly inventory?: InventoryPorts | undefined;
 }
 
+/** Bodies in memory, from before their first byte until they are answered. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** What all calls share. */
+interface Shared {
+  readonly ports: ReviewPorts;
+  /** Where bodies wait for their turn to be parsed and decided on. */
+  readonly turns: FairQueue;
+  /** Bytes of bodies. */
+  readonly room: FairShare;
+}
+
 /**
  * Serves the routes of the table: the hot ones by themselves, all others through express. Nothing a client sends ends the process or
- * goes without an answer.
+ * goes without an answer. Only a connection with a review on it lives on: what gets any other answer costs whoever sends it another
+ * handshake.
  */
-export function createAdmissionApp(features: ServedFeatures, ports: ReviewPorts): RequestListener {
+export function createAdmissionApp(
+  features: ServedFeatures,
+  ports: ReviewPorts,
+  turns = new FairQueue({ clock: ports.clock }),
+): RequestListener {
+  const shared: Shared = { ports, turns, room: new FairShare({ total: MAX_BYTES }) };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -29,7 +50,7 @@ export function createAdmissionApp(features: ServedFeatures, ports: ReviewPorts)
   for (const route of routes) {
     const handler = handlerOf(route, features);
     if (!handler) continue;
-    const listener = webhookListener(route, handler, ports);
+    const listener = webhookListener(route, handler, shared);
     if (route.hot) hot.set(route.path, listener);
     else app.all(route.path, listener);
   }
@@ -44,10 +65,10 @@ function handlerOf(route: Route, { access, inventory }: ServedFeatures): Handler
 }
 
 /** Answers every request to the path of the route. */
-function webhookListener(route: Route, handler: Handler, ports: ReviewPorts): RequestListener {
+function webhookListener(route: Route, handler: Handler, shared: Shared): RequestListener {
   return (request, response) => {
     if (request.method === 'POST') {
-      answer(route, handler, request, response, ports).catch((error) => fail(error, request, response, ports));
+      answer(route, handler, request, response, shared).catch((error) => fail(error, request, response, shared.ports));
       return;
     }
     response.setHeader('allow', 'POST');
@@ -60,18 +81,28 @@ async function answer(
   handler: Handler,
   request: IncomingMessage,
   response: ServerResponse,
-  ports: ReviewPorts,
+  { ports, turns, room }: Shared,
 ): Promise<void> {
   try {
-    const body = parseJson(await readBody(request));
-    const review = await handleReview(route, handler, body, deadlineMs(route, timeoutOf(request)), ports);
+    const waits = deadlineMs(route, timeoutOf(request));
+    const body = await readBody(request, response, room);
+    const readMs = ports.clock.monotonic();
+    const review = await turns.run(addressOf(request), () => {
+      if (response.destroyed) throw new BodyError(400, 'IncompleteBody', 'nobody waits for the answer any more');
+      const leftMs = Math.max(0, waits - (ports.clock.monotonic() - readMs));
+      return handleReview(route, handler, parseJson(body), leftMs, ports);
+    });
     send(response, 200, 'application/json', JSON.stringify(review));
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
-    // Bytes that nobody reads are still on their way: the connection cannot be used again.
-    if (!request.complete) response.setHeader('connection', 'close');
-    sendText(response, error instanceof BodyError ? error.status : 400, `${error.code}: ${error.message}`);
+    if (error.code === 'Overloaded') ports.overloaded(error instanceof BodyError ? 'bytes' : 'turn');
+    sendText(response, statusOf(error), `${error.code}: ${error.message}`);
   }
+}
+
+function statusOf(error: CodedError): number {
+  if (error instanceof BodyError) return error.status;
+  return error.code === 'Overloaded' ? 503 : 400;
 }
 
 function pathOf({ url = '' }: IncomingMessage): string {
@@ -106,8 +137,11 @@ function fail(error: unknown, request: IncomingMessage, response: ServerResponse
   else sendText(response, 500, 'InternalError: the server failed to answer; its log says why');
 }
 
-const sendText = (response: ServerResponse, status: number, text: string): void =>
+function sendText(response: ServerResponse, status: number, text: string): void {
+  // Bytes that nobody reads may still be on their way, too.
+  if (!response.headersSent) response.setHeader('connection', 'close');
   send(response, status, 'text/plain; charset=utf-8', `${text}\n`);
+}
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
   if (response.destroyed || response.headersSent) return;
@@ -115,63 +149,4 @@ function send(response: ServerResponse, status: number, type: string, body: stri
   response.setHeader('content-type', type);
   response.setHeader('content-length', Buffer.byteLength(body));
   response.end(body);
-}
-
-/** etcd takes objects up to 1.5 MiB, and an UPDATE carries two of them. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
-
-/** A request that is not worth parsing; `status` is what HTTP calls it. */
-class BodyError extends CodedError {
-  override readonly name = 'BodyError';
-  constructor(
-    readonly status: 400 | 413 | 415,
-    code: string,
-    message: string,
-  ) {
-    super(code, message);
-  }
-}
-
-/** The bytes of a JSON body, counted while they arrive. Rejects with BodyError before the limit is exceeded, whatever the headers claim. */
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  expectJson(request);
-  const announced = Number(request.headers['content-length'] ?? 0);
-  if (announced > MAX_BODY_BYTES) throw tooLarge(`${announced} bytes were announced`);
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    const fail = (error: unknown): void => {
-      request.removeListener('data', onData);
-      // What was read so far is let go of; the caller closes the connection.
-      chunks.length = 0;
-      reject(error);
-    };
-    const onData = (chunk: Buffer): void => {
-      length += chunk.length;
-      if (length > MAX_BODY_BYTES) fail(tooLarge('more was sent'));
-      else chunks.push(chunk);
-    };
-    request.on('data', onData);
-    request.once('end', () => resolve(Buffer.concat(chunks, length)));
-    request.once('error', fail);
-    request.once('close', () => {
-      // It comes after every request; an error and its stack for each would be the dearest part of most.
-      if (!request.complete) fail(new BodyError(400, 'IncompleteBody', 'the connection ended before the body did'));
-    });
-  });
-}
-
-function expectJson(request: IncomingMessage): void {
-  const type = request.headers['content-type'] ?? '';
-  if (!/^application\/json[\t ]*(;|$)/i.test(type)) {
-    throw new BodyError(415, 'UnsupportedMediaType', 'the body must be application/json');
-  }
-  const encoding = request.headers['content-encoding'] ?? 'identity';
-  if (encoding.toLowerCase() !== 'identity') {
-    throw new BodyError(415, 'UnsupportedEncoding', 'the body must not be compressed');
-  }
-}
-
-function tooLarge(found: string): BodyError {
-  return new BodyError(413, 'BodyTooLarge', `the body may have ${MAX_BODY_BYTES} bytes at most; ${found}`);
 }

@@ -44,6 +44,16 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
 /** What Oz says instead of a name, unless it is told otherwise. */
 const user = 'redacted';
 
+/** Counts what there was no room for; called with what it took. */
+export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'bytes' | 'turn') => void {
+  const refusals = metrics.counter({
+    name: 'drawbridge_admission_overload_total',
+    help: 'Connections that were closed before TLS, and calls that were answered with 503, for want of room.',
+    labels: ['wanted'],
+  });
+  return (wanted) => refusals.inc({ wanted });
+}
+
 /** Counts the writes of components that were refused, by the code of the refusal. */
 export function fenceMetrics(metrics: Metrics): (code: string) => void {
   const rejections = metrics.counter({

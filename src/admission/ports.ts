@@ -58,6 +58,8 @@ export interface Outcome {
 /** What every webhook needs. */
 export interface ReviewPorts {
   answered(outcome: Outcome): void;
+  /** A call was turned away for want of room for its bytes, or because too many wait for their turn. */
+  overloaded(wanted: 'bytes' | 'turn'): void;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;

@@ -7,6 +7,8 @@ import type { KeyPair } from '../kit/key-pair.ts';
 import { listen } from '../kit/listen.ts';
 import type { Log } from '../observe/log.ts';
 import type { ServingCertificate } from './certificate.ts';
+import { guardDoor, HANDSHAKE_MS } from './door.ts';
+import { FairQueue } from './fair-queue.ts';
 
 interface ServerOptions {
   readonly app: RequestListener;
@@ -16,6 +18,10 @@ interface ServerOptions {
   readonly port: number;
   readonly clock: Clock;
   readonly log: Log;
+  /** Where handshakes wait for their turn. Default: a queue of their own. */
+  readonly turns?: FairQueue;
+  /** Told of each connection that there was no room for. */
+  readonly onRefused?: () => void;
 }
 
 export interface AdmissionServer {
@@ -28,8 +34,6 @@ export interface AdmissionServer {
 const KEEP_ALIVE_MS = 120_000;
 const HEADERS_MS = 5_000;
 const REQUEST_MS = 10_000;
-const HANDSHAKE_MS = 5_000;
-const MAX_CONNECTIONS = 2048;
 const DRAIN_MS = 5_000;
 /** Long enough for a request that is on its way to arrive. */
 const QUIET_MS = 500;
@@ -37,7 +41,7 @@ const SWEEP_MS = 50;
 
 /** Serves `app` over HTTPS. Rejects with `PortUnavailable` when the port cannot be had. */
 export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
-  const { certificate, clock, log } = options;
+  const { certificate, clock, log, turns = new FairQueue({ clock }), onRefused = () => {} } = options;
   const connections = new Connections();
   const server = createServer(
     {
@@ -52,11 +56,12 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
       connectionsCheckingInterval: 1_000,
     },
     (request, response) => {
-      connections.answering(request.socket, response);
-      options.app(request, response);
+      if (connections.answering(request.socket, response)) options.app(request, response);
+      // The API server never sends a second call before it has the answer to the first; a flood of them would come in one piece.
+      else request.socket.destroy();
     },
   );
-  server.maxConnections = MAX_CONNECTIONS;
+  guardDoor(server, { turns, refused: onRefused });
   server.on('connection', (socket) => connections.accepted(socket));
   server.on('secureConnection', (socket) => connections.opened(socket));
   server.on('clientError', refuseClient);
@@ -85,7 +90,7 @@ class Connections {
   /** Below TLS, so that those are included which never finish the handshake: Node's own list does not know them. */
   readonly #accepted = new Set<Duplex>();
   readonly #born = new WeakMap<Socket, number>();
-  readonly #unanswered = new Set<ServerResponse>();
+  readonly #unanswered = new Map<Socket, ServerResponse>();
   #asked = 0;
   #forGood = false;
 
@@ -98,17 +103,20 @@ class Connections {
     this.#born.set(socket, this.#generation);
   }
 
-  answering(socket: Socket, response: ServerResponse): void {
+  /** False while the connection is still owed an answer. */
+  answering(socket: Socket, response: ServerResponse): boolean {
+    if (this.#unanswered.has(socket)) return false;
     if (this.#forGood || this.#born.get(socket) !== this.#generation) response.setHeader('connection', 'close');
     this.#asked++;
-    this.#unanswered.add(response);
-    response.once('close', () => this.#unanswered.delete(response));
+    this.#unanswered.set(socket, response);
+    response.once('close', () => this.#unanswered.delete(socket));
+    return true;
   }
 
   /** From now on every connection that is open now ends with its next answer. */
   retire(): void {
     this.#generation++;
-    for (const response of this.#unanswered) {
+    for (const response of this.#unanswered.values()) {
       if (!response.headersSent) response.setHeader('connection', 'close');
     }
   }

@@ -2,7 +2,8 @@ import { AuditHeads } from '../access/signing/audit-heads.ts';
 import { KeySecret } from '../access/signing/key-secret.ts';
 import { createAdmissionApp, type ServedFeatures } from '../admission/app.ts';
 import { Certificate, type ServingCertificate } from '../admission/certificate.ts';
-import { outcomeMetrics } from '../admission/metrics.ts';
+import { FairQueue } from '../admission/fair-queue.ts';
+import { outcomeMetrics, overloadMetrics } from '../admission/metrics.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
 import { startAdmissionServer } from '../admission/server.ts';
 import { destinationOf } from '../audit/fd-writer.ts';
@@ -114,15 +115,19 @@ export async function openWebhooks(
   { certificate, journal }: Pick<Serving, 'certificate' | 'journal'>,
   features: readonly Pick<OpenFeature, 'webhooks'>[],
 ): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
-  const reviews: ReviewPorts = { answered: outcomeMetrics(metrics), journal, clock, log };
+  const overloaded = overloadMetrics(metrics);
+  const reviews: ReviewPorts = { answered: outcomeMetrics(metrics), overloaded, journal, clock, log };
+  const turns = new FairQueue({ clock });
   const served: ServedFeatures = Object.assign({}, ...features.map(({ webhooks }) => webhooks?.(reviews)));
   const server = await startAdmissionServer({
-    app: createAdmissionApp(served, reviews),
+    app: createAdmissionApp(served, reviews, turns),
     certificate: certificate(),
     host: config.bindAddress,
     port: config.port,
     clock,
     log,
+    turns,
+    onRefused: () => overloaded('connection'),
   });
   return { ports: { webhooks: server.port }, close: { webhooks: () => server.close() } };
 }

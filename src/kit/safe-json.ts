@@ -6,6 +6,8 @@ export interface JsonLimits {
   readonly depth?: number;
   /** Keys of all objects together. Default 20000. */
   readonly keys?: number;
+  /** Commas, objects and arrays together: about as many values as there are. Default 100000. */
+  readonly values?: number;
 }
 
 export type JsonErrorCode =
@@ -15,6 +17,7 @@ export type JsonErrorCode =
   | 'LoneSurrogate'
   | 'TooDeep'
   | 'TooManyKeys'
+  | 'TooManyValues'
   | 'DuplicateKey'
   | 'ForbiddenKey';
 
@@ -36,14 +39,14 @@ const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COMMA, LETTER_U] = [0
 
 /**
  * Parses a document that a stranger sent. What makes parsing expensive or its reading ambiguous is refused by a scan of the bytes
- * before JSON.parse allocates anything: nesting, number of keys, a key twice in one object, `__proto__` (also when written with
+ * before JSON.parse allocates anything: nesting, number of keys and values, a key twice in one object, `__proto__` (also when written with
  * escapes), NUL, surrogates without their partner, invalid UTF-8. Throws JsonError. Meant for single documents: a list of
  * objects that the apiserver answers is larger than these limits and may hold any character.
  */
 export function parseJson(bytes: Uint8Array, limits: JsonLimits = {}): unknown {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!isUtf8(buffer)) throw new JsonError('InvalidUtf8', 'the document is not valid UTF-8', firstInvalidUtf8(buffer));
-  new Scan(buffer, limits.depth ?? 64, limits.keys ?? 20_000).run();
+  new Scan(buffer, { depth: limits.depth ?? 64, keys: limits.keys ?? 20_000, values: limits.values ?? 100_000 }).run();
   try {
     return JSON.parse(buffer.toString('utf8'));
   } catch {
@@ -55,17 +58,16 @@ export function parseJson(bytes: Uint8Array, limits: JsonLimits = {}): unknown {
 /** Follows strings, braces and commas only. In text that is not JSON it may see nonsense; JSON.parse then refuses that text. */
 class Scan {
   readonly #bytes: Buffer;
-  readonly #maxDepth: number;
-  readonly #maxKeys: number;
+  readonly #limits: Required<JsonLimits>;
   /** One entry an open container: the keys so far, null for an object without any yet, undefined for an array. */
   readonly #open: (Set<string> | null | undefined)[] = [];
   #keys = 0;
+  #values = 0;
   #expectsKey = false;
 
-  constructor(bytes: Buffer, maxDepth: number, maxKeys: number) {
+  constructor(bytes: Buffer, limits: Required<JsonLimits>) {
     this.#bytes = bytes;
-    this.#maxDepth = maxDepth;
-    this.#maxKeys = maxKeys;
+    this.#limits = limits;
   }
 
   run(): void {
@@ -87,6 +89,7 @@ class Scan {
           this.#expectsKey = false;
           break;
         case COMMA:
+          this.#value(i);
           this.#expectsKey = this.#open.at(-1) !== undefined;
           break;
         case 0:
@@ -95,9 +98,16 @@ class Scan {
     }
   }
 
+  #value(at: number): void {
+    this.#values += 1;
+    if (this.#values <= this.#limits.values) return;
+    throw new JsonError('TooManyValues', `the document has more than ${this.#limits.values} values`, at);
+  }
+
   #push(container: null | undefined, at: number): void {
-    if (this.#open.length >= this.#maxDepth) {
-      throw new JsonError('TooDeep', `the document is nested deeper than ${this.#maxDepth} levels`, at);
+    this.#value(at);
+    if (this.#open.length >= this.#limits.depth) {
+      throw new JsonError('TooDeep', `the document is nested deeper than ${this.#limits.depth} levels`, at);
     }
     this.#open.push(container);
     this.#expectsKey = container === null;
@@ -145,8 +155,8 @@ class Scan {
   #key(start: number, end: number, escaped: boolean): void {
     this.#expectsKey = false;
     this.#keys += 1;
-    if (this.#keys > this.#maxKeys) {
-      throw new JsonError('TooManyKeys', `the document has more than ${this.#maxKeys} keys`, start);
+    if (this.#keys > this.#limits.keys) {
+      throw new JsonError('TooManyKeys', `the document has more than ${this.#limits.keys} keys`, start);
     }
     const written = this.#bytes.toString('utf8', start + 1, end);
     const key = escaped ? unescaped(written, start) : written;

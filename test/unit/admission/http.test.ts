@@ -29,6 +29,7 @@ describe('the webhook endpoint', () => {
       400,
       /^TooManyKeys/,
     ],
+    ['a million values', `{"kind":[${'1,'.repeat(1_000_000)}1]}`, 400, /^TooManyValues/],
     ['half a surrogate pair', '"\\ud800"', 400, /^LoneSurrogate/],
     ['no request', review(null), 400, /^InvalidReview: request must be an object; found null/],
     [
@@ -96,6 +97,16 @@ describe('the webhook endpoint', () => {
     const object = accessRequest({ requester }, { labels });
     const answer = await post(review({ ...create, object }));
     assert.equal(answer.body.response.allowed, true);
+  });
+
+  it('closes the connection of whatever gets no review for an answer', async () => {
+    for (const [path, body] of [
+      ['/', '{}'],
+      [paths.validatePod, '{'],
+      [paths.guardPod, '{}'],
+    ] as const) {
+      assert.equal((await post(body, json, path)).headers['connection'], 'close', path);
+    }
   });
 
   it('answers a large review at once', async () => {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import { Agent, request } from 'node:https';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
@@ -24,6 +25,14 @@ const body = JSON.stringify({
   kind: 'AdmissionReview',
   request: reviewOf('podaccessrequests', 'CREATE', { object: accessRequest({ requester }) }),
 });
+
+async function until(holds: () => boolean): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!holds()) {
+    assert.ok(performance.now() < deadline, 'it did not come to that within 20 s');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
 
 describe('the webhook server', () => {
   const folder = mkdtempSync(join(tmpdir(), 'drawbridge-server-'));
@@ -204,6 +213,88 @@ describe('the webhook server', () => {
     const closing = server.close();
     await advanceIo(clock, 1_000, 50);
     await closing;
+  });
+
+  describe('that others flood', () => {
+    const sockets: Socket[] = [];
+    const open = (localAddress: string): Socket => {
+      const socket = connectTcp({ host: '127.0.0.1', port: server.port, localAddress });
+      socket.on('error', () => {});
+      sockets.push(socket);
+      return socket;
+    };
+    const openTls = async (localAddress: string): Promise<TLSSocket> => {
+      const socket = connect({ socket: open(localAddress), ca: authority.certificate, servername: 'localhost' });
+      socket.on('error', () => {});
+      await once(socket, 'secureConnect');
+      return socket;
+    };
+    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    const world = new World();
+    beforeEach(() => start(world.app));
+    afterEach(() => {
+      for (const socket of sockets.splice(0)) socket.destroy();
+    });
+
+    it('with 1,200 connections of three other addresses that say nothing: answers a new one all the same', async function () {
+      this.timeout(30_000);
+      await Promise.all(
+        Array.from({ length: 1_200 }, (_, index) => once(open(`127.0.0.${2 + (index % 3)}`), 'connect')),
+      );
+      assert.equal((await post()).status, 200);
+    });
+
+    it('with connections of one address: closes those beyond its 512 before TLS', async function () {
+      this.timeout(30_000);
+      const closed: Socket[] = [];
+      const opened = Array.from({ length: 520 }, () => open('127.0.0.2'));
+      for (const socket of opened) socket.once('close', () => closed.push(socket)).resume();
+      await until(() => closed.length === 8);
+      assert.ok(closed.every((socket) => socket.bytesRead === 0));
+      assert.equal((await post()).status, 200);
+    });
+
+    it('with unfinished bodies: takes no more than 64 MiB, and of it what a modest caller needs', async function () {
+      this.timeout(30_000);
+      const before = world.overloads.length;
+      const texts: string[] = [];
+      for (let index = 0; index < 24; index++) {
+        const socket = await openTls(`127.0.0.${2 + (index % 4)}`);
+        texts[index] = '';
+        socket.on('data', (chunk) => {
+          texts[index] += chunk;
+        });
+        socket.write(`${head}Content-Length: 4194304\r\n\r\n{`);
+      }
+      const refused = (): number => texts.filter((text) => text.startsWith('HTTP/1.1 503')).length;
+      await until(() => refused() === 8);
+      assert.deepEqual(world.overloads.slice(before), Array(8).fill('bytes'));
+      assert.equal((await post()).status, 200);
+    });
+
+    it('with calls before the answer to the first: ends the connection', async () => {
+      const socket = await openTls('127.0.0.2');
+      const outcomes = world.outcomes.length;
+      socket.resume();
+      socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`.repeat(50));
+      await once(socket, 'close');
+      assert.ok(world.outcomes.length - outcomes <= 1);
+      assert.equal((await post()).status, 200);
+    });
+
+    it('with a body of single bytes: keeps the body, not the pieces', async function () {
+      this.timeout(30_000);
+      const socket = await openTls('127.0.0.2');
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk;
+      });
+      socket.setNoDelay(true);
+      socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
+      for (const byte of body) socket.write(`1\r\n${byte}\r\n`);
+      socket.write('0\r\n\r\n');
+      await until(() => text.includes('"allowed":true'));
+    });
   });
 
   it('says so when the port is taken', async () => {

@@ -41,6 +41,8 @@ export class World {
   readonly lines: AuditRecord[] = [];
   readonly entries: PodEntry[] = [];
   readonly outcomes: Outcome[] = [];
+  /** What calls were turned away for. */
+  readonly overloads: string[] = [];
   readonly asked: string[] = [];
   journalWorks = true;
   holds = false;
@@ -81,6 +83,7 @@ export class World {
     breakGlassGroup: 'firefighters',
     podEntered: (entry) => this.entries.push(entry),
     answered: (outcome) => this.outcomes.push(outcome),
+    overloaded: (wanted) => this.overloads.push(wanted),
     journal: {
       available: true,
       append: (record) => {

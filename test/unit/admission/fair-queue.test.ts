@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { FairQueue } from '../../../src/admission/fair-queue.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+/** A clock that a job can make go on, as work does. */
+class WorkClock extends SimulatedClock {
+  #workedMs = 0;
+
+  work(ms: number): void {
+    this.#workedMs += ms;
+  }
+
+  override monotonic(): number {
+    return super.monotonic() + this.#workedMs;
+  }
+}
+
+describe('the queue of what costs processor time', () => {
+  let clock: WorkClock;
+  let queue: FairQueue;
+  let done: string[];
+  const run = (source: string, ms: number, name = source): Promise<void> =>
+    queue.run(source, () => {
+      clock.work(ms);
+      done.push(name);
+    });
+
+  beforeEach(() => {
+    clock = new WorkClock();
+    queue = new FairQueue({ clock });
+    done = [];
+  });
+
+  it('runs jobs at once while there is little to do', () => {
+    for (let index = 0; index < 4; index++) void run('a', 1, `${index}`);
+    assert.deepEqual(done, ['0', '1', '2', '3']);
+  });
+
+  it('lets the rest of the process run after five milliseconds of jobs', async () => {
+    for (let index = 0; index < 12; index++) void run('a', 1, `${index}`);
+    assert.equal(done.length, 5);
+    await clock.advance(1);
+    assert.equal(done.length, 10);
+    await clock.advance(1);
+    assert.equal(done.length, 12);
+  });
+
+  it('runs of those that wait the one of the source that has used least', async () => {
+    await run('greedy', 100);
+    const all = ['g1', 'g2', 'g3'].map((name) => run('greedy', 100, name));
+    all.push(run('modest', 1, 'm1'), run('modest', 1, 'm2'));
+    await clock.advance(10);
+    await Promise.all(all);
+    assert.deepEqual(done, ['greedy', 'm1', 'm2', 'g1', 'g2', 'g3']);
+  });
+
+  it('serves equals in turn', async () => {
+    await run('x', 5);
+    const all = ['a', 'a', 'b', 'b'].map((source) => run(source, 5));
+    await clock.advance(10);
+    await Promise.all(all);
+    assert.deepEqual(done, ['x', 'a', 'b', 'a', 'b']);
+  });
+
+  it('forgets in time what a source has used', async () => {
+    await run('early', 100);
+    await clock.advance(60_000);
+    await run('late', 10);
+    const all = [run('late', 1, 'late again'), run('early', 1, 'early again')];
+    await clock.advance(1);
+    await Promise.all(all);
+    assert.deepEqual(done.slice(2), ['early again', 'late again']);
+  });
+
+  it('counts a job for what it sets off', async () => {
+    for (let index = 0; index < 3; index++) {
+      void queue.run('a', () => void done.push(`${index}`), 5);
+    }
+    assert.deepEqual(done, ['0']);
+    await clock.advance(1);
+    assert.deepEqual(done, ['0', '1']);
+  });
+
+  it('refuses the newest of the longest line when too many wait', async () => {
+    queue = new FairQueue({ clock, maxWaiting: 3 });
+    await run('greedy', 5);
+    const g = ['g1', 'g2', 'g3'].map((name) => run('greedy', 1, name));
+    const modest = run('modest', 1);
+    await assert.rejects(g[2] ?? Promise.resolve(), { code: 'Overloaded' });
+    await assert.rejects(run('greedy', 1, 'g4'), { code: 'Overloaded' });
+    await clock.advance(1);
+    await Promise.all([g[0], g[1], modest]);
+    assert.deepEqual(done, ['greedy', 'modest', 'g1', 'g2']);
+  });
+
+  it('neither waits for what a job awaits, nor counts it', async () => {
+    let finish: (value: string) => void = () => {};
+    const slow = queue.run('a', () => new Promise<string>((resolve) => (finish = resolve)));
+    await run('b', 1);
+    assert.deepEqual(done, ['b']);
+    finish('late');
+    assert.equal(await slow, 'late');
+  });
+
+  it('goes on after a job that failed', async () => {
+    const failing = queue.run('a', () => {
+      clock.work(5);
+      throw new Error('broken');
+    });
+    const next = run('a', 1);
+    await assert.rejects(failing, /broken/);
+    await clock.advance(1);
+    await next;
+    assert.deepEqual(done, ['a']);
+  });
+});

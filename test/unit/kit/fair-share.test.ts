@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { FairShare } from '../../../src/kit/fair-share.ts';
+
+describe('a budget that sources share', () => {
+  let dropped: string[];
+  const taker =
+    (share: FairShare) =>
+    (source: string, amount = 1, name = source): (() => void) | undefined =>
+      share.take(source, amount, () => dropped.push(name));
+
+  beforeEach(() => {
+    dropped = [];
+  });
+
+  it('gives one source all of it, to the last piece and no further', () => {
+    const share = new FairShare({ total: 3 });
+    const take = taker(share);
+    assert.ok(take('a', 2));
+    assert.ok(take('a'));
+    assert.equal(take('a'), undefined);
+    assert.deepEqual([share.held, dropped], [3, []]);
+  });
+
+  it('gives one source no more than its own limit while there is room', () => {
+    const share = new FairShare({ total: 10, perSource: 2 });
+    const take = taker(share);
+    assert.ok(take('a'));
+    assert.ok(take('a'));
+    assert.equal(take('a'), undefined);
+    assert.ok(take('b'));
+    assert.equal(share.held, 3);
+  });
+
+  it('takes the oldest piece of the greediest source for one that has little', () => {
+    const take = taker(new FairShare({ total: 6 }));
+    for (const name of ['a1', 'a2', 'a3', 'a4']) take('a', 1, name);
+    for (const name of ['b1', 'b2']) take('b', 1, name);
+    assert.ok(take('c'));
+    assert.deepEqual(dropped, ['a1']);
+    assert.ok(take('c'));
+    assert.deepEqual(dropped, ['a1', 'a2']);
+    assert.equal(take('c'), undefined, 'all hold two');
+    assert.deepEqual(dropped, ['a1', 'a2']);
+  });
+
+  it('lets a source in that has nothing, however many others there are', () => {
+    const take = taker(new FairShare({ total: 100 }));
+    for (let index = 0; index < 100; index++) take(`a${index}`);
+    assert.ok(take('modest'));
+    assert.deepEqual(dropped, ['a0']);
+    assert.equal(take('a1'), undefined, 'equals do not displace each other');
+  });
+
+  it('takes as many pieces as it needs, and none for more than the greediest has', () => {
+    const take = taker(new FairShare({ total: 64 }));
+    for (let index = 0; index < 16; index++) take('a', 4, `a${index}`);
+    assert.ok(take('b', 8));
+    assert.deepEqual(dropped, ['a0', 'a1']);
+    assert.equal(take('c', 65), undefined);
+    assert.deepEqual(dropped, ['a0', 'a1']);
+  });
+
+  it('has room again for what was given back, once', () => {
+    const share = new FairShare({ total: 2 });
+    const take = taker(share);
+    const first = take('a');
+    take('a');
+    first?.();
+    first?.();
+    assert.equal(share.held, 1);
+    assert.ok(take('a'));
+    assert.equal(take('a'), undefined);
+  });
+
+  it('does not give back what was dropped before', () => {
+    const share = new FairShare({ total: 2 });
+    const take = taker(share);
+    const oldest = take('a', 1, 'oldest');
+    take('a');
+    take('b');
+    assert.deepEqual(dropped, ['oldest']);
+    oldest?.();
+    assert.equal(share.held, 2);
+  });
+});
