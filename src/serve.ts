@@ -38,7 +38,12 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
     onServerTime: watchClockSkew({ clock, log, metrics }),
   });
   const probes = await startProbeServer({ ...config.health, health });
-  const metricsServer = await startMetricsServer({ host: config.bindAddress, port: config.metricsPort, metrics });
+  const metricsServer = await startMetricsServer({
+    host: config.bindAddress,
+    port: config.metricsPort,
+    metrics,
+    clock,
+  });
   const manager = new Manager({ clock, log });
   const parts = { config, cluster, credentials, metrics, log, manager, signal };
   const serving = files && openServing(parts, files);

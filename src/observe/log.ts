@@ -5,7 +5,7 @@ import { stderrWriter } from './stderr-writer.ts';
 
 /**
  * Operational log. Callers pick the fields one by one; nothing is ever logged as a whole object, which might carry a Secret.
- * Text from outside is escaped: one call is one line.
+ * Text from outside is escaped and cut to 4096 characters: one call is one line, and no long one.
  */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
@@ -78,19 +78,35 @@ class LineTransport extends Transport {
 }
 
 const RESERVED = new Set(['time', 'level', 'message']);
+const MAX_TEXT = 4096;
+/** Items of a list. */
+const MAX_ITEMS = 64;
 
 /** Ours come first; a field that has the name of one of ours gets a trailing underscore. */
 function members(fields: LogFields): [string, string | number | boolean | readonly string[]][] {
   const kept: [string, string | number | boolean | readonly string[]][] = [];
   for (const [key, value] of Object.entries(fields)) {
-    if (value !== undefined) kept.push([RESERVED.has(key) ? `${key}_` : key, value]);
+    if (value !== undefined) kept.push([RESERVED.has(key) ? `${key}_` : key, bounded(value)]);
   }
   return kept;
 }
 
+function bounded(value: string | number | boolean | readonly string[]): typeof value {
+  if (typeof value === 'string') return cut(value);
+  return typeof value === 'object' ? value.slice(0, MAX_ITEMS).map(cut) : value;
+}
+
+const cut = (text: string): string =>
+  text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (${text.length} characters)` : text;
+
 function jsonLine(clock: Clock): Line {
   return (level, message, fields) => {
-    const all = [['time', formatMicroTime(clock.now())], ['level', level], ['message', message], ...members(fields)];
+    const all = [
+      ['time', formatMicroTime(clock.now())],
+      ['level', level],
+      ['message', cut(message)],
+      ...members(fields),
+    ];
     return `{${all.map(([key, value]) => `${literal(key)}:${literal(value)}`).join(',')}}`;
   };
 }
@@ -98,7 +114,7 @@ function jsonLine(clock: Clock): Line {
 function textLine(clock: Clock): Line {
   return (level, message, fields) => {
     const pairs = members(fields).map(([key, value]) => ` ${bare(key)}=${bare(value)}`);
-    return `${formatMicroTime(clock.now())} ${level.toUpperCase().padEnd(5)} ${escapeControls(message)}${pairs.join('')}`;
+    return `${formatMicroTime(clock.now())} ${level.toUpperCase().padEnd(5)} ${escapeControls(cut(message))}${pairs.join('')}`;
   };
 }
 

@@ -20,7 +20,10 @@ interface MetricOptions {
   readonly labels?: readonly string[];
 }
 
-/** All metrics of the process; names and labels of reconcile loops are those of controller-runtime, so its dashboards work. */
+/**
+ * All metrics of the process; names and labels of reconcile loops are those of controller-runtime, so its dashboards work. Each metric
+ * has at most 1000 series: what comes after is counted in one more, with `other` for each label, and left out of gauges.
+ */
 export interface Metrics {
   /** The metrics of the controller `name`. */
   controller(name: string): ControllerMetrics;
@@ -51,22 +54,63 @@ export function createMetrics(): Metrics {
     controller: (name) => controllerMetrics(loops, name),
     counter: (options) => {
       const counter = new Counter(named(options));
-      return { inc: (labels = {}, by = 1) => counter.inc(labels, by) };
+      const series = new Series(options);
+      return { inc: (labels = {}, by = 1) => counter.inc(series.of(labels) ?? series.other, by) };
     },
-    gauge: (options) => new Gauge(named(options)),
+    gauge: (options) => {
+      const gauge = new Gauge(named(options));
+      const series = new Series(options);
+      return {
+        set(labels, value) {
+          if (series.of(labels)) gauge.set(labels, value);
+        },
+      };
+    },
     collected: (options, collect) => {
       new Gauge({
         ...named(options),
         collect() {
           this.reset();
-          collect((labels, value) => this.set(labels, value));
+          const series = new Series(options);
+          collect((labels, value) => {
+            if (series.of(labels)) this.set(labels, value);
+          });
         },
       });
     },
-    histogram: ({ buckets, ...options }) => new Histogram({ ...named(options), buckets: [...buckets] }),
+    histogram: ({ buckets, ...options }) => {
+      const histogram = new Histogram({ ...named(options), buckets: [...buckets] });
+      const series = new Series(options);
+      return { observe: (labels, value) => histogram.observe(series.of(labels) ?? series.other, value) };
+    },
     contentType: registry.contentType,
     expose: () => registry.metrics(),
   };
+}
+
+const MAX_SERIES = 1000;
+
+/** The series of one metric. */
+class Series {
+  readonly #labels: readonly string[];
+  readonly #known = new Set<string>();
+  /** The labels of what is too much. */
+  readonly other: Record<string, string>;
+
+  constructor({ labels = [] }: MetricOptions) {
+    this.#labels = labels;
+    this.other = Object.fromEntries(labels.map((label) => [label, 'other']));
+  }
+
+  /** The labels themselves while there is room for their series, else undefined. */
+  of(labels: Record<string, string>): Record<string, string> | undefined {
+    if (this.#labels.length === 0) return labels;
+    const key = JSON.stringify(this.#labels.map((label) => labels[label]));
+    if (this.#known.has(key)) return labels;
+    if (this.#known.size >= MAX_SERIES) return undefined;
+    this.#known.add(key);
+    return labels;
+  }
 }
 
 type Loops = ReturnType<typeof loopMetrics>;

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { get } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { systemClock } from '../../../src/kit/clock.ts';
 import type { Listening } from '../../../src/kit/listen.ts';
 import { Health } from '../../../src/observe/health.ts';
 import { startMetricsServer, startProbeServer } from '../../../src/observe/http.ts';
@@ -38,11 +40,53 @@ describe('the probe and metrics servers', () => {
   it('expose the metrics', async () => {
     const metrics = createMetrics();
     metrics.counter({ name: 'test_total', help: 'A test.' }).inc();
-    const server = await startMetricsServer({ ...local, metrics });
+    const server = await startMetricsServer({ ...local, metrics, clock: systemClock });
     servers.push(server);
     const { status, text } = await read(server, '/metrics');
     assert.equal(status, 200);
     assert.match(text, /^test_total 1$/m);
+  });
+
+  it('answer a probe while others hold every place, from as many addresses as they like', async () => {
+    const server = await startProbeServer({ ...local, health: new Health() });
+    servers.push(server);
+    const sockets: Socket[] = [];
+    try {
+      for (let index = 0; index < 256; index++) {
+        const socket = connect({ host: '127.0.0.1', port: server.port, localAddress: `127.0.0.${2 + (index % 8)}` });
+        socket.on('error', () => {});
+        sockets.push(socket);
+        await once(socket, 'connect');
+      }
+      for (let round = 0; round < 30; round++) assert.equal((await read(server, '/healthz')).status, 200);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
+  it('take one call of a connection, and no flood of them', async () => {
+    const server = await startProbeServer({ ...local, health: new Health() });
+    servers.push(server);
+    const socket = connect({ host: '127.0.0.1', port: server.port });
+    socket.on('error', () => {});
+    socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000));
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    await once(socket, 'close');
+    assert.ok(text.split('HTTP/1.1 200').length <= 2, 'one answer at most');
+  });
+
+  it('share what is exposed among those who ask at the same time', async () => {
+    const metrics = createMetrics();
+    let exposed = 0;
+    const counting = { ...metrics, expose: () => metrics.expose().finally(() => exposed++) };
+    const server = await startMetricsServer({ ...local, metrics: counting, clock: systemClock });
+    servers.push(server);
+    const answers = await Promise.all(Array.from({ length: 40 }, () => read(server, '/metrics')));
+    assert.ok(answers.every(({ status }) => status === 200));
+    assert.ok(exposed < 10, `${exposed} times`);
   });
 
   it('reject when the port is taken', async () => {

@@ -71,6 +71,18 @@ describe('createLog', () => {
     });
   }
 
+  it('cuts what is longer than 4,096 characters, and says how long it was', () => {
+    for (const format of ['json', 'text'] as const) {
+      const { log, lines } = setUp({ format });
+      const long = 'x'.repeat(3_000_000);
+      log.error(long, { long, exact: 'y'.repeat(4_096), list: Array.from({ length: 1_000 }, () => 'z') });
+      const line = lines[0] ?? '';
+      assert.ok(line.length < 14_000, `${line.length} characters`);
+      assert.equal(line.split('… (3000000 characters)').length, 3);
+      assert.ok(line.includes('y'.repeat(4_096)) && !line.includes(`${'y'.repeat(4_096)}…`));
+    }
+  });
+
   it('has written every line to stderr when the process exits at once', () => {
     const script = `
       import { createLog } from './src/observe/log.ts';

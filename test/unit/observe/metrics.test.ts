@@ -50,6 +50,31 @@ describe('createMetrics', () => {
     assert.match(text, /admission_seconds_bucket\{le="1",path="\/x"\} 1/);
   });
 
+  it('has at most a thousand series of a metric, and counts what is more in one', async () => {
+    const metrics = createMetrics();
+    const counter = metrics.counter({ name: 'many_total', help: 'h', labels: ['a', 'b'] });
+    const gauge = metrics.gauge({ name: 'many', help: 'h', labels: ['a'] });
+    const histogram = metrics.histogram({ name: 'many_seconds', help: 'h', labels: ['a'], buckets: [1] });
+    metrics.collected({ name: 'many_collected', help: 'h', labels: ['a'] }, (set) => {
+      for (let index = 0; index < 1_500; index++) set({ a: `${index}` }, 1);
+    });
+    for (let index = 0; index < 1_500; index++) {
+      counter.inc({ a: `${index}`, b: 'x' });
+      gauge.set({ a: `${index}` }, 1);
+      histogram.observe({ a: `${index}` }, 0.5);
+    }
+    counter.inc({ a: '999', b: 'x' });
+    const lines = (await metrics.expose()).split('\n');
+    const count = (start: string): number => lines.filter((line) => line.startsWith(start)).length;
+    assert.deepEqual(
+      ['many_total{', 'many{', 'many_seconds_count{', 'many_collected{'].map(count),
+      [1001, 1000, 1001, 1000],
+    );
+    assert.ok(lines.includes('many_total{a="other",b="other"} 500'));
+    assert.ok(lines.includes('many_total{a="999",b="x"} 2'));
+    assert.ok(lines.includes('many_seconds_count{a="other"} 500'));
+  });
+
   it('keeps two sets apart', async () => {
     createMetrics().counter({ name: 'only_here_total', help: 'h' }).inc();
     assert.doesNotMatch(await createMetrics().expose(), /only_here_total/);
