@@ -4,6 +4,8 @@ import type { JsonPatchOp } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
+/** A UUID has 36. */
+const MAX_UID = 64;
 
 const operations = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 export type Operation = (typeof operations)[number];
@@ -50,6 +52,7 @@ export function decodeReview(body: unknown): Review {
   const request = objectField(body, 'request', '');
   const uid = textField(request, 'uid', 'request.');
   if (uid === '') throw invalid('request.uid is missing: without it no answer can be told apart');
+  if (uid.length > MAX_UID) throw invalid(`request.uid has ${uid.length} characters; at most ${MAX_UID} are allowed`);
   return {
     uid,
     operation: operationOf(request),

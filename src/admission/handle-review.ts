@@ -5,6 +5,7 @@ import { withDeadline } from '../kit/promises.ts';
 import { decodeReview, encodeAnswer, type Review } from './codec.ts';
 import { answerOf, type Decision, type Handler, type Refusal } from './decision.ts';
 import type { ReviewPorts } from './ports.ts';
+import { excessOf, withinLimits } from './review-limits.ts';
 import type { Route } from './routes.ts';
 
 /**
@@ -18,8 +19,12 @@ export async function handleReview(
   timeoutMs: number,
   ports: ReviewPorts,
 ): Promise<unknown> {
-  const review = decodeReview(body);
-  expectRoute(route, review);
+  const decoded = decodeReview(body);
+  expectRoute(route, decoded);
+  const excess = excessOf(decoded);
+  // Nothing of it is logged, counted or written down: it is not known to be anybody's.
+  if (excess && !route.onlyWatches) return encodeAnswer(decoded.uid, answerOf({ refusal: excess }));
+  const review = excess ? withinLimits(decoded) : decoded;
   const start = ports.clock.monotonic();
   const decided = await decide(route, handler, review, timeoutMs, ports);
   const latencyMs = ports.clock.monotonic() - start;
@@ -32,7 +37,8 @@ export async function handleReview(
     allowed: refusal === undefined,
     code: refusal?.code ?? '',
     seconds: (ports.clock.monotonic() - start) / 1000,
-    namespace: review.namespace,
+    // Of a pod that is not there the namespace need not be, either.
+    namespace: way && decision.objectUid === undefined ? '' : review.namespace,
     dryRun: review.dryRun,
     template: decision.details?.template ?? '',
     ...(way ? { entry: { way, interactive: decision.details?.interactive ?? false } } : {}),
@@ -50,7 +56,8 @@ async function decide(
 ): Promise<Decision> {
   const aborter = new AbortController();
   try {
-    const deciding = Promise.resolve().then(() => handler.decide(review, aborter.signal));
+    // At once, so that what it costs is counted for who asks.
+    const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal)));
     return await withDeadline(clock, timeoutMs, deciding);
   } catch (error) {
     aborter.abort(error);

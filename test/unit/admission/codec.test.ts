@@ -43,6 +43,11 @@ describe('the AdmissionReview codec', () => {
     ['no request', review(undefined), /request must be an object; found nothing/],
     ['a list as request', review([]), /request must be an object; found a list/],
     ['no uid', create({ uid: '' }), /request.uid is missing/],
+    [
+      'a uid of 65 characters',
+      create({ uid: 'u'.repeat(65) }),
+      /request.uid has 65 characters; at most 64 are allowed/,
+    ],
     ['a number as uid', create({ uid: 7 }), /request.uid must be a string; found 7/],
     ['an unknown operation', create({ operation: 'PATCH' }), /one of CREATE, UPDATE, DELETE, CONNECT; found "PATCH"/],
     ['no userInfo', create({ userInfo: null }), /request.userInfo must be an object; found null/],

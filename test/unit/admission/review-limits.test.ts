@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { alice, connectReview, paths, reviewOf, World } from './support.ts';
+
+const longest = 'x'.repeat(1_024);
+const many = (count: number): string[] => Array.from({ length: count }, (_, index) => `g${index}`);
+const create = (fields: Record<string, unknown>) =>
+  reviewOf('podaccessrequests', 'CREATE', { object: { metadata: {}, spec: { templateName: 'shell' } }, ...fields });
+
+describe('a review that takes too much room', () => {
+  const refused: [string, Record<string, unknown>, RegExp][] = [
+    ['1,001 groups', { userInfo: { ...alice, groups: many(1_001) } }, /^CallerTooLarge: the caller is in 1001 groups/],
+    ['a million groups less one', { userInfo: { ...alice, groups: many(99_000) } }, /^CallerTooLarge/],
+    ['a username of 1,025 characters', { userInfo: { ...alice, username: `${longest}x` } }, /^CallerTooLarge: .* 1025/],
+    ['a uid of 1,025 characters', { userInfo: { ...alice, uid: `${longest}x` } }, /^CallerTooLarge/],
+    ['a group of 1,025 characters', { userInfo: { ...alice, groups: [`${longest}x`] } }, /^CallerTooLarge/],
+    ['an extra of 1,025 characters', { userInfo: { ...alice, extra: { a: [`${longest}x`] } } }, /^CallerTooLarge/],
+    ['1,001 extras', { userInfo: { ...alice, extra: { a: many(1_000) } } }, /^CallerTooLarge/],
+    ['a namespace of 64 characters', { namespace: 'n'.repeat(64) }, /^InvalidName: namespace "n+…?" is no DNS label/],
+    ['a namespace that is no label', { namespace: 'a.b' }, /^InvalidName: namespace "a.b"/],
+    ['a name of 254 characters', { name: 'n'.repeat(254) }, /^InvalidName: name "n+…"/],
+    ['a name with what labels may not have', { name: 'a\nb' }, /^InvalidName: name "a\\nb"/],
+  ];
+  for (const [title, fields, message] of refused) {
+    it(`is refused before any work, with an answer and nothing else: ${title}`, async () => {
+      const world = new World();
+      for (const path of [paths.stampPod, paths.validatePod]) {
+        const response = await world.review(path, create(fields));
+        assert.equal(response.allowed, false);
+        assert.match(response.status?.message ?? '', message);
+        assert.ok((response.status?.message.length ?? 0) < 300);
+      }
+      assert.deepEqual([world.lines, world.outcomes, world.asked, world.sealed], [[], [], [], []]);
+    });
+  }
+
+  it('passes at the limits', async () => {
+    const world = new World();
+    const userInfo = { ...alice, username: longest, uid: longest, groups: [...many(999), longest] };
+    const fields = { userInfo, namespace: 'n'.repeat(63), name: `${'n'.repeat(251)}.n` };
+    const { allowed } = await world.review(paths.stampPod, create(fields));
+    assert.equal(allowed, true);
+    assert.equal(world.sealed.length, 1);
+  });
+
+  it('passes with the names that proxies are asked for', async () => {
+    for (const name of ['web-0', 'web-0:8080', 'https:web-0:8443', 'http:web-0:', ':web-0:', 'web-0:http']) {
+      const world = new World();
+      const { status } = await world.review(paths.guardPod, connectReview('proxy', { name }));
+      assert.match(status?.message ?? '', /^PodNotFound/, name);
+    }
+    const world = new World();
+    const { status } = await world.review(paths.guardPod, connectReview('exec', { name: 'web-0:8080' }));
+    assert.match(status?.message ?? '', /^InvalidName/);
+  });
+
+  it('is let through by a webhook that only watches, and recorded within the limits', async () => {
+    const world = new World();
+    const userInfo = { username: 'u'.repeat(3_000_000), uid: '', groups: many(2_000) };
+    const review = connectReview('exec', { userInfo, name: 'n'.repeat(1_000), namespace: 'n'.repeat(1_000) });
+    const { allowed } = await world.review(paths.watchPod, review);
+    assert.equal(allowed, true);
+    assert.equal(world.lines.length, 1);
+    assert.ok(JSON.stringify(world.lines).length < 20_000);
+    assert.ok(JSON.stringify([world.outcomes, world.entries]).length < 5_000);
+  });
+
+  it('names no namespace in a metric for a pod that is not there', async () => {
+    const world = new World();
+    await world.review(paths.watchPod, connectReview('exec'));
+    world.pod = { uid: 'p-1', ours: false, grants: [] };
+    await world.review(paths.watchPod, connectReview('exec'));
+    assert.deepEqual(
+      world.outcomes.map(({ namespace }) => namespace),
+      ['', 'payments'],
+    );
+  });
+});
