@@ -103,13 +103,17 @@ class Connections {
     this.#born.set(socket, this.#generation);
   }
 
-  /** False while the connection is still owed an answer. */
+  /** False while an earlier call of the connection has no answer, or got its last one. */
   answering(socket: Socket, response: ServerResponse): boolean {
-    if (this.#unanswered.has(socket)) return false;
+    const earlier = this.#unanswered.get(socket);
+    // Who has read the answer may be faster than the word that all of it was written.
+    if (earlier && (!earlier.writableEnded || earlier.getHeader('connection') === 'close')) return false;
     if (this.#forGood || this.#born.get(socket) !== this.#generation) response.setHeader('connection', 'close');
     this.#asked++;
     this.#unanswered.set(socket, response);
-    response.once('close', () => this.#unanswered.delete(socket));
+    response.once('close', () => {
+      if (this.#unanswered.get(socket) === response) this.#unanswered.delete(socket);
+    });
     return true;
   }
 
