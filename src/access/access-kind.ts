@@ -1,9 +1,11 @@
 import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import type { TemplateKind } from '../api/access/names.ts';
 import type { Resource } from '../api/object.ts';
+import type { Clock } from '../kit/clock.ts';
 import type { Store } from '../kube/store.ts';
 import { buildExecAccess } from './builders/exec-access.ts';
 import type { Builder, Granting, Planned } from './builders/plan.ts';
+import { PlanTurns } from './builders/plan-budget.ts';
 import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
@@ -19,7 +21,7 @@ export interface AccessKind {
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
   /** Describes the grant. Reads stores, so it may be asked only once they have synced. */
-  plan(request: RequestView, template: TemplateView, granting: Granting): Planned;
+  plan(request: RequestView, template: TemplateView, granting: Granting): Promise<Planned>;
 }
 
 /** How a grant of each kind is planned; each builder takes the templates of its own kind. */
@@ -29,7 +31,8 @@ const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
 };
 
 /** Every kind of access, over its stores. */
-export function accessKinds(stores: AccessStores): AccessKind[] {
+export function accessKinds(stores: AccessStores, clock: Clock): AccessKind[] {
+  const deps = { stores, clock, turns: new PlanTurns(clock) };
   return accesses.map(({ request, template, createsPod }) => {
     const requestKind = request.resource.kind;
     const build = builders[requestKind] as Builder;
@@ -40,7 +43,7 @@ export function accessKinds(stores: AccessStores): AccessKind[] {
       templateResource: template.resource,
       createsPod,
       ...stores.of(requestKind),
-      plan: (...asked) => build(...asked, stores),
+      plan: (...asked) => build(...asked, deps),
     };
   });
 }

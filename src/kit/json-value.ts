@@ -2,8 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 
 export type JsonObject = { [field: string]: unknown };
 
-/** Above what the API server stores of one object (1.5 MiB), so nothing legitimate is cut off. */
-const MAX_WEIGHT = 3 * 1024 * 1024;
+/** What one value weighs, and with it the work of copying it, in characters. */
+export const valueWeight = 32;
+/** Five times the characters that the API server stores of one object (1.5 MiB), so nothing legitimate is cut off. */
+export const maxWeight = 8 * 1024 * 1024;
 /** A PodTemplateSpec is about 12 deep. */
 const MAX_DEPTH = 64;
 
@@ -45,18 +47,22 @@ export function sameJson(a: unknown, b: unknown): boolean {
   }
 }
 
-export type JsonCopy = { readonly value: unknown } | { readonly problem: string };
+export type JsonCopy =
+  | { readonly value: unknown /** Its characters, and `valueWeight` for each value in it. */; readonly weight: number }
+  | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
- * A deep copy made of fresh plain objects and arrays, or in one clause why the value must not be used: too deep, too big,
- * not JSON, or a `__proto__` key (which no Kubernetes field, label or annotation may have). Undefined fields are left out.
+ * A deep copy made of fresh plain objects and arrays, or in one clause why the value must not be used: too deep, heavier than
+ * `most`, not JSON, or a `__proto__` key (which no Kubernetes field, label or annotation may have). Undefined fields are left out.
  */
-export function copyJson(value: unknown): JsonCopy {
-  const budget = { left: MAX_WEIGHT };
+export function copyJson(value: unknown, most: number = maxWeight): JsonCopy {
+  const budget = { left: most };
   try {
-    return { value: copyWithin(value, budget, 0) };
+    return { value: copyWithin(value, budget, 0), weight: most - budget.left };
   } catch (error) {
-    if (error instanceof UnusableJson) return { problem: error.message };
+    if (budget.left < 0)
+      return { problem: `is larger than ${most} characters, with ${valueWeight} for each value`, tooLarge: true };
+    if (error instanceof UnusableJson) return { problem: error.message, tooLarge: false };
     throw error;
   }
 }
@@ -64,8 +70,8 @@ export function copyJson(value: unknown): JsonCopy {
 class UnusableJson extends Error {}
 
 function copyWithin(value: unknown, budget: { left: number }, depth: number): unknown {
-  budget.left -= typeof value === 'string' ? value.length + 1 : 1;
-  if (budget.left < 0) throw new UnusableJson(`is larger than ${MAX_WEIGHT} characters`);
+  budget.left -= typeof value === 'string' ? value.length + valueWeight : valueWeight;
+  if (budget.left < 0) throw new UnusableJson('is too large');
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new UnusableJson(`holds ${value}, which JSON does not have`);

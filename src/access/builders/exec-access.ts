@@ -94,7 +94,12 @@ function refuse(code: string, message: string, status: Violation['status'] = 422
 }
 
 /** Access to a running pod of a workload; the pod is chosen once and pinned by uid. */
-export const buildExecAccess: Builder<ExecAccessTemplateSpec> = (request, template, { subjects, pinned }, stores) => {
+export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
+  request,
+  template,
+  { subjects, pinned },
+  { stores },
+) => {
   const { spec, namespace } = template;
   const planFor = (pod: { readonly name: string; readonly uid: string }): Planned =>
     planExecAccess({

@@ -1,21 +1,27 @@
 import { isDeepStrictEqual } from 'node:util';
 import jsonpatch from 'jsonpatch';
-import { copyJson, isRecord } from '../../kit/json-value.ts';
+import { isRecord, valueWeight } from '../../kit/json-value.ts';
 import { type PatchOperation, parsePatchOperation, patchViolation } from '../policy/patch-operation.ts';
 import type { Violation } from '../policy/policy.ts';
+import { PlanBudget } from './plan-budget.ts';
 
 type Patched = { readonly document: unknown } | { readonly violation: Violation };
 
 /**
  * Applies RFC 6902 operations one after the other and stops at the first that cannot be applied. Neither `document` nor
  * `operations` is changed; the result may share structure with both. The document must hold plain JSON (see copyJson).
+ * Each operation spends what it copies, compares and leads through; throws `PlanTooLarge` once `budget` is spent.
  */
-export function applyJsonPatch(document: unknown, operations: readonly unknown[]): Patched {
+export function applyJsonPatch(
+  document: unknown,
+  operations: readonly unknown[],
+  budget: PlanBudget = new PlanBudget(),
+): Patched {
   let current = document;
   for (const [index, raw] of operations.entries()) {
-    const parsed = parsePatchOperation(raw, index);
+    const parsed = parsePatchOperation(raw, index, (value) => budget.copy(value));
     if ('violation' in parsed) return parsed;
-    const outcome = applyOperation(current, parsed.operation);
+    const outcome = applyOperation(current, parsed.operation, budget);
     if ('why' in outcome) return { violation: patchViolation(index, raw, outcome.why) };
     current = outcome.document;
   }
@@ -24,35 +30,35 @@ export function applyJsonPatch(document: unknown, operations: readonly unknown[]
 
 type Outcome = { readonly document: unknown } | { readonly why: string };
 
-function applyOperation(document: unknown, operation: PatchOperation): Outcome {
+function applyOperation(document: unknown, operation: PatchOperation, budget: PlanBudget): Outcome {
   switch (operation.op) {
     case 'test':
-      return applyTest(document, operation);
+      return applyTest(document, operation, budget);
     case 'add':
-      return addAt(document, operation.path, operation.value);
+      return addAt(document, operation.path, operation.value, budget);
     case 'copy': {
-      const source = follow(document, operation.from ?? []);
+      const source = follow(document, operation.from ?? [], budget);
       if ('why' in source) return source;
-      const grown = addAt(document, operation.path, source.value);
-      if ('why' in grown) return grown;
-      // Copies of copies double the document with each operation: measure before the next one can.
-      const measured = copyJson(grown.document);
-      return 'problem' in measured ? { why: `the result ${measured.problem}` } : grown;
+      // Copies of copies double the document with each operation. A copy that is paid for shares nothing, so memory is paid for, too.
+      const copied = budget.copy(source.value);
+      return 'problem' in copied
+        ? { why: `the value at ${pointer(operation.from ?? [])} ${copied.problem}` }
+        : addAt(document, operation.path, copied.value, budget);
     }
     case 'move': {
       const from = operation.from ?? [];
-      const source = follow(document, from);
+      const source = follow(document, from, budget);
       if ('why' in source) return source;
       if (isDeepStrictEqual(from, operation.path)) return { document };
       if (from.every((token, depth) => token === operation.path[depth])) {
         return { why: `${pointer(from)} cannot be moved into itself` };
       }
       const without = run(document, { op: 'remove', path: pointer(from) });
-      return 'why' in without ? without : addAt(without.document, operation.path, source.value);
+      return 'why' in without ? without : addAt(without.document, operation.path, source.value, budget);
     }
     case 'remove':
     case 'replace': {
-      const target = follow(document, operation.path);
+      const target = follow(document, operation.path, budget);
       if ('why' in target) return target;
       if (operation.op === 'replace') {
         return run(document, { op: 'replace', path: pointer(operation.path), value: operation.value });
@@ -63,18 +69,24 @@ function applyOperation(document: unknown, operation: PatchOperation): Outcome {
   }
 }
 
+/** How much more work a comparison is than a copy. */
+const comparing = 6;
+
 /** The library lets `test` pass for any two objects; only this comparison is trusted. */
-function applyTest(document: unknown, operation: PatchOperation): Outcome {
-  const target = follow(document, operation.path);
+function applyTest(document: unknown, operation: PatchOperation, budget: PlanBudget): Outcome {
+  const target = follow(document, operation.path, budget);
   if ('why' in target) return target;
+  const found = budget.copy(target.value);
+  if ('problem' in found) return { why: `the value found ${found.problem}` };
+  budget.spend(comparing * found.weight);
   // Equal by value, as RFC 6902 4.6 has it: the copy drops prototypes, and -0 is 0.
-  if (isDeepStrictEqual(comparable(target.value), comparable(operation.value))) return { document };
-  return { why: `the value found is ${brief(target.value)}, not ${brief(operation.value)}` };
+  if (isDeepStrictEqual(comparable(found.value), comparable(operation.value))) return { document };
+  return { why: `the value found is ${brief(found.value)}, not ${brief(operation.value)}` };
 }
 
 /** The library ignores an add whose parent is a string or number; it is an error. */
-function addAt(document: unknown, path: readonly string[], value: unknown): Outcome {
-  const parent = follow(document, path.slice(0, -1));
+function addAt(document: unknown, path: readonly string[], value: unknown, budget: PlanBudget): Outcome {
+  const parent = follow(document, path.slice(0, -1), budget);
   if ('why' in parent) return parent;
   const token = path.at(-1);
   if (token !== undefined) {
@@ -101,16 +113,26 @@ function run(document: unknown, operation: { op: string; path: string; value?: u
   }
 }
 
-function follow(document: unknown, path: readonly string[]): { readonly value: unknown } | { readonly why: string } {
+/** The value at `path`. Spends the width of all that it leads through: the library copies these when it changes something there. */
+function follow(
+  document: unknown,
+  path: readonly string[],
+  budget: PlanBudget,
+): { readonly value: unknown } | { readonly why: string } {
   let value = document;
+  budget.spend(valueWeight * widthOf(value));
   for (const [depth, token] of path.entries()) {
     const index = Array.isArray(value) ? arrayIndex(token) : undefined;
     if (Array.isArray(value) && index !== undefined && index < value.length) value = value[index];
     else if (isRecord(value) && Object.hasOwn(value, token)) value = value[token];
     else return { why: `there is nothing at ${pointer(path.slice(0, depth + 1))}` };
+    budget.spend(valueWeight * widthOf(value));
   }
   return { value };
 }
+
+const widthOf = (value: unknown): number =>
+  Array.isArray(value) ? value.length : isRecord(value) ? Object.keys(value).length : 0;
 
 const arrayIndex = (token: string): number | undefined =>
   /^(0|[1-9]\d{0,8})$/.test(token) ? Number(token) : undefined;

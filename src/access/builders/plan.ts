@@ -4,10 +4,12 @@ import { childNameSuffix, planHashAnnotation, requestLabel } from '../../api/acc
 import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from '../../api/object.ts';
 import { roleBindingOf, roleOf, toRbacSubject } from '../../grants/roles.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { baseRules, confinedTo } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { AccessStores } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import type { PlanTurns } from './plan-budget.ts';
 
 /** Everything that a grant will create, decided before anything is. Pure data: the same input gives the same plan and hash. */
 export interface Plan {
@@ -43,11 +45,16 @@ export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
   request: RequestView,
   template: TemplateView<Spec>,
   granting: Granting,
-  stores: BuilderStores,
-) => Planned;
+  deps: BuilderDeps,
+) => Promise<Planned>;
 
-/** What builders see of the cluster. */
-type BuilderStores = Pick<AccessStores, 'workload' | 'selectorsIn' | 'pods'>;
+export interface BuilderDeps {
+  /** What builders see of the cluster. */
+  readonly stores: Pick<AccessStores, 'workload' | 'selectorsIn' | 'pods'>;
+  /** In these is planned what may take long. */
+  readonly turns: PlanTurns;
+  readonly clock: Clock;
+}
 
 /** What a builder needs to know of a request. */
 export interface RequestIdentity {

@@ -4,6 +4,7 @@ import { type PodAccessTemplateSpec, podAccessRequests, type SelectorReference }
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { pods } from '../../api/resources.ts';
 import { stopGraceS } from '../../grants/applier.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { isRecord, type JsonObject, listIn, own, stringMap } from '../../kit/json-value.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
 import { renderAccessMessage } from '../policy/access-command.ts';
@@ -12,6 +13,7 @@ import type { Violation } from '../policy/policy.ts';
 import { targetKey } from '../stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
 import { type Builder, childMetadata, type Planned, planChildren, type RequestIdentity } from './plan.ts';
+import { PlanBudget, withinBudget } from './plan-budget.ts';
 import { checkPodReach } from './pod-security-baseline.ts';
 import { type MutatedTemplate, mutatePodTemplate, type PodTemplate, withoutIdentity } from './pod-template-mutation.ts';
 
@@ -30,6 +32,8 @@ export interface PodAccessInput {
   readonly rules?: readonly GrantedRule[] | undefined;
   /** Granted time in milliseconds. */
   readonly durationMs: number;
+  /** Bounds the time that planning takes; absent for what was decided before, of which only the work is bounded. */
+  readonly clock?: Pick<Clock, 'monotonic'> | undefined;
 }
 
 /** Access to a pod of one's own, made after a workload or written out in the template. */
@@ -37,30 +41,40 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = (
   request,
   { spec, namespace },
   { subjects, durationMs, pinned },
-  stores,
+  { stores, turns, clock },
 ) =>
-  planPodAccess({
-    request,
-    templateSpec: spec,
-    workload: spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace)),
-    selectors: stores.selectorsIn(namespace),
-    subjects,
-    durationMs,
-    rules: pinned?.rules,
-  });
+  turns.take(() =>
+    planPodAccess({
+      request,
+      templateSpec: spec,
+      workload: spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace)),
+      selectors: stores.selectorsIn(namespace),
+      subjects,
+      durationMs,
+      rules: pinned?.rules,
+      clock: pinned ? undefined : clock,
+    }),
+  );
+
+/** How much more work it is to check a pod, to print it for the plan's hash and to hash it, than to copy it. */
+const finishing = 4;
 
 /**
  * Plans a Pod of the requester's own, made after a workload or written out in the template, with the rights to exec into it.
  * With both, the workload wins. Labels come only from the template's podLabels and patch; a ServiceAccount token is
- * mounted only when the template's podSpec or patch asks for one, whatever the workload does.
+ * mounted only when the template's podSpec or patch asks for one, whatever the workload does. What takes too much work is refused.
  */
-export function planPodAccess(input: PodAccessInput): Planned {
+export const planPodAccess = (input: PodAccessInput): Planned =>
+  withinBudget((budget) => planWithin(budget, input), input.clock);
+
+function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const { request, templateSpec, subjects } = input;
   const source = sourceOf(input);
   if ('refusal' in source) return source;
-  const mutated = mutate(source.podTemplate, templateSpec, source.fromWorkload);
+  const mutated = mutate(source.podTemplate, templateSpec, source.fromWorkload, budget);
   if ('violation' in mutated) return { refusal: mutated.violation };
   const { template } = mutated;
+  budget.spend(finishing * mutated.weight);
   const original = source.fromWorkload ? own(source.podTemplate, 'spec') : undefined;
   const mayReach = templateSpec.allowPrivilegedPod === true;
   const refusal =
@@ -69,7 +83,7 @@ export function planPodAccess(input: PodAccessInput): Planned {
   const pod = podOf(template, input);
   const { labels = {} } = pod.metadata;
   const unusable =
-    checkSelection(labels, ownLabels(request), input.selectors, templateSpec.allowedSelectors) ??
+    checkSelection(labels, ownLabels(request), input.selectors, templateSpec.allowedSelectors, budget) ??
     checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
   if (unusable) return { refusal: unusable };
   const target = { name: pod.metadata.name };
@@ -100,9 +114,15 @@ function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source {
   return { refusal: { code: 'TargetNotFound', message, field: 'spec.controllerTargetRef', status: 404 } };
 }
 
-function mutate(podTemplate: unknown, templateSpec: PodAccessTemplateSpec, fromWorkload: boolean): MutatedTemplate {
-  if (!fromWorkload) return mutatePodTemplate(podTemplate, undefined, templateSpec);
-  return mutatePodTemplate(withoutIdentity(podTemplate), templateSpec.controllerTargetMutationConfig, templateSpec);
+function mutate(
+  podTemplate: unknown,
+  templateSpec: PodAccessTemplateSpec,
+  fromWorkload: boolean,
+  budget: PlanBudget,
+): MutatedTemplate {
+  if (!fromWorkload) return mutatePodTemplate(podTemplate, undefined, templateSpec, budget);
+  const { controllerTargetMutationConfig } = templateSpec;
+  return mutatePodTemplate(withoutIdentity(podTemplate, budget), controllerTargetMutationConfig, templateSpec, budget);
 }
 
 const ownLabels = (request: RequestIdentity): Readonly<Record<string, string>> =>
@@ -193,6 +213,15 @@ function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject):
 
 type Labels = Readonly<Record<string, string>>;
 
+/** Work of reading one term of a selector, in the unit of PlanBudget. */
+const workPerTerm = 128;
+
+/** How many things there are to read in a selector; at least one. */
+function termsOf({ selector: { matchLabels = {}, matchExpressions = [] } = {} }: SelectorView): number {
+  const values = matchExpressions.map((expression) => listIn(expression, 'values').length);
+  return values.reduce((sum, count) => sum + count, 1 + Object.keys(matchLabels).length + matchExpressions.length);
+}
+
 /**
  * Refuses an access pod that a Service would send traffic to, that a PodDisruptionBudget would count, or that a NetworkPolicy would
  * treat as one of its workload's own: whatever its labels put it under, and the template does not list. What selects a pod of no
@@ -203,13 +232,16 @@ export function checkSelection(
   withoutThem: Labels,
   selectors: readonly SelectorView[],
   allowed: readonly SelectorReference[] = [],
+  budget: PlanBudget = new PlanBudget(),
 ): Violation | undefined {
-  const found = selectors.find(
-    (one) =>
+  const found = selectors.find((one) => {
+    budget.spend(workPerTerm * termsOf(one));
+    return (
       selects(one, labels) &&
       !selects(one, withoutThem) &&
-      !allowed.some(({ kind, name }) => kind === one.kind && name === one.name),
-  );
+      !allowed.some(({ kind, name }) => kind === one.kind && name === one.name)
+    );
+  });
   if (!found) return undefined;
   return {
     code: 'PodIsSelected',

@@ -1,8 +1,9 @@
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import { quote } from '../../kit/errors.ts';
-import { copyJson, isRecord, type JsonObject, own } from '../../kit/json-value.ts';
+import { isRecord, type JsonObject, own, valueWeight } from '../../kit/json-value.ts';
 import type { Violation } from '../policy/policy.ts';
 import { applyJsonPatch } from './json-patch.ts';
+import { PlanBudget } from './plan-budget.ts';
 import { capResources, type ResourceCaps } from './resource-caps.ts';
 
 /** A PodTemplateSpec that has a metadata object and a spec with at least one container. */
@@ -13,8 +14,11 @@ export interface PodTemplate extends JsonObject {
 
 export type MutatedTemplate =
   | {
-      readonly template: PodTemplate /** What the caps lowered, one clause each. */;
+      readonly template: PodTemplate;
+      /** What the caps lowered, one clause each. */
       readonly lowered: readonly string[];
+      /** By copyJson, without what the caps added. */
+      readonly weight: number;
     }
   | { readonly violation: Violation };
 
@@ -25,22 +29,24 @@ const CONFIG = 'spec.controllerTargetMutationConfig';
  * The pod template of an access pod: a copy of the workload's, changed in this order: what is not kept is removed, annotations,
  * node selector, labels, command, args, resources, env, the JSON patch, and last the caps, which no patch gets around.
  * The workload's labels are always removed, with and without a config, so that no Service finds the pod.
- * Takes any value as the template and changes none of its inputs.
+ * Takes any value as the template and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function mutatePodTemplate(
   podTemplate: unknown,
   config: ControllerTargetMutationConfig | undefined,
   caps: ResourceCaps,
+  budget: PlanBudget = new PlanBudget(),
 ): MutatedTemplate {
-  const copied = copyTemplate(podTemplate, 'the pod template');
+  const copied = copyTemplate(podTemplate, 'the pod template', budget);
   if ('violation' in copied) return copied;
-  const violation = config ? applyConfig(copied.template, config) : withoutConfig(copied.template);
+  const violation = config ? applyConfig(copied.template, config, budget) : withoutConfig(copied.template);
   if (violation) return { violation };
   const operations: unknown = config ? own(config, 'patchSpecOperations') : undefined;
-  const patched = patch(copied.template, operations);
+  const patched = patch(copied, operations, budget);
   if ('violation' in patched) return patched;
-  const capped = capResources(patched.template.spec, caps);
-  return 'violation' in capped ? capped : { template: patched.template, lowered: capped.lowered };
+  const { template, weight } = patched;
+  const capped = capResources(template.spec, caps, budget);
+  return 'violation' in capped ? capped : { template, lowered: capped.lowered, weight };
 }
 
 function withoutConfig(template: PodTemplate): undefined {
@@ -48,8 +54,13 @@ function withoutConfig(template: PodTemplate): undefined {
   delete template.spec['terminationGracePeriodSeconds'];
 }
 
-function applyConfig(template: PodTemplate, config: ControllerTargetMutationConfig): Violation | undefined {
-  const copied = copyJson(config);
+function applyConfig(
+  template: PodTemplate,
+  config: ControllerTargetMutationConfig,
+  budget: PlanBudget,
+): Violation | undefined {
+  const { patchSpecOperations: _, ...fields } = config;
+  const copied = budget.copy(fields);
   if ('problem' in copied) return invalid('InvalidMutationConfig', CONFIG, copied.problem);
   const set = (field: keyof ControllerTargetMutationConfig): unknown => own(copied.value, field);
   const { metadata, spec } = template;
@@ -107,22 +118,27 @@ function merge(object: JsonObject, field: string, entries: unknown): void {
   object[field] = map;
 }
 
-function patch(template: PodTemplate, operations: unknown): CopiedTemplate {
-  if (!Array.isArray(operations) || operations.length === 0) return { template };
-  const patched = applyJsonPatch(template, operations);
+function patch(copied: Copied, operations: unknown, budget: PlanBudget): CopiedTemplate {
+  if (!Array.isArray(operations) || operations.length === 0) return copied;
+  const patched = applyJsonPatch(copied.template, operations, budget);
   return 'violation' in patched
     ? patched
-    : copyTemplate(patched.document, 'after patchSpecOperations the pod template');
+    : copyTemplate(patched.document, 'after patchSpecOperations the pod template', budget);
 }
 
-type CopiedTemplate = { readonly template: PodTemplate } | { readonly violation: Violation };
+interface Copied {
+  readonly template: PodTemplate;
+  readonly weight: number;
+}
+
+type CopiedTemplate = Copied | { readonly violation: Violation };
 
 /** A copy that shares nothing with `value`, checked as far as the rest relies on its shape. */
-function copyTemplate(value: unknown, what: string): CopiedTemplate {
+function copyTemplate(value: unknown, what: string, budget: PlanBudget): CopiedTemplate {
   const unusable = (why: string): { readonly violation: Violation } => ({
     violation: { code: 'InvalidPodTemplate', message: `${what} ${why}`, status: 422 },
   });
-  const copied = copyJson(value);
+  const copied = budget.copy(value);
   if ('problem' in copied) return unusable(copied.problem);
   const spec = own(copied.value, 'spec');
   if (!isRecord(copied.value) || !isRecord(spec)) return unusable('has no spec');
@@ -130,9 +146,8 @@ function copyTemplate(value: unknown, what: string): CopiedTemplate {
   if (!Array.isArray(containers) || containers.length === 0) return unusable('has no containers');
   if (!containers.every(isRecord)) return unusable('has a container that is not an object');
   const metadata = own(copied.value, 'metadata');
-  return {
-    template: { ...copied.value, metadata: isRecord(metadata) ? metadata : {}, spec: { ...spec, containers } },
-  };
+  const template = { ...copied.value, metadata: isRecord(metadata) ? metadata : {}, spec: { ...spec, containers } };
+  return { template, weight: copied.weight };
 }
 
 const invalid = (code: string, field: string, why: string): Violation => ({
@@ -169,11 +184,12 @@ export function copiedAnnotations(annotations: unknown): unknown {
   return Object.fromEntries(kept);
 }
 
-/** Off before the template's own changes, so that only those can switch it on. */
-export function withoutIdentity(podTemplate: unknown): unknown {
+/** Off before the template's own changes, so that only those can switch it on. Throws `PlanTooLarge` once `budget` is spent. */
+export function withoutIdentity(podTemplate: unknown, budget: PlanBudget): unknown {
   const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];
   if (!isRecord(podTemplate) || !isRecord(spec)) return podTemplate;
   const tokenless = { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } };
   if (!isRecord(metadata)) return tokenless;
+  budget.spend(valueWeight * actedUpon.length * Object.keys(metadata['annotations'] ?? {}).length);
   return { ...tokenless, metadata: { ...metadata, annotations: copiedAnnotations(metadata['annotations']) } };
 }

@@ -2,6 +2,7 @@ import type { PodAccessTemplateSpec } from '../../api/access/pod-access.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { compareQuantities, parseQuantity, type Quantity } from '../../kit/quantity.ts';
 import type { Violation } from '../policy/policy.ts';
+import type { PlanBudget } from './plan-budget.ts';
 
 export type ResourceCaps = Pick<PodAccessTemplateSpec, 'maxCpu' | 'maxMemory' | 'maxStorage'>;
 
@@ -12,14 +13,19 @@ const CAPPED = [
   ['ephemeral-storage', 'maxStorage'],
 ] as const;
 
+/** Work of comparing the request and the limit of one container with a cap, in the unit of PlanBudget. */
+const workPerHolder = 256;
+
 /**
  * Lowers the requests and limits of every container (init containers too) and of the pod itself to the template's caps, in place.
  * A cap holds for each container by itself. A container without a limit gets the cap as its limit, and keeps asking for nothing
  * if it asked for nothing. Returns what was lowered, one clause each, or the quantity that cannot be read.
+ * Throws `PlanTooLarge` once `budget` is spent.
  */
 export function capResources(
   podSpec: JsonObject,
   caps: ResourceCaps,
+  budget: PlanBudget,
 ): { readonly lowered: readonly string[] } | { readonly violation: Violation } {
   const lowered: string[] = [];
   for (const [resource, field] of CAPPED) {
@@ -27,6 +33,7 @@ export function capResources(
     const cap = parseQuantity(caps[field]);
     if ('error' in cap) return invalid(`spec.${field}`, cap.error);
     for (const { where, holder, mayLackLimit } of holdersOf(podSpec)) {
+      budget.spend(workPerHolder);
       const violation = capOne(holder, where, resource, { value: caps[field], ...cap }, mayLackLimit, lowered);
       if (violation) return violation;
     }

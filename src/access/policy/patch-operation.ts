@@ -1,4 +1,4 @@
-import { copyJson, isRecord, own } from '../../kit/json-value.ts';
+import { copyJson, isRecord, type JsonCopy, own } from '../../kit/json-value.ts';
 import type { Violation } from './policy.ts';
 
 export interface PatchOperation {
@@ -15,10 +15,14 @@ const OPERATIONS = ['add', 'remove', 'replace', 'move', 'copy', 'test'] as const
 const MAX_POINTER = 1024;
 const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
 
-/** The operation at `index` of a template's list, checked as far as it can be without the document; RFC 6902, unknown members ignored. */
+/**
+ * The operation at `index` of a template's list, checked as far as it can be without the document; RFC 6902, unknown members ignored.
+ * `copy` copies its value.
+ */
 export function parsePatchOperation(
   raw: unknown,
   index: number,
+  copy: (value: unknown) => JsonCopy = copyJson,
 ): { readonly operation: PatchOperation } | { readonly violation: Violation } {
   if (!isRecord(raw)) return refuse(index, raw, 'is not an object with op and path');
   const op = OPERATIONS.find((name) => name === own(raw, 'op'));
@@ -30,7 +34,7 @@ export function parsePatchOperation(
   if (from && 'problem' in from) return refuse(index, raw, `from ${from.problem}`, 'from');
   const needsValue = op === 'add' || op === 'replace' || op === 'test';
   if (needsValue && own(raw, 'value') === undefined) return refuse(index, raw, `${op} needs a value`, 'value');
-  const value = needsValue ? copyJson(own(raw, 'value')) : { value: undefined };
+  const value = needsValue ? copy(own(raw, 'value')) : { value: undefined };
   if ('problem' in value) return refuse(index, raw, `value ${value.problem}`, 'value');
   return { operation: { op, path: path.tokens, from: from?.tokens, value: value.value } };
 }

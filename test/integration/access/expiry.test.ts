@@ -198,6 +198,47 @@ describe('M5: a grant', () => {
     }
   });
 
+  it('ends on time with patch bombs of another template before it in line, which are denied', async () => {
+    const bomb = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'bomb' };
+    const container = { name: 'app', image: 'busybox:1.37', args: Array.from({ length: 100_000 }, () => '') };
+    const labels = { app: bomb.name };
+    const podTemplate = { metadata: { labels }, spec: { containers: [container] } };
+    const deployments = `/apis/apps/v1/namespaces/${stage.namespace}/deployments`;
+    const { status } = await stage.plane.call('POST', deployments, {
+      metadata: { name: bomb.name },
+      spec: { replicas: 0, selector: { matchLabels: labels }, template: podTemplate },
+    });
+    assert.equal(status, 201);
+    const from = '/spec/containers/0/args';
+    const copies = Array.from({ length: 128 }, () => ({ op: 'copy', from, path: '/metadata/copy' }));
+    const { spec } = template(bomb.name) as unknown as { spec: object };
+    const controllerTargetMutationConfig = { patchSpecOperations: copies };
+    await stage.apply({
+      ...template(bomb.name),
+      spec: { ...spec, controllerTargetRef: bomb, controllerTargetMutationConfig },
+    });
+    await stage.templateReady('PodAccessTemplate', bomb.name);
+
+    const request = await stage.askUntilReady(stage.alice, podRequest('among-bombs', { duration: '10s' }));
+    const asked = await Promise.all(
+      Array.from({ length: 8 }, (_, index) =>
+        stage.askOk(stage.alice, podRequest(`bomb-${index}`, { templateName: bomb.name, duration: '10m' })),
+      ),
+    );
+    for (const one of asked) {
+      const denied = await stage.requestUntil('to be denied', one, (now) => conditionOf(now, created) !== undefined);
+      assert.equal(conditionOf(denied, created)?.reason, 'PlanTooLarge');
+    }
+    await stage.closed(request);
+    const line = await stage.auditLine(
+      'the revocation',
+      ({ event, what }) => event === 'revocation' && what.name === 'among-bombs',
+    );
+    const lateMs = Date.parse(String(line['time'])) - deadlineOf(request);
+    assert.ok(lateMs < 2000, `${lateMs} ms late`);
+    await stage.plane.call('DELETE', `${deployments}/${bomb.name}`);
+  });
+
   it('ends on time with a graceful restart in between', () =>
     lives(podRequest('restarted', { duration: '5s' }), () => stage.restart()));
 

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { AccessKind } from '../../../src/access/access-kind.ts';
 import type { Route } from '../../../src/admission/routes.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -93,7 +94,7 @@ describe('a third kind of access', function () {
 
   it('has its loops', async () => {
     const { accessKinds } = await load('src/access/access-kind.ts');
-    const kinds: AccessKind[] = accessKinds({ of: () => ({}) });
+    const kinds: AccessKind[] = accessKinds({ of: () => ({}) }, systemClock);
     assert.deepEqual(kinds.map(({ requestKind, templateKind }) => [requestKind, templateKind]).at(-1), [
       'PortAccessRequest',
       'PortAccessTemplate',
