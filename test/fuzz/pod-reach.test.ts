@@ -29,6 +29,8 @@ const container = fc.record(
     name: fc.constantFrom('app', 'b'),
     image: fc.constant('a:1'),
     securityContext: context,
+    livenessProbe: rarely([{ httpGet: { host: 'db' } }], [{ httpGet: { host: '' } }]),
+    lifecycle: rarely([{ preStop: { tcpSocket: { host: 'db' } } }], [{ preStop: { exec: {} } }]),
     ports: rarely([[{ hostPort: 80 }], [{}, { hostPort: '80' }]], [[{ hostPort: 0 }], []]),
   },
   { requiredKeys: ['name'], noNullPrototype: true },
@@ -112,6 +114,8 @@ function escapes(spec: Json, account: string): string[] {
   if (list(spec, 'volumes').some((each) => on(each['hostPath']))) found.push('hostPath');
   const containers = [...list(spec, 'containers'), ...list(spec, 'initContainers')];
   if (containers.some((each) => list(each, 'ports').some((port) => on(port['hostPort'])))) found.push('hostPort');
+  if (containers.some((each) => on(at(each, 'livenessProbe', 'httpGet', 'host')))) found.push('probe');
+  if (containers.some((each) => on(at(each, 'lifecycle', 'preStop', 'tcpSocket', 'host')))) found.push('hook');
   for (const context of containers.map((each) => at(each, 'securityContext'))) {
     if (on(at(context, 'privileged'))) found.push('privileged');
     if (!['', 'Default'].includes(String(at(context, 'procMount') ?? ''))) found.push('procMount');

@@ -48,8 +48,27 @@ function checkContainers(spec: JsonObject): TooFar | undefined {
         .map((each) => own(each, 'hostPort'))
         .find(isSet);
       if (port !== undefined) return { field: `${where}.ports`, why: `takes port ${shown(port)} of the node` };
-      const found = checkContainerContext(own(container, 'securityContext'), `${where}.securityContext`);
+      const found =
+        checkContainerContext(own(container, 'securityContext'), `${where}.securityContext`) ??
+        checkHandlers(container, where);
       if (found) return found;
+    }
+  }
+  return undefined;
+}
+
+/** What the kubelet calls of a container, from the node: another host than the pod lets the node knock at any door for it. */
+function checkHandlers(container: unknown, where: string): TooFar | undefined {
+  const lifecycle = own(container, 'lifecycle');
+  const handlers = [
+    ...['livenessProbe', 'readinessProbe', 'startupProbe'].map((field) => [field, own(container, field)] as const),
+    ...['postStart', 'preStop'].map((field) => [`lifecycle.${field}`, own(lifecycle, field)] as const),
+  ];
+  for (const [field, handler] of handlers) {
+    for (const action of ['httpGet', 'tcpSocket']) {
+      const host = own(own(handler, action), 'host');
+      if (isSet(host))
+        return { field: `${where}.${field}.${action}.host`, why: `is ${shown(host)}, not the pod itself` };
     }
   }
   return undefined;

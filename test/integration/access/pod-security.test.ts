@@ -23,6 +23,8 @@ const patched = (name: string, operations: readonly Operation[], more: object = 
     ...more,
   });
 
+/** Where clouds tell a node its credentials. */
+const elsewhere = { host: '169.254.169.254', port: 80, path: '/latest/meta-data/' };
 const hostPath = { name: 'host', hostPath: { path: '/' } };
 
 /** Not scheduled: what counts is its pod template. */
@@ -96,6 +98,16 @@ describe('M14: the pod of an access template', () => {
       'on a port of the node',
       patched('host-port', [['add', '/spec/containers/0/ports', [{ containerPort: 80, hostPort: 80 }]]]),
       /takes port 80 of the node/,
+    ],
+    [
+      'a way to have the node call others, by a probe',
+      patched('probe', [['add', '/spec/containers/0/livenessProbe', { httpGet: elsewhere }]]),
+      /livenessProbe\.httpGet\.host of the access pod is "169\.254\.169\.254"/,
+    ],
+    [
+      'a way to have the node call others, by a hook',
+      patched('hook', [['add', '/spec/containers/0/lifecycle', { postStart: { httpGet: elsewhere } }]]),
+      /lifecycle\.postStart\.httpGet\.host/,
     ],
     [
       'free to set the node’s sysctls',

@@ -13,6 +13,16 @@ const container = (securityContext: object): object => ({
 });
 const pod = (securityContext: object): object => ({ securityContext });
 
+/** What the kubelet calls of a container, and a container that has it. */
+const handlers: readonly (readonly [string, (handler: object) => object])[] = [
+  ...['livenessProbe', 'readinessProbe', 'startupProbe'].map(
+    (field) => [field, (handler: object) => ({ name: 'b', [field]: handler })] as const,
+  ),
+  ...['postStart', 'preStop'].map(
+    (hook) => [`lifecycle.${hook}`, (handler: object) => ({ name: 'b', lifecycle: { [hook]: handler } })] as const,
+  ),
+];
+
 describe('the reach of an access pod', () => {
   const tooFar: [string, object, RegExp][] = [
     ['the network of the node', { hostNetwork: true }, /^spec\.hostNetwork of the access pod is set/],
@@ -23,6 +33,18 @@ describe('the reach of an access pod', () => {
     ['no ServiceAccount, which is another', { serviceAccountName: '' }, /is "default", not "web"/],
     ['a path of the node', { volumes: [{ name: 'a' }, { hostPath: {} }] }, /^spec\.volumes\[1\]\.hostPath/],
     ['a port of the node', { initContainers: [{ ports: [{ hostPort: 1 }] }] }, /^spec\.initContainers\[0\]\.ports/],
+    ...handlers.flatMap(([field, wrap]): [string, object, RegExp][] =>
+      (['httpGet', 'tcpSocket'] as const).map((action) => [
+        `what the kubelet calls elsewhere by the ${action} of ${field}`,
+        { containers: [{ name: 'app' }, wrap({ [action]: { host: '169.254.169.254', port: 80 } })] },
+        new RegExp(`^spec\\.containers\\[1\\]\\.${field.replace('.', '\\.')}\\.${action}\\.host .* is "169`),
+      ]),
+    ),
+    [
+      'what the kubelet calls of an init container',
+      { initContainers: [{ livenessProbe: { tcpSocket: { host: 'db' } } }] },
+      /^spec\.initContainers\[0\]\.livenessProbe/,
+    ],
     ['a privileged container', container({ privileged: true }), /^spec\.containers\[1\]\.securityContext\.privileged/],
     ['a capability', container({ capabilities: { add: ['CHOWN', 'NET_RAW'] } }), /adds "NET_RAW"/],
     ['all capabilities', container({ capabilities: { add: ['ALL'] } }), /adds "ALL"/],
@@ -62,6 +84,19 @@ describe('the reach of an access pod', () => {
       pod({ seccompProfile: { type: 'RuntimeDefault' }, seLinuxOptions: { type: 'container_t', level: 's0' } }),
     ],
     ['the usual /proc', container({ procMount: 'Default' })],
+    [
+      'probes and hooks of its own',
+      {
+        containers: [
+          {
+            name: 'app',
+            livenessProbe: { httpGet: { port: 80, host: '' } },
+            readinessProbe: { grpc: { port: 80 } },
+            lifecycle: { postStart: { exec: { command: ['true'] } }, preStop: { httpGet: { port: 80, host: null } } },
+          },
+        ],
+      },
+    ],
     ['ports of its own', { containers: [{ name: 'app', ports: [{ containerPort: 80, hostPort: 0 }] }] }],
   ];
   for (const [title, spec] of near) {
