@@ -2,6 +2,7 @@ import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import type { TemplateKind } from '../api/access/names.ts';
 import type { Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
+import type { Client } from '../kube/client.ts';
 import type { Store } from '../kube/store.ts';
 import { buildExecAccess } from './builders/exec-access.ts';
 import type { Builder, Granting, Planned } from './builders/plan.ts';
@@ -21,7 +22,7 @@ export interface AccessKind {
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
   /** Describes the grant. Reads stores, so it may be asked only once they have synced. */
-  plan(request: RequestView, template: TemplateView, granting: Granting): Promise<Planned>;
+  plan(request: RequestView, template: TemplateView, granting: Granting, signal: AbortSignal): Promise<Planned>;
 }
 
 /** How a grant of each kind is planned; each builder takes the templates of its own kind. */
@@ -31,8 +32,8 @@ const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
 };
 
 /** Every kind of access, over its stores. */
-export function accessKinds(stores: AccessStores, clock: Clock): AccessKind[] {
-  const deps = { stores, clock, turns: new PlanTurns(clock) };
+export function accessKinds(stores: AccessStores, client: Pick<Client, 'get'>, clock: Clock): AccessKind[] {
+  const deps = { stores, client, clock, turns: new PlanTurns(clock) };
   return accesses.map(({ request, template, createsPod }) => {
     const requestKind = request.resource.kind;
     const build = builders[requestKind] as Builder;
@@ -43,7 +44,7 @@ export function accessKinds(stores: AccessStores, clock: Clock): AccessKind[] {
       templateResource: template.resource,
       createsPod,
       ...stores.of(requestKind),
-      plan: (...asked) => build(...asked, deps),
+      plan: (request, template, granting, signal) => build(request, template, granting, deps, signal),
     };
   });
 }

@@ -52,7 +52,7 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   const grants = grantMetrics(deps.metrics);
   stockMetrics(deps);
   const rights = new AuthorRights(deps);
-  const kinds = accessKinds(deps.stores, deps.clock);
+  const kinds = accessKinds(deps.stores, deps.client, deps.clock);
   const loops = kinds.map((kind) => {
     const { signer, trustExistingTemplates: trustExisting } = deps;
     const authors = new TemplateAuthors({ kind: kind.templateKind, signer, rights, trustExisting });

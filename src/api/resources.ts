@@ -19,6 +19,7 @@ export const leases = resource('coordination.k8s.io', 'v1', 'leases', 'Lease');
 export const roles = resource('rbac.authorization.k8s.io', 'v1', 'roles', 'Role');
 export const roleBindings = resource('rbac.authorization.k8s.io', 'v1', 'rolebindings', 'RoleBinding');
 export const deployments = resource('apps', 'v1', 'deployments', 'Deployment');
+export const replicaSets = resource('apps', 'v1', 'replicasets', 'ReplicaSet');
 export const statefulSets = resource('apps', 'v1', 'statefulsets', 'StatefulSet');
 export const daemonSets = resource('apps', 'v1', 'daemonsets', 'DaemonSet');
 export const services = resource('', 'v1', 'services', 'Service');

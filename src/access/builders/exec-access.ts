@@ -3,12 +3,14 @@ import { type ExecAccessTemplateSpec, execAccessRequests } from '../../api/acces
 import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import { requestLabel } from '../../api/access/names.ts';
 import type { LabelSelector } from '../../api/object.ts';
+import { replicaSets } from '../../api/resources.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
+import { type Client, findObject } from '../../kube/client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import { byNamespace } from '../stores/access-stores.ts';
 import { targetKey } from '../stores/access-views.ts';
-import type { PodView } from '../stores/cluster-views.ts';
+import { controllerOf, type PodView, type WorkloadView } from '../stores/cluster-views.ts';
 import { type Builder, type Planned, planChildren, type RequestIdentity } from './plan.ts';
 
 export interface ExecPodInput {
@@ -19,24 +21,23 @@ export interface ExecPodInput {
   readonly selector: LabelSelector | undefined;
   /** The pods of the request's namespace. */
   readonly pods: readonly PodView[];
+  /** By uid, what controls the workload's pods: itself, or its ReplicaSets. Labels alone make no pod the workload's. */
+  readonly controllers: ReadonlySet<string>;
 }
+
+type Refused = { readonly violation: Violation };
 
 /**
  * The pod that an ExecAccessRequest opens: the named one, which must belong to the workload and be running, or one of the
  * workload's running pods. The same request and pods give the same pod; the caller chooses once and pins it by uid.
  */
-export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | { readonly violation: Violation } {
-  const { requestUid, targetPod, selector, pods } = input;
-  const compiled = compileSelector(selector);
-  if ('error' in compiled)
-    return refuse('InvalidSelector', `the workload's selector cannot be used: ${compiled.error}`);
-  if (isEmpty(selector)) {
-    return refuse('InvalidSelector', 'the workload has no selector, so it cannot be told which pods are its own');
-  }
-  // Somebody else's access pod is theirs alone, whatever labels its template gave it.
-  const belongs = (pod: PodView): boolean => compiled.matches(pod.labels) && !Object.hasOwn(pod.labels, requestLabel);
-  if (targetPod) return namedPod(targetPod, pods, belongs);
-  const candidates = pods.filter((pod) => belongs(pod) && isRunning(pod)).sort(byName);
+export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | Refused {
+  const { requestUid, targetPod, controllers } = input;
+  const found = selectedPods(input);
+  if ('violation' in found) return found;
+  const belonging = found.pods.filter(({ controller }) => controller && controllers.has(controller.uid));
+  if (targetPod) return namedPod(targetPod, belonging);
+  const candidates = belonging.filter(isRunning).sort(byName);
   const pod = candidates[indexFor(requestUid, candidates.length)];
   if (pod) return { pod };
   return refuse(
@@ -46,14 +47,27 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   );
 }
 
-function namedPod(
-  name: string,
-  pods: readonly PodView[],
-  belongs: (pod: PodView) => boolean,
-): { readonly pod: PodView } | { readonly violation: Violation } {
-  const pod = pods.find((candidate) => candidate.name === name);
+/** The pods that may be the workload's, as far as labels tell. */
+function selectedPods({
+  targetPod,
+  selector,
+  pods,
+}: Omit<ExecPodInput, 'controllers'>): { readonly pods: readonly PodView[] } | Refused {
+  const compiled = compileSelector(selector);
+  if ('error' in compiled)
+    return refuse('InvalidSelector', `the workload's selector cannot be used: ${compiled.error}`);
+  if (isEmpty(selector)) {
+    return refuse('InvalidSelector', 'the workload has no selector, so it cannot be told which pods are its own');
+  }
+  const named = targetPod ? pods.filter(({ name }) => name === targetPod) : pods;
+  // Somebody else's access pod is theirs alone, whatever labels its template gave it.
+  return { pods: named.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
+}
+
+function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
+  const [pod] = pods;
   // One answer for both: whoever may not see the other pods of the namespace learns nothing of them.
-  if (!pod || !belongs(pod)) {
+  if (!pod) {
     return refuse(
       'InvalidTargetPod',
       `spec.targetPod ${JSON.stringify(name)} is not a pod of the template's workload`,
@@ -63,6 +77,31 @@ function namedPod(
   if (isRunning(pod)) return { pod };
   const state = pod.deleting ? 'being deleted' : pod.phase || 'in an unknown phase';
   return refuse('InvalidTargetPod', `pod ${name} is ${state}, not Running; name another or leave spec.targetPod out`);
+}
+
+/** ReplicaSets that are read for one request at most; a workload that is rolled out has pods of two or three. */
+const mostReplicaSets = 16;
+
+/** What controls the pods of a workload, by uid: ReplicaSets of a Deployment or Rollout, read one by one, else the workload itself. */
+async function controllersOf(
+  workload: WorkloadView,
+  pods: readonly PodView[],
+  client: Pick<Client, 'get'>,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  if (workload.kind !== 'Deployment' && workload.kind !== 'Rollout') return new Set([workload.uid]);
+  const named = new Map<string, string>();
+  for (const { controller } of [...pods].sort(byName)) {
+    if (controller?.kind === replicaSets.kind && named.size < mostReplicaSets)
+      named.set(controller.uid, controller.name);
+  }
+  const { namespace } = workload;
+  const read = [...named].map(async ([uid, name]) => {
+    const found = await findObject(client, replicaSets, { namespace, name }, { signal });
+    const isTheirs = found?.metadata.uid === uid && controllerOf(found)?.uid === workload.uid;
+    return isTheirs ? [uid] : [];
+  });
+  return new Set((await Promise.all(read)).flat());
 }
 
 const isRunning = (pod: PodView): boolean => pod.phase === 'Running' && !pod.deleting;
@@ -88,7 +127,7 @@ export function planExecAccess(input: {
   return { plan: planChildren({ ...rest, requestResource: execAccessRequests, target }) };
 }
 
-function refuse(code: string, message: string, status: Violation['status'] = 422): { readonly violation: Violation } {
+function refuse(code: string, message: string, status: Violation['status'] = 422): Refused {
   const field = code === 'InvalidTargetPod' ? { field: 'spec.targetPod' } : {};
   return { violation: { code, message, ...field, status } };
 }
@@ -96,11 +135,11 @@ function refuse(code: string, message: string, status: Violation['status'] = 422
 /** Access to a running pod of a workload; the pod is chosen once and pinned by uid. */
 export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   request,
-  template,
+  { spec, namespace },
   { subjects, pinned },
-  { stores },
+  { stores, client },
+  signal,
 ) => {
-  const { spec, namespace } = template;
   const planFor = (pod: { readonly name: string; readonly uid: string }): Planned =>
     planExecAccess({
       request,
@@ -109,11 +148,17 @@ export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
       rules: pinned?.rules ?? confinedTo(pod.name, rulesOf(spec.accessConfig)),
     });
   if (pinned?.uid) return planFor({ name: pinned.name, uid: pinned.uid });
-  const chosen = chooseExecPod({
+  const workload = stores.workload(targetKey(spec.controllerTargetRef, namespace));
+  const asked = {
     requestUid: request.uid,
     targetPod: 'targetPod' in request.spec ? request.spec.targetPod : undefined,
-    selector: stores.workload(targetKey(spec.controllerTargetRef, namespace))?.selector,
+    selector: workload?.selector,
     pods: stores.pods.byIndex(byNamespace, request.namespace),
-  });
+  };
+  const selected = selectedPods(asked);
+  const matching = 'pods' in selected ? selected.pods : [];
+  const pods = asked.targetPod ? matching : matching.filter(isRunning);
+  const controllers = workload ? await controllersOf(workload, pods, client, signal) : new Set<string>();
+  const chosen = chooseExecPod({ ...asked, controllers });
   return 'violation' in chosen ? { refusal: chosen.violation } : planFor(chosen.pod);
 };

@@ -5,6 +5,7 @@ import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from '.
 import { roleBindingOf, roleOf, toRbacSubject } from '../../grants/roles.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import type { Clock } from '../../kit/clock.ts';
+import type { Client } from '../../kube/client.ts';
 import { baseRules, confinedTo } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { AccessStores } from '../stores/access-stores.ts';
@@ -46,11 +47,14 @@ export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
   template: TemplateView<Spec>,
   granting: Granting,
   deps: BuilderDeps,
+  signal: AbortSignal,
 ) => Promise<Planned>;
 
 export interface BuilderDeps {
   /** What builders see of the cluster. */
   readonly stores: Pick<AccessStores, 'workload' | 'selectorsIn' | 'pods'>;
+  /** For what no store keeps. */
+  readonly client: Pick<Client, 'get'>;
   /** In these is planned what may take long. */
   readonly turns: PlanTurns;
   readonly clock: Clock;

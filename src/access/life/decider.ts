@@ -88,7 +88,8 @@ export class Decider {
     if (unfit) return this.#deny(request, unfit, signal);
 
     const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? nobody);
-    const planned = await this.#deps.kind.plan(request, template, { subjects, durationMs: duration.grantedMs });
+    const asked = { subjects, durationMs: duration.grantedMs };
+    const planned = await this.#deps.kind.plan(request, template, asked, signal);
     if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
 
     const grant = this.#grant(request, template, planned.plan, duration.grantedMs);

@@ -58,7 +58,7 @@ export class Granter {
   }
 
   async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<Opened | undefined> {
-    const plan = decided ?? (await this.#planAgain(request));
+    const plan = decided ?? (await this.#planAgain(request, signal));
     if ('code' in plan) return this.#giveUp(request, plan, signal);
     await this.#tell(request);
     const children: RequestChild[] = [];
@@ -107,7 +107,7 @@ export class Granter {
     this.#told.add(request.uid);
   }
 
-  async #planAgain(request: RequestView): Promise<Plan | Violation> {
+  async #planAgain(request: RequestView, signal: AbortSignal): Promise<Plan | Violation> {
     const { grant } = request;
     if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
     const template = this.#templateOf(request);
@@ -117,11 +117,12 @@ export class Granter {
       status: 422,
     };
     if (!template) return changed;
-    const planned = await this.#deps.kind.plan(request, template, {
+    const granted = {
       subjects: grant.subjects,
       durationMs: (parseTime(grant.expiresAt) ?? 0) - request.createdAtMs,
       pinned: grant.rules ? { ...grant.pod, rules: grant.rules } : grant.pod,
-    });
+    };
+    const planned = await this.#deps.kind.plan(request, template, granted, signal);
     return 'plan' in planned && planned.plan.hash === grant.planHash ? planned.plan : changed;
   }
 

@@ -1,7 +1,13 @@
 import { accesses } from '../../api/access/kinds.ts';
 import { childNameSuffix, planHashAnnotation, requestLabel } from '../../api/access/names.ts';
 import type { SelectorReference } from '../../api/access/pod-access.ts';
-import { apiVersionOf, type KubeObject, type LabelSelector, type Resource } from '../../api/object.ts';
+import {
+  apiVersionOf,
+  type KubeObject,
+  type LabelSelector,
+  type OwnerReference,
+  type Resource,
+} from '../../api/object.ts';
 import { stopGraceS } from '../../grants/applier.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import { type Placed, placed } from './access-views.ts';
@@ -17,10 +23,11 @@ export interface MadeFor {
  * The request that an object was made for, if it carries all our marks: the label, the plan's hash, and the request as its
  * controller. Deleting a request with `Orphan` takes the last one away; the name that we give tells then.
  */
-function madeFor({ metadata }: KubeObject): MadeFor | undefined {
+function madeFor(object: KubeObject): MadeFor | undefined {
+  const { metadata } = object;
   const uid = metadata.labels?.[requestLabel];
   if (!uid || metadata.annotations?.[planHashAnnotation] === undefined) return undefined;
-  const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
+  const controller = controllerOf(object);
   if (!controller) return metadata.name.endsWith(`-${uid.slice(0, 8)}${childNameSuffix}`) ? { uid } : undefined;
   const { apiVersion, kind, name } = controller;
   const isRequest = accesses.some(
@@ -28,6 +35,10 @@ function madeFor({ metadata }: KubeObject): MadeFor | undefined {
   );
   return isRequest && controller.uid === uid ? { uid, owner: { kind, name } } : undefined;
 }
+
+/** The owner that controls the object; there is at most one. */
+export const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefined =>
+  metadata.ownerReferences?.find((owner) => owner.controller === true);
 
 /** A Role or RoleBinding of ours. */
 export interface ChildView extends Placed {
@@ -59,6 +70,8 @@ export interface PodView extends Placed {
   readonly leaving: boolean;
   /** Set when it is one of ours. */
   readonly madeFor?: MadeFor;
+  /** What made it and keeps it: a ReplicaSet, a Job; absent when nothing does. */
+  readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
   /** Why it is not ready, in one line, for conditions; empty when ready. */
   readonly waiting: string;
 }
@@ -72,6 +85,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
   const { labels = {}, annotations = {}, deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   const { [lastApplied]: _, ...kept } = annotations;
   const request = madeFor(object);
+  const controller = controllerOf(object);
   const ready = own(conditionOf(object.status, 'Ready'), 'status') === 'True';
   return {
     ...at,
@@ -82,6 +96,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
     deleting: deletionTimestamp !== undefined,
     leaving: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= stopGraceS,
     ...(request ? { madeFor: request } : {}),
+    ...(controller ? { controller: { kind: controller.kind, name: controller.name, uid: controller.uid } } : {}),
     waiting: ready ? '' : waitingReason(object.status),
   };
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
 import { requestLabel } from '../../../src/api/access/names.ts';
-import { execRequest } from '../../support/access-requests.ts';
+import { conditionOf, execRequest, type Manifest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
 describe('M11: the pod chosen for an ExecAccessRequest', () => {
@@ -33,5 +34,93 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
       'jsonpath={.items[*].rules[*].resourceNames}',
     );
     assert.match(roles, new RegExp(`^(\\["${request.status?.podName}"\\] ?)+$`));
+  });
+
+  describe('is one that the workload controls, whatever labels others have:', () => {
+    const container = { name: 'app', image: 'busybox:1.37', args: ['sleep', 'infinity'] };
+    const bare: Manifest = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'dressed-up', labels: { app: 'payments' } },
+      spec: { containers: [container] },
+    };
+    /** Its pods have the labels of the workload's, and one more, by which it knows them. */
+    const stranger = (name: string, more: object): Manifest => ({
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name },
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: { stranger: name } },
+        template: { metadata: { labels: { stranger: name, ...more } }, spec: { containers: [container] } },
+      },
+    });
+    const vault: Manifest = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'vault' },
+      spec: {
+        selector: { matchLabels: { app: 'vault' } },
+        template: { metadata: { labels: { app: 'vault' } }, spec: { containers: [container] } },
+      },
+    };
+    const running = (selector: string): Promise<string> =>
+      until(
+        `a running pod of ${selector}`,
+        () => stage.kubectl('get', 'pods', '-l', selector, '--field-selector=status.phase=Running', '-o', 'name'),
+        { timeoutMs: 30_000, everyMs: 100 },
+      );
+    const nameOf = (listed: string): string => listed.trim().split('\n')[0]?.replace('pod/', '') ?? '';
+
+    /** The reason and message with which an ExecAccessRequest is denied. */
+    const denial = async (name: string, spec: object): Promise<string> => {
+      const asked = await stage.askOk(stage.alice, execRequest(name, { duration: '10m', ...spec }));
+      const outcome = (now: typeof asked) => conditionOf(now, 'AccessResourcesCreated');
+      const decided = await stage.requestUntil('to be decided', asked, (now) => outcome(now) !== undefined);
+      return `${outcome(decided)?.reason}: ${outcome(decided)?.message}`;
+    };
+
+    it('not a pod that nothing controls', async () => {
+      await stage.apply(bare);
+      await stage.kubectl('wait', 'pod/dressed-up', '--for=condition=Ready', '--timeout=30s');
+      assert.match(await denial('of-bare', { targetPod: 'dressed-up' }), /^InvalidTargetPod: .* is not a pod of/);
+    });
+
+    it('not a pod of a ReplicaSet beside it', async () => {
+      await stage.apply(stranger('beside', { app: 'payments' }));
+      const pod = nameOf(await running('stranger=beside'));
+      assert.match(await denial('of-stranger', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
+    });
+
+    it('not a pod of another workload that somebody relabelled', async () => {
+      await stage.apply(vault);
+      const pod = nameOf(await running('app=vault'));
+      await stage.kubectl('label', '--overwrite', 'pod', pod, 'app=payments');
+      assert.match(await denial('of-relabelled', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
+    });
+
+    it('and none when others alone run', async () => {
+      const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'idle' };
+      const labels = { app: 'idle' };
+      const podTemplate = { metadata: { labels }, spec: { containers: [container] } };
+      await stage.apply(
+        {
+          apiVersion: target.apiVersion,
+          kind: target.kind,
+          metadata: { name: target.name },
+          spec: { replicas: 0, selector: { matchLabels: labels }, template: podTemplate },
+        },
+        stranger('instead', labels),
+        {
+          apiVersion: 'crds.wizardofoz.co/v1alpha1',
+          kind: 'ExecAccessTemplate',
+          metadata: { name: 'idle' },
+          spec: { accessConfig: { allowedGroups: ['devs'] }, controllerTargetRef: target },
+        },
+      );
+      await running('stranger=instead');
+      await stage.templateReady('ExecAccessTemplate', 'idle');
+      assert.match(await denial('of-others', { templateName: 'idle' }), /^NoRunningPod/);
+    });
   });
 });

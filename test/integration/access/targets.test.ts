@@ -81,4 +81,32 @@ describe('the target of a template', () => {
     const request = await stage.askUntilReady(stage.alice, podRequest(name, asksThrough(name)));
     assert.equal(await stage.alice.mayExec(stage.namespace, request.status?.podName ?? ''), true);
   });
+
+  it('that is a Rollout lets into the running pods of its ReplicaSets', async () => {
+    const target = workloads.Rollout;
+    const name = target.metadata.name ?? '';
+    const uid = await stage.kubectl('get', 'rollout', name, '-o', 'jsonpath={.metadata.uid}');
+    const labels = { app: name, 'rollouts-pod-template-hash': '5d9c' };
+    // In the place of Argo's controller.
+    await stage.apply(
+      {
+        apiVersion: 'apps/v1',
+        kind: 'ReplicaSet',
+        metadata: {
+          name: `${name}-5d9c`,
+          ownerReferences: [{ apiVersion: target.apiVersion, kind: 'Rollout', name, uid, controller: true }],
+        } as Manifest['metadata'],
+        spec: {
+          replicas: 1,
+          selector: { matchLabels: labels },
+          template: { ...podTemplate(name), metadata: { labels } },
+        },
+      },
+      template('ExecAccessTemplate', target),
+    );
+    await stage.kubectl('wait', `replicaset/${name}-5d9c`, '--for=jsonpath={.status.readyReplicas}=1', '--timeout=30s');
+    await stage.templateReady('ExecAccessTemplate', `for-${name}`);
+    const request = await stage.askUntilReady(stage.alice, execRequest('rollout', asksThrough(`for-${name}`)));
+    assert.match(request.status?.podName ?? '', new RegExp(`^${name}-5d9c-`));
+  });
 });

@@ -1,6 +1,19 @@
 import assert from 'node:assert/strict';
-import { chooseExecPod, type ExecPodInput, planExecAccess } from '../../../../src/access/builders/exec-access.ts';
-import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
+import {
+  buildExecAccess,
+  chooseExecPod,
+  type ExecPodInput,
+  planExecAccess,
+} from '../../../../src/access/builders/exec-access.ts';
+import { PlanTurns } from '../../../../src/access/builders/plan-budget.ts';
+import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
+import type { PodView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
+import type { ExecAccessTemplateSpec } from '../../../../src/api/access/exec-access.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const replicaSet = (uid: string) => ({ kind: 'ReplicaSet', name: `web-${uid}`, uid });
 
 const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   key: `ns/${name}`,
@@ -15,6 +28,7 @@ const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   deleting: false,
   leaving: false,
   waiting: '',
+  controller: replicaSet('rs'),
   ...over,
 });
 const pods = [
@@ -24,10 +38,14 @@ const pods = [
   pod('web-pending', { phase: 'Pending' }),
   pod('web-going', { deleting: true }),
   pod('db-0', { labels: { app: 'db' } }),
+  pod('job-0', { controller: { kind: 'Job', name: 'job', uid: 'job' } }),
+  pod('stray-0', { controller: replicaSet('strange') }),
+  (({ controller: _, ...alone }) => alone)(pod('alone')),
   pod('alice-access', { labels: { app: 'web', 'access.drawbridge.dev/request': 'x' } }),
 ];
 const choose = (over: Partial<ExecPodInput> = {}): string => {
-  const input = { requestUid: 'u1', selector: { matchLabels: { app: 'web' } }, pods, ...over };
+  const selector = { matchLabels: { app: 'web' } };
+  const input = { requestUid: 'u1', selector, pods, controllers: new Set(['rs']), ...over };
   const chosen = chooseExecPod(input);
   return 'pod' in chosen ? chosen.pod.name : `${chosen.violation.code}: ${chosen.violation.message}`;
 };
@@ -38,6 +56,9 @@ describe('choice of the pod for exec', () => {
   for (const [targetPod, expected] of [
     ['nope', /InvalidTargetPod: .*"nope" is not a pod of the template's workload/],
     ['db-0', /InvalidTargetPod: .*"db-0" is not a pod of the template's workload/],
+    ['job-0', /InvalidTargetPod: .*"job-0" is not a pod of the template's workload/],
+    ['stray-0', /InvalidTargetPod: .*is not a pod/],
+    ['alone', /InvalidTargetPod: .*is not a pod/],
     ['alice-access', /InvalidTargetPod: .*is not a pod/],
     ['web-pending', /InvalidTargetPod: pod web-pending is Pending, not Running/],
     ['web-going', /InvalidTargetPod: pod web-going is being deleted/],
@@ -63,6 +84,7 @@ describe('choice of the pod for exec', () => {
 
   for (const [title, over, expected] of [
     ['nothing runs', { pods: pods.slice(3) }, /NoRunningPod/],
+    ['what runs is not controlled by the workload', { controllers: new Set(['other']) }, /NoRunningPod/],
     ['the selector is absent', { selector: undefined }, /InvalidSelector/],
     ['the selector is empty and would match every pod', { selector: {} }, /InvalidSelector/],
     [
@@ -94,5 +116,121 @@ describe('exec access builder', () => {
       { apiGroups: [''], resources: ['pods/exec'], resourceNames: ['web-1'], verbs: ['get', 'create'] },
     ]);
     assert.deepEqual(roleBinding['subjects'], [{ kind: 'Group', name: 'devs', apiGroup: 'rbac.authorization.k8s.io' }]);
+  });
+});
+
+describe('the pods of a workload', () => {
+  const workload = (kind: string): WorkloadView => ({
+    key: 'ns/web',
+    uid: 'w',
+    resourceVersion: '1',
+    apiVersion: 'apps/v1',
+    kind,
+    namespace: 'ns',
+    name: 'web',
+    selector: { matchLabels: { app: 'web' } },
+    podTemplate: {},
+  });
+  const replicaSetOf = (uid: string, controller: string | undefined): KubeObject =>
+    ({
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: {
+        namespace: 'ns',
+        name: `web-${uid}`,
+        uid,
+        // An owner that does not control it counts for nothing.
+        ownerReferences: [
+          { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'w' },
+          ...(controller
+            ? [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: controller, controller: true }]
+            : []),
+        ],
+      },
+    }) as unknown as KubeObject;
+
+  /** The pod that is chosen, or why none is, and the ReplicaSets that were read for it. */
+  async function choosing(
+    kind: string,
+    pods: readonly PodView[],
+    replicaSets: readonly KubeObject[],
+    targetPod?: string,
+  ): Promise<[chosen: string, read: string[]]> {
+    const read: string[] = [];
+    const clock = new SimulatedClock();
+    const planned = await buildExecAccess(
+      { namespace: 'ns', name: 'req', uid: 'u1', spec: { templateName: 't', targetPod } } as unknown as RequestView,
+      {
+        namespace: 'ns',
+        spec: { accessConfig: {}, controllerTargetRef: { apiVersion: 'apps/v1', kind, name: 'web' } },
+      } as unknown as TemplateView<ExecAccessTemplateSpec>,
+      { subjects: [{ kind: 'User', name: 'alice' }], durationMs: 60_000 },
+      {
+        stores: {
+          workload: () => workload(kind),
+          selectorsIn: () => [],
+          pods: { byIndex: () => [...pods] } as never,
+        },
+        client: {
+          get: async ({ kind: resource }, { name }) => {
+            read.push(name);
+            const found = replicaSets.find((one) => one.metadata.name === name);
+            if (found) return found;
+            throw new ApiError(404, 'NotFound', `${resource} ${name} not found`);
+          },
+        },
+        turns: new PlanTurns(clock),
+        clock,
+      },
+      AbortSignal.abort(),
+    );
+    return ['plan' in planned ? planned.plan.target.name : planned.refusal.code, read.sort()];
+  }
+
+  for (const kind of ['Deployment', 'Rollout']) {
+    it(`of kind ${kind} are those of the ReplicaSets that it controls, each of which is read once`, async () => {
+      const pods = [
+        pod('a', { controller: replicaSet('other') }),
+        pod('b', { controller: replicaSet('rs') }),
+        pod('c', { controller: replicaSet('rs'), deleting: true }),
+        pod('d', { controller: replicaSet('gone') }),
+      ];
+      const found = await choosing(kind, pods, [replicaSetOf('rs', 'w'), replicaSetOf('other', 'x')]);
+      assert.deepEqual(found, ['b', ['web-gone', 'web-other', 'web-rs']]);
+    });
+  }
+
+  it('are none of a ReplicaSet that the workload owns and does not control', async () =>
+    assert.deepEqual(await choosing('Deployment', [pod('a')], [replicaSetOf('rs', undefined)]), [
+      'NoRunningPod',
+      ['web-rs'],
+    ]));
+
+  it('are none of a ReplicaSet that was made again under the name', async () => {
+    const again = { ...replicaSetOf('rs', 'w'), metadata: { ...replicaSetOf('rs', 'w').metadata, uid: 'later' } };
+    assert.deepEqual(await choosing('Deployment', [pod('a')], [again], 'a'), ['InvalidTargetPod', ['web-rs']]);
+  });
+
+  for (const kind of ['StatefulSet', 'DaemonSet']) {
+    it(`of kind ${kind} are those that it controls itself, and nothing is read`, async () => {
+      const pods = [
+        pod('a', { controller: { kind, name: 'web', uid: 'x' } }),
+        pod('b', { controller: { kind, name: 'web', uid: 'w' } }),
+      ];
+      assert.deepEqual(await choosing(kind, pods, []), ['b', []]);
+    });
+  }
+
+  it('cost no more than 16 reads, however many ReplicaSets there are', async () => {
+    const pods = Array.from({ length: 40 }, (_, index) =>
+      pod(`pod-${index}`, { controller: replicaSet(`rs-${index}`) }),
+    );
+    const [chosen, read] = await choosing('Deployment', pods, []);
+    assert.deepEqual([chosen, read.length], ['NoRunningPod', 16]);
+  });
+
+  it('cost one read when a pod is named', async () => {
+    const pods = ['a', 'b', 'c'].map((name) => pod(name, { controller: replicaSet(name) }));
+    assert.deepEqual(await choosing('Deployment', pods, [replicaSetOf('b', 'w')], 'b'), ['b', ['web-b']]);
   });
 });

@@ -31,6 +31,14 @@ describe('the view of a Pod', () => {
     });
   });
 
+  it('tells what controls it, and nothing of other owners', () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'notes', uid: 'c-1' };
+    const controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r-1', controller: true };
+    const controllerOf = (...ownerReferences: object[]) => viewPod(pod(undefined, { ownerReferences }))?.controller;
+    assert.deepEqual(controllerOf(owner, controller), { kind: 'ReplicaSet', name: 'web-1', uid: 'r-1' });
+    assert.equal(controllerOf(owner, { ...controller, controller: false }), undefined);
+  });
+
   const deletions: [string, object, boolean][] = [
     ['is not leaving while nobody deletes it', {}, false],
     ['is leaving once it is deleted as we do it', { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 }, true],
