@@ -128,7 +128,7 @@ describe('builders against hostile input', () => {
             allowedGroups: ['devs'],
             defaultDuration: '1h',
             maxDuration: '24h',
-            accessCommand: 'x',
+            accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
             grantTo: 'Requester',
           },
           controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },

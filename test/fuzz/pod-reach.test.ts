@@ -138,7 +138,7 @@ describe('the reach of access pods, against any workload and any patch', () => {
         allowedGroups: ['devs'],
         defaultDuration: '1h',
         maxDuration: '24h',
-        accessCommand: 'x',
+        accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
         grantTo: 'Requester',
       },
       controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },

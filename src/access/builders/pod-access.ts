@@ -7,7 +7,7 @@ import { stopGraceS } from '../../grants/applier.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { isRecord, type JsonObject, listIn, own, stringMap } from '../../kit/json-value.ts';
 import { compileSelector } from '../../kit/label-selector.ts';
-import { renderAccessMessage } from '../policy/access-command.ts';
+import { renderAccessMessage } from '../policy/access-client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import { targetKey } from '../stores/access-views.ts';

@@ -7,7 +7,7 @@ import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import type { AccessKind } from '../access-kind.ts';
 import type { Plan } from '../builders/plan.ts';
-import { renderAccessMessage } from '../policy/access-command.ts';
+import { renderAccessMessage } from '../policy/access-client.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';

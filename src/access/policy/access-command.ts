@@ -8,7 +8,7 @@ export interface CommandSubject {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-type Placeholder =
+export type Placeholder =
   | { readonly kind: 'name' }
   | { readonly kind: 'namespace' }
   | { readonly kind: 'label' | 'annotation'; readonly key: string };
@@ -18,7 +18,7 @@ type Segment =
   | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly context: QuoteContext };
 
 /** A parsed `accessConfig.accessCommand`: parse once, render for any number of pods. */
-type AccessCommand = readonly Segment[];
+export type AccessCommand = readonly Segment[];
 
 /** The placeholders that an access command may use, as they are written. */
 const ALLOWED_PLACEHOLDERS = [
@@ -107,15 +107,6 @@ export function renderAccessCommand(
   return { text };
 }
 
-/** What the requester is told to type; the refusal says what of the template does not fit this pod. */
-export function renderAccessMessage(
-  accessCommand: string,
-  pod: CommandSubject,
-): { readonly text: string } | { readonly refusal: Violation } {
-  const parsed = parseAccessCommand(accessCommand);
-  return 'refusal' in parsed ? parsed : renderAccessCommand(parsed.command, pod);
-}
-
 function placeholderOf(match: RegExpExecArray): Placeholder {
   if (match[1] !== undefined) return { kind: match[1] === 'Name' ? 'name' : 'namespace' };
   return { kind: match[2] === 'Labels' ? 'label' : 'annotation', key: match[3] ?? '' };
@@ -148,7 +139,7 @@ function nameOfCharacter(text: string): string {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-const refuse = (why: string): { readonly refusal: Violation } => ({
+export const refuse = (why: string): { readonly refusal: Violation } => ({
   refusal: { code: 'InvalidAccessCommand', message: `accessCommand ${why}`, field: FIELD, status: 422 },
 });
 

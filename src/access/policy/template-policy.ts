@@ -5,7 +5,7 @@ import type { RbacRule } from '../../grants/rule-cover.ts';
 import { quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
-import { parseAccessCommand } from './access-command.ts';
+import { readAccessCommand } from './access-client.ts';
 import { verifyDurations } from './duration-choice.ts';
 import { grantableViolation, rulesViolation } from './granted-rules.ts';
 import { parsePatchOperation, patchViolation } from './patch-operation.ts';
@@ -27,8 +27,8 @@ const groupsAreTeams: Check<TemplateInput> = ({ spec }) => systemGroup(spec.acce
 const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
   const { accessCommand } = spec.accessConfig;
   if (accessCommand === undefined) return undefined;
-  const parsed = parseAccessCommand(accessCommand);
-  return 'refusal' in parsed ? parsed.refusal : undefined;
+  const read = readAccessCommand(accessCommand);
+  return 'refusal' in read ? read.refusal : undefined;
 };
 
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
@@ -100,9 +100,9 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'name the groups of the people who may ask; none begins with system:',
   },
   'access-command': {
-    wants: 'the access command has only the placeholders that are filled in',
+    wants: 'the access command is kubectl or oc to the granted pod, with only the placeholders that are filled in',
     check: accessCommandIsValid,
-    remedy: () => 'use {{ .Metadata.Name }}, {{ .Metadata.Namespace }} and labels or annotations by index',
+    remedy: () => 'write, for example, kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
   },
   target: {
     wants: 'the template gives access to something',

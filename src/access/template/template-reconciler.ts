@@ -7,6 +7,7 @@ import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import { allTrue, type Finding, failure, type Standing, success, summarized } from '../conditions.ts';
+import { readAccessCommand } from '../policy/access-client.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import type { Signer } from '../signing/signer.ts';
 import { type TemplateView, targetKey } from '../stores/access-views.ts';
@@ -16,7 +17,10 @@ import type { TemplateAuthors } from './template-authors.ts';
 /** How often an author's rights are looked at anew, milliseconds. Shorter than a grant takes an answer for young. */
 const recheckMs = 40_000;
 
-/** Tells in a template's status whether it can be used: its durations hold together, what it points to exists, and its author may do what it hands out. */
+/**
+ * Tells in a template's status whether it can be used: its durations hold together, what it points to exists,
+ * its access command is fit to be shown, and its author may do what it hands out.
+ */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
 
@@ -27,7 +31,12 @@ export class TemplateReconciler implements Reconciler {
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const template = this.#deps.templates.get(key);
     if (!template) return done;
-    const findings = [this.#durations(template), this.#target(template), await this.#author(template, signal)];
+    const findings = [
+      this.#durations(template),
+      this.#target(template),
+      this.#command(template),
+      await this.#author(template, signal),
+    ];
     const nowMs = this.#deps.clock.now();
     const told = mergeConditions(template.conditions, findings, nowMs, { generation: template.generation });
     const ready = allTrue(told, Object.values(templateConditions));
@@ -72,6 +81,14 @@ export class TemplateReconciler implements Reconciler {
         );
   }
 
+  #command({ spec }: TemplateView) {
+    const { accessCommandValid } = templateConditions;
+    const read = readAccessCommand(spec.accessConfig.accessCommand);
+    return 'refusal' in read
+      ? failure(accessCommandValid, read.refusal.code, read.refusal.message)
+      : success(accessCommandValid, 'leads to the granted pod');
+  }
+
   #target(template: TemplateView) {
     const ref = template.spec.controllerTargetRef;
     if (!ref) return success(templateConditions.targetRefExists, 'the pod is written out in spec.podSpec');
@@ -97,10 +114,15 @@ interface TemplateReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** Bad durations stay until somebody corrects them; a target may come by itself. */
+/** These stay until somebody corrects them; a target may come by itself. */
+const lasting: ReadonlySet<string> = new Set([
+  templateConditions.templateDurationsValid,
+  templateConditions.accessCommandValid,
+]);
+
 function standing(findings: readonly Finding<TemplateCondition>[]): Standing {
   const failing = findings.find(({ status }) => status === 'False');
   if (!failing) return { is: 'ready', message: 'requests can be made' };
   const { type, reason, message } = failing;
-  return { is: type === templateConditions.templateDurationsValid ? 'stalled' : 'reconciling', reason, message };
+  return { is: lasting.has(type) ? 'stalled' : 'reconciling', reason, message };
 }

@@ -28,6 +28,7 @@ export const requestConditions = {
 export const templateConditions = {
   templateDurationsValid: 'TemplateDurationsValid',
   targetRefExists: 'TargetRefExists',
+  accessCommandValid: 'AccessCommandValid',
   authorHoldsRights: 'AuthorHoldsRights',
 } as const;
 

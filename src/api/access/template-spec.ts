@@ -41,7 +41,7 @@ export const accessConfig = Type.Object(
     ),
     accessCommand: Type.String({
       description:
-        'The command that requesters are shown once access is open. Placeholders, all of the pod: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }} and {{ index .Metadata.Annotations "key" }}. Nothing else is replaced.',
+        'The command that requesters are shown once access is open: kubectl or oc (exec, attach, logs, port-forward) to {{ .Metadata.Name }}. Placeholders, all of the pod: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }} and {{ index .Metadata.Annotations "key" }}. Nothing else is replaced.',
       default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       maxLength: 4096,
     }),

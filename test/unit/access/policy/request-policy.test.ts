@@ -13,7 +13,7 @@ const accessConfig = {
   allowedGroups: ['devs', 'sre'],
   defaultDuration: '1h',
   maxDuration: '2h',
-  accessCommand: 'x',
+  accessCommand: 'kubectl exec {{ .Metadata.Name }} -- sh',
   grantTo: 'Requester' as const,
 };
 const ref = { apiVersion: 'apps/v1' as const, kind: 'Deployment' as const, name: 'payments' };

@@ -1,0 +1,138 @@
+import { quote } from '../../kit/errors.ts';
+import {
+  type AccessCommand,
+  type CommandSubject,
+  type Placeholder,
+  parseAccessCommand,
+  refuse,
+  renderAccessCommand,
+} from './access-command.ts';
+import type { Violation } from './policy.ts';
+
+type Refused = { readonly refusal: Violation };
+
+/**
+ * Reads the access command of a template, which requesters paste into their own shells: a client of Kubernetes that goes to the pod
+ * of the grant, and nothing else that their shell would do. What comes behind `--` is the pod's.
+ */
+export function readAccessCommand(source: string): { readonly command: AccessCommand } | Refused {
+  const parsed = parseAccessCommand(source);
+  if ('refusal' in parsed) return parsed;
+  const read = wordsOf(parsed.command);
+  const problem = 'problem' in read ? read.problem : problemOf(read.words);
+  return problem === undefined ? parsed : refuse(problem);
+}
+
+/** What the requester is told to type; the refusal says what of the template does not fit this pod. */
+export function renderAccessMessage(accessCommand: string, pod: CommandSubject): { readonly text: string } | Refused {
+  const read = readAccessCommand(accessCommand);
+  return 'refusal' in read ? read : renderAccessCommand(read.command, pod);
+}
+
+/** A word of the shell, without its quotes; a placeholder is the mark of its kind, which no template can write. */
+type Word = string;
+const marks: Readonly<Record<Placeholder['kind'], string>> = {
+  name: '\0name',
+  namespace: '\0namespace',
+  label: '\0label',
+  annotation: '\0annotation',
+};
+
+/** What no shell treats specially, wherever it stands in a word. */
+const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
+/** What a shell treats specially between double quotes. */
+const special = /["$`\\!]/;
+
+function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | { readonly problem: string } {
+  const words: Word[] = [];
+  let word: Word | undefined;
+  let quoted: "'" | '"' | undefined;
+  for (const segment of command) {
+    if (segment.kind === 'value') {
+      word = (word ?? '') + marks[segment.placeholder.kind];
+      continue;
+    }
+    for (const character of segment.text) {
+      if (quoted === undefined && character === ' ') {
+        if (word !== undefined) words.push(word);
+        word = undefined;
+        continue;
+      }
+      const opens = quoted === undefined && (character === "'" || character === '"');
+      const closes = character === quoted;
+      word ??= '';
+      if (opens) quoted = character;
+      else if (closes) quoted = undefined;
+      else if (isPlain(character, quoted)) word += character;
+      else {
+        const where = quoted ? 'between double quotes' : 'outside of quotes';
+        return {
+          problem:
+            `has ${quote(character)} ${where}, which the requester’s own shell acts upon; outside of quotes only letters, digits and ` +
+            '_ @ % + = : , . / - are allowed: put what the pod’s shell is to read between single quotes',
+        };
+      }
+    }
+  }
+  if (quoted !== undefined) return { problem: `has a ${quoted} without its second; close the quotes` };
+  return { words: word === undefined ? words : [...words, word] };
+}
+
+function isPlain(character: string, quoted: "'" | '"' | undefined): boolean {
+  if (quoted === "'") return true;
+  return quoted === '"' ? !special.test(character) : plain.test(character);
+}
+
+const clients: readonly Word[] = ['kubectl', 'oc'];
+const verbs: readonly Word[] = ['exec', 'attach', 'logs', 'port-forward'];
+/** Those that say which pod and container, and how to talk to it; no others, of which some read or write files or leave the cluster. */
+const options: ReadonlyMap<Word, 'value' | 'none'> = new Map([
+  ...['-n', '--namespace', '-c', '--container', '--context', '--request-timeout', '--pod-running-timeout'].map(
+    (name) => [name, 'value'] as const,
+  ),
+  ...['--tail', '--since'].map((name) => [name, 'value'] as const),
+  ...['-i', '-t', '-it', '-ti', '--stdin', '--tty', '-q', '--quiet'].map((name) => [name, 'none'] as const),
+]);
+/** To `exec` and others, -f is a file or an address that says what to enter. */
+const optionsOfLogs: readonly Word[] = ['-f', '--follow', '-p', '--previous'];
+
+const example = 'for example: kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh';
+
+function problemOf([client = '', ...rest]: readonly Word[]): string | undefined {
+  if (!clients.includes(client)) {
+    return `begins with ${shown(client)}; allowed are ${clients.join(' and ')}, which take the requester to the pod, ${example}`;
+  }
+  const end = rest.indexOf('--');
+  const read = operandsOf(end < 0 ? rest : rest.slice(0, end));
+  if ('problem' in read) return read.problem;
+  const [verb = '', target = ''] = read.operands;
+  if (!verbs.includes(verb)) return `has ${client} ${shown(verb)}; allowed are ${verbs.join(', ')}, ${example}`;
+  if (target.replace(/^(po|pod|pods)\//, '') !== marks.name) {
+    return `goes to ${shown(target)}; write {{ .Metadata.Name }} in its place, which is the pod of the grant, ${example}`;
+  }
+  return undefined;
+}
+
+/** What is no option, the verb first. */
+function operandsOf(words: readonly Word[]): { readonly operands: readonly Word[] } | { readonly problem: string } {
+  const operands: Word[] = [];
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (!word.startsWith('-')) {
+      operands.push(word);
+      continue;
+    }
+    const [name = ''] = word.split('=', 1);
+    const takes = operands[0] === 'logs' && optionsOfLogs.includes(name) ? 'none' : options.get(name);
+    if (takes === undefined) {
+      const allowed = [...options.keys()].join(' ');
+      return {
+        problem: `has the option ${shown(name)}; allowed before -- are ${allowed}, and to logs ${optionsOfLogs.join(' ')}`,
+      };
+    }
+    if (takes === 'value' && !word.includes('=')) at += 1;
+  }
+  return { operands };
+}
+
+const shown = (word: Word): string => (word === '' ? 'nothing' : quote(word.replaceAll('\0', 'the ')));

