@@ -17,7 +17,7 @@ import { Decider } from './life/decider.ts';
 import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
 import type { GrantTally } from './life/grant-tally.ts';
 import { Granter } from './life/granter.ts';
-import { normalLane, RequestReconciler, revocationLane } from './life/request-reconciler.ts';
+import { cleanupLane, normalLane, RequestReconciler, revocationLane } from './life/request-reconciler.ts';
 import { StatusWriter } from './life/request-status.ts';
 import { Revoker } from './life/revoker.ts';
 import { Stamps } from './life/stamps.ts';
@@ -167,9 +167,11 @@ function requestController(
           endsAccess(event),
         );
       }),
-      fromSubscription('pod', pods, (event) =>
-        emissions(requestsOfPod(kind.requests, 'now' in event ? event.now : event.before), endsAccess(event)),
-      ),
+      fromSubscription('pod', pods, (event) => {
+        const keys = requestsOfPod(kind.requests, 'now' in event ? event.now : event.before);
+        // Whoever gives up a request deletes its pod, and must not be aborted for that.
+        return keys.map((key) => ({ key, lane: endsAccess(event) ? cleanupLane : normalLane }));
+      }),
       // Builders read workloads and selectors, so nothing may be decided before they are known; what changes later is no concern of a grant.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
@@ -177,6 +179,7 @@ function requestController(
     lanes: 3,
     workers: 32,
     reservedForUpperLanes: 4,
+    lane0Aborts: true,
     // An end that failed while the API was away follows within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
   });

@@ -20,6 +20,8 @@ export interface ControllerOptions extends QueueOptions {
   readonly workers?: number;
   /** Workers that the lowest lane may not use, so that long work in it never holds up the others. Default 0. */
   readonly reservedForUpperLanes?: number;
+  /** A turn of the lowest lane is aborted when its key is due in lane 0, which must not wait for what that turn waits for. Default false. */
+  readonly lane0Aborts?: boolean;
 }
 
 /** Sources fill a queue, the queue feeds a reconciler. May be run again after it has stopped; each run starts from an empty queue. */
@@ -44,6 +46,7 @@ export class Controller {
       sources,
       workers = 16,
       reservedForUpperLanes = 0,
+      lane0Aborts = false,
       metrics = noControllerMetrics,
     } = this.#options;
     const log = this.#options.log.child({ controller: this.name });
@@ -55,6 +58,7 @@ export class Controller {
       metrics,
       workers,
       reservedForUpperLanes,
+      lane0Aborts,
     });
     this.#dispatcher = dispatcher;
     const stop = new AbortController();

@@ -13,6 +13,7 @@ export interface DispatcherOptions extends QueueOptions {
   readonly metrics: ControllerMetrics;
   readonly workers: number;
   readonly reservedForUpperLanes: number;
+  readonly lane0Aborts: boolean;
 }
 
 /** Turns that wait for nothing would follow each other without an end: after so many of any kind, timers and sockets are looked after. */
@@ -35,7 +36,9 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options;
     this.#lowestLane = Math.max(1, options.lanes ?? 1) - 1;
-    const onWantedAgain = (key: string, lane: number): void => this.#overtake(key, lane);
+    const onWantedAgain = (key: string, lane: number): void => {
+      if (options.lane0Aborts && lane === 0) this.#overtake(key);
+    };
     this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onWantedAgain }, options.metrics);
   }
 
@@ -109,10 +112,9 @@ export class Dispatcher {
     this.#options.metrics.active(this.#active.size);
   }
 
-  /** What a turn of the lowest lane waits for must not hold up one that is more urgent. */
-  #overtake(key: string, lane: number): void {
+  #overtake(key: string): void {
     const running = this.#active.get(key);
-    if (running && lane < this.#lowestLane && running.work.lane === this.#lowestLane) running.controller.abort();
+    if (running?.work.lane === this.#lowestLane) running.controller.abort();
   }
 
   #release(work: Work): void {

@@ -14,10 +14,10 @@ import type { Revoker } from './revoker.ts';
 import type { Stamps } from './stamps.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/** Expiries and revocations overtake everything else in the queue. */
+/** Expiries and revocations overtake everything else in the queue, and abort what is being done for the same request. */
 export const revocationLane = 0;
-/** What is left of grants that let nobody in any more. */
-const cleanupLane = 1;
+/** For grants that let nobody in any more: their RoleBinding or their pod is gone. */
+export const cleanupLane = 1;
 export const normalLane = 2;
 
 /** Any instant that has passed: the next turn comes as soon as its lane's does. */

@@ -206,7 +206,7 @@ describe('Controller', () => {
   });
 
   it('aborts a turn of the lowest lane whose key becomes urgent, and takes it for no failure', async () => {
-    const t = setUp(undefined, { lanes: 3 });
+    const t = setUp(undefined, { lanes: 3, lane0Aborts: true });
     t.synced.resolve();
     t.emit('a', 'event');
     t.emit('b', 'event');
@@ -228,8 +228,8 @@ describe('Controller', () => {
     await t.run;
   });
 
-  it('aborts no turn for one that is as urgent or not due yet, and none that is urgent itself', async () => {
-    const t = setUp(undefined, { lanes: 3 });
+  it('aborts no turn for one that is not of lane 0 or not due yet, and none that is urgent itself', async () => {
+    const t = setUp(undefined, { lanes: 3, lane0Aborts: true });
     t.synced.resolve();
     t.emit('same', 'event');
     t.emit('later', 'event');
@@ -237,6 +237,7 @@ describe('Controller', () => {
     await t.clock.settle();
     t.emit('same', 'event');
     t.emit('later', 'expiry', { lane: 0, delayMs: 1000 });
+    t.emit('same', 'cleanup', { lane: 1 });
     t.emit('urgent', 'expiry', { lane: 0 });
     const aborted = (): string[] => t.calls.filter(({ signal }) => signal.aborted).map(({ key }) => key);
     assert.deepEqual(aborted(), []);
