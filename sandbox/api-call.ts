@@ -13,7 +13,7 @@ export interface ApiTarget {
   readonly identity: Identity;
 }
 
-const timeoutMs = 10_000;
+const timeoutMs = 30_000;
 
 /** Connections are kept: a test that waits asks many times a second, and handshakes are what that costs most. */
 const agents = new WeakMap<Identity, Agent>();

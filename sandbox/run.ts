@@ -51,7 +51,7 @@ async function story(tell: Narrator, plane: Plane, server: ServerProcess): Promi
   };
   const asAlice = { kubeconfig: alice };
   const auditLine = (matches: (line: AuditLine) => boolean): Promise<AuditLine> =>
-    until('the audit line', async () => (await server.audit(matches)).at(-1), { timeoutMs: 5000 });
+    until('the audit line', async () => (await server.audit(matches)).at(-1), { timeoutMs: 30_000 });
 
   tell.step('A cluster with drawbridge in it');
   tell.evidence(

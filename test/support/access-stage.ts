@@ -189,20 +189,20 @@ export class AccessStage {
     const forged = { metadata: { name: 'forged', labels: { [requestLabel]: 'forged' } } };
     const expected = wanted === 'gone' ? 201 : 403;
     const noticed = async (): Promise<boolean> => (await this.plane.call('POST', roles, forged)).status === expected;
-    await until(`the policies to be ${wanted}`, noticed, { timeoutMs: 15_000, everyMs: 50 });
+    await until(`the policies to be ${wanted}`, noticed, { timeoutMs: 30_000, everyMs: 50 });
   }
 
   /** Leaves the server to the next stage, or ends it and takes the webhooks away. Tells when it was ever refused for want of rights. */
   async close(): Promise<void> {
-    if (this.server.running) await this.#endRequests();
-    const { webhooks, policies } = this.#installed;
-    if (this.server.running && webhooks && policies && this.#plain && !this.#onOwnPlane) {
-      await this.policiesAre('in force');
-      idleServers.set(this.plane, this.server);
-    } else {
-      idleServers.delete(this.plane);
-      await this.stop();
-      await this.removeWebhooks();
+    idleServers.delete(this.plane);
+    try {
+      if (this.server.running) await this.#endRequests();
+      if (await this.#isAsInstalled()) idleServers.set(this.plane, this.server);
+    } finally {
+      if (!idleServers.has(this.plane)) {
+        await this.stop();
+        await this.removeWebhooks();
+      }
     }
     const calls = this.plane.auditLog.calls({ user: this.server.installation.serverUser, since: this.#auditMark });
     const forbidden = calls
@@ -211,6 +211,14 @@ export class AccessStage {
       .map(({ verb, uri }) => `${verb} ${uri}`);
     assert.deepEqual(forbidden, [], 'the shipped ClusterRole covers every call of the server');
     await this.plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
+  }
+
+  /** Whether the next stage can have the server as it is. */
+  async #isAsInstalled(): Promise<boolean> {
+    const { webhooks, policies } = this.#installed;
+    if (!this.server.running || !webhooks || !policies || !this.#plain || this.#onOwnPlane) return false;
+    await this.policiesAre('in force');
+    return true;
   }
 
   /**
@@ -372,7 +380,7 @@ export class AccessStage {
   /** Resolves with the first audit line that matches. */
   auditLine(what: string, matches: (line: AuditLine) => boolean): Promise<AuditLine> {
     return until(`an audit line: ${what}`, async () => (await this.audit(matches))[0], {
-      timeoutMs: 5000,
+      timeoutMs: 30_000,
       everyMs: 25,
     });
   }

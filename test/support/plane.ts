@@ -33,7 +33,7 @@ export async function testNamespace(prefix: string, on?: Plane): Promise<string>
   if (status !== 201) throw new Error(`creating namespace ${name} failed: ${status} ${JSON.stringify(body)}`);
   const account = `/api/v1/namespaces/${name}/serviceaccounts/default`;
   await until(`the ServiceAccount of ${name}`, async () => (await plane.probe(account)).status === 200, {
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
     everyMs: 10,
   });
   return name;

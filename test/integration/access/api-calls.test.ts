@@ -35,6 +35,18 @@ describe('the calls that access costs the API', () => {
   const writes = (calls: readonly AuditCall[]): string[] =>
     calls.filter(({ verb }) => writeVerbs.includes(verb)).map(({ verb, resource }) => `${verb} ${resource}`);
 
+  /**
+   * On a busy machine a pod may take the second after which it counts as late, and that is told in a write of its own: the status
+   * write before the one that says Ready. Here it does not count.
+   */
+  const withoutLateness = (calls: readonly AuditCall[]): readonly AuditCall[] => {
+    const opened = calls.find(({ verb, resource }) => verb === 'create' && resource === 'rolebindings');
+    const told = calls.filter(({ verb, resource }) => verb === 'patch' && resource.endsWith('requests/status'));
+    const [, progress, ready] = told;
+    const lateMs = Date.parse(ready?.time ?? '') - Date.parse(opened?.time ?? '');
+    return lateMs > 1000 ? calls.filter((call) => call !== progress) : calls;
+  };
+
   const tell = (what: string, calls: readonly AuditCall[]): void =>
     console.log(`      ${what}: ${calls.length} calls, ${writes(calls).length} of them writes`);
 
@@ -58,12 +70,10 @@ describe('the calls that access costs the API', () => {
   ];
 
   for (const [what, manifest, expected] of openings) {
-    it(`come to ${expected.length} writes and no read until a request for ${what} is Ready`, async function () {
-      // On a busy machine a pod may take the second after which it counts as late, and that is told in a write of its own.
-      this.retries(2);
+    it(`come to ${expected.length} writes and no read until a request for ${what} is Ready`, async () => {
       const since = stage.plane.auditLog.mark();
       const request = await stage.askUntilReady(stage.alice, manifest);
-      const calls = callsFor(manifest, since);
+      const calls = withoutLateness(callsFor(manifest, since));
       await stage.alice.call('DELETE', stage.urlOf(manifest.kind, request.metadata.name));
       await stage.closed(request);
       tell(`${manifest.kind} until Ready`, calls);
@@ -91,13 +101,12 @@ describe('the calls that access costs the API', () => {
   ];
 
   for (const [what, manifest, limit] of endings) {
-    it(`come to ${limit} writes and no read for a whole life ${what}`, async function () {
-      this.retries(2);
+    it(`come to ${limit} writes and no read for a whole life ${what}`, async () => {
       const since = stage.plane.auditLog.mark();
       await stage.gone(await stage.askUntilReady(stage.alice, manifest));
       // Nothing may come after the end either.
       await stage.pass();
-      const calls = callsFor(manifest, since);
+      const calls = withoutLateness(callsFor(manifest, since));
       tell(`${manifest.kind}, whole life`, calls);
       assert.equal(writes(calls).length, limit, writes(calls).join(', '));
       assert.equal(calls.length, limit);

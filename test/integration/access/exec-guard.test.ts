@@ -73,7 +73,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
         return type === 'Warning' && reason === 'BreakGlass' && regarding.name === pod;
       })?.note;
     };
-    assert.match(await until('the Event', noted, { timeoutMs: 10_000, everyMs: 200 }), /^dora ran a command in/);
+    assert.match(await until('the Event', noted, { timeoutMs: 30_000, everyMs: 200 }), /^dora ran a command in/);
   });
 
   it('pods of others with such a name are open to whom they were open before', async () => {

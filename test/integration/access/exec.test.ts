@@ -28,7 +28,7 @@ describe('entering a pod', () => {
         };
         return items.find((event) => event.reason === reason && event.regarding.name === pod)?.note;
       },
-      { timeoutMs: 5000, everyMs: 200 },
+      { timeoutMs: 30_000, everyMs: 200 },
     );
 
   const pods = [

@@ -190,7 +190,7 @@ describe('M5: a grant', () => {
       await reaches(deadlineOf(request) + 1000);
       assert.equal(await stage.alice.canExec(stage.namespace, pod), 'no');
       const childless = async (): Promise<boolean> => (await stage.children(request.metadata.uid)).length === 0;
-      await until('the children to be gone', childless, { timeoutMs: 5000 });
+      await until('the children to be gone', childless, { timeoutMs: 30_000 });
       const held = await stage.requestUntil('to wait', request, ({ metadata }) => metadata.finalizers?.length === 1);
       assert.deepEqual(held.metadata.finalizers, ['example.com/hold']);
       await patch(null);
@@ -263,7 +263,7 @@ describe('M5: a grant', () => {
     );
     assert.deepEqual([line.verdict, line['code'], line.who.user], ['revoked', 'Expired', 'alice']);
     await until('the Event AccessExpired', async () => (await eventsOf(request)).includes('AccessExpired'), {
-      timeoutMs: 5000,
+      timeoutMs: 30_000,
       everyMs: 200,
     });
   });
@@ -319,7 +319,7 @@ describe('M5: a grant', () => {
         );
         assert.equal(line['code'], code);
         await until('the Event AccessRevoked', async () => (await eventsOf(request)).includes('AccessRevoked'), {
-          timeoutMs: 10_000,
+          timeoutMs: 30_000,
           everyMs: 200,
         });
       });
@@ -374,7 +374,7 @@ describe('M5: a grant', () => {
     );
     const pod = status?.podName ?? '';
     const field = (path: string): Promise<string> => stage.kubectl('get', 'pod', pod, '-o', `jsonpath={${path}}`);
-    await until('a node', async () => (await field('.spec.nodeName')) !== '', { timeoutMs: 10_000, everyMs: 50 });
+    await until('a node', async () => (await field('.spec.nodeName')) !== '', { timeoutMs: 30_000, everyMs: 50 });
     await stage.alice.call('PATCH', stage.urlOf(asked.kind, 'away'), { spec: { revoked: true } });
     const released = async (): Promise<boolean> => (await stage.read(asked.kind, 'away')) === undefined;
     await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });

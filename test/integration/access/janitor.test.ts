@@ -91,7 +91,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
     const left = async (): Promise<string[]> =>
       (await stage.children(request.metadata.uid)).map(({ name }) => name).filter((name) => name !== 'bystander');
     const nothing = async (): Promise<boolean> => (await left()).length === 0 && !(await mayExec(request));
-    await until(`nothing of ${request.metadata.name} to be left`, nothing, { timeoutMs: 10_000, everyMs: 25 });
+    await until(`nothing of ${request.metadata.name} to be left`, nothing, { timeoutMs: 30_000, everyMs: 25 });
     return Date.now() - since;
   }
 

@@ -107,9 +107,9 @@ describe('limits on open grants', () => {
       '-p',
       '{"spec":{"revoked":true}}',
     );
-    await until('the place to be free', async () => (await bindings()) === 0, { timeoutMs: 10_000 });
+    await until('the place to be free', async () => (await bindings()) === 0, { timeoutMs: 30_000 });
     await until('carol to be let in', async () => (await stage.ask(stage.carol, execRequest('third'))).status === 201, {
-      timeoutMs: 10_000,
+      timeoutMs: 30_000,
     });
   });
 });

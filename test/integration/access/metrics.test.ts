@@ -54,7 +54,7 @@ describe('M26: the metrics of a server', () => {
     it(`tell ${name} ${JSON.stringify(labels)}`, async () => {
       const all = { ...labels, ...(name.startsWith('oz_') ? { namespace: stage.namespace } : {}) };
       const read = async (): Promise<boolean> => (await value(name, all)) === figure;
-      await until(`${name} to be ${figure}, not ${await value(name, all)}`, read, { timeoutMs: 5000 });
+      await until(`${name} to be ${figure}, not ${await value(name, all)}`, read, { timeoutMs: 30_000 });
     });
   }
 
@@ -69,7 +69,7 @@ describe('M26: the metrics of a server', () => {
     await stage.kubectl('delete', 'rolebinding', child?.name ?? '');
     const missing = async () =>
       (await value('drawbridge_drift_objects', { kind: 'RoleBinding', drift: 'missing' })) === 1;
-    await until('the missing RoleBinding to be counted', missing, { timeoutMs: 5000 });
+    await until('the missing RoleBinding to be counted', missing, { timeoutMs: 30_000 });
   });
 
   it('name nobody', async () => assert.doesNotMatch((await lines()).join('\n'), /alice|bob|carol/));

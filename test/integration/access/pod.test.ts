@@ -73,7 +73,7 @@ describe('a PodAccessRequest', () => {
       await until(
         'the Event AccessGranted',
         async () => (await stage.kubectl('events', '--for', 'podaccessrequest/debug')).includes('AccessGranted'),
-        { timeoutMs: 5000, everyMs: 200 },
+        { timeoutMs: 30_000, everyMs: 200 },
       );
     });
   });

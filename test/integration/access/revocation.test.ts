@@ -47,12 +47,12 @@ describe('M19: access that is given back', () => {
       await revoke(revoker(), request);
       const revokedAt = Date.now();
       await until('no right to exec', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-        timeoutMs: 5000,
+        timeoutMs: 30_000,
         everyMs: 10,
       });
       const closedMs = Date.now() - revokedAt;
       await until('the children to be gone', async () => (await stage.children(request.metadata.uid)).length === 0, {
-        timeoutMs: 5000,
+        timeoutMs: 30_000,
         everyMs: 25,
       });
       const childrenMs = Date.now() - revokedAt;
@@ -139,7 +139,7 @@ describe('M19: access that is given back', () => {
     await stage.plane.call('PATCH', url, { metadata: { finalizers } });
     await revoke(stage.alice, request);
     const closed = async (): Promise<boolean> => (await stage.children(request.metadata.uid)).length === 0;
-    await until('the children to be gone', closed, { timeoutMs: 5000, everyMs: 25 });
+    await until('the children to be gone', closed, { timeoutMs: 30_000, everyMs: 25 });
     for (const revoked of [false, null]) {
       assertRefused(await patch(stage.alice, request, { revoked }), 422, /SpecImmutable: access that was given back/);
     }

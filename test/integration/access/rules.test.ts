@@ -157,11 +157,11 @@ describe('rules that a template adds', () => {
     );
     await stage.kubectl('create', 'role', 'one-log', '--verb=get', '--resource=pods/log', '--resource-name=web');
     await stage.kubectl('create', 'rolebinding', 'erin-one-log', '--role=one-log', '--user=erin');
-    await until('erin to read one log', () => may(erin, 'get', 'log', 'web'), { timeoutMs: 10_000 });
+    await until('erin to read one log', () => may(erin, 'get', 'log', 'web'), { timeoutMs: 30_000 });
     assert.equal((await create()).status, 403);
     await stage.kubectl('create', 'role', 'every-log', '--verb=get', '--resource=pods/log');
     await stage.kubectl('create', 'rolebinding', 'erin-every-log', '--role=every-log', '--user=erin');
-    await until('erin to read every log', () => may(erin, 'get', 'log', ''), { timeoutMs: 10_000 });
+    await until('erin to read every log', () => may(erin, 'get', 'log', ''), { timeoutMs: 30_000 });
     assert.equal((await create()).status, 201);
   });
 });
@@ -207,7 +207,7 @@ describe('the subset check of rules', () => {
       const create = (rules: readonly RbacRule[]) =>
         person.call('POST', `${rbac}/roles?dryRun=All`, { metadata: metadata('asked'), rules });
       await until('the rights to be known', async () => (await create([makesRoles])).status === 201, {
-        timeoutMs: 10_000,
+        timeoutMs: 30_000,
       });
       for (let turn = 0; turn < rulesEach; turn++) {
         const asked = randomRules(2);

@@ -117,7 +117,7 @@ describe('M15: an access pod', () => {
     const request = await stage.ready(await through(template('listed', labels, { allowedSelectors })));
     const pod = request.status?.podName ?? '';
     await until('the Service to have it', async () => (await addressesOf('payments')).includes(pod), {
-      timeoutMs: 10_000,
+      timeoutMs: 30_000,
     });
   });
 

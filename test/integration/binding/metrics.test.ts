@@ -57,7 +57,7 @@ describe('the metrics of a konnector', () => {
         const found = await value(name, labels());
         return found !== undefined && found >= min && found <= max;
       };
-      await until(`${name} between ${min} and ${max}`, sane, { timeoutMs: 10_000 }).catch(async (error: Error) => {
+      await until(`${name} between ${min} and ${max}`, sane, { timeoutMs: 30_000 }).catch(async (error: Error) => {
         assert.fail(`${error.message}; found ${await value(name, labels())}`);
       });
     });

@@ -28,7 +28,7 @@ describe('a provider that is away for a while', () => {
     await client.delete(stage.kinds.kettles.inConsumer, name('deleted'));
     await stage.report(stage.kinds.kettles, name('reported'), { result: 'hot' });
     await until('a try', async () => /ECONNREFUSED/.test(await stage.side.consumer.konnector.log()), {
-      timeoutMs: 5000,
+      timeoutMs: 30_000,
     });
     const found = await stage.side.consumer.get(stage.kinds.kettles.inConsumer, name('deleted'));
     assert.ok(found?.metadata.deletionTimestamp);

@@ -99,7 +99,7 @@ describe('certificates without cert-manager', () => {
     const name = 'validatingwebhookconfiguration/drawbridge-podaccessrequests';
     await stage.plane.kubectl(['patch', name, '--type=json', '-p', patch]);
     const whole = async (): Promise<boolean> => (await bundles()).every((bundle) => authorities(bundle) === 1);
-    await until('caBundle to be back', whole, { timeoutMs: 10_000, everyMs: 20 });
+    await until('caBundle to be back', whole, { timeoutMs: 30_000, everyMs: 20 });
     const { status } = await stage.alice.call('POST', dryRun, podRequest('after-wipe'));
     assert.equal(status, 201);
   });

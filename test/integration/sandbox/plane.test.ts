@@ -62,7 +62,7 @@ describe('sandbox', () => {
         const pod = (await plane.probe(`/api/v1/namespaces/${namespace}/pods/${name}`)).body as Pod;
         return condition(pod) && pod;
       },
-      { timeoutMs: 10_000, everyMs: 20 },
+      { timeoutMs: 30_000, everyMs: 20 },
     );
 
   const isReady = ({ status }: Pod): boolean =>
@@ -225,12 +225,12 @@ describe('sandbox', () => {
       const proxy = await plane.proxy();
       proxy.stall();
       const call = through(proxy.server, 'get', '--raw', '/version');
-      await until('the connection', () => proxy.connections > 0, { timeoutMs: 2000 });
+      await until('the connection', () => proxy.connections > 0, { timeoutMs: 30_000 });
       assert.notEqual((await call).code, 0);
       proxy.resetAll();
-      await until('no connection', () => proxy.connections === 0, { timeoutMs: 2000 });
+      await until('no connection', () => proxy.connections === 0, { timeoutMs: 30_000 });
       const cut = through(proxy.server, 'get', '--raw', '/version');
-      await until('the connection', () => proxy.connections > 0, { timeoutMs: 2000 });
+      await until('the connection', () => proxy.connections > 0, { timeoutMs: 30_000 });
       proxy.resetAll();
       assert.match((await cut).stderr, /reset by peer/);
       await proxy.close();
@@ -323,7 +323,7 @@ describe('sandbox', () => {
       const apiserver = own.component('kube-apiserver');
       apiserver.freeze();
       const call = own.call('GET', '/version');
-      const first = await Promise.race([call, until('silence', silence(), { timeoutMs: 2000 })]);
+      const first = await Promise.race([call, until('silence', silence(), { timeoutMs: 30_000 })]);
       assert.equal(first, 'silence');
       apiserver.resume();
       assert.equal((await call).status, 200);
@@ -364,8 +364,8 @@ describe('sandbox', () => {
     const { directory, pids } = JSON.parse(await firstLine(parent)) as { directory: string; pids: number[] };
     assert.ok(pids.every(exists) && existsSync(directory));
     parent.kill('SIGKILL');
-    await until('its children to end', () => !pids.some(exists), { timeoutMs: 5000 });
-    await until('its folder to go', () => !existsSync(directory), { timeoutMs: 5000 });
+    await until('its children to end', () => !pids.some(exists), { timeoutMs: 30_000 });
+    await until('its folder to go', () => !existsSync(directory), { timeoutMs: 30_000 });
   });
 });
 
