@@ -51,8 +51,8 @@ faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages
 	@$(tsx) test/run/main.ts $(or $(FILE),$(filter-out $(alone),$(wildcard test/faults/*/*.test.ts)))
 	$(if $(FILE),,@DRAWBRIDGE_TEST_TOTALS= DRAWBRIDGE_TEST_PROCESSES=1 $(tsx) test/run/main.ts $(alone))
 
-# This file checks that access ends within about a second while the server is killed again and again, so no other test runs beside it.
-alone := test/faults/access/random-histories.test.ts
+# These check that access ends within about a second while the server is killed again and again, or attacked, so no other test runs beside.
+alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts
 
 # What the unit tests try with random cases, with all of them: 2,000 lives of inventories, and the properties in full.
 random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) npx --no-install mocha --config test/mocharc.json \
