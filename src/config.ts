@@ -26,7 +26,7 @@ export interface Config {
   /** File that audit lines are appended to; `-` is standard output. */
   readonly auditLog: string;
   readonly leaderElect: boolean;
-  /** Namespace of the access half's lease, the Secrets that replicas share and the audit heads. */
+  /** Namespace of the Leases of access and inventory, the Secrets that replicas share and the audit heads. */
   readonly leaseNamespace: string;
   /** The binding half's. That of the access half has a fixed name. */
   readonly bindingLease: { readonly namespace: string; readonly name: string };
@@ -47,6 +47,8 @@ export interface Config {
   readonly grantable: string | undefined;
   /** Whether templates that name no author give grants. */
   readonly trustExistingTemplates: boolean;
+  /** Whether Secrets of keys are used that were there before the first start. */
+  readonly adoptSigningKeys: boolean;
   /** Name of this replica in leases and audit lines. */
   readonly identity: string;
   /** Whoever is in it may enter every access pod; undefined: nobody may. */
@@ -155,6 +157,7 @@ export function readConfig(
     maxGrantsPerNamespace: value('max-grants-per-namespace'),
     grantable: value('grantable'),
     trustExistingTemplates: value('trust-existing-templates'),
+    adoptSigningKeys: value('adopt-signing-keys'),
     identity: value('identity') || readPodName(features, env) || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
     breakGlassGroup: value('break-glass-group'),
     logLevel: isVerbose ? 'debug' : value('log-level'),

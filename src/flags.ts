@@ -236,6 +236,11 @@ export const flags = {
     fallback: 'false',
     help: 'grant through templates that name no author, too',
   },
+  'adopt-signing-keys': {
+    type: trueOrFalse,
+    fallback: 'false',
+    help: 'use key Secrets that were there before the first start',
+  },
   identity: {
     type: optional(text('NAME')),
     help: 'name of this replica; default: $HOSTNAME and the process id; with binding: $POD_NAME',

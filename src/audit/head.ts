@@ -1,10 +1,24 @@
-import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign, verify } from 'node:crypto';
 import { canonicalJson } from '../kit/canonical-json.ts';
+import { DerivedKeyPair, isSignedBy } from '../kit/ed25519.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 import type { ChainHead } from './chain.ts';
 
-/** The ConfigMap that holds the heads: one entry a chain, under the chain's name. */
-export const headsConfigMapName = 'drawbridge-audit-heads';
+/** What the key pairs that sign heads are derived for. */
+export const headPurpose = 'drawbridge.dev/audit-head/v1';
+
+/** Where a process has its heads and the keys that sign them, all in its own namespace. */
+export interface HeadNames {
+  /** The ConfigMap that holds the heads: one entry a chain, under the chain's name. */
+  readonly heads: string;
+  /** The Secret of the keys, and the ConfigMap of their public halves. */
+  readonly keys: string;
+}
+
+/** Access, alone or with others in one process, and the inventory without it have names of their own: neither reads the other's keys. */
+export const headNames = {
+  access: { heads: 'drawbridge-audit-heads', keys: 'drawbridge-audit-keys' },
+  inventory: { heads: 'drawbridge-inventory-audit-heads', keys: 'drawbridge-inventory-audit-keys' },
+} as const satisfies Record<string, HeadNames>;
 
 /** What is signed: this replica had written this chain up to here at that time. */
 interface Head extends ChainHead {
@@ -20,39 +34,26 @@ export interface SignedHead extends Head {
   readonly signature: string;
 }
 
-// RFC 8410: all that DER puts around a raw Ed25519 key.
-const privatePrefix = Buffer.from('302e020100300506032b657004220420', 'hex');
-const publicPrefix = Buffer.from('302a300506032b6570032100', 'hex');
-
 export class HeadSigner {
   /** What a verifier needs, 32 bytes in base64. */
   readonly publicKey: string;
-  readonly #private: KeyObject;
+  readonly #pair: DerivedKeyPair;
 
   /** The key pair is derived from `secret`, so every process that holds the secret signs with the same one. */
   constructor(secret: Uint8Array) {
-    const seed = Buffer.from(hkdfSync('sha256', secret, '', 'drawbridge.dev/audit-head/v1', 32));
-    this.#private = createPrivateKey({ key: Buffer.concat([privatePrefix, seed]), format: 'der', type: 'pkcs8' });
-    const spki = createPublicKey(this.#private).export({ format: 'der', type: 'spki' });
-    this.publicKey = spki.subarray(publicPrefix.length).toString('base64');
+    this.#pair = new DerivedKeyPair(secret, headPurpose);
+    this.publicKey = this.#pair.publicKey.toString('base64');
   }
 
   sign({ chain, seq, hash, replica, time }: Head): SignedHead {
     const unsigned = { chain, seq, hash, replica, time, key: this.publicKey };
-    return { ...unsigned, signature: sign(null, textOf(unsigned), this.#private).toString('base64') };
+    return { ...unsigned, signature: this.#pair.sign(textOf(unsigned)).toString('base64') };
   }
 }
 
 /** Whether the key that the head names has signed it; whose key that is, the caller has to know. */
 export function isSigned({ signature, ...unsigned }: SignedHead): boolean {
-  try {
-    const der = Buffer.concat([publicPrefix, Buffer.from(unsigned.key, 'base64')]);
-    const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
-    return verify(null, textOf(unsigned), key, Buffer.from(signature, 'base64'));
-  } catch {
-    // Not a point of the curve.
-    return false;
-  }
+  return isSignedBy(Buffer.from(unsigned.key, 'base64'), textOf(unsigned), Buffer.from(signature, 'base64'));
 }
 
 /** The head in an entry of the ConfigMap, its signature not looked at; undefined when it is none. */
@@ -94,5 +95,4 @@ function matching(value: unknown, field: string, pattern: RegExp): string | unde
   return typeof text === 'string' && pattern.test(text) ? text : undefined;
 }
 
-const textOf = (unsigned: Head & { readonly key: string }): Buffer =>
-  Buffer.from(`drawbridge.dev/audit-head/v1\n${canonicalJson(unsigned)}`, 'utf8');
+const textOf = (unsigned: Head & { readonly key: string }): string => `${headPurpose}\n${canonicalJson(unsigned)}`;

@@ -1,14 +1,16 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { keyOf } from '../api/object.ts';
 import { configMaps } from '../api/resources.ts';
-import { headsConfigMapName, readHeads } from '../audit/head.ts';
+import { headNames, readHeads } from '../audit/head.ts';
 import { byteLines } from '../audit/verify/lines.ts';
 import { type ChainReport, type Finding, place, type VerifyReport } from '../audit/verify/report.ts';
 import { Verifier } from '../audit/verify/verifier.ts';
 import { systemClock } from '../kit/clock.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
+import { findObject } from '../kube/client.ts';
 import { ambientCredentials } from '../kube/kubeconfig.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 
@@ -25,9 +27,12 @@ const usage = `Usage: drawbridge audit verify [flags] FILE|- ...
 Checks audit journals against the signed heads of their chains: every change, removal, insertion or move up to a chain's last
 head is found. Give the files of all replicas, rotated ones too, in any order; other lines among them are passed over.
 
-  --heads FILE        the heads, as kubectl get configmap ${headsConfigMapName} -o json prints them; may be given more than
-                      once, also older copies. Default: read from the cluster
-  --key KEY           public key that signs heads; may be given more than once. Default: whichever key a head names
+  --heads FILE        the heads, as kubectl get configmap NAME -o json prints them; may be given more than once, also older
+                      copies. Default: ${Object.values(headNames)
+                        .map(({ heads }) => heads)
+                        .join(' and ')} of the cluster
+  --key KEY           public key that signs heads, in base64 or base64url; may be given more than once: those that signed
+                      before a rotation or an upgrade count, too. Default: whichever key a head names
   --partial           older files are not here
   -o, --output FORM   text or json (default text)
   --kubeconfig FILE   credentials for reading the heads; default: as drawbridge serve
@@ -78,7 +83,8 @@ function readArgs(args: readonly string[]): Asked {
   return {
     files: positionals,
     heads: values.heads ?? [],
-    keys: values.key,
+    // Heads have them in base64, ConfigMaps in base64url.
+    keys: values.key?.map((key) => Buffer.from(key, 'base64').toString('base64')),
     partial: values.partial ?? false,
     json: output === 'json',
     kubeconfig: values.kubeconfig,
@@ -138,7 +144,14 @@ async function headSources({ heads, kubeconfig, namespace }: Asked, io: AuditIo)
   const credentials = await ambientCredentials(kubeconfig ? { file: kubeconfig } : paths ? { paths } : {});
   const cluster = openCluster(credentials, { clock: systemClock });
   try {
-    return [await cluster.client.get(configMaps, { namespace, name: headsConfigMapName })];
+    const names = Object.values(headNames).map(({ heads: name }) => ({ namespace, name }));
+    const found = await Promise.all(names.map((name) => findObject(cluster.client, configMaps, name, {})));
+    const there = found.filter((configMap) => configMap !== undefined);
+    if (there.length > 0) return there;
+    throw new CodedError(
+      'HeadsMissing',
+      `there is no ConfigMap ${names.map(keyOf).join(' or ')}; see --namespace and --heads`,
+    );
   } finally {
     await cluster.close();
   }

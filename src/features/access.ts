@@ -4,6 +4,7 @@ import { accessControllers } from '../access/controllers.ts';
 import { GrantTally } from '../access/life/grant-tally.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
 import { Signer } from '../access/signing/signer.ts';
+import { signingKeys } from '../access/signing/signing-keys.ts';
 import { type AccessStores, openAccessStores } from '../access/stores/access-stores.ts';
 import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
@@ -32,7 +33,10 @@ export const access: Feature = {
 
 function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { config, cluster, metrics, log, signal } = host;
-  const { journal, keys, keysTried, certificateControllers } = host.serving();
+  const { journal, certificateControllers } = host.serving();
+  const { leaseNamespace: namespace, adoptSigningKeys: adopt } = config;
+  const keys = signingKeys({ client: cluster.client, namespace, adopt, clock, log });
+  const keysTried = keys.start(signal);
   const stores = openAccessStores(cluster);
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };

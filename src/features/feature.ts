@@ -1,4 +1,3 @@
-import type { KeySecret } from '../access/signing/key-secret.ts';
 import type { ServedFeatures } from '../admission/app.ts';
 import type { ServingCertificate } from '../admission/certificate.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
@@ -67,7 +66,7 @@ export interface OpenFeature {
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
-/** What the features share that answer calls: one certificate, one journal, the keys that its heads are signed with. */
+/** What the features of this process share that answer calls: one certificate, one journal. */
 export interface Serving {
   /** For one server: each gets every new pair. */
   certificate(): ServingCertificate;
@@ -77,9 +76,6 @@ export interface Serving {
    */
   certificateControllers(client: Client): readonly Runnable[];
   readonly journal: OpenJournal;
-  readonly keys: KeySecret;
-  /** Resolves after the first attempt to read the keys. */
-  readonly keysTried: Promise<void>;
   readonly readiness: Readonly<Record<string, HealthCheck>>;
   /** How to close it, in order, when no more lines come. The journal stays open: it is closed last. */
   readonly close: Readonly<Record<string, () => unknown>>;

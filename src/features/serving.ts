@@ -7,6 +7,7 @@ import { outcomeMetrics, overloadMetrics } from '../admission/metrics.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
 import { startAdmissionServer } from '../admission/server.ts';
 import { destinationOf } from '../audit/fd-writer.ts';
+import { headNames, headPurpose } from '../audit/head.ts';
 import { type OpenJournal, openJournal } from '../audit/journal.ts';
 import { type CertificateDeps, certificateControllers } from '../certificates/controllers.ts';
 import { OwnCertificate } from '../certificates/own-certificate.ts';
@@ -41,10 +42,13 @@ export function openServing(
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
   const { certificate, own } = openCertificate(cluster);
-  const keys = new KeySecret({ client, namespace, clock, log });
-  const keysTried = keys.start(signal);
+  const names = config.features.includes('access') ? headNames.access : headNames.inventory;
+  const shared = { client, namespace, clock, log };
+  const adopt = config.adoptSigningKeys;
+  const keys = new KeySecret({ ...shared, name: names.keys, purpose: headPurpose, adopt });
+  void keys.start(signal);
   const onUnsigned = unsignedLines(metrics);
-  const heads = new AuditHeads({ client, namespace, replica, journal, keys, clock, log, onUnsigned });
+  const heads = new AuditHeads({ ...shared, name: names.heads, replica, journal, keys, onUnsigned });
   heads.start();
   let unclaimed = own;
   return {
@@ -55,9 +59,7 @@ export function openServing(
       return claimed ? certificateControllers({ ...claimed, client: leader, clock, log, metrics }) : [];
     },
     journal,
-    keys,
-    keysTried,
-    readiness: { certificate: () => certificate.problem() },
+    readiness: { certificate: () => certificate.problem(), 'audit-keys': () => keys.problem() },
     close: {
       auditHeads: () => heads.close(),
       reopening: () => process.off('SIGHUP', reopen),

@@ -1,8 +1,8 @@
 import { accessControllers } from '../../src/access/controllers.ts';
 import { GrantTally } from '../../src/access/life/grant-tally.ts';
 import { noLimits } from '../../src/access/policy/limits.ts';
-import { KeySecret } from '../../src/access/signing/key-secret.ts';
 import { Signer } from '../../src/access/signing/signer.ts';
+import { signingKeys } from '../../src/access/signing/signing-keys.ts';
 import { openAccessStores } from '../../src/access/stores/access-stores.ts';
 import type { AuditRecord } from '../../src/audit/record.ts';
 import { Manager } from '../../src/engine/manager.ts';
@@ -33,7 +33,7 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   const { client } = cluster;
   const stores = openAccessStores(cluster);
   const events = eventRecorder({ client, clock, log, controller: 'drawbridge.dev/access', instance: 'test' });
-  const keys = new KeySecret({ client, namespace: 'drawbridge-system', clock, log });
+  const keys = signingKeys({ client, namespace: 'drawbridge-system', adopt: false, clock, log });
   await keys.refresh();
   const manager = new Manager({ clock, log });
   const signer = new Signer(keys);

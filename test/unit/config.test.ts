@@ -53,6 +53,7 @@ describe('configuration', () => {
       trustExistingTemplates: false,
       maxGrantsPerUser: 0,
       maxGrantsPerNamespace: 0,
+      adoptSigningKeys: false,
       identity: `drawbridge-${process.pid}`,
       breakGlassGroup: undefined,
       logLevel: 'info',

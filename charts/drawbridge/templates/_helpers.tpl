@@ -98,19 +98,23 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
   verbs: [list, watch, patch]
 {{- end }}
 
-{{/* What it takes to sign how far the audit journals have got. Secrets cannot be created by name alone. */}}
-{{- define "drawbridge.journalRules" -}}
+{{/* What it takes to sign how far the audit journal of a feature has got, and for access what it grants. */}}
+{{- define "drawbridge.keyRules" -}}
+{{- $name := include "drawbridge.name" . }}
+{{- $keys := list (printf "%s-audit-keys" $name) }}
+{{- if eq .feature "access" }}{{ $keys = append $keys "drawbridge-signing-keys" }}{{ end -}}
+# Secrets cannot be created by name alone.
 - apiGroups: ['']
   resources: [secrets]
   verbs: [create]
 - apiGroups: ['']
   resources: [secrets]
-  resourceNames: [drawbridge-signing-keys]
+  resourceNames: {{ toYaml $keys | nindent 4 }}
   verbs: [get]
-# It is applied, not created, and then the name counts.
+# The public halves, and the heads. They are applied, not created, and then the name counts.
 - apiGroups: ['']
   resources: [configmaps]
-  resourceNames: [drawbridge-audit-heads]
+  resourceNames: {{ append $keys (printf "%s-audit-heads" $name) | toYaml | nindent 4 }}
   verbs: [get, create, patch]
 {{- end }}
 

@@ -137,7 +137,7 @@ export class Decider {
   }
 
   #grant(request: RequestView, template: TemplateView, plan: Plan, grantedMs: number): Grant {
-    const grant = {
+    return this.#deps.signer.signGrant(request, {
       template: {
         kind: this.#deps.kind.templateKind,
         name: template.name,
@@ -149,8 +149,7 @@ export class Decider {
       rules: plan.rules,
       planHash: plan.hash,
       expiresAt: formatTime(request.createdAtMs + grantedMs),
-    };
-    return { ...grant, mac: this.#deps.signer.signGrant(request, grant) };
+    });
   }
 }
 

@@ -1,20 +1,21 @@
 import type { KubeObject } from '../../api/object.ts';
-import { ownLabels } from '../../api/own-labels.ts';
 import { configMaps } from '../../api/resources.ts';
 import type { ChainHead } from '../../audit/chain.ts';
-import { HeadSigner, headsConfigMapName, parseHead } from '../../audit/head.ts';
+import { HeadSigner, parseHead } from '../../audit/head.ts';
 import { type Clock, formatMicroTime, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { withDeadline } from '../../kit/promises.ts';
 import { type Client, findObject } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
+import { patchConfigMap } from './config-map.ts';
 import type { KeyRing } from './signer.ts';
 
 interface AuditHeadsDeps {
   readonly client: Client;
+  /** Of the ConfigMap. */
   readonly namespace: string;
+  readonly name: string;
   /** Name of this process among its replicas. */
   readonly replica: string;
   readonly journal: { readonly head: ChainHead };
@@ -111,16 +112,7 @@ export class AuditHeads {
 
   /** Each process writes its own entry only, so several need not agree. */
   async #write(data: Readonly<Record<string, string | null>>, options: { signal?: AbortSignal }): Promise<KubeObject> {
-    const { client } = this.#deps;
-    try {
-      return await client.mergePatch(configMaps, this.#name, { data }, options);
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-    // Applied rather than created: that way the right to create it can be confined to its name.
-    const empty = { apiVersion: 'v1', kind: configMaps.kind, metadata: { ...this.#name, labels: { ...ownLabels } } };
-    await client.apply(configMaps, empty, { ...options, fieldManager: 'drawbridge' });
-    return client.mergePatch(configMaps, this.#name, { data }, options);
+    return patchConfigMap(this.#deps.client, this.#name, { data }, options);
   }
 
   #currentSigner(): HeadSigner | undefined {
@@ -131,7 +123,8 @@ export class AuditHeads {
   }
 
   get #name() {
-    return { namespace: this.#deps.namespace, name: headsConfigMapName };
+    const { namespace, name } = this.#deps;
+    return { namespace, name };
   }
 }
 

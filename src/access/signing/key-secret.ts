@@ -1,28 +1,58 @@
 import { randomBytes } from 'node:crypto';
-import type { KubeObject } from '../../api/object.ts';
+import { apiVersionOf, type KubeObject } from '../../api/object.ts';
 import { ownLabels } from '../../api/own-labels.ts';
-import { secrets } from '../../api/resources.ts';
+import { configMaps, secrets } from '../../api/resources.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
+import { DerivedKeyPair } from '../../kit/ed25519.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
-import { own } from '../../kit/json-value.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isAlreadyExists } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
+import { patchConfigMap } from './config-map.ts';
 import type { KeyRing, SigningKeys } from './signer.ts';
 
+/** Of the keys that requesters, authors and grants are signed with; the ConfigMap of the public halves has the same name. */
 export const keySecretName = 'drawbridge-signing-keys';
+/** On that ConfigMap: the uid of the Secret whose keys are in use. */
+export const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
 const KEY_BYTES = 32;
 const rereadMs = 30_000;
 const retryMs = 1000;
 
-/** The keys that all replicas share, in a Secret that the first of them makes. What it holds is never logged. */
+export interface KeySecretOptions {
+  readonly client: Client;
+  readonly namespace: string;
+  /** Of the Secret, and of the ConfigMap with the public halves of its keys. */
+  readonly name: string;
+  /** What the key pairs are derived for whose public halves are published. */
+  readonly purpose: string;
+  /** Uses the keys of a Secret also when nothing shows that this installation has used them before. */
+  readonly adopt: boolean;
+  /** Whether an earlier version, which published nothing, has used these keys. Default: no. */
+  readonly usedBefore?: (keys: SigningKeys, options: { signal?: AbortSignal }) => Promise<boolean>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * The keys that all replicas share, in a Secret that the first of them makes. What it holds is never logged.
+ *
+ * Whoever may create Secrets in the namespace could put keys of their own there before the first start. So a Secret counts only if the
+ * ConfigMap of its name lists the public half of one of its keys, or its uid: replicas list keys before they store them, and keep the
+ * list equal to what they use. Rotated keys keep the uid of their Secret; restored ones keep their public halves.
+ */
 export class KeySecret implements KeyRing {
-  readonly #deps: { readonly client: Client; readonly namespace: string; readonly clock: Clock; readonly log: Log };
+  readonly #deps: KeySecretOptions;
   #keys: SigningKeys | undefined;
+  /** Of their Secret. */
+  #uid = '';
+  /** Of the Secret that this replica has made, if it has. */
+  #made = '';
   #problem = 'not read yet';
 
-  constructor(deps: { client: Client; namespace: string; clock: Clock; log: Log }) {
+  constructor(deps: KeySecretOptions) {
     this.#deps = deps;
   }
 
@@ -32,7 +62,8 @@ export class KeySecret implements KeyRing {
 
   /** Why there are no keys, in one line; undefined when there are. */
   problem(): string | undefined {
-    return this.#keys ? undefined : `Secret ${this.#deps.namespace}/${keySecretName}: ${this.#problem}`;
+    const { namespace, name } = this.#deps;
+    return this.#keys ? undefined : `Secret ${namespace}/${name}: ${this.#problem}`;
   }
 
   /**
@@ -52,50 +83,120 @@ export class KeySecret implements KeyRing {
   }
 
   async #attempt(signal: AbortSignal): Promise<void> {
+    const { log, name } = this.#deps;
     try {
       await this.refresh(signal);
+      // Somebody may have changed the list, by which others verify.
+      if (this.#keys) await this.#publish(this.#keys, this.#uid, { signal });
     } catch (error) {
-      this.#problem = describe(error);
-      if (signal.aborted) return;
-      this.#deps.log.error('signing keys not read', { error: this.#problem, inUse: this.#keys !== undefined });
+      const problem = describe(error);
+      const isNews = problem !== this.#problem;
+      this.#problem = problem;
+      if (!signal.aborted && isNews)
+        log.error('signing keys not read', { secret: name, error: problem, inUse: this.#keys !== undefined });
     }
   }
 
-  /** Keys that were read once stay in use when the Secret is gone or holds none. Rejects when the API does not answer. */
+  /** Keys that were read once stay in use when the Secret is gone or holds none that count. Rejects when the API does not answer. */
   async refresh(signal?: AbortSignal): Promise<void> {
-    const secret = await this.#read(signal);
-    const keys = secret && readKeys(secret);
-    if (keys) this.#keys = keys;
-    else if (this.#keys) this.#deps.log.error('signing keys are gone from their Secret; those read before stay in use');
-    else
-      throw new CodedError('InvalidSigningKeys', `data.current must be at least ${KEY_BYTES} random bytes in base64`);
+    const options = signal ? { signal } : {};
+    const { client } = this.#deps;
+    const secret = (await findObject(client, secrets, this.#name, options)) ?? (await this.#make(options));
+    const found = secret && (await this.#judge(secret, options));
+    if (found === undefined || typeof found === 'string') {
+      if (!this.#keys) throw new CodedError('InvalidSigningKeys', found ?? 'the Secret is gone');
+      this.#deps.log.error('the Secret holds no signing keys that count; those read before stay in use', {
+        secret: this.#deps.name,
+        error: found ?? 'it is gone',
+      });
+      return;
+    }
+    const uid = secret?.metadata.uid ?? '';
+    if (!isSame(found, this.#keys) || uid !== this.#uid) await this.#publish(found, uid, options);
+    this.#keys = found;
+    this.#uid = uid;
   }
 
-  async #read(signal?: AbortSignal): Promise<KubeObject | undefined> {
-    const { client, namespace } = this.#deps;
-    const options = signal ? { signal } : {};
-    const name = { namespace, name: keySecretName };
-    const found = await findObject(client, secrets, name, options);
-    // New keys would void every open grant.
-    if (found || this.#keys) return found;
+  /** Undefined when there are keys in use: others would void every open grant. */
+  async #make(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
+    if (this.#keys) return undefined;
+    const { client } = this.#deps;
+    const keys = { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
+    // Listed first: a replica that stops in between leaves a list of keys that do not exist, and not keys that nobody may use.
+    await patchConfigMap(client, this.#name, { data: this.#publicHalves(keys) }, options);
     try {
-      return await client.create(secrets, newSecret(namespace), options);
+      const made = await client.create(secrets, this.#newSecret(keys), options);
+      this.#made = made.metadata.uid ?? '';
+      return made;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      return client.get(secrets, name, options);
+      return client.get(secrets, this.#name, options);
     }
+  }
+
+  /** The keys of the Secret if they count, else why they do not. */
+  async #judge(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
+    const { client, adopt, usedBefore } = this.#deps;
+    const keys = readKeys(secret);
+    if (!keys) return `data.current must be at least ${KEY_BYTES} random bytes in base64`;
+    const { uid } = secret.metadata;
+    if (adopt || uid === this.#made || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
+    const list = await findObject(client, configMaps, this.#name, options);
+    const counts = list
+      ? list.metadata.annotations?.[secretUidAnnotation] === uid ||
+        Object.keys(this.#publicHalves(keys)).some((half) => own(own(list, 'data'), half) !== undefined)
+      : await usedBefore?.(keys, options);
+    return counts ? keys : foreign;
+  }
+
+  /** Lists these keys and no others. */
+  async #publish(keys: SigningKeys, uid: string, options: { signal?: AbortSignal }): Promise<void> {
+    const { client, log, name } = this.#deps;
+    const list = await findObject(client, configMaps, this.#name, options);
+    const listed = own(list, 'data');
+    const halves = this.#publicHalves(keys);
+    const surplus = Object.keys(isRecord(listed) ? listed : {}).filter((half) => !(half in halves));
+    const missing = Object.entries(halves).filter(([half, use]) => own(listed, half) !== use);
+    const isUid = list?.metadata.annotations?.[secretUidAnnotation] === uid;
+    if (surplus.length === 0 && missing.length === 0 && isUid) return;
+    await patchConfigMap(
+      client,
+      this.#name,
+      {
+        metadata: { annotations: { [secretUidAnnotation]: uid } },
+        data: { ...Object.fromEntries(surplus.map((half) => [half, null])), ...halves },
+      },
+      options,
+    );
+    log.info('public keys listed', { configMap: name, keys: Object.keys(halves) });
+  }
+
+  /** As entries of the ConfigMap: the public half in base64url, and which key it is of. */
+  #publicHalves({ current, previous }: SigningKeys): Record<string, string> {
+    const half = (key: Uint8Array): string =>
+      new DerivedKeyPair(key, this.#deps.purpose).publicKey.toString('base64url');
+    return { ...(previous ? { [half(previous)]: 'previous' } : {}), [half(current)]: 'current' };
+  }
+
+  #newSecret({ current, previous }: { current: Buffer; previous: Buffer }): KubeObject {
+    return {
+      apiVersion: apiVersionOf(secrets),
+      kind: secrets.kind,
+      metadata: { ...this.#name, labels: { ...ownLabels } },
+      type: 'Opaque',
+      data: { current: current.toString('base64'), previous: previous.toString('base64') },
+    };
+  }
+
+  get #name() {
+    const { namespace, name } = this.#deps;
+    return { namespace, name };
   }
 }
 
-const newKey = (): string => randomBytes(KEY_BYTES).toString('base64');
-
-const newSecret = (namespace: string): KubeObject => ({
-  apiVersion: 'v1',
-  kind: secrets.kind,
-  metadata: { name: keySecretName, namespace, labels: { ...ownLabels } },
-  type: 'Opaque',
-  data: { current: newKey(), previous: newKey() },
-});
+const foreign =
+  'it was there before the first start, and nothing shows that this installation has used its keys; delete it to have new keys made, ' +
+  'or start with --adopt-signing-keys=true (signingKeys.adopt of the chart) if you made it';
 
 /** The keys of the Secret; undefined when the current one is missing or too short. A previous one that is unusable counts as absent. */
 export function readKeys(secret: KubeObject): SigningKeys | undefined {
@@ -109,3 +210,9 @@ function keyOf(text: unknown): Uint8Array | undefined {
   const key = typeof text === 'string' ? Buffer.from(text, 'base64') : undefined;
   return key && key.length >= KEY_BYTES ? key : undefined;
 }
+
+const isSame = (keys: SigningKeys, before: SigningKeys | undefined): boolean =>
+  before !== undefined && isEqual(keys.current, before.current) && isEqual(keys.previous, before.previous);
+
+const isEqual = (a: Uint8Array = new Uint8Array(), b: Uint8Array = new Uint8Array()): boolean =>
+  Buffer.compare(a, b) === 0;

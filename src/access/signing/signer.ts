@@ -3,6 +3,7 @@ import type { Grant } from '../../api/access/grant.ts';
 import type { Stamp, StampSeal } from '../../api/access/request-spec.ts';
 import type { AuthorStamp } from '../../api/access/template-spec.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
+import { DerivedKeyPair } from '../../kit/ed25519.ts';
 import { CodedError } from '../../kit/errors.ts';
 
 /** Where the keys come from. */
@@ -75,8 +76,11 @@ export class Signer {
     return keys !== undefined && isMacOf(keys, 'author', authorValue(stamp), signature);
   }
 
-  signGrant(owner: GrantOwner, grant: Grant): string {
-    return macOf(this.#keys.current, 'grant', grantValue(owner, grant));
+  /** The grant with our MAC, by which we know it again, and with a signature that others can verify. */
+  signGrant(owner: GrantOwner, grant: Grant): Grant {
+    const value = grantValue(owner, grant);
+    const signature = new DerivedKeyPair(this.#keys.current, grantPurpose).sign(signedText(value));
+    return { ...grant, mac: macOf(this.#keys.current, 'grant', value), signature: signature.toString('base64url') };
   }
 
   isOurGrant(owner: GrantOwner, grant: Grant, signal: AbortSignal): Promise<boolean> {
@@ -123,9 +127,14 @@ function hashOf(spec: object, without: ReadonlySet<string>): string {
   return sha256Hex(canonicalJson(Object.fromEntries(Object.entries(spec).filter(([field]) => !without.has(field)))));
 }
 
-function grantValue({ namespace, name, uid }: GrantOwner, { mac: _, ...grant }: Grant): unknown {
+function grantValue({ namespace, name, uid }: GrantOwner, { mac: _, signature: __, ...grant }: Grant): unknown {
   return { namespace, name, uid, grant };
 }
+
+/** What the key pairs that sign grants are derived for. */
+export const grantPurpose = 'drawbridge.dev/grant-signature/v1';
+
+const signedText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
 
 /** What a MAC vouches for. One made for one purpose never verifies for another, whatever the values are. */
 export type Purpose = 'stamp' | 'author' | 'grant' | 'child';

@@ -81,6 +81,14 @@ export const grant = Type.Object(
         maxLength: 128,
       }),
     ),
+    // Absent where an earlier version granted.
+    signature: Type.Optional(
+      Type.String({
+        description:
+          'Ed25519 signature in base64url, by which others can verify the grant. The public keys are in the ConfigMap drawbridge-signing-keys in the namespace of the server.',
+        maxLength: 128,
+      }),
+    ),
   },
   { description: 'What was granted. Written once; access ends at expiresAt whatever happens to the template.' },
 );

@@ -4,13 +4,13 @@ import { readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { until } from '../../../sandbox/wait.ts';
-import { headsConfigMapName } from '../../../src/audit/head.ts';
+import { headNames } from '../../../src/audit/head.ts';
 import type { ChainReport, VerifyReport } from '../../../src/audit/verify/report.ts';
 import { podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
 const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta.url));
-const configMapUrl = `/api/v1/namespaces/drawbridge-system/configmaps/${headsConfigMapName}`;
+const configMapUrl = `/api/v1/namespaces/drawbridge-system/configmaps/${headNames.access.heads}`;
 
 describe('X1: the audit journal', () => {
   let stage: AccessStage;
@@ -101,7 +101,7 @@ describe('X1: the audit journal', () => {
     await proven();
     const heads = join(stage.plane.directory, 'heads.json');
     const copy = join(stage.plane.directory, 'audit-copy.jsonl');
-    const get = ['get', 'configmap', headsConfigMapName, '-n', 'drawbridge-system', '-o', 'json'];
+    const get = ['get', 'configmap', headNames.access.heads, '-n', 'drawbridge-system', '-o', 'json'];
     writeFileSync(heads, (await stage.plane.kubectl(get)).stdout);
     const lines = linesOf(stage.server.auditFile);
     const check = (changed: readonly string[]): Promise<{ code: number; out: string }> => {

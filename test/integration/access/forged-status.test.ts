@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
+import { createPublicKey, verify } from 'node:crypto';
 import { until } from '../../../sandbox/wait.ts';
+import { keySecretName } from '../../../src/access/signing/key-secret.ts';
+import type { Grant } from '../../../src/api/access/grant.ts';
+import { canonicalJson } from '../../../src/kit/canonical-json.ts';
+import { own } from '../../../src/kit/json-value.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
@@ -68,6 +73,25 @@ describe('M12: a status that somebody else wrote', () => {
     await writeStatus(request, { grant, conditions: [] });
     await assertRevoked(request);
     assert.equal(await stage.bob.mayExec(stage.namespace, await victim()), false);
+  });
+
+  it('is told from ours by whom has the listed public keys, who can make no grant with them', async () => {
+    const request = await stage.askUntilReady(stage.alice, podRequest('signed', { duration: '10m' }));
+    const url = `/api/v1/namespaces/drawbridge-system/configmaps/${keySecretName}`;
+    const keys = Object.keys(own((await stage.plane.call('GET', url)).body, 'data') ?? {});
+    const { name, uid } = request.metadata;
+    const { namespace } = stage;
+    const { mac: _, signature = '', ...grant } = own(request.status, 'grant') as Grant;
+    assert.equal(keys.length, 2);
+    const verifies = (what: object): boolean => {
+      const text = `drawbridge.dev/grant-signature/v1\n${canonicalJson({ namespace, name, uid, grant: { ...grant, ...what } })}`;
+      return keys.some((x) => {
+        const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+        return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'));
+      });
+    };
+    assert.equal(verifies({}), true);
+    assert.equal(verifies({ subjects: [{ kind: 'User', name: 'bob' }] }), false);
   });
 
   it('carries the grant of another request, and is revoked', async () => {

@@ -3,7 +3,8 @@ import { ClusterNamespace } from '../../../sandbox/binding/cluster-namespace.ts'
 import { type FixtureKind, fixtureKinds } from '../../../sandbox/binding/fixture-kinds.ts';
 import { Provider } from '../../../sandbox/binding/provider.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { KeySecret, keySecretName } from '../../../src/access/signing/key-secret.ts';
+import { keySecretName } from '../../../src/access/signing/key-secret.ts';
+import { signingKeys } from '../../../src/access/signing/signing-keys.ts';
 import { apiServiceBindings, boundSchemas, keepKubeconfigAnnotation } from '../../../src/api/binding/names.ts';
 import { apiVersionOf, type KubeObject, keyOf, type Resource } from '../../../src/api/object.ts';
 import { configMaps, customResourceDefinitions, secrets, serviceAccounts } from '../../../src/api/resources.ts';
@@ -248,7 +249,13 @@ describe('bad input', () => {
       stage.alsoRemove(elsewhere);
       const since = consumer.plane.auditLog.mark();
       const entry = { namespace, name: 'cluster', uid: '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001' };
-      await new KeySecret({ client: consumer.client, namespace: elsewhere, clock: systemClock, log: noLog }).refresh();
+      await signingKeys({
+        client: consumer.client,
+        namespace: elsewhere,
+        adopt: false,
+        clock: systemClock,
+        log: noLog,
+      }).refresh();
       const kubeconfig = alone(kubeconfigSecretFor(entry));
       const account = alone(accountFor(entry, 'network'));
       await consumer.client.create(secrets, kubeconfig);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,12 +7,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chart } from '../../../sandbox/chart/helm.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { accessUrl, execRequest, podRequest } from '../../support/access-requests.ts';
+import { keySecretName } from '../../../src/access/signing/key-secret.ts';
+import { accessUrl, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AdmissionLoad } from '../../support/admission-load.ts';
 import { type Rule, rightFor, rightsIn, serverRightsIn } from '../../support/chart-manifests.ts';
 import { type CertificateMode, ChartStage } from '../../support/chart-stage.ts';
 
 const crdUrl = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podaccessrequests.crds.wizardofoz.co';
+const keySecrets = '/api/v1/namespaces/drawbridge-system/secrets';
 const modes: readonly CertificateMode[] = ['own', 'secret', 'cert-manager'];
 
 const handedOutByEveryGrant: readonly Rule[] = [
@@ -23,7 +26,6 @@ const handedOutByEveryGrant: readonly Rule[] = [
 const usedElsewhere: Readonly<Record<string, string>> = {
   // Server-side apply asks for it besides patch, the verb that the audit log names.
   'create /configmaps': '../access/audit-journal.test.ts',
-  'get /configmaps': '../access/audit-journal.test.ts',
   'get crds.wizardofoz.co/execaccessrequests': '../access/janitor.test.ts',
   'get crds.wizardofoz.co/podaccessrequests': '../access/janitor.test.ts',
   'get rbac.authorization.k8s.io/rolebindings': '../../faults/access/crash-points.test.ts',
@@ -44,11 +46,32 @@ describe('the chart, installed by Helm', function () {
   });
   after(() => stage?.close());
 
+  it('uses no signing keys that somebody put there before, says so, and makes its own when these are gone', async () => {
+    const secret = { metadata: { name: keySecretName }, data: { current: randomBytes(32).toString('base64') } };
+    const { body } = await stage.plane.call('POST', keySecrets, secret);
+    const premade = (body as StoredRequest).metadata.uid;
+    const installed = stage.install('own');
+    const isRefused = async (): Promise<boolean> => {
+      const asked = stage.kubelet.pods.map((pod) => fetch(`http://127.0.0.1:${pod.port('health')}/readyz`));
+      const answers = await Promise.all(asked.map(async (answer) => (await answer).text())).catch(() => []);
+      return (
+        answers.length === 2 && answers.every((text) => /signing-keys.*was there before the first start/.test(text))
+      );
+    };
+    await until('both replicas to refuse the keys', isRefused, { timeoutMs: 60_000 });
+    await stage.plane.call('DELETE', `${keySecrets}/${keySecretName}`);
+    await installed;
+    const made = (await stage.plane.call('GET', `${keySecrets}/${keySecretName}`)).body as StoredRequest;
+    assert.notEqual(made.metadata.uid, premade);
+    assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
+  });
+
   for (const mode of modes) {
     describe(`with certificates ${mode}`, () => {
       it('becomes ready with two replicas', async () => {
         mark = stage.plane.auditLog.mark();
-        await stage.install(mode);
+        // The first one stands already.
+        await (mode === 'own' ? stage.upgrade(mode) : stage.install(mode));
         assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
       });
 

@@ -138,6 +138,15 @@ describe('the chart with all features', () => {
     });
   });
 
+  it('reads the keys of its own, and only access those of grants', () => {
+    const readBy = (role: string): string[] =>
+      rulesOf(named(all, 'Role', role))
+        .filter(({ resources, verbs }) => resources.includes('secrets') && verbs.includes('get'))
+        .flatMap(({ resourceNames = ['every Secret'] }) => resourceNames);
+    assert.deepEqual(readBy('drawbridge'), ['drawbridge-audit-keys', 'drawbridge-signing-keys']);
+    assert.deepEqual(readBy('drawbridge-inventory'), ['drawbridge-inventory-audit-keys']);
+  });
+
   it('lets each reach its own peers alone, at the addresses that are given', async () => {
     const { binaries, directory } = await sharedPlane();
     const networkPolicy = {

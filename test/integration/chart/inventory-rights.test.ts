@@ -15,7 +15,7 @@ import { reconcilePath } from '../../../src/api/inventory/contract/request.ts';
 import { clusterInventories, componentReconcilers } from '../../../src/api/inventory/names.ts';
 import type { KubeObject, ObjectName } from '../../../src/api/object.ts';
 import { roleBindings, roles, secrets, serviceAccounts } from '../../../src/api/resources.ts';
-import { headsConfigMapName } from '../../../src/audit/head.ts';
+import { headNames } from '../../../src/audit/head.ts';
 import type { VerifyReport } from '../../../src/audit/verify/report.ts';
 import { clock } from '../../../src/features/feature.ts';
 import { own } from '../../../src/kit/json-value.ts';
@@ -37,7 +37,6 @@ const serverUser = `system:serviceaccount:${home}:drawbridge-inventory`;
 const usedElsewhere: Readonly<Record<string, string>> = {
   // Server-side apply asks for it besides patch, the verb that the audit log names.
   'create /configmaps': '../access/audit-journal.test.ts',
-  'get /configmaps': '../access/audit-journal.test.ts',
   'get inventory.drawbridge.dev/clusterinventories': '../inventory/run-token.test.ts',
   'get inventory.drawbridge.dev/clusterinventories/status': '../../unit/inventory/accounts/entry-accounts.test.ts',
   'get inventory.drawbridge.dev/componentreconcilers': '../../unit/inventory/admission-reads.test.ts',
@@ -152,7 +151,7 @@ describe('the inventory, with the rights and the certificate that the chart give
   });
 
   it('signs how far its audit journal has got', async () => {
-    const heads = `/api/v1/namespaces/${home}/configmaps/${headsConfigMapName}`;
+    const heads = `/api/v1/namespaces/${home}/configmaps/${headNames.inventory.heads}`;
     const proven = async (): Promise<boolean> => {
       if ((await plane.probe(heads)).status === 404) return false;
       const file = join(plane.directory, `inventory-audit-${server.ports.webhooks}.jsonl`);

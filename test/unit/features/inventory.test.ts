@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { KeySecret } from '../../../src/access/signing/key-secret.ts';
 import { destinationOf } from '../../../src/audit/fd-writer.ts';
 import { openJournal } from '../../../src/audit/journal.ts';
 import { readConfig } from '../../../src/config.ts';
@@ -36,8 +35,6 @@ describe('the inventory feature', () => {
         certificate: () => assert.fail('nobody is called'),
         certificateControllers: () => [],
         journal: openJournal({ destination: destinationOf('-'), replica: 'test', clock }),
-        keys: new KeySecret({ client: cluster.client, namespace: 'home', clock, log: noLog }),
-        keysTried: Promise.resolve(),
         readiness: {},
         close: {},
       }),

@@ -101,12 +101,15 @@ export class MemoryCluster implements Cluster {
       return this.put(resource, object);
     },
     mergePatch: async (resource, name, patch, options) => {
-      const before = await this.#called('patch', resource, name, options);
-      const { metadata, ...fields } = patch as { metadata?: { resourceVersion?: string }; [field: string]: unknown };
-      if (metadata?.resourceVersion !== undefined && metadata.resourceVersion !== before.metadata.resourceVersion) {
+      await this.#called('patch', resource, name, options);
+      // As it is now: nothing may come between what a patch reads and what it writes.
+      const before = this.#of(resource).get(keyOf(name));
+      if (!before) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
+      const { resourceVersion } = (patch as { metadata?: { resourceVersion?: string } }).metadata ?? {};
+      if (resourceVersion !== undefined && resourceVersion !== before.metadata.resourceVersion) {
         throw new ApiError(409, 'Conflict', 'the object has been modified');
       }
-      return this.put(resource, merged(before, fields) as unknown as KubeObject);
+      return this.put(resource, merged(before, patch) as unknown as KubeObject);
     },
     jsonPatch: async (resource, name, ops, options) => {
       const before = await this.#called('patch', resource, name, options);

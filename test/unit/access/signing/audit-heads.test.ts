@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { AuditHeads, maxHeads } from '../../../../src/access/signing/audit-heads.ts';
 import type { SigningKeys } from '../../../../src/access/signing/signer.ts';
 import { configMaps } from '../../../../src/api/resources.ts';
-import { HeadSigner, headsConfigMapName, isSigned, readHeads, type SignedHead } from '../../../../src/audit/head.ts';
+import { HeadSigner, headNames, isSigned, readHeads, type SignedHead } from '../../../../src/audit/head.ts';
 import { formatMicroTime } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
@@ -10,7 +10,7 @@ import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 import { MemoryCluster } from '../life/memory-cluster.ts';
 
-const name = { namespace: 'drawbridge-system', name: headsConfigMapName };
+const name = { namespace: 'drawbridge-system', name: headNames.access.heads };
 const publicKey = (seed: string): string => new HeadSigner(keyOf(seed)).publicKey;
 const chainOf = (number: number): string => number.toString(16).padStart(24, '0');
 
@@ -26,7 +26,7 @@ class Replica {
     const problem = (message: string): number => this.problems.push(message);
     this.heads = new AuditHeads({
       client: cluster.client,
-      namespace: name.namespace,
+      ...name,
       replica: `drawbridge-${number}`,
       journal: this,
       keys: this,

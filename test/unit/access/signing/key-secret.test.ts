@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
-import { KeySecret, keySecretName, readKeys } from '../../../../src/access/signing/key-secret.ts';
+import {
+  KeySecret,
+  type KeySecretOptions,
+  keySecretName,
+  readKeys,
+} from '../../../../src/access/signing/key-secret.ts';
+import type { SigningKeys } from '../../../../src/access/signing/signer.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
-import { secrets } from '../../../../src/api/resources.ts';
+import { configMaps, secrets } from '../../../../src/api/resources.ts';
+import { DerivedKeyPair } from '../../../../src/kit/ed25519.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { type Log, noLog } from '../../../../src/observe/log.ts';
 import { keyOf } from '../../../support/signers.ts';
@@ -24,13 +31,25 @@ describe('the Secret of the signing keys', () => {
   let cluster: MemoryCluster;
   let lines: unknown[];
   let stop: AbortController;
-  const open = (): KeySecret => {
+  const options = { ...name, purpose: 'test', adopt: false };
+  const open = (more: Partial<KeySecretOptions> = {}): KeySecret => {
     const line = (...parts: unknown[]): number => lines.push(parts);
     const log: Log = { ...noLog, error: line, warn: line, info: line, debug: line };
-    const keys = new KeySecret({ client: cluster.client, namespace, clock, log });
+    const keys = new KeySecret({ ...options, client: cluster.client, clock, log, ...more });
     void keys.start(stop.signal);
     return keys;
   };
+  /** All replicas end, and one starts. */
+  const restart = async (more: Partial<KeySecretOptions> = {}): Promise<KeySecret> => {
+    stop.abort();
+    stop = new AbortController();
+    const keys = open(more);
+    await clock.advance(10);
+    return keys;
+  };
+  const half = (key: Uint8Array | undefined): string =>
+    new DerivedKeyPair(key ?? new Uint8Array(), options.purpose).publicKey.toString('base64url');
+  const listed = (): unknown => cluster.find(configMaps, name)?.['data'];
 
   beforeEach(() => {
     cluster = new MemoryCluster(clock);
@@ -47,6 +66,7 @@ describe('the Secret of the signing keys', () => {
     assert.deepEqual([keys.keys?.current.length, keys.keys?.previous?.length], [32, 32]);
     assert.notDeepEqual(keys.keys?.current, keys.keys?.previous);
     assert.equal(cluster.find(secrets, name)?.['type'], 'Opaque');
+    assert.deepEqual(listed(), { [half(keys.keys?.current)]: 'current', [half(keys.keys?.previous)]: 'previous' });
   });
 
   it('is shared by replicas that start together: who comes second reads what the first has made', async () => {
@@ -61,7 +81,7 @@ describe('the Secret of the signing keys', () => {
 
   it('is read again every 30 s, and when somebody asks', async () => {
     cluster.put(secrets, secretOf({ current: text('one') }));
-    const keys = open();
+    const keys = open({ adopt: true });
     await clock.advance(10);
     assert.deepEqual(keys.keys, { current: keyOf('one') });
     cluster.put(secrets, secretOf({ current: text('two'), previous: text('one') }));
@@ -74,7 +94,7 @@ describe('the Secret of the signing keys', () => {
 
   it('leaves the keys in use when it is gone or spoilt while we run, and makes no others', async () => {
     cluster.put(secrets, secretOf({ current: text('one') }));
-    const keys = open();
+    const keys = open({ adopt: true });
     await clock.advance(10);
     cluster.put(secrets, secretOf({ current: 'c2hvcnQ=' }));
     await clock.advance(30_000);
@@ -82,14 +102,15 @@ describe('the Secret of the signing keys', () => {
     await clock.advance(30_000);
     assert.deepEqual(keys.keys, { current: keyOf('one') });
     assert.equal(cluster.find(secrets, name), undefined);
-    assert.equal(lines.length, 2);
+    const told = lines.map((line) => JSON.stringify(line)).filter((line) => line.includes('stay in use'));
+    assert.equal(told.length, 2);
   });
 
   it('lets its first attempt be waited for, whatever comes of it', async () => {
     cluster.fault = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'etcd is away');
     };
-    const keys = new KeySecret({ client: cluster.client, namespace, clock, log: noLog });
+    const keys = new KeySecret({ ...options, client: cluster.client, clock, log: noLog });
     const started = keys.start(stop.signal);
     await clock.advance(10);
     await started;
@@ -121,12 +142,142 @@ describe('the Secret of the signing keys', () => {
 
   it('never shows in the log', async () => {
     cluster.put(secrets, secretOf({ current: text('one'), previous: 'c2hvcnQ=' }));
-    open();
+    open({ adopt: true });
     await clock.advance(10);
     cluster.put(secrets, secretOf({ current: 'c2hvcnQ=' }));
     await clock.advance(60_000);
     assert.ok(lines.length > 0);
     const told = JSON.stringify(lines);
     for (const secret of [text('one'), 'c2hvcnQ=']) assert.equal(told.includes(secret), false);
+  });
+
+  describe('that was there before the first start', () => {
+    beforeEach(() => cluster.put(secrets, secretOf({ current: text('mallory') })));
+
+    it('is not used, stays as it is, and the problem says what to do', async () => {
+      const before = cluster.find(secrets, name);
+      const keys = open();
+      await clock.advance(60_000);
+      assert.equal(keys.keys, undefined);
+      assert.match(keys.problem() ?? '', /before the first start.*delete it.*--adopt-signing-keys/);
+      assert.deepEqual(cluster.find(secrets, name), before);
+      assert.equal(listed(), undefined);
+      assert.equal(lines.length, 1, 'it is told once');
+    });
+
+    it('is used once it is adopted, and after that without being adopted again', async () => {
+      open({ adopt: true });
+      await clock.advance(10);
+      assert.deepEqual(listed(), { [half(keyOf('mallory'))]: 'current' });
+      assert.deepEqual((await restart()).keys, { current: keyOf('mallory') });
+    });
+
+    it('is used when an earlier version has used its keys, which is asked as long as there is no list', async () => {
+      const asked: unknown[] = [];
+      const usedBefore: KeySecretOptions['usedBefore'] = async (keys) => {
+        asked.push(keys);
+        return true;
+      };
+      const keys = open({ usedBefore });
+      await clock.advance(10);
+      assert.deepEqual(keys.keys, { current: keyOf('mallory') });
+      cluster.drop(secrets, name);
+      cluster.put(secrets, secretOf({ current: text('eve') }));
+      assert.equal((await restart({ usedBefore })).keys, undefined);
+      assert.deepEqual(asked, [{ current: keyOf('mallory') }]);
+    });
+
+    it('is replaced by one that is made when somebody deletes it', async () => {
+      const keys = open();
+      await clock.advance(10);
+      cluster.drop(secrets, name);
+      await clock.advance(1000);
+      assert.ok(keys.keys);
+      assert.notDeepEqual(keys.keys.current, keyOf('mallory'));
+    });
+  });
+
+  describe('that was made here', () => {
+    let made: SigningKeys | undefined;
+    beforeEach(async () => {
+      made = open().keys;
+      await clock.advance(10);
+      made = readKeys(cluster.find(secrets, name) as KubeObject);
+    });
+    const replace = (data: unknown): void => {
+      cluster.drop(secrets, name);
+      cluster.put(secrets, secretOf(data));
+    };
+    const texts = () => cluster.find(secrets, name)?.['data'] as { current: string; previous: string };
+
+    it('is used after a restart', async () => assert.deepEqual((await restart()).keys, made));
+
+    it('is used when it was rotated, also while no replica ran, and the list follows', async () => {
+      stop.abort();
+      cluster.put(secrets, secretOf({ current: text('next'), previous: texts().current }));
+      assert.deepEqual((await restart()).keys, { current: keyOf('next'), previous: made?.current });
+      assert.deepEqual(listed(), { [half(keyOf('next'))]: 'current', [half(made?.current)]: 'previous' });
+    });
+
+    it('is used when both of its keys were replaced, also while no replica ran, and the leaked ones are listed no more', async () => {
+      stop.abort();
+      cluster.put(secrets, secretOf({ current: text('one'), previous: text('two') }));
+      assert.deepEqual((await restart()).keys, { current: keyOf('one'), previous: keyOf('two') });
+      assert.deepEqual(listed(), { [half(keyOf('one'))]: 'current', [half(keyOf('two'))]: 'previous' });
+    });
+
+    it('is used when it was restored, as another object with the same keys', async () => {
+      stop.abort();
+      replace(texts());
+      assert.deepEqual((await restart()).keys, made);
+    });
+
+    it('is not used when somebody put another one in its place while no replica ran', async () => {
+      stop.abort();
+      replace({ current: text('mallory') });
+      assert.equal((await restart()).keys, undefined);
+    });
+
+    it('stays in use when somebody puts another one in its place while a replica runs', async () => {
+      const keys = await restart();
+      replace({ current: text('mallory') });
+      await clock.advance(60_000);
+      await keys.refresh();
+      assert.deepEqual(keys.keys, made);
+      assert.equal(keys.problem(), undefined);
+    });
+
+    it('has the list put right again that somebody added to', async () => {
+      const right = listed();
+      const list = cluster.find(configMaps, name) as KubeObject;
+      cluster.put(configMaps, { ...list, data: { [half(keyOf('mallory'))]: 'current' } });
+      await clock.advance(30_000);
+      assert.deepEqual(listed(), right);
+    });
+  });
+
+  it('is made anew by the next replica when one ended between listing its keys and storing them', async () => {
+    cluster.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'secrets') throw new ApiError(503, 'ServiceUnavailable', 'killed');
+    };
+    open();
+    await clock.advance(10);
+    assert.ok(listed());
+    cluster.fault = () => {};
+    const { keys } = await restart();
+    assert.deepEqual(listed(), { [half(keys?.current)]: 'current', [half(keys?.previous)]: 'previous' });
+  });
+
+  it('is used by the next replica when one ended between storing its keys and saying so', async () => {
+    let stored = false;
+    cluster.fault = ({ verb, plural }) => {
+      if (stored) throw new ApiError(503, 'ServiceUnavailable', 'killed');
+      stored = verb === 'create' && plural === 'secrets';
+    };
+    open();
+    await clock.advance(10);
+    cluster.fault = () => {};
+    const { keys } = await restart();
+    assert.deepEqual(keys, readKeys(cluster.find(secrets, name) as KubeObject));
   });
 });

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
-import { type KeyRing, Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
+import { createPublicKey, verify } from 'node:crypto';
+import { grantPurpose, type KeyRing, Signer, type SigningKeys } from '../../../../src/access/signing/signer.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
+import { canonicalJson } from '../../../../src/kit/canonical-json.ts';
+import { DerivedKeyPair } from '../../../../src/kit/ed25519.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { keyOf, ringOf, signerOf } from '../../../support/signers.ts';
 
@@ -61,9 +64,9 @@ describe('a signer', () => {
   });
 
   it('knows its grant, and refuses it changed, for another request, or without a MAC', async () => {
-    const mac = signer.signGrant(owner, grant);
+    const signed = signer.signGrant(owner, grant);
     const isOurs = (where: object, what: object): Promise<boolean> =>
-      signer.isOurGrant({ ...owner, ...where }, { ...grant, mac, ...what } as Grant, signal);
+      signer.isOurGrant({ ...owner, ...where }, { ...signed, ...what } as Grant, signal);
     assert.equal(await isOurs({}, {}), true);
     for (const where of [{ uid: 'r-2' }, { name: 'other' }, { namespace: 'other' }]) {
       assert.equal(await isOurs(where, {}), false, JSON.stringify(where));
@@ -71,6 +74,30 @@ describe('a signer', () => {
     for (const what of [{ expiresAt: '2099-01-01T00:00:00Z' }, { subjects: [] }, { mac: undefined }, { mac: 'x' }]) {
       assert.equal(await isOurs({}, what), false, JSON.stringify(what));
     }
+  });
+
+  it('knows a grant again that was made before there were signatures, by its MAC alone', async () => {
+    const { signature: _, ...before } = signer.signGrant(owner, grant);
+    assert.equal(await signer.isOurGrant(owner, before, signal), true);
+  });
+
+  it('signs a grant so that who has the public key, and nothing else, can verify it', () => {
+    const { mac: _, signature = '', ...rest } = signer.signGrant(owner, grant);
+    const x = new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey.toString('base64url');
+    // With Node alone, as docs/operations.md tells others to.
+    const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+    const verifies = (where: object, what: object): boolean => {
+      const text = `drawbridge.dev/grant-signature/v1\n${canonicalJson({ ...owner, ...where, grant: { ...rest, ...what } })}`;
+      return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64url'));
+    };
+    assert.equal(verifies({}, {}), true);
+    for (const where of [{ uid: 'r-2' }, { name: 'other' }, { namespace: 'other' }]) {
+      assert.equal(verifies(where, {}), false, JSON.stringify(where));
+    }
+    for (const what of [{ expiresAt: '2099-01-01T00:00:00Z' }, { subjects: [] }, { planHash: 'x' }]) {
+      assert.equal(verifies({}, what), false, JSON.stringify(what));
+    }
+    assert.notEqual(signerOf('other').signGrant(owner, grant).signature, signature);
   });
 
   it('knows its child, and refuses its MAC on another', async () => {

@@ -1,0 +1,30 @@
+import { apiVersionOf, type KubeObject, type ObjectName } from '../../api/object.ts';
+import { ownLabels } from '../../api/own-labels.ts';
+import { configMaps } from '../../api/resources.ts';
+import type { Client } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+
+/** A merge patch of a ConfigMap: null takes an entry away. */
+export interface ConfigMapPatch {
+  readonly metadata?: { readonly annotations: Readonly<Record<string, string>> };
+  readonly data: Readonly<Record<string, string | null>>;
+}
+
+/** Patches a ConfigMap of the server, which is made if it is not there. Rejects as the client does. */
+export async function patchConfigMap(
+  client: Client,
+  name: ObjectName,
+  patch: ConfigMapPatch,
+  options: { signal?: AbortSignal },
+): Promise<KubeObject> {
+  try {
+    return await client.mergePatch(configMaps, name, patch, options);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  // Applied rather than created: that way the right to create it can be confined to its name.
+  const metadata = { ...name, labels: { ...ownLabels } };
+  const empty = { apiVersion: apiVersionOf(configMaps), kind: configMaps.kind, metadata };
+  await client.apply(configMaps, empty, { ...options, fieldManager: 'drawbridge' });
+  return client.mergePatch(configMaps, name, patch, options);
+}

@@ -1,0 +1,36 @@
+import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign, verify } from 'node:crypto';
+
+// RFC 8410: all that DER puts around a raw Ed25519 key.
+const privatePrefix = Buffer.from('302e020100300506032b657004220420', 'hex');
+const publicPrefix = Buffer.from('302a300506032b6570032100', 'hex');
+
+/** An Ed25519 key pair for one purpose, derived (HKDF-SHA256) from a secret: every process that holds the secret has the same one. */
+export class DerivedKeyPair {
+  /** 32 bytes. */
+  readonly publicKey: Buffer;
+  readonly #private: KeyObject;
+
+  /** `purpose` is the `info` of HKDF. `secret` has at least 32 random bytes. */
+  constructor(secret: Uint8Array, purpose: string) {
+    const seed = Buffer.from(hkdfSync('sha256', secret, '', purpose, 32));
+    this.#private = createPrivateKey({ key: Buffer.concat([privatePrefix, seed]), format: 'der', type: 'pkcs8' });
+    const spki = createPublicKey(this.#private).export({ format: 'der', type: 'spki' });
+    this.publicKey = spki.subarray(publicPrefix.length);
+  }
+
+  /** 64 bytes over the UTF-8 of `text`. */
+  sign(text: string): Buffer {
+    return sign(null, Buffer.from(text, 'utf8'), this.#private);
+  }
+}
+
+/** Whether the holder of the key, given by its 32 public bytes, has signed `text`. False for bytes that are no key. */
+export function isSignedBy(publicKey: Uint8Array, text: string, signature: Uint8Array): boolean {
+  try {
+    const key = createPublicKey({ key: Buffer.concat([publicPrefix, publicKey]), format: 'der', type: 'spki' });
+    return verify(null, Buffer.from(text, 'utf8'), key, signature);
+  } catch {
+    // Not a point of the curve.
+    return false;
+  }
+}
