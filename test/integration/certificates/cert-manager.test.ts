@@ -8,7 +8,8 @@ import { sharedPlane } from '../../support/plane.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../../certs/${name}`, import.meta.url));
 const namespace = 'drawbridge-system';
-const files = ['-f', path('issuer.yaml'), '-f', path('certificate.yaml')];
+const names = ['issuer.yaml', 'certificate.yaml', 'inventory-certificate.yaml'];
+const files = names.flatMap((name) => ['-f', path(name)]);
 
 interface Manifest {
   kind: string;
@@ -40,17 +41,21 @@ describe('the cert-manager manifests', () => {
       'certificate.cert-manager.io/drawbridge-webhook-ca created',
       'issuer.cert-manager.io/drawbridge-webhook-ca created',
       'certificate.cert-manager.io/drawbridge-webhook created',
+      'certificate.cert-manager.io/drawbridge-inventory-webhook created',
     ]);
     assert.equal(stderr, '');
   });
 
-  it('form a chain: the issuer signs with the secret of the root, the webhook’s certificate asks that issuer', () => {
-    const manifests = ['issuer.yaml', 'certificate.yaml'].flatMap((name) =>
+  it('form a chain: the issuer signs with the secret of the root, the certificates of webhooks ask that issuer', () => {
+    const manifests = names.flatMap((name) =>
       parseAllDocuments(readFileSync(path(name), 'utf8')).map((document) => document.toJS() as Manifest),
     );
     const named = (kind: string, name: string): Manifest['spec'] | undefined =>
       manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name)?.spec;
     const serving = named('Certificate', 'drawbridge-webhook');
+    const inventory = named('Certificate', 'drawbridge-inventory-webhook');
+    assert.deepEqual(inventory?.issuerRef, serving?.issuerRef);
+    assert.notEqual(inventory?.secretName, serving?.secretName);
     const issuer = named('Issuer', serving?.issuerRef?.name ?? '');
     const root = manifests.find(({ spec }) => spec.secretName === issuer?.ca?.secretName);
     assert.equal(root?.metadata.name, 'drawbridge-webhook-ca');

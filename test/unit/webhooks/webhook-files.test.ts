@@ -15,7 +15,7 @@ interface Webhook {
   timeoutSeconds: number;
   objectSelector?: unknown;
   matchConditions?: { expression: string }[];
-  clientConfig: { service: { path: string } };
+  clientConfig: { service: { namespace: string; name: string; path: string } };
   rules: { operations: string[]; resources: string[] }[];
 }
 
@@ -26,9 +26,9 @@ interface Configuration {
 }
 
 const features = ['access', 'inventory'] as const;
-const configurations: Configuration[] = features
-  .flatMap((feature) => [...webhookFiles(feature).values()])
-  .flatMap((text) => parseAllDocuments(text).map((document) => document.toJS()));
+const configurationsOf = (feature: (typeof features)[number]): Configuration[] =>
+  [...webhookFiles(feature).values()].flatMap((text) => parseAllDocuments(text).map((document) => document.toJS()));
+const configurations = features.flatMap(configurationsOf);
 const webhooks = configurations.flatMap((configuration) => configuration.webhooks);
 
 const connects = ({ rules }: Webhook): boolean => rules.some((rule) => rule.operations.includes('CONNECT'));
@@ -159,12 +159,16 @@ describe('webhook manifests', () => {
   });
 
   it('take their CA from the certificate that certs/ asks for', () => {
-    const { metadata } = parse(readFileSync(join(root, 'certs', 'certificate.yaml'), 'utf8'));
-    for (const configuration of configurations) {
-      assert.equal(
-        configuration.metadata.annotations['cert-manager.io/inject-ca-from'],
-        `${metadata.namespace}/${metadata.name}`,
-      );
+    const files = { access: 'certificate.yaml', inventory: 'inventory-certificate.yaml' };
+    for (const feature of features) {
+      const { metadata, spec } = parse(readFileSync(join(root, 'certs', files[feature]), 'utf8'));
+      for (const { metadata: its, webhooks } of configurationsOf(feature)) {
+        assert.equal(its.annotations['cert-manager.io/inject-ca-from'], `${metadata.namespace}/${metadata.name}`);
+        for (const { clientConfig } of webhooks) {
+          const { namespace, name } = clientConfig.service;
+          assert.ok(spec.dnsNames.includes(`${name}.${namespace}.svc`), name);
+        }
+      }
     }
   });
 });
