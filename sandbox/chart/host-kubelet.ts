@@ -22,19 +22,31 @@ export class HostKubelet {
   readonly #pods = new Map<string, HostPod>();
   readonly #finished: HostPod[] = [];
   readonly #balancer: Balancer;
+  readonly #programs: ReadonlyMap<string, string>;
   readonly #stop = new AbortController();
   readonly #loop: Promise<void>;
   #problem: unknown;
 
-  private constructor(plane: PlaneClient, namespace: string, balancer: Balancer) {
+  private constructor(
+    plane: PlaneClient,
+    namespace: string,
+    balancer: Balancer,
+    programs: ReadonlyMap<string, string>,
+  ) {
     this.#plane = plane;
     this.#namespace = namespace;
     this.#balancer = balancer;
+    this.#programs = programs;
     this.#loop = this.#run();
   }
 
-  static async start(plane: PlaneClient, namespace: string): Promise<HostKubelet> {
-    return new HostKubelet(plane, namespace, await Balancer.open(Object.values(addresses)));
+  /** `programs`: what images run, by their names. Default: what this tree has built. */
+  static async start(
+    plane: PlaneClient,
+    namespace: string,
+    programs: ReadonlyMap<string, string> = new Map(),
+  ): Promise<HostKubelet> {
+    return new HostKubelet(plane, namespace, await Balancer.open(Object.values(addresses)), programs);
   }
 
   /** Where the Services lead to. */
@@ -132,7 +144,7 @@ export class HostKubelet {
   }
 
   #podOf(manifest: PodManifest): HostPod {
-    return new HostPod(this.#plane, manifest, () => {
+    const onEndpoint = (): void => {
       for (const [component, address] of Object.entries(addresses)) {
         const its = this.pods.filter((pod) => pod.manifest.metadata.labels?.[componentLabel] === component);
         const ready = its.filter(({ endpoint }) => endpoint);
@@ -141,7 +153,8 @@ export class HostKubelet {
           ready.map((pod) => pod.port('webhooks')),
         );
       }
-    });
+    };
+    return new HostPod(this.#plane, manifest, onEndpoint, this.#programs);
   }
 
   #background(work: Promise<void>): void {

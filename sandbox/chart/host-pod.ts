@@ -11,7 +11,7 @@ import { freePorts } from '../ports.ts';
 import type { Container, PodManifest } from './pod-manifest.ts';
 import { MountedVolume } from './pod-volumes.ts';
 
-const program = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.url));
+const builtProgram = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.url));
 const tokenPath = '/var/run/secrets/kubernetes.io/serviceaccount';
 const restartMs = 1000;
 /** Every node hears a moment later that a Pod has left its Service. */
@@ -35,6 +35,7 @@ export class HostPod {
   #endpoint = false;
   readonly #onEndpoint: () => void;
   readonly #plane: PlaneClient;
+  readonly #program: string;
   readonly #folder: string;
   readonly #volumes: MountedVolume[];
   readonly #ports = new Map<string, number>();
@@ -43,8 +44,17 @@ export class HostPod {
   #ending = false;
   #startedAt = '';
 
-  /** `onEndpoint` is called when it becomes, or is no more, one that new connections are sent to. */
-  constructor(plane: PlaneClient, manifest: PodManifest, onEndpoint: () => void) {
+  /**
+   * `onEndpoint` is called when it becomes, or is no more, one that new connections are sent to. `programs` says what other images than
+   * that of this tree run, by their names.
+   */
+  constructor(
+    plane: PlaneClient,
+    manifest: PodManifest,
+    onEndpoint: () => void,
+    programs: ReadonlyMap<string, string>,
+  ) {
+    this.#program = programs.get(manifest.spec.containers[0].image) ?? builtProgram;
     this.#onEndpoint = onEndpoint;
     this.manifest = manifest;
     this.#plane = plane;
@@ -161,7 +171,7 @@ export class HostPod {
     this.#startedAt = new Date().toISOString();
     // Of `node FLAGS /drawbridge.mjs`, the flags: node and program are those of this machine.
     const nodeFlags = this.#container.command?.slice(1, -1) ?? [];
-    const child = spawn(process.execPath, [...nodeFlags, program, ...this.#args()], {
+    const child = spawn(process.execPath, [...nodeFlags, this.#program, ...this.#args()], {
       env: this.#environment(),
       stdio: ['ignore', log, log],
     });

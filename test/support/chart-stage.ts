@@ -59,9 +59,10 @@ export class ChartStage {
     this.bob = bob;
   }
 
-  static async open(): Promise<ChartStage> {
+  /** `programs`: what other images than that of this tree run, by their names. */
+  static async open(programs: ReadonlyMap<string, string> = new Map()): Promise<ChartStage> {
     const plane = await startPlane();
-    const kubelet = await HostKubelet.start(plane, 'drawbridge-system');
+    const kubelet = await HostKubelet.start(plane, 'drawbridge-system', programs);
     const people = [Person.of(plane, 'alice', ['devs']), Person.of(plane, 'bob', ['qa'])] as const;
     const stage = new ChartStage(plane, kubelet, await Promise.all(people));
     await plane.kubectl(['create', 'namespace', stage.namespace]);
@@ -76,10 +77,10 @@ export class ChartStage {
   }
 
   /** `helm install` and what an administrator does around it; resolves when every replica is ready. */
-  async install(mode: CertificateMode, values: object = {}): Promise<void> {
+  async install(mode: CertificateMode, values: object = {}, from = chart): Promise<void> {
     if (mode === 'secret') await this.renewCertificate();
     if (mode === 'cert-manager') await installCertManagerCrds(this.plane);
-    await this.helmWithValues(['install', 'drawbridge', chart], mode, values);
+    await this.helmWithValues(['install', 'drawbridge', from], mode, values);
     await this.kubelet.switchService(service);
     if (mode === 'cert-manager') await this.#playCertManager();
     await this.rolledOut();

@@ -1,20 +1,181 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { chart } from '../../../sandbox/chart/helm.ts';
+import type { HostPod } from '../../../sandbox/chart/host-pod.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { deadlineOf, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import type { VerifyReport } from '../../../src/audit/verify/report.ts';
+import { accessUrl, deadlineOf, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
+import { EarlierVersion } from '../../support/earlier-version.ts';
+import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 
 const lease = 'drawbridge-access';
 const leaseMs = 15_000;
+const fleet = 'fleet';
+const patience = { timeoutMs: 60_000 };
+const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta.url));
+/** The last one at which the chart ran all features in one Deployment, with one Secret of keys. */
+const commit = 'a2fee5ba21ec6480dc949aa559dd38efbdaeb052';
+const earlierImage = 'drawbridge:earlier';
+
+let stage: ChartStage;
+let earlier: EarlierVersion | undefined;
+
+/** Of access. */
+const replicas = (): HostPod[] =>
+  stage.kubelet.pods.filter(({ manifest }) => manifest.metadata.labels?.['app.kubernetes.io/component'] === 'server');
+
+async function open(): Promise<void> {
+  earlier = await EarlierVersion.build(commit);
+  stage = await ChartStage.open(new Map(earlier ? [[earlierImage, earlier.program]] : []));
+}
+
+async function close(): Promise<void> {
+  await stage?.close();
+  await earlier?.remove();
+}
+
+describe('an upgrade from the chart with one Deployment for all features', function () {
+  this.timeout(240_000);
+  const group = '/apis/inventory.drawbridge.dev/v1alpha1';
+  const entry = `${group}/namespaces/${fleet}/clusterinventories/rt-1`;
+  const inUse: StoredRequest[] = [];
+  let values: object;
+  let network: ScriptedComponent;
+  let finish = (): void => {};
+
+  before(async function () {
+    await open();
+    if (!earlier) {
+      console.log(`      not tried: this clone has no commit ${commit}; git fetch --unshallow gets it`);
+      return this.skip();
+    }
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    network = await ScriptedComponent.start(async () => {
+      await finished;
+      return { outcome: 'Done' };
+    });
+    await stage.plane.kubectl(['create', 'namespace', fleet]);
+    values = {
+      features: { access: true, inventory: true },
+      inventory: { namespaces: [fleet], apiUrl: stage.plane.server },
+      extraArgs: ['--allow-loopback-http=true'],
+    };
+    const [repository, tag] = earlierImage.split(':');
+    await stage.install('own', { ...values, image: { repository, tag } }, earlier.chart);
+  });
+  after(() => network?.close());
+
+  const post = async (url: string, kind: string, metadata: object, spec: object): Promise<void> => {
+    const body = { apiVersion: 'inventory.drawbridge.dev/v1alpha1', kind, metadata, spec };
+    const answer = await stage.plane.call('POST', url, body);
+    assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  };
+  const isReady = async (): Promise<boolean> => {
+    const { status } = (await stage.plane.probe(entry)).body as StoredRequest;
+    return status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
+  };
+  const bindingOf = async ({ metadata }: StoredRequest): Promise<string> =>
+    (await stage.children(metadata.uid)).find(({ kind }) => kind === 'RoleBinding')?.name ?? '';
+
+  it('ends every grant within a second of its deadline, before, while and after the leader is replaced', async () => {
+    const called = network.nextCall();
+    await post(
+      `${group}/componentreconcilers`,
+      'ComponentReconciler',
+      { name: 'network' },
+      { endpoint: { url: network.url } },
+    );
+    await post(entry.replace(/\/rt-1$/, ''), 'ClusterInventory', { namespace: fleet, name: 'rt-1' }, {});
+    await called;
+    inUse.push(await stage.askUntilReady(stage.alice, execRequest('kept', { duration: '1h' })));
+    assert.deepEqual(Object.keys(inUse[0]?.status?.grant ?? {}).includes('signature'), false);
+
+    const old = stage.kubelet.pods.map(({ name }) => name);
+    const durations = Array.from({ length: 15 }, (_, n) => 8 + 2 * n);
+    const asked = durations.map((s) =>
+      stage.askUntilReady(stage.alice, execRequest(`for-${s}-s`, { duration: `${s}s` })),
+    );
+    const requests = await Promise.all(asked);
+    const names = await Promise.all(requests.map(bindingOf));
+    const mark = stage.plane.auditLog.mark();
+    const startedMs = Date.now();
+    await stage.helmWithValues(['upgrade', 'drawbridge', chart], 'own', values);
+    await stage.kubelet.switchService('drawbridge-inventory-webhook');
+    await stage.rolledOut();
+    const isReplaced = (): boolean => stage.kubelet.pods.every(({ name }) => !old.includes(name));
+    await until('the replicas of before to end', isReplaced, patience);
+    const endedMs = Date.now();
+
+    /** When the API server was told to delete it, by its own clock. */
+    const deletedMs = (name: string): number | undefined => {
+      const calls = stage.plane.auditLog.calls({ since: mark, verbs: ['delete'], resources: ['rolebindings'] });
+      const call = calls.find((one) => one.name === name && one.code === 200);
+      return call && Date.parse(call.time);
+    };
+    await until('every grant to end', () => names.every((name) => deletedMs(name) !== undefined), patience);
+    const lateMs = requests.map((request, n) => (deletedMs(names[n] ?? '') ?? Number.NaN) - deadlineOf(request));
+    const during = requests.filter((request) => deadlineOf(request) > startedMs && deadlineOf(request) < endedMs);
+    console.log(
+      `      ${during.length} deadlines during the rollout of ${endedMs - startedMs} ms; late by ${lateMs} ms`,
+    );
+    assert.ok(during.length >= 3, `${during.length} deadlines during the rollout`);
+    assert.ok(
+      lateMs.every((ms) => ms >= -1000 && ms <= 1000),
+      `${lateMs} ms`,
+    );
+  });
+
+  it('runs each feature on its own afterwards, and finishes the run that was in flight', async () => {
+    const accounts = new Set(stage.kubelet.pods.map(({ manifest }) => manifest.spec.serviceAccountName));
+    assert.deepEqual([...accounts].sort(), ['drawbridge', 'drawbridge-inventory']);
+    finish();
+    await until('the entry to be ready', isReady, patience);
+  });
+
+  it('keeps what was granted before it, whose grant has no signature, and signs what is granted from then on', async () => {
+    const [kept] = inUse;
+    assert.equal(await stage.alice.mayExec(stage.payments, kept?.status?.podName ?? ''), true);
+    const after = await stage.askUntilReady(stage.alice, execRequest('after', { duration: '1h' }));
+    assert.match(`${after.status?.grant?.['signature']}`, /^[\w-]{86}$/);
+    const found = (await stage.plane.probe(`${accessUrl('ExecAccessRequest', stage.payments)}/kept`))
+      .body as StoredRequest;
+    assert.deepEqual(found.status?.grant, kept?.status?.grant);
+  });
+
+  it('leaves journals that verify across it, by the keys of before and of now', async () => {
+    const files = stage.kubelet.all.map(({ logFile }) => logFile);
+    const verify = async (...flags: string[]): Promise<VerifyReport> => {
+      const args = ['audit', 'verify', ...files, `--kubeconfig=${stage.plane.adminKubeconfig}`, '-o', 'json', ...flags];
+      const { stdout } = await promisify(execFile)(process.execPath, [program, ...args]).catch((error) => error);
+      return JSON.parse(stdout) as VerifyReport;
+    };
+    let report: VerifyReport | undefined;
+    const isProven = async (): Promise<boolean> => {
+      report = await verify();
+      return report.verdict === 'intact' && report.chains.every(({ unproven }) => unproven === 0);
+    };
+    await until('heads for every line', isProven, patience).catch((error: Error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(report)}`);
+    });
+    const keys = report?.keys ?? [];
+    assert.equal(keys.length, 3, 'of before, of access and of the inventory');
+    assert.equal((await verify(...keys.map((key) => `--key=${key}`))).verdict, 'intact');
+    assert.equal((await verify(...keys.slice(1).map((key) => `--key=${key}`))).verdict, 'changed');
+  });
+});
 
 describe('M23: of two replicas', function () {
   this.timeout(120_000);
-  let stage: ChartStage;
 
   before(async () => {
-    stage = await ChartStage.open();
-    await stage.install('own');
+    if (!earlier) await stage.install('own');
   });
-  after(() => stage?.close());
+  after(close);
 
   /** Resolves with the time (epoch ms) at which the RoleBinding was seen to be gone. */
   const closed = async ({ metadata }: StoredRequest): Promise<number> => {
@@ -25,15 +186,17 @@ describe('M23: of two replicas', function () {
   };
 
   it('both answer webhooks, and one grants', async () => {
+    const told = (event: string): Promise<number[]> =>
+      Promise.all(replicas().map(async (pod) => (await pod.log()).split(`"event":"${event}"`).length - 1));
     // All at once, so that the API server opens connections enough for both.
     const names = Array.from({ length: 8 }, (_, n) => `one-${n}`);
+    const granted = await told('grant');
     await Promise.all(names.map((name) => stage.askUntilReady(stage.alice, podRequest(name))));
-    const told = (event: string): Promise<number[]> =>
-      Promise.all(stage.kubelet.pods.map(async (pod) => (await pod.log()).split(`"event":"${event}"`).length - 1));
     const admitted = await told('admission');
     assert.ok(admitted.length === 2 && admitted.every((count) => count > 0), `${admitted}`);
-    assert.deepEqual((await told('grant')).toSorted(), [0, 8]);
-    for (const pod of stage.kubelet.pods) {
+    const grants = (await told('grant')).map((count, n) => count - (granted[n] ?? 0));
+    assert.deepEqual(grants.toSorted(), [0, 8]);
+    for (const pod of replicas()) {
       const answer = await fetch(`http://127.0.0.1:${pod.port('health')}/readyz`);
       assert.equal(answer.status, 200, await answer.text());
     }
