@@ -18,9 +18,17 @@ describe('the image', () => {
     assert.ok(lines.includes('RUN npm ci --ignore-scripts')));
 
   it('has no shell and does not run as root', () => {
-    assert.match(argumentOf('FROM'), /^gcr\.io\/distroless\/nodejs\d+-\w+:nonroot$/);
+    const name = /^\$\{(\w+)\}$/.exec(argumentOf('FROM'))?.[1];
+    const image = lines.find((line) => line.startsWith(`ARG ${name}=`));
+    assert.match(image ?? '', /=gcr\.io\/distroless\/nodejs\d+-\w+:nonroot$/);
     assert.equal(argumentOf('USER'), '65532:65532');
     assert.ok(!last.some((line) => line.startsWith('RUN ')));
+  });
+
+  it('can be built on images that are pinned by digest', () => {
+    const images = lines.filter((line) => line.startsWith('FROM ')).map((line) => line.split(' ')[1] ?? '');
+    assert.equal(images.length, 2);
+    for (const image of images) assert.match(image, /^\$\{(BUILD|RUNTIME)_IMAGE\}$/);
   });
 
   it('holds one file, which runs where there is nothing else', function () {
