@@ -57,7 +57,7 @@ alone := test/faults/access/random-histories.test.ts test/faults/admission/under
 # What the unit tests try with random cases, with all of them: 2,000 lives of inventories, and the properties in full.
 random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) npx --no-install mocha --config test/mocharc.json \
   --reporter test/run/totals-reporter.ts --parallel --jobs 2 test/unit/inventory/mothership/schedules.test.ts \
-  test/unit/binding/sync/syncer-faults.test.ts 'test/fuzz/**/*.test.ts'
+  $(shell grep -rl support/runs.ts test/unit) 'test/fuzz/**/*.test.ts'
 
 .PHONY: fuzz
 fuzz: node_modules ## 100,000 hostile inputs to the webhooks, beside a reference policy (RUNS=1000 for fewer, SEED=1 for the same again)

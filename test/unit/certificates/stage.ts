@@ -21,6 +21,9 @@ export class CertificateStage {
   readonly cluster = new MemoryCluster(this.clock);
   readonly lines: unknown[] = [];
   readonly replicas: OwnCertificate[] = [];
+  /** What has been found out about certificates, by PEM: they are looked at many thousand times. */
+  readonly #serials = new Map<string, string>();
+  readonly #signed = new Map<string, boolean>();
   readonly #stops: (() => Promise<void>)[] = [];
   readonly #log: Log;
 
@@ -100,18 +103,30 @@ export class CertificateStage {
   }
 
   serials(): string[] {
-    return this.replicas.map(({ current }) => new X509Certificate(current.cert).serialNumber);
+    return this.replicas.map(({ current }) => {
+      const cert = current.cert.toString();
+      const serial = this.#serials.get(cert) ?? new X509Certificate(cert).serialNumber;
+      this.#serials.set(cert, serial);
+      return serial;
+    });
   }
 
   /** Replicas that some API server could not call, because a caBundle has no authority that signed what they serve. */
   untrusted(): number[] {
     const bundles = new Set(this.bundles());
     return this.replicas.flatMap(({ current }, index) => {
-      const leaf = new X509Certificate(current.cert);
-      return [...bundles].every((bundle) => pems(bundle).some((pem) => leaf.verify(new X509Certificate(pem).publicKey)))
+      return [...bundles].every((bundle) => pems(bundle).some((pem) => this.#isSigned(current.cert.toString(), pem)))
         ? []
         : [index];
     });
+  }
+
+  #isSigned(leaf: string, authority: string): boolean {
+    const pair = leaf + authority;
+    const isSigned =
+      this.#signed.get(pair) ?? new X509Certificate(leaf).verify(new X509Certificate(authority).publicKey);
+    this.#signed.set(pair, isSigned);
+    return isSigned;
   }
 
   writes(): string[] {

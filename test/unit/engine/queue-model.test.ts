@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { KeyedQueue } from '../../../src/engine/queue.ts';
+import { runs } from '../../support/runs.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 const LANES = 3;
@@ -149,7 +150,7 @@ describe('KeyedQueue against a model', () => {
       fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60, size: 'max' }), (commands) =>
         check(commands, true),
       ),
-      { seed: 20261121, numRuns: 400 },
+      { seed: 20261121, numRuns: runs(1000) },
     );
   });
 
@@ -158,7 +159,7 @@ describe('KeyedQueue against a model', () => {
       fc.asyncProperty(fc.array(fc.oneof(command, jump), { minLength: 20, maxLength: 60, size: 'max' }), (commands) =>
         check(commands, false),
       ),
-      { seed: 20261122, numRuns: 400 },
+      { seed: 20261122, numRuns: runs(1000) },
     );
   });
 });

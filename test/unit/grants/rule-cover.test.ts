@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { covers, describeRight, type RbacRule, rightsOf, uncovered } from '../../../src/grants/rule-cover.ts';
+import { runs } from '../../support/runs.ts';
 
 type Words = string | readonly string[];
 const list = (words: Words): readonly string[] => (typeof words === 'string' ? words.split(' ') : words);
@@ -79,7 +80,7 @@ describe('whether rules cover others', () => {
           if (covers(b, c)) assert.ok(covers(a, c));
         }
       }),
-      { seed: 20_261_121, numRuns: 2000 },
+      { seed: 20_261_121, numRuns: runs(4000) },
     );
   });
 });

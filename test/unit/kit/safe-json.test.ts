@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isRecord, own } from '../../../src/kit/json-value.ts';
 import { JsonError, type JsonErrorCode, parseJson } from '../../../src/kit/safe-json.ts';
+import { runs } from '../../support/runs.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text, 'utf8');
 
@@ -131,7 +132,7 @@ describe('parseJson', () => {
         }
         assert.deepEqual(parsed, JSON.parse(text));
       }),
-      { seed: 20261121, numRuns: 3000 },
+      { seed: 20261121, numRuns: runs(10_000) },
     );
   });
 });

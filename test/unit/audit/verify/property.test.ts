@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { runs } from '../../../support/runs.ts';
 import { type Files, resealed, verified, Written } from './journals.ts';
 
 /** Lines of two processes that write in turns, and their heads after all but the last line of each. */
@@ -84,7 +85,7 @@ describe('the verifier of audit journals, whatever happens to them,', () => {
         assert.deepEqual(findings, []);
         assert.equal(verdict, 'intact');
       }),
-      { seed: 5, numRuns: 100 },
+      { seed: 5, numRuns: runs(300) },
     );
   });
 
@@ -102,7 +103,7 @@ describe('the verifier of audit journals, whatever happens to them,', () => {
           // A whole chain that nobody signed cannot be told from one that is too young for a head.
           assert.equal(verdict, title.includes('another journal') ? 'unsigned' : 'changed');
         }),
-        { seed: 7, numRuns: 100 },
+        { seed: 7, numRuns: runs(300) },
       );
     });
   }

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { ClaimedView } from '../../../../src/binding/claims/claimed-view.ts';
 import { type ClaimAction, type ClaimFacts, planClaim } from '../../../../src/binding/claims/plan.ts';
 import type { Side } from '../../../../src/binding/sync-engine/kind.ts';
+import { runs } from '../../../support/runs.ts';
 import { brief, facts, shared, view, went } from './claim-facts.ts';
 
 describe('the plan for a claimed object, whatever it is', () => {
@@ -77,7 +78,7 @@ describe('the plan for a claimed object, whatever it is', () => {
           }
         }
       }),
-      { seed: 31, numRuns: 5000 },
+      { seed: 31, numRuns: runs(10_000) },
     );
   });
 
@@ -92,7 +93,7 @@ describe('the plan for a claimed object, whatever it is', () => {
         }
         assert.fail(`still has to do: ${planClaim(state).actions.map(brief).join(', ')}`);
       }),
-      { seed: 32, numRuns: 3000 },
+      { seed: 32, numRuns: runs(10_000) },
     );
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { mergePatch, same } from '../../../../src/binding/sync/patches.ts';
 import { isRecord, type JsonObject } from '../../../../src/kit/json-value.ts';
+import { runs } from '../../../support/runs.ts';
 
 /** RFC 7386, section 2, with what API servers do on top: members that are null are dropped inside of arrays as well. */
 function apply(target: unknown, patch: unknown): unknown {
@@ -66,7 +67,7 @@ describe('merge patch', () => {
         assert.ok(same(result, to), JSON.stringify({ from, to, patch, result }));
         assert.equal(mergePatch(result, to), undefined, 'nothing is left to patch');
       }),
-      { numRuns: 2_000, seed: 11 },
+      { numRuns: runs(4000), seed: 11 },
     );
   });
 
@@ -77,7 +78,7 @@ describe('merge patch', () => {
         assert.equal(same(a, b), same(b, a));
         assert.ok(same(a, structuredClone(a)));
       }),
-      { numRuns: 1_000, seed: 12 },
+      { numRuns: runs(2000), seed: 12 },
     );
   });
 });

@@ -190,8 +190,9 @@ describe('the proof that writes are fenced', () => {
       const { world, accounts, entry } = stage();
       let tries = 0;
       let isRefused = true;
+      const entries = Array.from({ length: 1_000 }, (_, i) => ({ ...entry, ref: { ...entry.ref, uid: `u-${i}` } }));
       const proof = new DryRunProof({
-        entries: () => Array.from({ length: 1_000 }, (_, i) => ({ ...entry, ref: { ...entry.ref, uid: `u-${i}` } })),
+        entries: () => entries,
         accounts,
         tokens: {
           forAccount: async () => {

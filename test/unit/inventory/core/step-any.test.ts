@@ -6,8 +6,9 @@ import { trigger, triggerReasons } from '../../../../src/inventory/core/triggers
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 import { inputsOf, notReady, StepStage } from '../../../support/inventory/step-stage.ts';
 import { chooseSeed, seededRandom } from '../../../support/random.ts';
+import { runs } from '../../../support/runs.ts';
 
-const walks = 300;
+const walks = runs(1000);
 const steps = 60;
 /** The same ones each time, unless DRAWBRIDGE_SEED says another. */
 const seed = chooseSeed(20261122);

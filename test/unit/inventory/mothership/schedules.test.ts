@@ -3,7 +3,7 @@ import { runSchedule } from '../../../support/inventory/schedule.ts';
 import { chooseSeed } from '../../../support/random.ts';
 
 /** `make faults` plays 2,000 of them. */
-const schedules = Number(process.env['RUNS'] ?? 40);
+const schedules = Number(process.env['RUNS'] ?? 20);
 /** The same ones each time, unless DRAWBRIDGE_SEED says another. */
 const seed = chooseSeed(20261122);
 

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { foreignChange } from '../../../../src/inventory/policy/component-write.ts';
 import { isWithin, type JsonPointer, pointerOf } from '../../../../src/kit/json-pointer.ts';
 import { isRecord } from '../../../../src/kit/json-value.ts';
+import { runs } from '../../../support/runs.ts';
 
 const name = fc.constantFrom('a', 'b', 'ab', 'a/b', 'a~b', '__proto__', 'constructor', '');
 const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
@@ -55,7 +56,7 @@ describe('what changes outside of what a component owns', () => {
         );
         assert.equal(foreignChange(before, after, writes) !== undefined, differs);
       }),
-      { seed: 1, numRuns: 3_000 },
+      { seed: 1, numRuns: runs(5000) },
     );
   });
 
@@ -64,7 +65,7 @@ describe('what changes outside of what a component owns', () => {
       fc.property(document, owned, (same, writes) => {
         assert.equal(foreignChange(same, structuredClone(same), writes), undefined);
       }),
-      { seed: 2, numRuns: 500 },
+      { seed: 2, numRuns: runs(2000) },
     );
   });
 });
