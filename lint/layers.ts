@@ -48,5 +48,5 @@ export const packages: Readonly<Record<string, string>> = {
 };
 
 /** Nothing in a layer may import these; features read the configuration. */
-export const roots = ['main.ts', 'serve.ts', 'flags.ts', 'config.ts'];
+export const roots = ['main.ts', 'commands.ts', 'serve.ts', 'flags.ts', 'config.ts'];
 export const readsConfig = 'features';

@@ -6,8 +6,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { createAuthority, issue } from '../../sandbox/pki.ts';
+import { exitCodeOf, run } from '../../src/commands.ts';
 import { readConfig } from '../../src/config.ts';
+import { readServingFiles } from '../../src/features/serving.ts';
 import { UsageError, usage } from '../../src/flags.ts';
+import { CodedError, describe as describeError } from '../../src/kit/errors.ts';
+import { ambientCredentials } from '../../src/kube/kubeconfig.ts';
+import { noLog } from '../../src/observe/log.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
 import { webhookFiles } from '../../webhooks/webhook-files.ts';
 
 const configurationsOf = (feature: 'access' | 'inventory') =>
@@ -267,9 +273,8 @@ const program = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.ur
 describe('the program', () => {
   let folder: string;
 
-  before(function () {
+  before(() => {
     if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build`);
-    this.timeout(20_000);
     folder = mkdtempSync(join(tmpdir(), 'drawbridge-config-'));
     writeFileSync(join(folder, 'text'), 'neither PEM nor YAML: [');
     const { certificate, key } = issue(createAuthority('test'), { commonName: 'localhost', serves: ['localhost'] });
@@ -279,53 +284,104 @@ describe('the program', () => {
 
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  const run = (...args: string[]) => {
-    const given = args.map((arg) => arg.replace('FOLDER', folder));
-    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...given], {
+  const inFolder = (args: readonly string[]): string[] => args.map((arg) => arg.replace('FOLDER', folder));
+  const withCertificate = ['--cert-file=FOLDER/tls.crt', '--key-file=FOLDER/tls.key'];
+
+  /** As a person starts it. */
+  const spawned = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...inFolder(args)], {
       encoding: 'utf8',
       env: { PATH: process.env['PATH'], HOME: folder },
-      timeout: 10_000,
+      timeout: 60_000,
     });
     return { status, stdout, stderr };
   };
 
-  it('prints its help and version', () => {
-    assert.deepEqual(run('--help'), { status: 0, stdout: usage(), stderr: '' });
-    const { status, stdout } = run('--version');
+  /** In this process. */
+  const ran = async (...args: string[]) => {
+    let [stdout, stderr] = ['', ''];
+    const status = await run(args, {
+      print: (text) => {
+        stdout += text;
+      },
+      complain: (text) => {
+        stderr += text;
+      },
+    });
+    return { status, stdout, stderr };
+  };
+
+  it('prints its help and version', async () => {
+    assert.deepEqual(await ran('--help'), { status: 0, stdout: usage(), stderr: '' });
+    assert.deepEqual(await ran('help'), { status: 0, stdout: usage(), stderr: '' });
+    const { status, stdout } = spawned('--version');
     assert.deepEqual([status, /^drawbridge \d+\.\d+\.\d+\n$/.test(stdout)], [0, true]);
   });
 
-  const withCertificate = ['serve', '--cert-file=FOLDER/tls.crt', '--key-file=FOLDER/tls.key'];
-  const mistakes: { what: string; args: string[]; says: RegExp }[] = [
+  const wrongArguments: { what: string; args: string[]; says: RegExp }[] = [
     { what: 'no command', args: [], says: /unknown command ""; there is drawbridge serve/ },
     { what: 'an unknown command', args: ['sevre'], says: /unknown command "sevre"/ },
     { what: 'an unknown flag', args: ['serve', '--prot=1'], says: /--prot/ },
     { what: 'a port that is none', args: ['serve', '--port=web'], says: /--port is "web"/ },
-    { what: 'a certificate that is not there', args: ['serve', '--cert-file=FOLDER/none'], says: /FOLDER\/none/ },
-    {
-      what: 'a certificate that is none',
-      args: ['serve', '--cert-file=FOLDER/text', '--key-file=FOLDER/text'],
-      says: /FOLDER\/text/,
-    },
-    { what: 'an audit log that is a folder', args: [...withCertificate, '--audit-log=FOLDER'], says: /FOLDER/ },
-    {
-      what: 'a kubeconfig that is not there',
-      args: [...withCertificate, '--kubeconfig=FOLDER/none'],
-      says: /FOLDER\/none/,
-    },
-    {
-      what: 'a kubeconfig that is none',
-      args: [...withCertificate, '--kubeconfig=FOLDER/text'],
-      says: /FOLDER\/text/,
-    },
   ];
-  for (const { what, args, says } of mistakes) {
-    it(`ends with exit code 2 and one line for ${what}`, () => {
-      const { status, stdout, stderr } = run(...args);
-      assert.equal(status, 2, stderr);
-      assert.equal(stdout, '');
-      assert.match(stderr.replaceAll(folder, 'FOLDER'), says);
+  for (const { what, args, says } of wrongArguments) {
+    it(`ends with exit code 2 and one line for ${what}`, async () => {
+      const { status, stdout, stderr } = await ran(...args);
+      assert.deepEqual([status, stdout], [2, '']);
+      assert.match(stderr, says);
       assert.match(stderr, /^drawbridge: [^\n]+\n$/);
     });
   }
+
+  const kubeconfig = (...args: string[]) => ambientCredentials(readConfig(inFolder(args), {}).kubeconfig);
+  const wrongFiles: { what: string; open: () => unknown; says: RegExp }[] = [
+    {
+      what: 'a certificate that is not there',
+      open: () => servingFiles('--cert-file=FOLDER/none'),
+      says: /FOLDER\/none/,
+    },
+    {
+      what: 'a certificate that is none',
+      open: () => servingFiles('--cert-file=FOLDER/text', '--key-file=FOLDER/text'),
+      says: /FOLDER\/text/,
+    },
+    {
+      what: 'an audit log that is a folder',
+      open: () => servingFiles(...withCertificate, '--audit-log=FOLDER'),
+      says: /FOLDER/,
+    },
+    {
+      what: 'a kubeconfig that is not there',
+      open: () => kubeconfig('--kubeconfig=FOLDER/none'),
+      says: /FOLDER\/none/,
+    },
+    { what: 'a kubeconfig that is none', open: () => kubeconfig('--kubeconfig=FOLDER/text'), says: /FOLDER\/text/ },
+  ];
+  const servingFiles = (...args: string[]): unknown =>
+    readServingFiles(readConfig(inFolder(args), {}), noLog, createMetrics());
+  for (const { what, open, says } of wrongFiles) {
+    it(`has exit code 2 and one line for ${what}`, async () => {
+      await assert.rejects(
+        async () => open(),
+        (error) => {
+          assert.equal(exitCodeOf(error), 2);
+          assert.match(describeError(error).replaceAll(folder, 'FOLDER'), says);
+          assert.match(describeError(error), /^[^\n]+$/);
+          return true;
+        },
+      );
+    });
+  }
+
+  it('ends with that exit code and line, and nothing else, when it is started with the last of these', () => {
+    const { status, stdout, stderr } = spawned('serve', ...withCertificate, '--kubeconfig=FOLDER/text');
+    assert.deepEqual([status, stdout], [2, ''], stderr);
+    assert.match(stderr.replaceAll(folder, 'FOLDER'), /^drawbridge: [^\n]*FOLDER\/text[^\n]*\n$/);
+  });
+
+  it('has exit code 1 for what no flag and no file puts right', () => {
+    for (const error of [new Error('a bug'), new CodedError('NotLeading', 'lost'), undefined]) {
+      assert.equal(exitCodeOf(error), 1);
+    }
+  });
 });

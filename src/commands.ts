@@ -1,0 +1,107 @@
+import pkg from '../package.json' with { type: 'json' };
+import { auditCommand } from './cli/audit.ts';
+import { revokeAll } from './cli/revoke-all.ts';
+import { type Config, kubeconfigPaths, readConfig } from './config.ts';
+import { UsageError, usage } from './flags.ts';
+import { stayAlive, systemClock } from './kit/clock.ts';
+import { CodedError, describe } from './kit/errors.ts';
+import { ambientCredentials } from './kube/kubeconfig.ts';
+import { openCluster } from './kube/open-cluster.ts';
+import { serve } from './serve.ts';
+
+/** Where a command writes to: standard output, and standard error. */
+export interface Terminal {
+  readonly print: (text: string) => void;
+  readonly complain: (text: string) => void;
+}
+
+/** Exit codes: 0 ended as told, 1 failed, 2 cannot start as asked (a flag, a file). */
+const FAILED = 1;
+const CANNOT_START = 2;
+
+/** What a person can put right by changing a flag or a file. */
+const setupCodes = new Set([
+  'KubeconfigMissing',
+  'KubeconfigInvalid',
+  'KubeconfigContextNotFound',
+  'BadCertificate',
+  'AuditUnavailable',
+  'PortUnavailable',
+]);
+
+type Command = (config: Config, signal: AbortSignal, terminal: Terminal) => Promise<void>;
+
+const commands: ReadonlyMap<string, Command> = new Map([
+  ['serve', serve],
+  ['revoke-all', revokeAllOfCluster],
+]);
+
+async function revokeAllOfCluster(
+  { kubeconfig, timeoutMs }: Config,
+  signal: AbortSignal,
+  { print }: Terminal,
+): Promise<void> {
+  const cluster = openCluster(await ambientCredentials(kubeconfig), { clock: systemClock });
+  const letGo = stayAlive();
+  try {
+    const options = { client: cluster.client, clock: systemClock, timeoutMs, signal };
+    await revokeAll({ ...options, say: (line) => print(`${line}\n`) });
+  } finally {
+    letGo();
+    await cluster.close();
+  }
+}
+
+/** Does what the arguments of the program say. Resolves to its exit code. */
+export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
+  const { print, complain } = terminal;
+  const [command, ...flags] = args;
+  const said = (text: string): number => {
+    print(text);
+    return 0;
+  };
+  if (command === 'audit') return audit(flags, terminal);
+  if (args.includes('--help') || command === 'help') return said(usage());
+  if (args.includes('--version') || command === 'version') return said(`drawbridge ${pkg.version}\n`);
+  try {
+    const work = commands.get(command ?? '');
+    if (!work) {
+      const known = [...commands.keys(), 'audit'].map((name) => `drawbridge ${name}`).join(' and ');
+      throw new UsageError(`unknown command "${command ?? ''}"; there is ${known} (see drawbridge --help)`);
+    }
+    await untilStopped(work, readConfig(flags), terminal);
+    return 0;
+  } catch (error) {
+    complain(`drawbridge: ${describe(error)}\n`);
+    return exitCodeOf(error);
+  }
+}
+
+/** 2 for what a person can put right, else 1. @testing */
+export function exitCodeOf(error: unknown): number {
+  const isSetup = error instanceof UsageError || (error instanceof CodedError && setupCodes.has(error.code));
+  return isSetup ? CANNOT_START : FAILED;
+}
+
+/** Works until it is done or told to stop, by SIGTERM or SIGINT; a second signal ends the process at once. */
+async function untilStopped(work: Command, config: Config, terminal: Terminal): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      stop.abort(new Error(`received ${signal}`));
+      process.once(signal, () => process.exit(FAILED));
+    });
+  }
+  await work(config, stop.signal, terminal);
+}
+
+function audit(args: readonly string[], { print, complain }: Terminal): Promise<number> {
+  const paths = kubeconfigPaths();
+  const letGo = stayAlive();
+  return auditCommand(args, {
+    stdin: process.stdin,
+    print,
+    complain,
+    ...(paths ? { kubeconfigPaths: paths } : {}),
+  }).finally(letGo);
+}
