@@ -15,7 +15,7 @@ export function registrationOf(name: string, rest: Partial<Registration> = {}): 
     kubeconfig: 'none',
     remoteWatches: [],
     intervalMs: 3_600_000,
-    timeoutMs: 30_000,
+    timeoutMs: 5000,
     leaseMs: 60_000,
     maxRunMs: 3_600_000,
     maxConcurrent: 32,
