@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { chart } from '../../../sandbox/chart/helm.ts';
+import { issue } from '../../../sandbox/pki.ts';
+import { freePorts } from '../../../sandbox/ports.ts';
+import { type Launch, ProgramProcess } from '../../../sandbox/program-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { clusterInventories } from '../../../src/api/inventory/names.ts';
@@ -23,6 +28,12 @@ interface StoredEntry {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
     readonly outputs?: Readonly<Record<string, unknown>>;
   };
+}
+
+class SeveralFeatures extends ProgramProcess {
+  constructor(launch: Launch) {
+    super(launch);
+  }
 }
 
 describe('the chart with inventory, installed by Helm', function () {
@@ -125,6 +136,41 @@ describe('the chart with inventory, installed by Helm', function () {
     await until('a run for the change', () => network.callsFor(uid).length > calls, patience);
     await ready('rt-1');
     assert.deepEqual(forbidden(), []);
+  });
+
+  it('may also run in one process with the others, which is then ready for all of them', async () => {
+    const { plane, namespace } = stage;
+    const [port = 0, healthPort = 0, metricsPort = 0, callbackPort = 0] = await freePorts(4);
+    const { certificate, key } = issue(plane.authority, { commonName: 'webhooks', serves: ['localhost'] });
+    const [certFile, keyFile] = [join(plane.directory, 'several.crt'), join(plane.directory, 'several.key')];
+    await writeFile(certFile, certificate);
+    await writeFile(keyFile, key);
+    const several = new SeveralFeatures({
+      name: 'several-features',
+      directory: plane.directory,
+      flags: [
+        '--features=access,binding,inventory',
+        `--kubeconfig=${plane.adminKubeconfig}`,
+        `--lease-namespace=${namespace}`,
+        '--binding-lease-namespace=kube-bind',
+        '--bind-address=127.0.0.1',
+        ...[`--port=${port}`, `--callback-port=${callbackPort}`],
+        ...[`--health-port=${healthPort}`, `--metrics-port=${metricsPort}`],
+        ...[`--cert-file=${certFile}`, `--key-file=${keyFile}`],
+        `--audit-log=${join(plane.directory, 'several.jsonl')}`,
+      ],
+      healthPort,
+      metricsPort,
+    });
+    try {
+      await several.whenReady();
+      const checks = await (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).text();
+      for (const check of ['stores', 'signing-keys', 'audit-keys', 'binding-stores', 'inventory-stores']) {
+        assert.match(checks, new RegExp(`\\b${check}\\b`), checks);
+      }
+    } finally {
+      assert.equal(await several.stop(), 0);
+    }
   });
 
   it('is not upgraded to be without it while there are entries, whose components nobody would fence', async () => {

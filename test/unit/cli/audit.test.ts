@@ -88,6 +88,9 @@ describe('drawbridge audit', () => {
     assert.equal((await run('verify', files[0] ?? '', ...args)).code, 1);
     assert.equal((await run('verify', files[0] ?? '', '--partial', ...args)).code, 0);
     assert.equal((await run('verify', ...files, '--heads', newer, '--key', 'another')).code, 1);
+    // As the ConfigMaps of public keys have them.
+    const listed = Buffer.from(signer.publicKey, 'base64').toString('base64url');
+    assert.equal((await run('verify', ...files, '--heads', newer, '--key', listed, '--key', 'another')).code, 0);
   });
 
   it('verify prints the report as JSON', async () => {
