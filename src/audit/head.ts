@@ -7,7 +7,7 @@ import type { ChainHead } from './chain.ts';
 export const headPurpose = 'drawbridge.dev/audit-head/v1';
 
 /** Where a process has its heads and the keys that sign them, all in its own namespace. */
-export interface HeadNames {
+interface HeadNames {
   /** The ConfigMap that holds the heads: one entry a chain, under the chain's name. */
   readonly heads: string;
   /** The Secret of the keys, and the ConfigMap of their public halves. */

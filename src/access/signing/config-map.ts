@@ -5,7 +5,7 @@ import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 
 /** A merge patch of a ConfigMap: null takes an entry away. */
-export interface ConfigMapPatch {
+interface ConfigMapPatch {
   readonly metadata?: { readonly annotations: Readonly<Record<string, string>> };
   readonly data: Readonly<Record<string, string | null>>;
 }

@@ -15,7 +15,7 @@ import type { KeyRing, SigningKeys } from './signer.ts';
 /** Of the keys that requesters, authors and grants are signed with; the ConfigMap of the public halves has the same name. */
 export const keySecretName = 'drawbridge-signing-keys';
 /** On that ConfigMap: the uid of the Secret whose keys are in use. */
-export const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
+const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
 const KEY_BYTES = 32;
 const rereadMs = 30_000;
