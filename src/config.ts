@@ -45,6 +45,8 @@ export interface Config {
   readonly maxGrantsPerNamespace: number;
   /** File with what templates may hand out besides what every grant gives; absent: nothing. */
   readonly grantable: string | undefined;
+  /** Whether access pods stay as confined as their workload, or are what Oz makes. */
+  readonly accessPods: FlagValue<'access-pods'>;
   /** Whether templates that name no author give grants. */
   readonly trustExistingTemplates: boolean;
   /** Whether Secrets of keys are used that were there before the first start. */
@@ -156,6 +158,7 @@ export function readConfig(
     maxGrantsPerUser: value('max-grants-per-user'),
     maxGrantsPerNamespace: value('max-grants-per-namespace'),
     grantable: value('grantable'),
+    accessPods: value('access-pods'),
     trustExistingTemplates: value('trust-existing-templates'),
     adoptSigningKeys: value('adopt-signing-keys'),
     identity: value('identity') || readPodName(features, env) || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,

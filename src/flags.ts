@@ -231,6 +231,11 @@ export const flags = {
     type: optional(text('FILE')),
     help: 'what templates may hand out besides exec: a JSON list of PolicyRules; default: nothing',
   },
+  'access-pods': {
+    type: oneOf('confined', 'oz'),
+    fallback: 'confined',
+    help: 'confined by the NetworkPolicies of their workload, or as Oz makes them',
+  },
   'trust-existing-templates': {
     type: trueOrFalse,
     fallback: 'false',

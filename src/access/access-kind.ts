@@ -1,11 +1,9 @@
 import { accesses, type RequestKind } from '../api/access/kinds.ts';
 import type { TemplateKind } from '../api/access/names.ts';
 import type { Resource } from '../api/object.ts';
-import type { Clock } from '../kit/clock.ts';
-import type { Client } from '../kube/client.ts';
 import type { Store } from '../kube/store.ts';
 import { buildExecAccess } from './builders/exec-access.ts';
-import type { Builder, Granting, Planned } from './builders/plan.ts';
+import type { Builder, BuilderDeps, Granting, Planned } from './builders/plan.ts';
 import { PlanTurns } from './builders/plan-budget.ts';
 import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
@@ -32,8 +30,11 @@ const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
 };
 
 /** Every kind of access, over its stores. */
-export function accessKinds(stores: AccessStores, client: Pick<Client, 'get'>, clock: Clock): AccessKind[] {
-  const deps = { stores, client, clock, turns: new PlanTurns(clock) };
+export function accessKinds(
+  given: Omit<BuilderDeps, 'turns' | 'stores'> & { readonly stores: AccessStores },
+): AccessKind[] {
+  const { stores } = given;
+  const deps = { ...given, turns: new PlanTurns(given.clock) };
   return accesses.map(({ request, template, createsPod }) => {
     const requestKind = request.resource.kind;
     const build = builders[requestKind] as Builder;

@@ -12,6 +12,7 @@ import type { Projected, Store, StoreEvent } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { type AccessKind, accessKinds } from './access-kind.ts';
+import type { AccessPods } from './builders/plan.ts';
 import { Janitor } from './janitor.ts';
 import { Decider } from './life/decider.ts';
 import { type GrantMetrics, grantMetrics } from './life/grant-metrics.ts';
@@ -45,6 +46,7 @@ export interface AccessDeps {
   readonly metrics: Metrics;
   /** Whether templates that name no author give grants. */
   readonly trustExistingTemplates: boolean;
+  readonly accessPods: AccessPods;
 }
 
 /** The loops of the access half, templates before the requests that wait for them. */
@@ -52,7 +54,7 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   const grants = grantMetrics(deps.metrics);
   stockMetrics(deps);
   const rights = new AuthorRights(deps);
-  const kinds = accessKinds(deps.stores, deps.client, deps.clock);
+  const kinds = accessKinds(deps);
   const loops = kinds.map((kind) => {
     const { signer, trustExistingTemplates: trustExisting } = deps;
     const authors = new TemplateAuthors({ kind: kind.templateKind, signer, rights, trustExisting });

@@ -46,13 +46,13 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, name: lease });
   const client = guard(cluster.client);
   const requestEvents = recorder(host, 'access', client);
-  const { breakGlassGroup, trustExistingTemplates } = config;
+  const { breakGlassGroup, trustExistingTemplates, accessPods } = config;
   const reviewed = { stores, signer, tally, grantable, client: cluster.client, events: podEvents, breakGlassGroup };
   const granted = { client, signer, tally, grantable, stores, journal, events: requestEvents, clock, log, metrics };
   return {
     gate,
     controllers: [
-      ...accessControllers({ ...granted, trustExistingTemplates }),
+      ...accessControllers({ ...granted, trustExistingTemplates, accessPods }),
       // After the others: closing access on time must not wait for it.
       ...certificateControllers(client),
     ],

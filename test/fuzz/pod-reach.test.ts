@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { AccessPods } from '../../src/access/builders/plan.ts';
 import { planPodAccess } from '../../src/access/builders/pod-access.ts';
 import type { ControllerTargetMutationConfig } from '../../src/api/access/mutation-config.ts';
 import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
@@ -96,6 +97,8 @@ const operation = fc.record({
   value,
 });
 
+const modes = fc.constantFrom<AccessPods>('confined', 'oz');
+
 type Json = Readonly<Record<string, unknown>>;
 /** What is no list of objects, the API server does not take for one either. */
 const list = (object: unknown, field: string): Json[] => {
@@ -132,7 +135,7 @@ function escapes(spec: Json, account: string): string[] {
 }
 
 describe('the reach of access pods, against any workload and any patch', () => {
-  const plan = (workloadSpec: Json, operations: readonly unknown[], fields: object) => {
+  const plan = (workloadSpec: Json, operations: readonly unknown[], fields: object, accessPods: AccessPods) => {
     const templateSpec = {
       accessConfig: {
         allowedGroups: ['devs'],
@@ -159,6 +162,9 @@ describe('the reach of access pods, against any workload and any patch', () => {
         selector: undefined,
         podTemplate: { spec: workloadSpec },
       },
+      pullSecrets: [],
+      accessPods,
+      workloads: [],
       selectors: [],
       subjects: [{ kind: 'User', name: 'alice' }],
       durationMs: 60_000,
@@ -169,14 +175,15 @@ describe('the reach of access pods, against any workload and any patch', () => {
   it('never goes beyond the list without the flag', () => {
     const counts = { planned: 0, tooFar: 0, other: 0 };
     fc.assert(
-      fc.property(podSpec, fc.array(operation, { maxLength: 3 }), (workload, operations) => {
-        const planned = plan(workload as Json, operations, {});
+      fc.property(podSpec, fc.array(operation, { maxLength: 3 }), modes, (workload, operations, mode) => {
+        const planned = plan(workload as Json, operations, {}, mode);
         if ('refusal' in planned) {
           counts[planned.refusal.code === 'PodReachesTooFar' ? 'tooFar' : 'other'] += 1;
           return;
         }
         counts.planned += 1;
-        const found = escapes(planned.plan.pod?.spec as Json, accountOf(workload as Json));
+        const account = mode === 'oz' ? accountOf(workload as Json) : 'default';
+        const found = escapes(planned.plan.pod?.spec as Json, account);
         assert.deepEqual(found, [], JSON.stringify(planned.plan.pod));
       }),
       { seed: 14, numRuns: runs(20_000) },
@@ -186,8 +193,8 @@ describe('the reach of access pods, against any workload and any patch', () => {
 
   it('is not what keeps a pod from being made with the flag', () => {
     fc.assert(
-      fc.property(podSpec, fc.array(operation, { maxLength: 3 }), (workload, operations) => {
-        const planned = plan(workload as Json, operations, { allowPrivilegedPod: true });
+      fc.property(podSpec, fc.array(operation, { maxLength: 3 }), modes, (workload, operations, mode) => {
+        const planned = plan(workload as Json, operations, { allowPrivilegedPod: true }, mode);
         if ('refusal' in planned) assert.notEqual(planned.refusal.code, 'PodReachesTooFar');
       }),
       { seed: 15, numRuns: runs(2000) },

@@ -38,7 +38,7 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   const manager = new Manager({ clock, log });
   const signer = new Signer(keys);
   const tally = new GrantTally({ stores, limits: noLimits, clock });
-  const given = { grantable: [], trustExistingTemplates: false };
+  const given = { grantable: [], trustExistingTemplates: false, accessPods: 'confined' as const };
   const deps = { client, signer, tally, stores, journal, events, clock, log, metrics: createMetrics(), ...given };
   for (const controller of accessControllers(deps)) manager.add(controller);
   const stop = new AbortController();

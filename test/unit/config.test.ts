@@ -56,6 +56,7 @@ describe('configuration', () => {
       dryRun: false,
       bindableNamespaces: undefined,
       grantable: undefined,
+      accessPods: 'confined',
       trustExistingTemplates: false,
       maxGrantsPerUser: 0,
       maxGrantsPerNamespace: 0,

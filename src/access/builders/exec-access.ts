@@ -8,6 +8,7 @@ import { compileSelector } from '../../kit/label-selector.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
+import { isObjectName } from '../policy/request-policy.ts';
 import { byNamespace } from '../stores/access-stores.ts';
 import { targetKey } from '../stores/access-views.ts';
 import { controllerOf, type PodView, type WorkloadView } from '../stores/cluster-views.ts';
@@ -92,8 +93,8 @@ async function controllersOf(
   if (workload.kind !== 'Deployment' && workload.kind !== 'Rollout') return new Set([workload.uid]);
   const named = new Map<string, string>();
   for (const { controller } of [...pods].sort(byName)) {
-    if (controller?.kind === replicaSets.kind && named.size < mostReplicaSets)
-      named.set(controller.uid, controller.name);
+    const mayBeOne = controller?.kind === replicaSets.kind && isObjectName(controller.name);
+    if (mayBeOne && named.size < mostReplicaSets) named.set(controller.uid, controller.name);
   }
   const { namespace } = workload;
   const read = [...named].map(async ([uid, name]) => {

@@ -52,13 +52,17 @@ export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
 
 export interface BuilderDeps {
   /** What builders see of the cluster. */
-  readonly stores: Pick<AccessStores, 'workload' | 'selectorsIn' | 'pods'>;
+  readonly stores: Pick<AccessStores, 'workload' | 'workloadsIn' | 'selectorsIn' | 'pods'>;
   /** For what no store keeps. */
   readonly client: Pick<Client, 'get'>;
   /** In these is planned what may take long. */
   readonly turns: PlanTurns;
   readonly clock: Clock;
+  readonly accessPods: AccessPods;
 }
+
+/** Whether access pods stay as confined as their workload, or are what Oz makes: ADR 0029. */
+export type AccessPods = 'confined' | 'oz';
 
 /** What a builder needs to know of a request. */
 export interface RequestIdentity {

@@ -1,21 +1,37 @@
 import type { GrantedRule, GrantSubject } from '../../api/access/grant.ts';
 import { planHashAnnotation } from '../../api/access/names.ts';
-import { type PodAccessTemplateSpec, podAccessRequests, type SelectorReference } from '../../api/access/pod-access.ts';
+import { type PodAccessTemplateSpec, podAccessRequests } from '../../api/access/pod-access.ts';
 import { apiVersionOf, type KubeObject } from '../../api/object.ts';
-import { pods } from '../../api/resources.ts';
+import { pods, serviceAccounts } from '../../api/resources.ts';
 import { stopGraceS } from '../../grants/applier.ts';
 import type { Clock } from '../../kit/clock.ts';
-import { isRecord, type JsonObject, listIn, own, stringMap } from '../../kit/json-value.ts';
-import { compileSelector } from '../../kit/label-selector.ts';
+import { isRecord, type JsonObject, listIn, own, stringMap, strings } from '../../kit/json-value.ts';
+import { findObject } from '../../kube/client.ts';
 import { renderAccessMessage } from '../policy/access-client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
+import { isObjectName } from '../policy/request-policy.ts';
 import { targetKey } from '../stores/access-views.ts';
 import type { SelectorView, WorkloadView } from '../stores/cluster-views.ts';
-import { type Builder, childMetadata, type Planned, planChildren, type RequestIdentity } from './plan.ts';
-import { PlanBudget, withinBudget } from './plan-budget.ts';
-import { checkPodReach } from './pod-security-baseline.ts';
-import { type MutatedTemplate, mutatePodTemplate, type PodTemplate, withoutIdentity } from './pod-template-mutation.ts';
+import {
+  type AccessPods,
+  type Builder,
+  type BuilderDeps,
+  childMetadata,
+  type Planned,
+  planChildren,
+  type RequestIdentity,
+} from './plan.ts';
+import { type PlanBudget, withinBudget } from './plan-budget.ts';
+import { checkPodReach, serviceAccountOf } from './pod-security-baseline.ts';
+import { type Labels, labelsOf, type SelectionInput } from './pod-selection.ts';
+import {
+  type MutatedTemplate,
+  mutatePodTemplate,
+  type PodTemplate,
+  underDefaultAccount,
+  withoutIdentity,
+} from './pod-template-mutation.ts';
 
 /** activeDeadlineSeconds is an int32. */
 const LONGEST_DEADLINE_S = 2 ** 31 - 1;
@@ -25,6 +41,12 @@ export interface PodAccessInput {
   readonly templateSpec: PodAccessTemplateSpec;
   /** What `controllerTargetRef` names; not looked at when the template has none. */
   readonly workload: WorkloadView | undefined;
+  /** The image pull secrets of its ServiceAccount, for a pod that names none and runs under another. */
+  readonly pullSecrets: readonly string[];
+  /** `oz`: with the ServiceAccount of the workload and without its labels, whatever NetworkPolicies say. */
+  readonly accessPods: AccessPods;
+  /** The workloads of the namespace. */
+  readonly workloads: readonly WorkloadView[];
   /** What acts on the pods of the namespace by their labels. */
   readonly selectors: readonly SelectorView[];
   readonly subjects: readonly GrantSubject[];
@@ -37,17 +59,23 @@ export interface PodAccessInput {
 }
 
 /** Access to a pod of one's own, made after a workload or written out in the template. */
-export const buildPodAccess: Builder<PodAccessTemplateSpec> = (
+export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
   request,
   { spec, namespace },
   { subjects, durationMs, pinned },
-  { stores, turns, clock },
-) =>
-  turns.take(() =>
+  { stores, client, turns, clock, accessPods },
+  signal,
+) => {
+  const workload = spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace));
+  const pullSecrets = await pullSecretsOf(workload, spec, { client, accessPods }, signal);
+  return turns.take(() =>
     planPodAccess({
       request,
       templateSpec: spec,
-      workload: spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace)),
+      workload,
+      pullSecrets,
+      accessPods,
+      workloads: stores.workloadsIn(namespace),
       selectors: stores.selectorsIn(namespace),
       subjects,
       durationMs,
@@ -55,14 +83,36 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = (
       clock: pinned ? undefined : clock,
     }),
   );
+};
 
 /** How much more work it is to check a pod, to print it for the plan's hash and to hash it, than to copy it. */
 const finishing = 4;
 
+/** The names of the image pull secrets of the workload's ServiceAccount, where the access pod needs them to run under another. */
+async function pullSecretsOf(
+  workload: WorkloadView | undefined,
+  { controllerTargetMutationConfig }: PodAccessTemplateSpec,
+  { client, accessPods }: Pick<BuilderDeps, 'client' | 'accessPods'>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const spec = own(workload?.podTemplate, 'spec');
+  const name = serviceAccountOf(spec);
+  const keeps = accessPods === 'oz' || keepsServiceAccount(controllerTargetMutationConfig);
+  const needsNone = keeps || name === 'default' || listIn(spec, 'imagePullSecrets').length > 0;
+  if (!workload || needsNone || !isObjectName(name)) return [];
+  const { namespace } = workload;
+  const account = await findObject(client, serviceAccounts, { namespace, name }, { signal });
+  return strings(listIn(account, 'imagePullSecrets').map((secret) => own(secret, 'name')));
+}
+
+const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMutationConfig']): boolean =>
+  own(config, 'keepServiceAccount') === true;
+
 /**
  * Plans a Pod of the requester's own, made after a workload or written out in the template, with the rights to exec into it.
- * With both, the workload wins. Labels come only from the template's podLabels and patch; a ServiceAccount token is
- * mounted only when the template's podSpec or patch asks for one, whatever the workload does. What takes too much work is refused.
+ * With both, the workload wins. Labels come from the template's podLabels and patch, and of the workload those that NetworkPolicies
+ * select by; the ServiceAccount is the workload's only where the template keeps it, and its token is mounted only when the template's
+ * podSpec or patch asks for it. What takes too much work is refused.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock);
@@ -71,20 +121,32 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const { request, templateSpec, subjects } = input;
   const source = sourceOf(input);
   if ('refusal' in source) return source;
-  const mutated = mutate(source.podTemplate, templateSpec, source.fromWorkload, budget);
+  const mutated = mutate(source, input, budget);
   if ('violation' in mutated) return { refusal: mutated.violation };
   const { template } = mutated;
   budget.spend(finishing * mutated.weight);
-  const original = source.fromWorkload ? own(source.podTemplate, 'spec') : undefined;
+  const original = source.workload && own(source.podTemplate, 'spec');
   const mayReach = templateSpec.allowPrivilegedPod === true;
+  const account = keepsAccount(input) ? serviceAccountOf(original) : 'default';
   const refusal =
-    (mayReach ? undefined : checkPodReach(template, original)) ?? checkMounts(template.spec) ?? checkMetadata(template);
+    (mayReach ? undefined : checkPodReach(template, original, account)) ??
+    checkMounts(template.spec) ??
+    checkMetadata(template);
   if (refusal) return { refusal };
-  const pod = podOf(template, input);
-  const { labels = {} } = pod.metadata;
-  const unusable =
-    checkSelection(labels, ownLabels(request), input.selectors, templateSpec.allowedSelectors, budget) ??
-    checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
+  const ownLabels = childMetadata(request, podAccessRequests).labels ?? {};
+  const selected = labelsOf(
+    {
+      labels: { ...stringMap(template.metadata['labels']), ...ownLabels },
+      ownLabels,
+      selectors: input.selectors,
+      allowed: templateSpec.allowedSelectors,
+      confinedAs: confinedAs(source, input),
+    },
+    budget,
+  );
+  if ('refusal' in selected) return selected;
+  const pod = podOf(template, selected.labels, input);
+  const unusable = checkAccessCommand(templateSpec.accessConfig.accessCommand, pod);
   if (unusable) return { refusal: unusable };
   const target = { name: pod.metadata.name };
   return {
@@ -100,35 +162,49 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   };
 }
 
-type Source = { readonly podTemplate: unknown; readonly fromWorkload: boolean } | { readonly refusal: Violation };
+interface Source {
+  readonly podTemplate: unknown;
+  /** Absent for what the template writes out. */
+  readonly workload?: WorkloadView;
+}
 
-function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source {
+/** Whether the access pod runs under the ServiceAccount of the workload. */
+const keepsAccount = ({ accessPods, templateSpec }: PodAccessInput): boolean =>
+  accessPods === 'oz' || keepsServiceAccount(templateSpec.controllerTargetMutationConfig);
+
+/** Only what is made after a workload has a confinement to keep. */
+function confinedAs({ podTemplate, workload }: Source, input: PodAccessInput): SelectionInput['confinedAs'] {
+  if (!workload || input.accessPods === 'oz') return undefined;
+  const { kind, name } = workload;
+  const labels = stringMap(own(own(podTemplate, 'metadata'), 'labels'));
+  return { kind, name, labels, workloads: input.workloads };
+}
+
+function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source | { readonly refusal: Violation } {
   const ref = templateSpec.controllerTargetRef;
   if (!ref) {
-    if (templateSpec.podSpec) return { podTemplate: { spec: templateSpec.podSpec }, fromWorkload: false };
+    if (templateSpec.podSpec) return { podTemplate: { spec: templateSpec.podSpec } };
     const message = 'the template has neither controllerTargetRef nor podSpec, so there is no pod to make; set one';
     return { refusal: { code: 'MissingTarget', message, field: 'spec', status: 422 } };
   }
-  if (workload) return { podTemplate: workload.podTemplate, fromWorkload: true };
+  if (workload) return { podTemplate: workload.podTemplate, workload };
   const message = `${ref.kind} ${ref.name} does not exist in namespace ${request.namespace}; create it or correct the template`;
   return { refusal: { code: 'TargetNotFound', message, field: 'spec.controllerTargetRef', status: 404 } };
 }
 
-function mutate(
-  podTemplate: unknown,
-  templateSpec: PodAccessTemplateSpec,
-  fromWorkload: boolean,
-  budget: PlanBudget,
-): MutatedTemplate {
-  if (!fromWorkload) return mutatePodTemplate(podTemplate, undefined, templateSpec, budget);
+function mutate({ podTemplate, workload }: Source, input: PodAccessInput, budget: PlanBudget): MutatedTemplate {
+  const { templateSpec } = input;
+  if (!workload) return mutatePodTemplate(podTemplate, undefined, templateSpec, budget);
+  const kept = keepsAccount(input) ? podTemplate : underDefaultAccount(podTemplate, input.pullSecrets);
   const { controllerTargetMutationConfig } = templateSpec;
-  return mutatePodTemplate(withoutIdentity(podTemplate, budget), controllerTargetMutationConfig, templateSpec, budget);
+  return mutatePodTemplate(withoutIdentity(kept, budget), controllerTargetMutationConfig, templateSpec, budget);
 }
 
-const ownLabels = (request: RequestIdentity): Readonly<Record<string, string>> =>
-  childMetadata(request, podAccessRequests).labels ?? {};
-
-function podOf({ metadata, spec }: PodTemplate, { request, templateSpec, durationMs }: PodAccessInput): KubeObject {
+function podOf(
+  { metadata, spec }: PodTemplate,
+  labels: Labels,
+  { request, templateSpec, durationMs }: PodAccessInput,
+): KubeObject {
   const ours = childMetadata(request, podAccessRequests);
   const annotations = { ...stringMap(metadata['annotations']) };
   delete annotations[planHashAnnotation];
@@ -137,7 +213,7 @@ function podOf({ metadata, spec }: PodTemplate, { request, templateSpec, duratio
     kind: pods.kind,
     metadata: {
       ...ours,
-      labels: { ...stringMap(metadata['labels']), ...ours.labels },
+      labels,
       annotations,
     },
     spec: podSpecOf(spec, durationMs, templateSpec),
@@ -209,53 +285,4 @@ function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject):
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;
   const rendered = renderAccessMessage(accessCommand, { name, namespace, labels, annotations });
   return 'refusal' in rendered ? rendered.refusal : undefined;
-}
-
-type Labels = Readonly<Record<string, string>>;
-
-/** Work of reading one term of a selector, in the unit of PlanBudget. */
-const workPerTerm = 128;
-
-/** How many things there are to read in a selector; at least one. */
-function termsOf({ selector: { matchLabels = {}, matchExpressions = [] } = {} }: SelectorView): number {
-  const values = matchExpressions.map((expression) => listIn(expression, 'values').length);
-  return values.reduce((sum, count) => sum + count, 1 + Object.keys(matchLabels).length + matchExpressions.length);
-}
-
-/**
- * Refuses an access pod that a Service would send traffic to, that a PodDisruptionBudget would count, or that a NetworkPolicy would
- * treat as one of its workload's own: whatever its labels put it under, and the template does not list. What selects a pod of no
- * labels too, such as a policy for the whole namespace, is no matter of labels.
- */
-export function checkSelection(
-  labels: Labels,
-  withoutThem: Labels,
-  selectors: readonly SelectorView[],
-  allowed: readonly SelectorReference[] = [],
-  budget: PlanBudget = new PlanBudget(),
-): Violation | undefined {
-  const found = selectors.find((one) => {
-    budget.spend(workPerTerm * termsOf(one));
-    return (
-      selects(one, labels) &&
-      !selects(one, withoutThem) &&
-      !allowed.some(({ kind, name }) => kind === one.kind && name === one.name)
-    );
-  });
-  if (!found) return undefined;
-  return {
-    code: 'PodIsSelected',
-    message:
-      `${found.kind} ${found.name} selects the access pod by its labels, as if it were a pod of the workload; ` +
-      'change podLabels or the patch, or list it in spec.allowedSelectors',
-    field: 'spec.controllerTargetMutationConfig.podLabels',
-    status: 403,
-  };
-}
-
-function selects({ selector, kind }: SelectorView, labels: Labels): boolean {
-  // To a Service an empty selector is none.
-  if (kind === 'Service' && Object.keys(selector?.matchLabels ?? {}).length === 0) return false;
-  const compiled = compileSelector(selector);
-  return 'matches' in compiled && compiled.matches(labels);
 }

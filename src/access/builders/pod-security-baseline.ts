@@ -4,12 +4,12 @@ import type { Violation } from '../policy/policy.ts';
 
 /**
  * Refuses an access pod that reaches beyond itself: what the baseline level of the Pod Security Standards forbids (privileged
- * containers, added capabilities, namespaces, paths and ports of the node), another ServiceAccount than the workload's, a node of
+ * containers, added capabilities, namespaces, paths and ports of the node), another ServiceAccount than `account`, a node of
  * choice. It looks at the result, whether workload, podSpec or patch led there. `source` is the workload's own pod spec; undefined
- * for a template that writes its pod out, which has the default ServiceAccount then.
+ * for a template that writes its pod out.
  */
-export function checkPodReach({ metadata, spec }: PodParts, source: unknown): Violation | undefined {
-  const found = checkPod(spec, source) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
+export function checkPodReach({ metadata, spec }: PodParts, source: unknown, account: unknown): Violation | undefined {
+  const found = checkPod(spec, source, account) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
   return found && refuse(found.field, found.why);
 }
 
@@ -24,7 +24,7 @@ interface PodParts {
   readonly spec: JsonObject;
 }
 
-function checkPod(spec: JsonObject, source: unknown): TooFar | undefined {
+function checkPod(spec: JsonObject, source: unknown, expected: unknown): TooFar | undefined {
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
     if (isSet(spec[field])) return { field: `spec.${field}`, why: 'is set' };
   }
@@ -32,9 +32,9 @@ function checkPod(spec: JsonObject, source: unknown): TooFar | undefined {
   if (isSet(spec['nodeName']) && spec['nodeName'] !== own(source, 'nodeName')) {
     return { field: 'spec.nodeName', why: 'picks a node past the scheduler (nodeSelector does not)' };
   }
-  const [account, expected] = [serviceAccountOf(spec), serviceAccountOf(source)];
+  const account = serviceAccountOf(spec);
   if (account !== expected) {
-    return { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expected)} as in the source` };
+    return { field: 'spec.serviceAccountName', why: `is ${shown(account)}, not ${shown(expected)}` };
   }
   const hostPath = listIn(spec, 'volumes').findIndex((volume) => isPresent(own(volume, 'hostPath')));
   return hostPath < 0 ? undefined : { field: `spec.volumes[${hostPath}].hostPath`, why: 'mounts a path of the node' };
@@ -75,7 +75,7 @@ function checkHandlers(container: unknown, where: string): TooFar | undefined {
 }
 
 /** The deprecated `serviceAccount` counts where `serviceAccountName` is absent, as in the API server. */
-function serviceAccountOf(podSpec: unknown): unknown {
+export function serviceAccountOf(podSpec: unknown): unknown {
   const name = own(podSpec, 'serviceAccountName');
   if (isSet(name)) return name;
   const alias = own(podSpec, 'serviceAccount');

@@ -28,7 +28,8 @@ const CONFIG = 'spec.controllerTargetMutationConfig';
 /**
  * The pod template of an access pod: a copy of the workload's, changed in this order: what is not kept is removed, annotations,
  * node selector, labels, command, args, resources, env, the JSON patch, and last the caps, which no patch gets around.
- * The workload's labels are always removed, with and without a config, so that no Service finds the pod.
+ * The workload's labels are always removed, with and without a config, so that no Service finds the pod; see labelsOf for those that
+ * come back.
  * Takes any value as the template and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function mutatePodTemplate(
@@ -182,6 +183,19 @@ export function copiedAnnotations(annotations: unknown): unknown {
     ([key, value]) => off.has(value) || !actedUpon.some((prefix) => key.startsWith(prefix)),
   );
   return Object.fromEntries(kept);
+}
+
+/**
+ * Cloud identities and rights come by the name of the ServiceAccount; pulling the image is all of it that an access pod needs. The
+ * fields stay, so that a patch may replace them.
+ */
+export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly string[]): unknown {
+  const spec = own(podTemplate, 'spec');
+  if (!isRecord(podTemplate) || !isRecord(spec)) return podTemplate;
+  const fields = ['serviceAccountName', 'serviceAccount'].filter((field) => Object.hasOwn(spec, field));
+  const account = Object.fromEntries(fields.map((field) => [field, 'default']));
+  const imagePullSecrets = pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((name) => ({ name })) };
+  return { ...podTemplate, spec: { ...spec, ...account, ...imagePullSecrets } };
 }
 
 /** Off before the template's own changes, so that only those can switch it on. Throws `PlanTooLarge` once `budget` is spent. */

@@ -146,7 +146,7 @@ const durationIsValid: Check<RequestInput> = ({ spec, template }) => {
 const targetPodIsAName: Check<RequestInput> = ({ kind, spec }) => {
   const targetPod = own(spec, 'targetPod');
   if (kind !== 'ExecAccessRequest' || targetPod === undefined) return undefined;
-  if (typeof targetPod === 'string' && targetPod.length <= 253 && POD_NAME.test(targetPod)) return undefined;
+  if (isObjectName(targetPod)) return undefined;
   return {
     code: 'InvalidTargetPod',
     message: `spec.targetPod must be the name of a pod, such as web-5d9c7b4f-x2x4q, not ${typeof targetPod === 'string' ? quote(targetPod) : `a ${typeof targetPod}`}`,
@@ -244,7 +244,11 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
   },
 };
 
-const POD_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+/** Whether a Pod, a ServiceAccount or a ReplicaSet may have that name; what refers to one may hold anything. */
+export const isObjectName = (name: unknown): name is string =>
+  typeof name === 'string' && name.length <= 253 && subdomain.test(name);
 
 const MOST_SHOWN = 20;
 

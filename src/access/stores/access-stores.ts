@@ -47,6 +47,7 @@ export interface AccessStores {
   readonly workloads: readonly Store<WorkloadView>[];
   /** The workload under a `targetKey`. */
   workload(key: string): WorkloadView | undefined;
+  workloadsIn(namespace: string): WorkloadView[];
   /** What acts on pods by their labels: Services, PodDisruptionBudgets, NetworkPolicies. */
   readonly selectors: readonly Store<SelectorView>[];
   selectorsIn(namespace: string): SelectorView[];
@@ -61,7 +62,7 @@ export const byPod = 'pod';
 export const byTarget = 'target';
 /** Index of request stores: the name of the requester. */
 export const byUser = 'user';
-/** Index of the stores of pods, requests and selectors. */
+/** Index of the stores of pods, requests, workloads and selectors. */
 export const byNamespace = 'namespace';
 /** Index of the stores of what we made: the uid of the request. */
 export const byRequest = 'request';
@@ -69,7 +70,12 @@ export const byRequest = 'request';
 export function openAccessStores(cluster: Cluster): AccessStores {
   const open = <T extends Projected>(spec: StoreSpec<T>): Store<T> => cluster.watch(spec).store;
   const workloads = [deployments, statefulSets, daemonSets, rollouts].map((resource) =>
-    open({ resource, project: viewWorkload(resource), optional: resource === rollouts }),
+    open({
+      resource,
+      project: viewWorkload(resource),
+      optional: resource === rollouts,
+      indexes: { [byNamespace]: (one: WorkloadView) => [one.namespace] },
+    }),
   );
   const selectors = (
     [
@@ -112,6 +118,7 @@ export function openAccessStores(cluster: Cluster): AccessStores {
       const slash = key.indexOf('/');
       return workloadsByKind.get(key.slice(0, slash))?.get(key.slice(slash + 1));
     },
+    workloadsIn: (namespace) => workloads.flatMap((store) => store.byIndex(byNamespace, namespace)),
     selectors,
     selectorsIn: (namespace) => selectors.flatMap((store) => store.byIndex(byNamespace, namespace)),
     all: [...templates, ...requests, ...Object.values(children), ...workloads, ...selectors],

@@ -76,6 +76,9 @@ export interface PodView extends Placed {
   readonly waiting: string;
 }
 
+/** Cut, because an owner may have any name. */
+const ownerView = ({ kind, name, uid }: OwnerReference) => ({ kind: text(kind), name: text(name), uid: text(uid) });
+
 /** A manifest inside an annotation: most of a Pod's memory, and nobody's access command names it. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
@@ -96,7 +99,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
     deleting: deletionTimestamp !== undefined,
     leaving: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= stopGraceS,
     ...(request ? { madeFor: request } : {}),
-    ...(controller ? { controller: { kind: controller.kind, name: controller.name, uid: controller.uid } } : {}),
+    ...(controller ? { controller: ownerView(controller) } : {}),
     waiting: ready ? '' : waitingReason(object.status),
   };
 }
@@ -153,6 +156,8 @@ export const viewWorkload =
 export interface SelectorView extends Placed {
   readonly kind: SelectorReference['kind'];
   readonly selector: LabelSelector | undefined;
+  /** Of NetworkPolicies: what they select may only reach what policies allow. */
+  readonly isolatesEgress: boolean;
 }
 
 /** By kind: where the selector is, as a LabelSelector. A Service without one selects nothing. */
@@ -173,5 +178,7 @@ export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {
     const at = placed(object);
-    return at && { ...at, kind, selector: selectorOf[kind](object.spec) };
+    // The API server writes down what policyTypes are by default.
+    const isolatesEgress = kind === 'NetworkPolicy' && listIn(object.spec, 'policyTypes').includes('Egress');
+    return at && { ...at, kind, selector: selectorOf[kind](object.spec), isolatesEgress };
   };

@@ -82,7 +82,10 @@ export const controllerTargetMutationConfig = Type.Object(
     resources: Type.Optional(resources),
     podAnnotations: Type.Optional(stringMap('Annotations to add to the access pod.', 65_536)),
     podLabels: Type.Optional(
-      stringMap('Labels to add to the access pod. The workload’s own labels are never kept.', 63),
+      stringMap(
+        'Labels to add to the access pod. Of the workload’s own labels those are kept that NetworkPolicies select by, unless something else would then select the access pod.',
+        63,
+      ),
     ),
     nodeSelector: Type.Optional(stringMap('Node labels to ask for in addition to the workload’s.', 63)),
     purgeAnnotations: Type.Optional(
@@ -92,6 +95,13 @@ export const controllerTargetMutationConfig = Type.Object(
       Type.Boolean({
         description:
           'Keep the termination grace period. Without it, it is one second at most. At the end of the access the pod gets no more than that either way.',
+        default: false,
+      }),
+    ),
+    keepServiceAccount: Type.Optional(
+      Type.Boolean({
+        description:
+          'Run under the ServiceAccount of the workload, with its rights and cloud identity. Without it, under the ServiceAccount default, with the image pull secrets of the workload’s.',
         default: false,
       }),
     ),

@@ -96,7 +96,7 @@ describe('a third kind of access', function () {
 
   it('has its loops', async () => {
     const { accessKinds } = await load('src/access/access-kind.ts');
-    const kinds: AccessKind[] = accessKinds({ of: () => ({}) }, {}, systemClock);
+    const kinds: AccessKind[] = accessKinds({ stores: { of: () => ({}) }, clock: systemClock });
     assert.deepEqual(kinds.map(({ requestKind, templateKind }) => [requestKind, templateKind]).at(-1), [
       'PortAccessRequest',
       'PortAccessTemplate',

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
-import { revokeFinalizer } from '../../../src/api/access/names.ts';
-import { conditionOf, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { readdir } from 'node:fs/promises';
+import { requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
+import {
+  conditionOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { isolatedWorkload } from '../../support/isolated-workload.ts';
 
 interface Container {
   name: string;
@@ -192,5 +200,50 @@ describe('M28: manifests as Oz users have them', () => {
       );
       assert.equal(readiness(waiting)?.message, 'container app: ImagePullBackOff');
     });
+  });
+});
+
+describe('manifests as Oz users have them, with access pods as Oz makes them', () => {
+  let stage: AccessStage;
+
+  before(async function () {
+    this.timeout(180_000);
+    stage = await AccessStage.open({ flags: ['--access-pods=oz'] });
+    const files = (await readdir(new URL('../../../examples/oz', import.meta.url))).sort();
+    const [workloads, templates] = ['1-', '2-'].map((step) => files.filter((file) => file.startsWith(step)));
+    await stage.applyFiles(...(workloads ?? []).map((file) => `examples/oz/${file}`));
+    await stage.applyFiles(...(templates ?? []).map((file) => `examples/oz/${file}`));
+    await stage.apply(...isolatedWorkload('ledger-api', { byApp: true }));
+    await stage.kubectl('rollout', 'status', 'deployment/storefront', '--timeout=30s');
+    await stage.kubectl('rollout', 'status', 'statefulset/ledger', '--timeout=30s');
+  });
+  after(() => stage?.close());
+
+  const requests: [string, Manifest][] = [
+    ['pod of a target alone', podRequest('plain', { templateName: 'storefront-plain' })],
+    ['pod with overrides', podRequest('console', { templateName: 'storefront-console' })],
+    ['pod with a patch', podRequest('patched', { templateName: 'storefront-patched' })],
+    ['pod of a podSpec', podRequest('toolbox', { templateName: 'toolbox' })],
+    ['running pod', execRequest('running', { templateName: 'storefront-exec' })],
+    ['certain pod', execRequest('certain', { templateName: 'ledger-exec', targetPod: 'ledger-0' })],
+  ];
+  for (const [title, manifest] of requests) {
+    it(`give a ${title}`, async () => {
+      const { kind, spec } = manifest;
+      await stage.templateReady(kind.replace('Request', 'Template'), (spec as { templateName: string }).templateName);
+      const asker = title === 'certain pod' ? stage.plane : stage.alice;
+      await stage.ready(await stage.askOk(asker, manifest));
+    });
+  }
+
+  it('give a pod without any label of its workload, under its ServiceAccount, which escapes the NetworkPolicy', async () => {
+    await stage.templateReady('PodAccessTemplate', 'ledger-api');
+    const manifest = podRequest('escaping', { templateName: 'ledger-api', duration: '10m' });
+    const request = await stage.askUntilReady(stage.alice, manifest);
+    const pod = JSON.parse(await stage.kubectl('get', 'pod', request.status?.podName ?? '', '-o', 'json')) as Pod & {
+      spec: { serviceAccountName: string };
+    };
+    assert.deepEqual(Object.keys(pod.metadata.labels), [requestLabel]);
+    assert.equal(pod.spec.serviceAccountName, 'ledger-api-robot');
   });
 });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
+import { requestLabel } from '../../../src/api/access/names.ts';
 import { conditionOf, type Manifest, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { accessTo, isolatedWorkload } from '../../support/isolated-workload.ts';
 
 const labels = { app: 'payments', tier: 'backend' };
 
@@ -123,4 +125,69 @@ describe('M15: an access pod', () => {
 
   it('is made with labels that nothing selects', async () =>
     assert.ok((await stage.ready(await through(template('quiet', { app: 'payments-console' })))).status?.ready));
+
+  describe('of a workload whose egress is isolated', () => {
+    interface Pod {
+      metadata: { labels: Record<string, string> };
+      spec: { serviceAccountName: string; imagePullSecrets?: { name: string }[] };
+    }
+    const podThrough = async (templateName: string): Promise<Pod & { name: string }> => {
+      await stage.templateReady('PodAccessTemplate', templateName);
+      const manifest = podRequest(`into-${templateName}`, { templateName, duration: '10m' });
+      const request =
+        (await stage.read(manifest.kind, `into-${templateName}`)) ?? (await stage.askOk(stage.alice, manifest));
+      const name = (await stage.ready(request)).status?.podName ?? '';
+      return { name, ...(JSON.parse(await stage.kubectl('get', 'pod', name, '-o', 'json')) as Pod) };
+    };
+    const withoutOurs = ({ metadata: { labels } }: Pod): object => {
+      const { [requestLabel]: _, ...others } = labels;
+      return others;
+    };
+
+    before(() => stage.apply(...isolatedWorkload('vault'), ...isolatedWorkload('ledger', { byApp: true })));
+
+    it('keeps the label by which the policy isolates it, and none by which the Service would find it', async () => {
+      const pod = await podThrough('vault');
+      assert.deepEqual(withoutOurs(pod), { zone: 'vault-closed' });
+      assert.ok(!(await addressesOf('vault')).includes(pod.name));
+    });
+
+    it('runs under the ServiceAccount default, with the image pull secrets of the workload’s', async () => {
+      const { spec } = await podThrough('vault');
+      assert.deepEqual([spec.serviceAccountName, spec.imagePullSecrets], ['default', [{ name: 'vault-registry' }]]);
+    });
+
+    it('runs under the ServiceAccount of the workload where the template keeps it', async () => {
+      await stage.apply(
+        accessTo('vault-robot', 'vault', { controllerTargetMutationConfig: { keepServiceAccount: true } }),
+      );
+      assert.equal((await podThrough('vault-robot')).spec.serviceAccountName, 'vault-robot');
+    });
+
+    it('is not made where it would escape the policy, and its requester reads both ways out', async () => {
+      await stage.templateReady('PodAccessTemplate', 'ledger');
+      const asked = await stage.askOk(
+        stage.alice,
+        podRequest('via-ledger', { templateName: 'ledger', duration: '10m' }),
+      );
+      const outcome = (one: typeof asked) => conditionOf(one, 'AccessResourcesCreated');
+      const denied = await stage.requestUntil('to be denied', asked, (now) => outcome(now) !== undefined);
+      assert.equal(outcome(denied)?.reason, 'ConfinementLost');
+      const message = outcome(denied)?.message ?? '';
+      assert.match(
+        message,
+        /^NetworkPolicy ledger-egress isolates the egress of the pods of Deployment ledger .*\(app=ledger\)/,
+      );
+      assert.match(message, /Service ledger, Deployment ledger would select it then; write these labels in podLabels/);
+      assert.match(message, /list Service ledger in spec\.allowedSelectors, or set the chart value accessPods to oz/);
+      assert.deepEqual(await stage.children(denied.metadata.uid), []);
+    });
+
+    it('is made within the policy where the template writes the label and lists the Service', async () => {
+      const allowedSelectors = [{ kind: 'Service', name: 'ledger' }];
+      const controllerTargetMutationConfig = { podLabels: { app: 'ledger' } };
+      await stage.apply(accessTo('ledger-listed', 'ledger', { allowedSelectors, controllerTargetMutationConfig }));
+      assert.deepEqual(withoutOurs(await podThrough('ledger-listed')), { app: 'ledger' });
+    });
+  });
 });

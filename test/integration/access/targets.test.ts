@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { applyCrds } from '../../../sandbox/readiness.ts';
-import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
+import { until } from '../../../sandbox/wait.ts';
+import {
+  conditionOf,
+  execRequest,
+  type Manifest,
+  podRequest,
+  type StoredRequest,
+} from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { rolloutCrd } from '../../support/argo-rollouts.ts';
 
@@ -106,7 +113,20 @@ describe('the target of a template', () => {
     );
     await stage.kubectl('wait', `replicaset/${name}-5d9c`, '--for=jsonpath={.status.readyReplicas}=1', '--timeout=30s');
     await stage.templateReady('ExecAccessTemplate', `for-${name}`);
-    const request = await stage.askUntilReady(stage.alice, execRequest('rollout', asksThrough(`for-${name}`)));
-    assert.match(request.status?.podName ?? '', new RegExp(`^${name}-5d9c-`));
+    // Right after a CRD has come, the API server may say for a moment that there is no such kind, and the workload is gone meanwhile.
+    let asked = 0;
+    const enter = async (): Promise<string | false> => {
+      asked += 1;
+      const { status, body } = await stage.ask(
+        stage.alice,
+        execRequest(`rollout-${asked}`, asksThrough(`for-${name}`)),
+      );
+      if (status !== 201) return false;
+      const outcome = (one: StoredRequest) => conditionOf(one, 'AccessResourcesCreated');
+      const decided = await stage.requestUntil('to be decided', body as StoredRequest, (one) => Boolean(outcome(one)));
+      return outcome(decided)?.status === 'True' && (decided.status?.podName ?? '');
+    };
+    const pod = await until('a request to be granted', enter, { timeoutMs: 60_000, everyMs: 500 });
+    assert.match(pod, new RegExp(`^${name}-5d9c-`));
   });
 });

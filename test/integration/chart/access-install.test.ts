@@ -28,6 +28,7 @@ const usedElsewhere: Readonly<Record<string, string>> = {
   'create /configmaps': '../access/audit-journal.test.ts',
   'get crds.wizardofoz.co/execaccessrequests': '../access/janitor.test.ts',
   'get crds.wizardofoz.co/podaccessrequests': '../access/janitor.test.ts',
+  'get /serviceaccounts': '../access/service-selectors.test.ts',
   'get rbac.authorization.k8s.io/rolebindings': '../../faults/access/crash-points.test.ts',
   'get rbac.authorization.k8s.io/roles': '../../faults/access/crash-points.test.ts',
   'patch rbac.authorization.k8s.io/rolebindings': '../access/expiry.test.ts',

@@ -168,6 +168,7 @@ describe('the pods of a workload', () => {
       {
         stores: {
           workload: () => workload(kind),
+          workloadsIn: () => [],
           selectorsIn: () => [],
           pods: { byIndex: () => [...pods] } as never,
         },
@@ -181,6 +182,7 @@ describe('the pods of a workload', () => {
         },
         turns: new PlanTurns(clock),
         clock,
+        accessPods: 'confined',
       },
       AbortSignal.abort(),
     );
@@ -227,6 +229,13 @@ describe('the pods of a workload', () => {
     );
     const [chosen, read] = await choosing('Deployment', pods, []);
     assert.deepEqual([chosen, read.length], ['NoRunningPod', 16]);
+  });
+
+  it('are none of a ReplicaSet whose name no object may have, and nothing is read', async () => {
+    const pods = ['../../secrets/x', '..', '', 'x'.repeat(254)].map((name, index) =>
+      pod(`pod-${index}`, { controller: { kind: 'ReplicaSet', name, uid: 'rs' } }),
+    );
+    assert.deepEqual(await choosing('Deployment', pods, []), ['NoRunningPod', []]);
   });
 
   it('cost one read when a pod is named', async () => {

@@ -105,6 +105,9 @@ describe('planning an access pod', () => {
           selector: undefined,
           podTemplate: { ...podTemplate },
         },
+        pullSecrets: [],
+        accessPods: 'confined',
+        workloads: [],
         selectors: [],
         subjects: [{ kind: 'User', name: 'alice' }],
         durationMs: 60_000,
@@ -130,6 +133,7 @@ describe('planning an access pod', () => {
     namespace: 'ns',
     kind: 'NetworkPolicy' as const,
     name: `${index}`,
+    isolatesEgress: true,
     selector: { matchExpressions: [{ key: 'app', operator: 'In', values: Object.keys(map(1000, '')) }] },
   }));
 

@@ -47,6 +47,9 @@ const input = (spec: Partial<PodAccessTemplateSpec> = {}, over: Partial<PodAcces
     request: { namespace: 'ns', name: 'req', uid },
     templateSpec: { accessConfig, controllerTargetRef, ...spec },
     workload: workload(),
+    pullSecrets: [],
+    accessPods: 'confined' as const,
+    workloads: [workload()],
     selectors: [],
     subjects: [{ kind: 'User', name: 'alice' }],
     durationMs: 1_800_000,
@@ -88,7 +91,7 @@ describe('pod access builder', () => {
         ownerReferences: [owner],
       },
       spec: {
-        serviceAccountName: 'web',
+        serviceAccountName: 'default',
         automountServiceAccountToken: false,
         activeDeadlineSeconds: 1800,
         terminationGracePeriodSeconds: 1,
@@ -184,6 +187,82 @@ describe('pod access builder', () => {
     assert.deepEqual(kept(), { 'sidecar.istio.io/inject': 'false', note: 'x' });
     const podAnnotations = { [role]: 'debug@project', 'sidecar.istio.io/inject': 'true' };
     assert.deepEqual(kept({ controllerTargetMutationConfig: { podAnnotations } }), { ...podAnnotations, note: 'x' });
+  });
+
+  describe('of a workload with a ServiceAccount', () => {
+    const specOf = (spec?: Partial<PodAccessTemplateSpec>, over?: Partial<PodAccessInput>) =>
+      plan(spec, over).pod.spec as Record<string, unknown>;
+    const keeping = { controllerTargetMutationConfig: { keepServiceAccount: true } };
+    const pullSecrets = ['registry', 'mirror'];
+
+    it('runs under the default one, with the image pull secrets of the workload’s', () => {
+      const { serviceAccountName, imagePullSecrets } = specOf({}, { pullSecrets });
+      assert.equal(serviceAccountName, 'default');
+      assert.deepEqual(imagePullSecrets, [{ name: 'registry' }, { name: 'mirror' }]);
+    });
+
+    it('has the default one under its old name, too', () => {
+      const template = { spec: { containers: [{ name: 'app' }], serviceAccount: 'web', serviceAccountName: 'web' } };
+      const { serviceAccount, serviceAccountName } = specOf({}, { workload: workload(template) });
+      assert.deepEqual([serviceAccount, serviceAccountName], ['default', 'default']);
+    });
+
+    for (const [title, spec, over] of [
+      ['that the template keeps', keeping, {}],
+      ['where access pods are as Oz makes them', {}, { accessPods: 'oz' as const }],
+    ] as const) {
+      it(`runs under the one of the workload ${title}, which brings its secrets itself`, () => {
+        const kept = specOf(spec, over);
+        assert.deepEqual([kept['serviceAccountName'], kept['imagePullSecrets']], ['web', undefined]);
+      });
+    }
+
+    it('takes no third one, whatever is kept', () => {
+      const admin = { op: 'replace' as const, path: '/spec/serviceAccountName', value: 'admin' };
+      const { controllerTargetMutationConfig } = patching(admin);
+      const kept = { ...controllerTargetMutationConfig, ...keeping.controllerTargetMutationConfig };
+      assert.match(refusal({ controllerTargetMutationConfig: kept }), /is "admin", not "web"/);
+      assert.match(refusal(patching(admin), { accessPods: 'oz' }), /is "admin", not "web"/);
+    });
+
+    it('does not get it back by a patch, which must say that it is kept', () => {
+      const web = { op: 'replace' as const, path: '/spec/serviceAccountName', value: 'web' };
+      assert.match(refusal(patching(web)), /is "web", not "default"/);
+    });
+  });
+
+  describe('of a workload that a NetworkPolicy isolates', () => {
+    const labels = { app: 'web', tier: 'backend' };
+    const template = { ...podTemplate, metadata: { labels } };
+    const policy = {
+      key: 'ns/deny',
+      uid: 'n',
+      resourceVersion: '1',
+      namespace: 'ns',
+      kind: 'NetworkPolicy' as const,
+      name: 'deny',
+      isolatesEgress: true,
+    };
+    const under = (matchLabels: Record<string, string>) => ({
+      workload: workload(template),
+      selectors: [{ ...policy, selector: { matchLabels } }],
+    });
+
+    it('keeps the labels that it selects by, besides those of the template', () => {
+      const { pod } = plan(
+        { controllerTargetMutationConfig: { podLabels: { role: 'console' } } },
+        under({ tier: 'backend' }),
+      );
+      assert.deepEqual(pod.metadata.labels, { role: 'console', tier: 'backend', 'access.drawbridge.dev/request': uid });
+    });
+
+    it('is not made where its own controller would take it for one of its pods', () =>
+      assert.match(refusal({}, under({ app: 'web' })), /^ConfinementLost: .*Deployment web would select it then/));
+
+    it('is made as Oz makes it where that is asked for', () => {
+      const { pod } = plan({}, { ...under({ app: 'web' }), accessPods: 'oz' });
+      assert.deepEqual(pod.metadata.labels, { 'access.drawbridge.dev/request': uid });
+    });
   });
 
   it('mounts a token when the patch asks for it', () => {
@@ -295,7 +374,7 @@ describe('pod access builder', () => {
       'another ServiceAccount',
       patching({ op: 'replace', path: '/spec/serviceAccountName', value: 'admin' }),
       {},
-      /is "admin", not "web"/,
+      /is "admin", not "default"/,
     ],
     [
       'another ServiceAccount by its old field',

@@ -6,7 +6,7 @@ const source = { serviceAccountName: 'web', nodeName: 'node-1', containers: [{ n
 
 function check(spec: object, metadata: object = {}): string | undefined {
   const whole = { ...structuredClone(source), ...spec };
-  return checkPodReach({ metadata: metadata as JsonObject, spec: whole }, source)?.message;
+  return checkPodReach({ metadata: metadata as JsonObject, spec: whole }, source, 'web')?.message;
 }
 const container = (securityContext: object): object => ({
   containers: [{ name: 'app' }, { name: 'b', securityContext }],

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { checkSelection } from '../../../../src/access/builders/pod-access.ts';
+import fc from 'fast-check';
+import { type Labels, labelsOf, type SelectionInput } from '../../../../src/access/builders/pod-selection.ts';
 import type { SelectorView } from '../../../../src/access/stores/cluster-views.ts';
+import { compileSelector } from '../../../../src/kit/label-selector.ts';
 
 const view = (kind: SelectorView['kind'], name: string, selector: SelectorView['selector']): SelectorView => ({
   key: `payments/${name}`,
@@ -10,22 +12,27 @@ const view = (kind: SelectorView['kind'], name: string, selector: SelectorView['
   kind,
   name,
   selector,
+  isolatesEgress: kind === 'NetworkPolicy',
 });
 
 const own = { 'access.drawbridge.dev/request': 'u' };
 const labels = { ...own, app: 'web' };
 const web = { matchLabels: { app: 'web' } };
+const refusalOf = (selectors: readonly SelectorView[], allowed: SelectionInput['allowed'] = []) => {
+  const selected = labelsOf({ labels, ownLabels: own, selectors, allowed });
+  return 'refusal' in selected ? selected.refusal : undefined;
+};
 
 describe('what selects an access pod', () => {
   for (const kind of ['Service', 'PodDisruptionBudget', 'NetworkPolicy'] as const) {
     it(`must not be a ${kind} of the namespace`, () => {
-      const violation = checkSelection(labels, own, [view(kind, 'other', {}), view(kind, 'web', web)]);
+      const violation = refusalOf([view(kind, 'other', {}), view(kind, 'web', web)]);
       assert.equal(violation?.code, 'PodIsSelected');
       assert.match(violation?.message ?? '', new RegExp(`^${kind} web selects the access pod`));
     });
 
     it(`may be a ${kind} that the template lists`, () =>
-      assert.equal(checkSelection(labels, own, [view(kind, 'web', web)], [{ kind, name: 'web' }]), undefined));
+      assert.equal(refusalOf([view(kind, 'web', web)], [{ kind, name: 'web' }]), undefined));
   }
 
   const harmless: [string, SelectorView][] = [
@@ -44,11 +51,218 @@ describe('what selects an access pod', () => {
     ],
   ];
   for (const [title, selector] of harmless) {
-    it(`may be ${title}`, () => assert.equal(checkSelection(labels, own, [selector]), undefined));
+    it(`may be ${title}`, () => assert.equal(refusalOf([selector]), undefined));
   }
 
   it('is allowed by kind and name, not by one of them', () => {
     const listed = [{ kind: 'NetworkPolicy' as const, name: 'web' }];
-    assert.equal(checkSelection(labels, own, [view('Service', 'web', web)], listed)?.code, 'PodIsSelected');
+    assert.equal(refusalOf([view('Service', 'web', web)], listed)?.code, 'PodIsSelected');
   });
 });
+
+describe('the labels of a workload that its access pod keeps', () => {
+  const workloadLabels = { app: 'web', tier: 'backend', track: 'stable' };
+  const deployment = (selector: Labels) => ({ kind: 'Deployment', name: 'web', selector: { matchLabels: selector } });
+  const ingress = (name: string, selector: SelectorView['selector']): SelectorView => ({
+    ...view('NetworkPolicy', name, selector),
+    isolatesEgress: false,
+  });
+  const egress = (name: string, selector: SelectorView['selector']) => view('NetworkPolicy', name, selector);
+  const byLabels = (matchLabels: Labels) => ({ matchLabels });
+
+  const outcome = (selectors: readonly SelectorView[], over: Partial<SelectionInput> = {}): string => {
+    const confinedAs = {
+      kind: 'Deployment',
+      name: 'web',
+      labels: workloadLabels,
+      workloads: [deployment({ app: 'web' })],
+    };
+    const selected = labelsOf({ labels: own, ownLabels: own, selectors, confinedAs, ...over });
+    if ('refusal' in selected) return `${selected.refusal.code}: ${selected.refusal.message}`;
+    return Object.keys(selected.labels)
+      .filter((key) => !(key in own))
+      .sort()
+      .join();
+  };
+
+  const kept: [string, string, string][] = [
+    ['none without policies', outcome([]), ''],
+    ['none for a policy of other pods', outcome([egress('db', byLabels({ app: 'db' }))]), ''],
+    ['none for a policy of all pods', outcome([egress('all', {})]), ''],
+    ['those that a policy selects by', outcome([egress('deny', byLabels({ tier: 'backend' }))]), 'tier'],
+    ['those that a policy for ingress selects by', outcome([ingress('deny', byLabels({ tier: 'backend' }))]), 'tier'],
+    [
+      'those in expressions',
+      outcome([egress('deny', { matchExpressions: [{ key: 'tier', operator: 'In', values: ['backend', 'x'] }] })]),
+      'tier',
+    ],
+    [
+      'those of all policies',
+      outcome([egress('a', byLabels({ tier: 'backend' })), ingress('b', byLabels({ track: 'stable' }))]),
+      'tier,track',
+    ],
+    [
+      'none that put it under a Service, where a policy for ingress alone is lost',
+      outcome([ingress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))]),
+      '',
+    ],
+    [
+      'none that put it under a Service, where another policy isolates it all the same',
+      outcome([
+        egress('all', {}),
+        egress('deny', byLabels({ tier: 'backend' })),
+        view('Service', 'web', byLabels({ tier: 'backend' })),
+      ]),
+      '',
+    ],
+    [
+      'those for egress, where those for ingress would make it a pod of a Service',
+      outcome([
+        ingress('a', byLabels({ track: 'stable' })),
+        egress('b', byLabels({ tier: 'backend' })),
+        view('Service', 'web', byLabels({ tier: 'backend', track: 'stable' })),
+      ]),
+      'tier',
+    ],
+    [
+      'those that put it under what the template lists',
+      outcome([egress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))], {
+        allowed: [{ kind: 'Service', name: 'web' }],
+      }),
+      'tier',
+    ],
+    [
+      'those that the template writes itself, where the Service is listed',
+      outcome([egress('deny', byLabels({ app: 'web' })), view('Service', 'web', web)], {
+        labels: { ...own, app: 'web' },
+        allowed: [{ kind: 'Service', name: 'web' }],
+      }),
+      'app',
+    ],
+  ];
+  for (const [title, found, expected] of kept) {
+    it(`are ${title}`, () => assert.equal(found, expected));
+  }
+
+  const lost: [string, string, RegExp][] = [
+    [
+      'by a Service',
+      outcome([egress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))]),
+      /^ConfinementLost: NetworkPolicy deny isolates the egress of the pods of Deployment web by their labels \(tier=backend\), which the access pod does not get: Service web would select it then; write these labels in podLabels, and list Service web in spec\.allowedSelectors, or set the chart value accessPods to oz/,
+    ],
+    [
+      'by a PodDisruptionBudget',
+      outcome([
+        egress('deny', byLabels({ tier: 'backend' })),
+        view('PodDisruptionBudget', 'web', byLabels({ tier: 'backend' })),
+      ]),
+      /PodDisruptionBudget web would select it then/,
+    ],
+    [
+      'by the workload itself',
+      outcome([egress('deny', byLabels({ app: 'web' }))]),
+      /Deployment web would select it then; write these labels in podLabels, or set/,
+    ],
+    [
+      'by a policy for other pods, which may allow more',
+      outcome([
+        egress('deny', byLabels({ tier: 'backend' })),
+        egress('open', {
+          matchLabels: { tier: 'backend' },
+          matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }],
+        }),
+      ]),
+      /NetworkPolicy open would select it then/,
+    ],
+    [
+      'by another label of the template',
+      outcome([egress('deny', byLabels({ tier: 'backend' }))], { labels: { ...own, tier: 'console' } }),
+      /podLabels or the patch say otherwise; write these labels in podLabels, or set/,
+    ],
+    [
+      'by one policy, when no other isolates the rest',
+      outcome([
+        ingress('b', byLabels({ track: 'stable' })),
+        egress('a', byLabels({ tier: 'backend' })),
+        view('Service', 'web', byLabels({ tier: 'backend' })),
+      ]),
+      /^ConfinementLost: NetworkPolicy a /,
+    ],
+  ];
+  for (const [title, found, message] of lost) {
+    it(`are missed when they are lost ${title}, and there is no pod`, () => assert.match(found, message));
+  }
+
+  it('are named five at a time', () => {
+    const services = Array.from({ length: 7 }, (_, index) =>
+      view('Service', `s${index}`, byLabels({ tier: 'backend' })),
+    );
+    assert.match(
+      outcome([egress('deny', byLabels({ tier: 'backend' })), ...services]),
+      /Service s0, Service s1, Service s2, Service s3, Service s4 and 2 more would select it then/,
+    );
+  });
+});
+
+describe('the labels of access pods, whatever policies, Services and labels there are', () => {
+  it('escape no isolation, and put it under nothing that the template does not list', () => {
+    const map = fc.dictionary(fc.constantFrom('app', 'tier', 'zone'), fc.constantFrom('a', 'b'), {
+      noNullPrototype: true,
+    });
+    const expression = fc.oneof(
+      fc.record({
+        key: fc.constantFrom('app', 'tier', 'zone'),
+        operator: fc.constantFrom('In', 'NotIn'),
+        values: fc.constant<string[]>(['a']),
+      }),
+      fc.record({ key: fc.constantFrom('app', 'tier', 'zone'), operator: fc.constantFrom('Exists', 'DoesNotExist') }),
+    );
+    const selector = fc.record({ matchLabels: map, matchExpressions: fc.array(expression, { maxLength: 2 }) });
+    const kind = fc.constantFrom<SelectorView['kind']>(
+      'NetworkPolicy',
+      'NetworkPolicy',
+      'Service',
+      'PodDisruptionBudget',
+    );
+    const selectors = fc.array(fc.tuple(kind, selector, fc.boolean()), { maxLength: 4 });
+    const seen = { made: 0, refused: 0 };
+    fc.assert(
+      fc.property(map, map, selectors, map, (workloadLabels, podLabels, drawn, ofDeployment) => {
+        const views = drawn.map(([of, selects, isolatesEgress], index) => ({
+          ...view(of, `s${index}`, selects),
+          isolatesEgress: of === 'NetworkPolicy' && isolatesEgress,
+        }));
+        const given: Labels = { ...podLabels, ...own };
+        const deployment = { kind: 'Deployment', name: 'web', selector: { matchLabels: { x: 'y', ...ofDeployment } } };
+        const confinedAs = { kind: 'Deployment', name: 'web', labels: workloadLabels, workloads: [deployment] };
+        const found = labelsOf({ labels: given, ownLabels: own, selectors: views, confinedAs });
+        if ('refusal' in found) {
+          seen.refused += 1;
+          return;
+        }
+        seen.made += 1;
+        const matches = (one: { selector: SelectorView['selector'] }, of: Labels): boolean => {
+          const compiled = compileSelector(one.selector);
+          return 'matches' in compiled && compiled.matches(of);
+        };
+        for (const [key, value] of Object.entries(given)) assert.equal(found.labels[key], value);
+        for (const [key, value] of Object.entries(found.labels)) {
+          assert.equal(value, given[key] ?? workloadLabels[key], `${key} comes from somewhere`);
+        }
+        const policies = views.filter((one) => one.kind === 'NetworkPolicy');
+        const isolating = policies.filter((one) => one.isolatesEgress && matches(one, workloadLabels));
+        assert.ok(isolating.length === 0 || isolating.some((one) => matches(one, found.labels)));
+        for (const one of views.filter((each) => each.kind !== 'NetworkPolicy' || !matches(each, workloadLabels))) {
+          const isNone = one.kind === 'Service' && !selectsAnything(one.selector);
+          assert.ok(isNone || !matches(one, found.labels) || matches(one, own), `${one.kind} ${one.name}`);
+        }
+        assert.ok(!matches(deployment, found.labels) || matches(deployment, given));
+      }),
+      { seed: 29, numRuns: 5000 },
+    );
+    assert.ok(seen.made > 500 && seen.refused > 500, JSON.stringify(seen));
+  }).timeout(30_000);
+});
+
+const selectsAnything = (selector: SelectorView['selector']): boolean =>
+  Object.keys(selector?.matchLabels ?? {}).length + (selector?.matchExpressions ?? []).length > 0;

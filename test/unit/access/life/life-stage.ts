@@ -81,6 +81,7 @@ export class LifeStage {
       metrics,
       // The template here has not been through the webhook.
       trustExistingTemplates: true,
+      accessPods: 'confined',
     });
     for (const loop of loops) manager.add(loop);
     this.#run = manager.run(this.#stop.signal);

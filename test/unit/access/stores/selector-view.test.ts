@@ -29,8 +29,20 @@ describe('the view of what selects pods', () => {
         namespace: 'payments',
         name: 'web',
         selector,
+        isolatesEgress: false,
       });
     });
+  }
+
+  for (const [policyTypes, expected] of [
+    [['Egress'], true],
+    [['Ingress', 'Egress'], true],
+    [['Ingress'], false],
+    [undefined, false],
+    ['Egress', false],
+  ] as const) {
+    it(`tells whether a NetworkPolicy of ${JSON.stringify(policyTypes)} isolates egress: ${expected}`, () =>
+      assert.equal(view('NetworkPolicy', { podSelector: {}, policyTypes })?.isolatesEgress, expected));
   }
 
   it('is none without an identity', () => assert.equal(view('Service', {}, { uid: undefined }), undefined));
