@@ -27,6 +27,14 @@ const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookco
 /** Whether something of that name was made by `AccessStage.pass`. */
 export const isMarker = (name: string): boolean => name.startsWith('marker-');
 
+/** Calls of the server without those for the grant of one `AccessStage.pass`, among them a read of the ReplicaSet of the pod that it enters. */
+export function withoutMarker<Call extends { readonly name: string; readonly resource: string }>(
+  calls: readonly Call[],
+): Call[] {
+  const read = calls.findLastIndex(({ resource }) => resource === 'replicasets');
+  return calls.filter(({ name }, index) => index !== read && !isMarker(name));
+}
+
 const admissionPolicies = 'validatingadmissionpolicybindings,validatingadmissionpolicies';
 
 export interface AccessStageOptions extends ServerOptions {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execRequest, type Manifest, podRequest } from '../../support/access-requests.ts';
-import { AccessStage, isMarker } from '../../support/access-stage.ts';
+import { AccessStage, isMarker, withoutMarker } from '../../support/access-stage.ts';
 
 describe('M22: a dry run', () => {
   let stage: AccessStage;
@@ -31,7 +31,7 @@ describe('M22: a dry run', () => {
     assert.deepEqual(await objects(), before);
     const calls = stage.plane.auditLog.calls({ user: stage.server.installation.serverUser, since: mark });
     assert.deepEqual(
-      calls.filter(({ verb, namespace, name }) => verb !== 'watch' && namespace === stage.namespace && !isMarker(name)),
+      withoutMarker(calls).filter(({ verb, namespace }) => verb !== 'watch' && namespace === stage.namespace),
       [],
     );
     for (const name of ['dry-pod', 'dry-exec']) {
