@@ -10,6 +10,7 @@ test faults: export DRAWBRIDGE_TEST_TOTALS := $(totals)
 
 sources := $(shell find src -name '*.ts') package.json
 tsx := node --import tsx
+mocha := node_modules/.bin/mocha --config test/mocharc.json --reporter test/run/totals-reporter.ts
 
 .PHONY: help
 help: ## this list
@@ -31,14 +32,20 @@ test: node_modules ## everything but make faults: lint, types, unit tests, gener
 
 .PHONY: check
 check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
-	@MAKEFLAGS= $(MAKE) --no-print-directory --jobs=3 types lint unused unit
+	@MAKEFLAGS= $(MAKE) --no-print-directory --jobs=3 unit lint types unused
 
 # Side by side: tests wait now and then.
-.PHONY: types lint unused unit
+.PHONY: types lint unused
 types lint unused: node_modules
 	npm run --silent $@
-unit: dist/drawbridge.js
-	npm run --silent test:unit
+
+# Two processes, by what they load: workers that take one file after the other would both load everything.
+.PHONY: unit unit-features unit-rest
+unit: unit-rest unit-features
+unit-rest: dist/drawbridge.js
+	$(mocha) 'test/unit/!(binding|inventory)/**/*.test.ts' 'test/unit/*.test.ts' 'test/fuzz/**/*.test.ts'
+unit-features: dist/drawbridge.js
+	$(mocha) 'test/unit/{binding,inventory}/**/*.test.ts'
 
 .PHONY: integration
 integration: dist/drawbridge.js sandbox-binaries ## the integration tests; FILE=test/integration/kube/crds.test.ts for one, or a folder (DRAWBRIDGE_SANDBOX=folder reuses a plane)
@@ -55,8 +62,8 @@ faults: dist/drawbridge.js sandbox-binaries ## what takes long: crashes, outages
 alone := test/faults/access/random-histories.test.ts test/faults/admission/under-attack.test.ts
 
 # What the unit tests try with random cases, with all of them: 2,000 lives of inventories, and the properties in full.
-random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) npx --no-install mocha --config test/mocharc.json \
-  --reporter test/run/totals-reporter.ts --parallel --jobs 2 test/unit/inventory/mothership/schedules.test.ts \
+random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) $(mocha) --parallel --jobs 2 \
+  test/unit/inventory/mothership/schedules.test.ts \
   $(shell grep -rl support/runs.ts test/unit) 'test/fuzz/**/*.test.ts'
 
 .PHONY: fuzz

@@ -142,7 +142,7 @@ describe('the life of a request', () => {
     await granted();
     const answers = deferred();
     stage.cluster.fault = ({ verb }) => (verb === 'create' ? answers.promise : undefined);
-    for (let i = 0; i < 100; i++) stage.ask({}, { name: `other-${i}` });
+    for (let i = 0; i < 50; i++) stage.ask({}, { name: `other-${i}` });
     await stage.clock.advance(10);
     await stage.cluster.client.delete(podAccessRequests, requestName);
     await stage.clock.advance(10);
@@ -194,13 +194,13 @@ describe('the life of a request', () => {
   });
 
   it('ends for many at a time by taking every RoleBinding away before anything else of any', async () => {
-    for (let i = 0; i < 100; i++) stage.ask({}, { name: `one-of-many-${i}` });
+    for (let i = 0; i < 40; i++) stage.ask({}, { name: `one-of-many-${i}` });
     await stage.clock.advance(10);
-    assert.equal(stage.cluster.names(roleBindings).length, 100);
+    assert.equal(stage.cluster.names(roleBindings).length, 40);
     await stage.clock.advance(600_000);
     assert.deepEqual(childrenLeft(), []);
     const deletes = stage.cluster.calls.filter(({ verb }) => verb === 'delete').map(({ plural }) => plural);
-    assert.deepEqual(new Set(deletes.slice(0, 100)), new Set(['rolebindings']));
+    assert.deepEqual(new Set(deletes.slice(0, 40)), new Set(['rolebindings']));
   });
 
   it('keeps its name until its stamp is too old, but not its access', async () => {
