@@ -37,7 +37,12 @@ export class FaultProxy {
 
   /** How many clients are connected. */
   get connections(): number {
-    return [...this.#sockets].filter((socket) => !socket.destroyed).length;
+    return this.sockets.length;
+  }
+
+  /** Those of the clients that are connected now. */
+  get sockets(): readonly Socket[] {
+    return [...this.#sockets].filter((socket) => !socket.destroyed);
   }
 
   /** Delays every byte by `ms` in each direction. */

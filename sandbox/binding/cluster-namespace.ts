@@ -20,7 +20,7 @@ export class ClusterNamespace {
   readonly provider: Provider;
   readonly name: string;
   /** Where the konnector reaches the provider. */
-  #server: string;
+  readonly #server: string;
   #tokenSecret: string = binder;
   #kubeconfig = '';
 
@@ -46,13 +46,9 @@ export class ClusterNamespace {
     return this.#tokenSecret;
   }
 
-  /**
-   * Another token, and by another way if `server` says so; the old one stays good until `revoke`. Resolves to the name of the Secret
-   * that holds the old one.
-   */
-  async rotate(server = this.#server): Promise<string> {
+  /** Another token; the old one stays good until `revoke`. Resolves to the name of the Secret that holds the old one. */
+  async rotate(): Promise<string> {
     const old = this.#tokenSecret;
-    this.#server = server;
     await this.#useToken(`${binder}-${Date.now().toString(36)}`);
     return old;
   }

@@ -66,7 +66,7 @@ export class SecretSync {
     const { kubeconfig } = read;
     if (kubeconfig.id === session.id) return undefined;
     const { server } = kubeconfig.credentials;
-    if (hostOf(server) !== hostOf(session.server)) {
+    if (placeOf(server) !== placeOf(session.server)) {
       return (
         `${where} names the server ${server}, the one in use is ${session.server}: a provider does not get to choose where else we ` +
         `connect. Put its kubeconfig into the consumer's secret by hand if the move is meant`
@@ -116,7 +116,11 @@ export class SecretSync {
 
 const keeps = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
 
-const hostOf = (server: string): string => new URL(server).hostname;
+/** Where calls would go: also another port or path of the same host may be somebody else's. */
+function placeOf(server: string): string {
+  const { origin, pathname } = new URL(server);
+  return origin + pathname.replace(/\/+$/, '');
+}
 
 const notFound = (message: string): BindFinding =>
   fails(bindConditions.secretValid, 'Warning', 'ProviderSecretNotFound', message);

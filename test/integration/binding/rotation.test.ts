@@ -56,12 +56,24 @@ describe('credentials that are replaced', () => {
       assert.notEqual(verb, 'delete', uri);
       if (verb === 'create' && code === 201) made.set(name, (made.get(name) ?? 0) + 1);
     }
-    for (const name of names) assert.equal(made.get(`${stage.side.backend.clusterNamespace}-${name}`), 1, name);
+    for (const name of names) {
+      const copy = `${stage.side.backend.clusterNamespace}-${name}`;
+      const told = stage.provider.plane.auditLog.calls().filter((call) => call.name === copy);
+      assert.equal(made.get(copy), 1, JSON.stringify(told, undefined, 1));
+    }
   };
 
   const kubeconfigOfConsumer = async (): Promise<string> => {
     const found = await stage.side.consumer.get(secrets, { namespace: konnectorNamespace, name: secret });
     return Buffer.from(String(own(found?.['data'], kubeconfigKey)), 'base64').toString();
+  };
+
+  /** What the provider is told of the kubeconfig that it gives out, when that is not good. */
+  const lookedAt = async (): Promise<string | undefined> => {
+    const where = { namespace: stage.side.backend.clusterNamespace, name: 'cluster' };
+    const { status } = await stage.provider.client.get(clusterBindings, where);
+    const conditions = own(status, 'conditions') as { type: string; reason?: string; message?: string }[];
+    return conditions.find(({ type, reason }) => type === 'SecretValid' && reason === 'ProviderSecretInvalid')?.message;
   };
 
   const proxyTo = async (): Promise<FaultProxy> => stage.provider.plane.proxy();
@@ -77,10 +89,10 @@ describe('credentials that are replaced', () => {
 
   it('are taken over while objects are being made: none is lost, none is made twice, and nothing uses the old ones', async () => {
     const { identity } = stage.side.backend;
-    const other = await proxyTo();
     const load = steadily();
-    const old = await identity.rotate(other.server);
-    await until('the old session to end', () => stage.proxy.connections === 0, patience);
+    const before = stage.proxy.sockets;
+    const old = await identity.rotate();
+    await until('the old session to end', () => before.every(({ destroyed }) => destroyed), patience);
     await identity.revoke(old);
     const names = await load.end();
     assert.equal(await kubeconfigOfConsumer(), identity.kubeconfig);
@@ -88,6 +100,18 @@ describe('credentials that are replaced', () => {
     await assertOnce(names);
     await works();
     await stage.side.consumer.whenCondition('kitchen', 'Ready');
+  });
+
+  it('are not taken over when they lead to another port of the same host', async () => {
+    const { backend } = stage.side;
+    const other = await proxyTo();
+    const good = await kubeconfigOfConsumer();
+    await backend.identity.publish(backend.identity.kubeconfigVia(other.server));
+    assert.match(await until('the provider to be told', lookedAt, patience), /does not get to choose where else/);
+    assert.equal(other.connections, 0);
+    assert.equal(await kubeconfigOfConsumer(), good);
+    await backend.identity.publish(good);
+    await until('the provider to be content', async () => (await lookedAt()) === undefined, patience);
   });
 
   it('are taken from the consumer as well, as kubectl bind writes them there', async () => {
@@ -129,18 +153,11 @@ describe('credentials that are replaced', () => {
     // Without the annotation the provider may replace it.
     await consumer.connect(good);
     await backend.identity.publish(good.replace(/token: .*/, 'token: nobody'));
-    const where = { namespace: backend.clusterNamespace, name: 'cluster' };
-    const look = async (): Promise<string | undefined> => {
-      const { status } = await stage.provider.client.get(clusterBindings, where);
-      const conditions = own(status, 'conditions') as { type: string; reason?: string; message?: string }[];
-      return conditions.find(({ type, reason }) => type === 'SecretValid' && reason === 'ProviderSecretInvalid')
-        ?.message;
-    };
-    assert.match(await until('the provider to be told', look, patience), /is not taken over: .*401/);
+    assert.match(await until('the provider to be told', lookedAt, patience), /is not taken over: .*401/);
     assert.equal(await kubeconfigOfConsumer(), good);
     await works();
     await backend.identity.publish(good);
-    await until('the provider to be content', async () => (await look()) === undefined, patience);
+    await until('the provider to be content', async () => (await lookedAt()) === undefined, patience);
   });
 
   it('never did what it may not', () => {

@@ -188,12 +188,14 @@ describe('ClusterBinding', () => {
       ['is not there', '', 'ProviderSecretNotFound', /secret kb-acme\/kubeconfig not found/],
       ['is no kubeconfig', 'hello', 'ProviderSecretInvalid', /it is not a YAML mapping/],
       ['has no namespace', kubeconfigText({ namespace: '' }), 'ProviderSecretInvalid', /has no namespace set/],
-      [
-        'names another host',
-        kubeconfigText({ server: 'https://10.0.0.1' }),
-        'ProviderSecretInvalid',
-        /does not get to choose/,
-      ],
+      ...['https://10.0.0.1', 'https://acme.example:8443', `${acme}/clusters/other`, acme.replace('https', 'http')].map(
+        (server): [string, string, string, RegExp] => [
+          `names ${server} instead of ${acme}`,
+          kubeconfigText({ server }),
+          'ProviderSecretInvalid',
+          /does not get to choose|https/,
+        ],
+      ),
       [
         'is not accepted',
         kubeconfigText({ token: 'bad' }),
