@@ -48,6 +48,8 @@ export class KeySecret implements KeyRing {
   #keys: SigningKeys | undefined;
   /** Of their Secret. */
   #uid = '';
+  /** Drawn here, for a Secret that is not there yet. */
+  #fresh: Required<SigningKeys> | undefined;
   /** Of the Secret that this replica has made, if it has. */
   #made = '';
   #problem = 'not read yet';
@@ -88,12 +90,17 @@ export class KeySecret implements KeyRing {
       await this.refresh(signal);
       // Somebody may have changed the list, by which others verify.
       if (this.#keys) await this.#publish(this.#keys, this.#uid, { signal });
+      this.#problem = '';
     } catch (error) {
       const problem = describe(error);
       const isNews = problem !== this.#problem;
       this.#problem = problem;
-      if (!signal.aborted && isNews)
-        log.error('signing keys not read', { secret: name, error: problem, inUse: this.#keys !== undefined });
+      if (signal.aborted || !isNews) return;
+      log.error('signing keys not read, or not listed', {
+        secret: name,
+        error: problem,
+        inUse: this.#keys !== undefined,
+      });
     }
   }
 
@@ -121,7 +128,9 @@ export class KeySecret implements KeyRing {
   async #make(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
     const { client } = this.#deps;
-    const keys = { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
+    // The same at each attempt, so that the list does not grow while the Secret cannot be stored.
+    this.#fresh ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
+    const keys = this.#fresh;
     // Listed first: a replica that stops in between leaves a list of keys that do not exist, and not keys that nobody may use.
     await patchConfigMap(client, this.#name, { data: this.#publicHalves(keys) }, options);
     try {
@@ -178,13 +187,13 @@ export class KeySecret implements KeyRing {
     return { ...(previous ? { [half(previous)]: 'previous' } : {}), [half(current)]: 'current' };
   }
 
-  #newSecret({ current, previous }: { current: Buffer; previous: Buffer }): KubeObject {
+  #newSecret({ current, previous }: Required<SigningKeys>): KubeObject {
     return {
       apiVersion: apiVersionOf(secrets),
       kind: secrets.kind,
       metadata: { ...this.#name, labels: { ...ownLabels } },
       type: 'Opaque',
-      data: { current: current.toString('base64'), previous: previous.toString('base64') },
+      data: { current: Buffer.from(current).toString('base64'), previous: Buffer.from(previous).toString('base64') },
     };
   }
 

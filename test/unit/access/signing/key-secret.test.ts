@@ -268,6 +268,17 @@ describe('the Secret of the signing keys', () => {
     assert.deepEqual(listed(), { [half(keys?.current)]: 'current', [half(keys?.previous)]: 'previous' });
   });
 
+  it('draws its keys once while the Secret cannot be stored, so that the list does not grow', async () => {
+    cluster.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'secrets') throw new ApiError(403, 'Forbidden', 'exceeded quota');
+    };
+    const keys = open();
+    await clock.advance(10_000);
+    assert.match(keys.problem() ?? '', /exceeded quota/);
+    assert.equal(Object.keys(listed() as object).length, 2);
+    assert.equal(lines.length, 1, 'it is told once');
+  });
+
   it('is used by the next replica when one ended between storing its keys and saying so', async () => {
     let stored = false;
     cluster.fault = ({ verb, plural }) => {
