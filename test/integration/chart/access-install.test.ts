@@ -51,7 +51,6 @@ describe('the chart, installed by Helm', function () {
     const secret = { metadata: { name: keySecretName }, data: { current: randomBytes(32).toString('base64') } };
     const { body } = await stage.plane.call('POST', keySecrets, secret);
     const premade = (body as StoredRequest).metadata.uid;
-    const installed = stage.install('own');
     const isRefused = async (): Promise<boolean> => {
       const asked = stage.kubelet.pods.map((pod) => fetch(`http://127.0.0.1:${pod.port('health')}/readyz`));
       const answers = await Promise.all(asked.map(async (answer) => (await answer).text())).catch(() => []);
@@ -59,9 +58,11 @@ describe('the chart, installed by Helm', function () {
         answers.length === 2 && answers.every((text) => /signing-keys.*was there before the first start/.test(text))
       );
     };
-    await until('both replicas to refuse the keys', isRefused, { timeoutMs: 60_000 });
-    await stage.plane.call('DELETE', `${keySecrets}/${keySecretName}`);
-    await installed;
+    const refused = async (): Promise<void> => {
+      await until('both replicas to refuse the keys', isRefused, { timeoutMs: 60_000 });
+      await stage.plane.call('DELETE', `${keySecrets}/${keySecretName}`);
+    };
+    await Promise.all([stage.install('own'), refused()]);
     const made = (await stage.plane.call('GET', `${keySecrets}/${keySecretName}`)).body as StoredRequest;
     assert.notEqual(made.metadata.uid, premade);
     assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);

@@ -67,6 +67,7 @@ describe('the chart', () => {
       { features: { access: false } },
       /features: access, binding and inventory are all false/,
     ],
+    ['an address without its mask', { networkPolicy: { apiServerCIDRs: ['10.0.0.1'] } }, /apiServerCIDRs\/0.*match/],
     ['a time that is none', { uninstall: { timeout: 'soon' } }, /timeout.*does not match/],
     ...(
       [
@@ -284,6 +285,15 @@ describe('the chart', () => {
       Object.entries(selector).every(([key, value]) => labels[key] === value);
     assert.equal(matches(named(all, 'Deployment', 'drawbridge')['spec'].template.metadata.labels), true);
     assert.equal(matches(named(all, 'Job', 'drawbridge-revoke-all')['spec'].template.metadata.labels), false);
+  });
+
+  it('adopts key Secrets that were there before only when it is told to', async () => {
+    for (const adopt of [false, true]) {
+      const { spec } = named(await helm.template(namespace, { signingKeys: { adopt } }), 'Deployment', 'drawbridge');
+      assert.ok(spec.template.spec.containers[0].args.includes(`--adopt-signing-keys=${adopt}`));
+    }
+    const { spec } = named(await helm.template(namespace), 'Deployment', 'drawbridge');
+    assert.ok(spec.template.spec.containers[0].args.includes('--adopt-signing-keys=false'));
   });
 
   it('revokes before it is uninstalled, unless it is told not to', async () => {
