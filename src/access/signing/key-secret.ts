@@ -119,7 +119,8 @@ export class KeySecret implements KeyRing {
       return;
     }
     const uid = secret?.metadata.uid ?? '';
-    if (!isSame(found, this.#keys) || uid !== this.#uid) await this.#publish(found, uid, options);
+    if (isSame(found, this.#keys) && uid === this.#uid) return;
+    await this.#publish(found, uid, options);
     this.#keys = found;
     this.#uid = uid;
   }

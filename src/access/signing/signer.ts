@@ -33,6 +33,7 @@ interface SignedChild {
 /** Makes and verifies everything that proves our own work. Without keys it rejects or throws `SigningKeyUnavailable`. */
 export class Signer {
   readonly #ring: KeyRing;
+  #derived: { readonly from: Uint8Array; readonly pair: DerivedKeyPair } | undefined;
 
   constructor(ring: KeyRing) {
     this.#ring = ring;
@@ -79,8 +80,16 @@ export class Signer {
   /** The grant with our MAC, by which we know it again, and with a signature that others can verify. */
   signGrant(owner: GrantOwner, grant: Grant): Grant {
     const value = grantValue(owner, grant);
-    const signature = new DerivedKeyPair(this.#keys.current, grantPurpose).sign(signedText(value));
+    const signature = this.#grantPair().sign(signedText(value));
     return { ...grant, mac: macOf(this.#keys.current, 'grant', value), signature: signature.toString('base64url') };
+  }
+
+  /** Deriving it takes milliseconds, so it is done once for each key. */
+  #grantPair(): DerivedKeyPair {
+    const { current } = this.#keys;
+    if (this.#derived?.from !== current)
+      this.#derived = { from: current, pair: new DerivedKeyPair(current, grantPurpose) };
+    return this.#derived.pair;
   }
 
   isOurGrant(owner: GrantOwner, grant: Grant, signal: AbortSignal): Promise<boolean> {

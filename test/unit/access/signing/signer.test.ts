@@ -100,6 +100,22 @@ describe('a signer', () => {
     assert.notEqual(signerOf('other').signGrant(owner, grant).signature, signature);
   });
 
+  it('signs grants under the new key as soon as the keys are rotated', () => {
+    let keys: SigningKeys = { current: keyOf('ours') };
+    const rotated = new Signer({
+      get keys() {
+        return keys;
+      },
+      refresh: () => Promise.resolve(),
+    });
+    const before = rotated.signGrant(owner, grant).signature;
+    assert.equal(before, rotated.signGrant(owner, grant).signature);
+    keys = { current: keyOf('next'), previous: keyOf('ours') };
+    const after = rotated.signGrant(owner, grant).signature;
+    assert.notEqual(after, before);
+    assert.equal(after, signerOf('next').signGrant(owner, grant).signature);
+  });
+
   it('knows its child, and refuses its MAC on another', async () => {
     const mac = signer.signChild(child);
     assert.equal(await signer.isOurChild(child, mac, signal), true);
