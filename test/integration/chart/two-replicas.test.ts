@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { chart } from '../../../sandbox/chart/helm.ts';
 import type { HostPod } from '../../../sandbox/chart/host-pod.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { keySecretName } from '../../../src/access/signing/key-secret.ts';
 import type { VerifyReport } from '../../../src/audit/verify/report.ts';
 import { accessUrl, deadlineOf, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
@@ -230,5 +231,28 @@ describe('M23: of two replicas', function () {
       `      closed ${closedMs - killedMs} ms after the kill, ${closedMs - deadlineOf(request)} ms after the deadline`,
     );
     assert.ok(closedMs <= Math.max(deadlineOf(request), killedMs + leaseMs) + 1000);
+  });
+
+  it('go on with their keys when the Secret was restored, which makes it another object', async () => {
+    await stage.rolledOut();
+    const secrets = `/api/v1/namespaces/${stage.namespace}/secrets`;
+    const { body } = await stage.plane.call('GET', `${secrets}/${keySecretName}`);
+    await stage.plane.call('DELETE', `${secrets}/${keySecretName}`);
+    const { data } = body as { data: object };
+    const restored = await stage.plane.call('POST', secrets, { metadata: { name: keySecretName }, data });
+    assert.equal(restored.status, 201);
+    const kept = await stage.askUntilReady(stage.alice, podRequest('kept-over-restore', { duration: '1h' }));
+
+    const ended = replicas().map((pod) => [pod, pod.pid] as const);
+    for (const [, pid] of ended) process.kill(pid, 'SIGTERM');
+    for (const [pod, pid] of ended) {
+      const isBack = async (): Promise<boolean> =>
+        pod.pid !== pid &&
+        (await fetch(`http://127.0.0.1:${pod.port('health')}/readyz`).catch(() => undefined))?.ok === true;
+      await until(`${pod.name} to be ready again`, isBack, patience);
+    }
+    await stage.kubelet.leader(lease, 60_000);
+    await stage.askUntilReady(stage.alice, podRequest('after-restore'));
+    assert.equal(await stage.alice.mayExec(stage.payments, kept.status?.podName ?? ''), true);
   });
 });
