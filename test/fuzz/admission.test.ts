@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import supertest from 'supertest';
 import { routes } from '../../src/admission/routes.ts';
+import { anyCharacter } from '../support/any-character.ts';
 import { runs } from '../support/runs.ts';
 import { accessRequest, paths, requester, reviewOf, World } from '../unit/admission/support.ts';
 
@@ -52,7 +53,7 @@ describe('fuzz: admission', function () {
 
   it('answers any bytes without allowing them', async () => {
     const bytes = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.json(),
       fc.constantFrom('', 'null', '[]', '{', '{}', '"', '0'),
     );

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { anyCharacter } from '../support/any-character.ts';
 import { paths } from '../unit/admission/support.ts';
 import type { ReferenceWorld } from './reference-policy.ts';
 
@@ -329,7 +330,7 @@ const anyBody = fc.record({
     fc.constantFrom(...Object.values(paths)),
     fc.constantFrom('/', '/validate-', '/enforce-v1-pod/', '/%2e'),
   ),
-  body: fc.oneof(fc.string({ unit: 'binary' }), fc.json(), fc.constantFrom('', 'null', '[]', '{', '{}', '"', '0')),
+  body: fc.oneof(fc.string({ unit: anyCharacter }), fc.json(), fc.constantFrom('', 'null', '[]', '{', '{}', '"', '0')),
 });
 
 export const fuzzCase: fc.Arbitrary<FuzzCase> = fc

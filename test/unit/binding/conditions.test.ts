@@ -10,6 +10,7 @@ import {
   setConditionsAndReady,
   summaryOf,
 } from '../../../src/binding/conditions.ts';
+import { anyCharacter } from '../../support/any-character.ts';
 
 /** Any reason will do. */
 const fails = (
@@ -149,7 +150,7 @@ describe('a lasting state', () => {
     status: fc.constantFrom<BindFinding['status']>('True', 'False', 'Unknown'),
     severity: fc.constantFrom<NonNullable<BindFinding['severity']>>('Error', 'Warning', 'Info'),
     reason: fc.constantFrom('A', 'B'),
-    message: fc.string({ unit: 'binary', maxLength: 20 }),
+    message: fc.string({ unit: anyCharacter, maxLength: 20 }),
   });
 
   it('is written once, however often and whenever it is found again', () => {
