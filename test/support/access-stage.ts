@@ -79,7 +79,7 @@ export class AccessStage {
   #installed = { webhooks: true, policies: true };
   /** Whether the server that ran last has no options of its own. */
   #plain = true;
-  readonly #auditMark: number;
+  #auditMark: number;
   #onOwnPlane = false;
 
   private constructor(plane: Plane, namespace: string, [alice, carol, bob]: [Person, Person, Person]) {
@@ -219,6 +219,11 @@ export class AccessStage {
       .map(({ verb, uri }) => `${verb} ${uri}`);
     assert.deepEqual(forbidden, [], 'the shipped ClusterRole covers every call of the server');
     await this.plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
+  }
+
+  /** Calls until now that looked like the server's were made by a test in its name: `close` does not look at them. */
+  disownCalls(): void {
+    this.#auditMark = this.plane.auditLog.mark();
   }
 
   /** Whether the next stage can have the server as it is. */

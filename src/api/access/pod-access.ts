@@ -33,7 +33,7 @@ export const podAccessTemplateKind = defineKind({
       allowPrivilegedPod: Type.Optional(
         Type.Boolean({
           description:
-            'Lets the access pod be privileged, use namespaces, paths and ports of its node, run under another ServiceAccount or on a certain node. Only for who may allow-privileged this template.',
+            'Lets the access pod be privileged, use namespaces, paths and ports of its node, run under another ServiceAccount or on a certain node. Only for who may allow-privileged this template; what goes beyond the baseline level of Pod Security also takes the label access.drawbridge.dev/allow-privileged on the namespace.',
         }),
       ),
       allowedSelectors: Type.Optional(

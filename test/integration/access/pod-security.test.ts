@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { until } from '../../../sandbox/wait.ts';
 import { conditionOf, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
@@ -154,9 +155,35 @@ describe('M14: the pod of an access template', () => {
     person.call('POST', stage.urlOf('PodAccessTemplate'), manifest);
   const flagged = (name: string): Manifest => template(name, { ...agentRef, allowPrivilegedPod: true });
 
-  it('may be all that where an administrator says so', async () => {
+  it('may be all that where an administrator says so, of the template and of the namespace', async () => {
     await stage.apply(flagged('admin-agent'));
-    const { status } = await stage.ready(await ask('admin-agent'));
+    const isRefused = (request: StoredRequest): boolean =>
+      conditionOf(request, 'AccessResourcesCreated')?.reason === 'ResourceRefused';
+    const denied = await stage.requestUntil('to be denied', await ask('admin-agent'), isRefused);
+    assert.match(
+      conditionOf(denied, 'AccessResourcesCreated')?.message ?? '',
+      /PodReachesTooFar: .* takes the label access\.drawbridge\.dev\/allow-privileged on the Namespace/,
+    );
+    await stage.kubectl('label', 'namespace', stage.namespace, 'access.drawbridge.dev/allow-privileged=true');
+    let asked = 0;
+    // The API server takes a moment to notice the label.
+    const { status } = await until(
+      'a pod that reaches far',
+      async () => {
+        asked += 1;
+        const spec = { templateName: 'admin-agent', duration: '10m' };
+        const request = await stage.askOk(stage.alice, podRequest(`labelled-${asked}`, spec));
+        const decided = await stage.requestUntil(
+          'to be decided',
+          request,
+          (now) => now.status?.ready === true || isRefused(now),
+        );
+        return decided.status?.ready === true && decided;
+      },
+      { timeoutMs: 30_000, everyMs: 200 },
+    );
+    // What was refused so far was so by policies, not for want of rights.
+    stage.disownCalls();
     const pod = await stage.kubectl('get', 'pod', status?.podName ?? '', '-o', 'jsonpath={.spec.hostPID}');
     assert.equal(pod, 'true');
   });

@@ -5,6 +5,7 @@ import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
+import { markedMetadata, podWith, thiefOf } from '../../support/server-token.ts';
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 
@@ -12,6 +13,8 @@ describe('S16: with neither server nor webhooks, the API server', () => {
   let stage: AccessStage;
   /** May do everything in the namespace, and nothing to the cluster. */
   let eve: Person;
+  /** Has the token of the server. */
+  let thief: Person;
   let pod: StoredRequest;
   let child: string;
 
@@ -20,8 +23,12 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     stage = await AccessStage.open();
     await stage.policiesAre('in force');
     eve = await Person.of(stage.plane, 'eve', ['editors']);
+    thief = await thiefOf(stage.plane, 'drawbridge');
     await stage.apply(everythingButFinalizers);
     await stage.kubectl('create', 'rolebinding', 'eve', '--role=everything', '--user=eve');
+    // Nothing that the server does not hold, too.
+    await stage.kubectl('create', 'role', 'sees', '--verb=get', '--resource=pods');
+    await stage.kubectl('create', 'rolebinding', 'sees', '--role=sees', '--user=eve');
     const whole = await stage.askUntilReady(stage.alice, execRequest('whole', { duration: '10m' }));
     await stage.alice.call('DELETE', stage.urlOf(whole.kind, 'whole'));
     await stage.gone(whole);
@@ -32,14 +39,15 @@ describe('S16: with neither server nor webhooks, the API server', () => {
   });
   after(async () => {
     if (!stage) return;
+    stage.disownCalls();
     await stage.start();
     await stage.close();
   });
 
-  const url = (plural: string, name = ''): string => {
+  const url = (plural: string, name = '', namespace = stage.namespace): string => {
     const prefix = plural.startsWith('pods') ? '/api/v1' : rbac;
     const [resource, subresource] = plural.split('/');
-    const path = [`${prefix}/namespaces/${stage.namespace}/${resource}`, name, subresource];
+    const path = [`${prefix}/namespaces/${namespace}/${resource}`, name, subresource];
     return path.filter((part) => part !== '' && part !== undefined).join('/');
   };
 
@@ -176,6 +184,192 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       const containers = now.spec.containers.map((container) => ({ ...container, image: 'evil:1' }));
       assertRefused(await eve.call('PATCH', url('pods', child), { spec: { containers } }), 'ImageKept');
     });
+
+    it('more CPU than the template allows', async () => {
+      const having = (cpu: string): object => ({ resources: { limits: { cpu }, requests: { cpu } } });
+      // Nodes here cannot resize what they run.
+      const waiting = podWith({ schedulerName: 'none' }, having('1'), markedMetadata('waiting-access', pod.metadata));
+      const { body, status } = await thief.call('POST', url('pods'), waiting);
+      assert.equal(status, 201, JSON.stringify(body));
+      const { name } = waiting.metadata as { name: string };
+      const containers = [{ ...waiting.spec.containers[0], ...having('64') }];
+      assertRefused(await eve.call('PATCH', url('pods/resize', name), { spec: { containers } }), 'ResourcesKept');
+      await stage.plane.call('DELETE', url('pods', name));
+    });
+
+    it('a privileged container beside it', async () => {
+      const debugger_ = { name: 'debug', image: 'sh:1', securityContext: { privileged: true } };
+      const change = { spec: { ephemeralContainers: [debugger_] } };
+      assertRefused(await eve.call('PATCH', url('pods/ephemeralcontainers', child), change), 'PodReachesTooFar');
+    });
+  });
+
+  describe('holds whoever has the token of the server to what the server does:', () => {
+    const dryRun = '?dryRun=All';
+    const create = (plural: string, object: object, namespace = stage.namespace): Promise<ApiAnswer> =>
+      thief.call('POST', `${url(plural, '', namespace)}${dryRun}`, object);
+    const { labels, annotations, ownerReferences } = markedMetadata();
+    const rule = { apiGroups: [''], resources: ['pods'], verbs: ['get'], resourceNames: ['a'] };
+    const roleRefTo = (name: string, kind = 'Role') => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name });
+
+    const unmarked: [string, object][] = [
+      ['without any mark', { name: 'x' }],
+      ['without its label', { name: 'x', annotations, ownerReferences }],
+      ['with another label than its owner has', { ...markedMetadata(), labels: { [requestLabel]: 'other' } }],
+      ['without its MAC', { name: 'x', labels, ownerReferences, annotations: { [planHashAnnotation]: 'c0ffee' } }],
+      ['without its owner', { name: 'x', labels, annotations }],
+      [
+        'with another owner',
+        { ...markedMetadata(), ownerReferences: [{ ...owner, uid: ownerReferences[0]?.uid, controller: true }] },
+      ],
+    ];
+    for (const [title, metadata] of unmarked) {
+      it(`nothing is made ${title}`, async () => {
+        assertRefused(await create('pods', podWith({}, {}, metadata)), 'MarkMissing');
+        assertRefused(await create('roles', { metadata, rules: [] }), 'MarkMissing');
+        assertRefused(await create('rolebindings', { metadata, roleRef: roleRefTo(child) }), 'MarkMissing');
+      });
+    }
+
+    for (const namespace of ['kube-system', 'drawbridge-system']) {
+      it(`nothing is made in ${namespace}`, async () => {
+        const metadata = markedMetadata();
+        const { name } = metadata;
+        assertRefused(await create('pods', podWith({ serviceAccountName: 'default' }), namespace), 'NamespaceClosed');
+        assertRefused(await create('roles', { metadata, rules: [] }, namespace), 'NamespaceClosed');
+        await stage.plane.call('POST', url('roles', '', namespace), { metadata: { name }, rules: [rule] });
+        assertRefused(
+          await create('rolebindings', { metadata, roleRef: roleRefTo(name) }, namespace),
+          'NamespaceClosed',
+        );
+        await stage.plane.call('DELETE', url('roles', name, namespace));
+      });
+    }
+
+    const noAppArmor = { 'container.apparmor.security.beta.kubernetes.io/app': 'unconfined' };
+    const hostProcess = {
+      securityContext: { windowsOptions: { hostProcess: true, runAsUserName: 'NT AUTHORITY\\SYSTEM' } },
+    };
+    const inContext = (securityContext: object): object => podWith({}, { securityContext });
+    const inPodContext = (securityContext: object): object => podWith({ securityContext });
+    const elsewhere = { port: 80, host: '10.0.0.1' };
+    const reaching: [string, object][] = [
+      ['the network of its node', podWith({ hostNetwork: true })],
+      ['the processes of its node', podWith({ hostPID: true })],
+      ['the memory of its node', podWith({ hostIPC: true })],
+      ['a path of its node', podWith({ volumes: [{ name: 'root', hostPath: { path: '/' } }] })],
+      ['a port of its node', podWith({}, { ports: [{ containerPort: 80, hostPort: 80 }] })],
+      ['privilege', inContext({ privileged: true })],
+      [
+        'privilege at its start',
+        podWith({ initContainers: [{ name: 'i', image: 'i:1', securityContext: { privileged: true } }] }),
+      ],
+      ['a capability', inContext({ capabilities: { add: ['CHOWN', 'NET_RAW'] } })],
+      ['a bare /proc', podWith({ hostUsers: false }, { securityContext: { procMount: 'Unmasked' } })],
+      ['a sysctl of its node', inPodContext({ sysctls: [{ name: 'kernel.msgmax', value: '1' }] })],
+      ['a process of its node', podWith({ hostNetwork: true, ...hostProcess })],
+      ['no seccomp', inPodContext({ seccompProfile: { type: 'Unconfined' } })],
+      ['no seccomp in a container', inContext({ seccompProfile: { type: 'Unconfined' } })],
+      ['no AppArmor', inContext({ appArmorProfile: { type: 'Unconfined' } })],
+      [
+        'no AppArmor by annotation',
+        podWith({}, {}, { ...markedMetadata(), annotations: { ...annotations, ...noAppArmor } }),
+      ],
+      ['another SELinux type', inContext({ seLinuxOptions: { type: 'spc_t' } })],
+      ['another SELinux user', inPodContext({ seLinuxOptions: { user: 'root' } })],
+      ['another SELinux role', inContext({ seLinuxOptions: { role: 'sysadm_r' } })],
+      ['a probe of another host', podWith({}, { livenessProbe: { httpGet: elsewhere } })],
+      ['a connection to another host', podWith({}, { readinessProbe: { tcpSocket: elsewhere } })],
+      ['a start at another host', podWith({}, { startupProbe: { httpGet: elsewhere } })],
+      ['a hook at another host', podWith({}, { lifecycle: { preStop: { httpGet: elsewhere } } })],
+      ['a first hook at another host', podWith({}, { lifecycle: { postStart: { httpGet: elsewhere } } })],
+    ];
+    for (const [title, manifest] of reaching) {
+      it(`no pod is made with ${title}`, async () => assertRefused(await create('pods', manifest), 'PodReachesTooFar'));
+    }
+
+    it('pods are made that the baseline level allows', async () => {
+      const securityContext = {
+        capabilities: { add: ['CHOWN'], drop: ['ALL'] },
+        procMount: 'Default',
+        seccompProfile: { type: 'RuntimeDefault' },
+        seLinuxOptions: { type: 'container_t', level: 's0' },
+      };
+      const probe = { httpGet: { port: 80, path: '/' } };
+      const near = podWith(
+        { securityContext: { sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }] } },
+        { securityContext, livenessProbe: probe, lifecycle: { preStop: probe }, ports: [{ containerPort: 80 }] },
+      );
+      assertOk(await create('pods', near));
+      assertOk(await create('pods', podWith()));
+    });
+
+    it('pods are made that reach further where the namespace has the label for it', async () => {
+      await stage.plane.call('POST', '/api/v1/namespaces', {
+        metadata: { name: `${stage.namespace}-open`, labels: { 'access.drawbridge.dev/allow-privileged': 'true' } },
+      });
+      await until(
+        'the default ServiceAccount',
+        async () => (await create('pods', podWith({ hostPID: true }), `${stage.namespace}-open`)).status === 201,
+        { timeoutMs: 30_000, everyMs: 100 },
+      );
+      await stage.plane.call('DELETE', `/api/v1/namespaces/${stage.namespace}-open`);
+    });
+
+    const metadata = markedMetadata();
+    const wide: [string, object][] = [
+      ['all pods', { ...rule, resourceNames: [] }],
+      ['two pods', { ...rule, resourceNames: ['a', 'b'] }],
+      [
+        'Roles',
+        { apiGroups: ['rbac.authorization.k8s.io'], resources: ['roles'], verbs: ['get'], resourceNames: ['a'] },
+      ],
+    ];
+    for (const [title, granted] of wide) {
+      it(`no Role is made on ${title}`, async () =>
+        assertRefused(await create('roles', { metadata, rules: [rule, granted] }), 'GrantTooWide'));
+    }
+
+    it('no RoleBinding is made but to the Role of the grant', async () => {
+      const own = 'drawbridge-grants';
+      const bindings = [
+        { metadata, roleRef: roleRefTo(child) },
+        { metadata: markedMetadata(own), roleRef: roleRefTo(own, 'ClusterRole') },
+      ];
+      for (const binding of bindings) assertRefused(await create('rolebindings', binding), 'GrantTooWide');
+    });
+
+    it('what a grant is made of can be made', async () => {
+      assertOk(await create('roles', { metadata, rules: [rule] }));
+    });
+
+    it('nothing is deleted but what was made for a request', async () => {
+      const { body } = await stage.plane.call('GET', `${url('pods')}?labelSelector=app%3Dpayments`);
+      const [foreign] = (body as { items: StoredRequest[] }).items;
+      const targets: [string, string][] = [
+        ['pods', foreign?.metadata.name ?? ''],
+        ['roles', 'everything'],
+        ['rolebindings', 'sees'],
+      ];
+      for (const [plural, name] of targets) {
+        assertRefused(await thief.call('DELETE', `${url(plural, name)}${dryRun}`), 'NotMadeByServer');
+        assertOk(await thief.call('DELETE', `${url(plural, child)}${dryRun}`));
+      }
+    });
+
+    it('nothing is changed but a RoleBinding of ours, which loses its subjects', async () => {
+      const patch = (name: string, change: object): Promise<ApiAnswer> =>
+        thief.call('PATCH', `${url('rolebindings', name)}${dryRun}`, change);
+      const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'mallory' }];
+      assertRefused(await patch('sees', { subjects: null }), 'NotMadeByServer');
+      assertRefused(await patch(child, { subjects }), 'GrantKept');
+      assertOk(await patch(child, { subjects: null }));
+    });
+
+    it('no pod is entered', async () => {
+      const exec = `${url('pods/exec', child)}?command=true&stdout=true`;
+      assertRefused(await thief.call('POST', exec), 'ServerStaysOut');
+    });
   });
 
   describe('lets pass', () => {
@@ -234,7 +428,9 @@ describe('S16: with neither server nor webhooks, the API server', () => {
   });
 
   it('has nothing to say against the policies themselves', async () => {
-    const names = ['requests', 'templates', 'status', 'children'].map((name) => `drawbridge-${name}`);
+    const names = ['webhooks', 'requests', 'templates', 'status', 'server', 'baseline', 'children'].map(
+      (name) => `drawbridge-${name}`,
+    );
     const json = await stage.kubectl('get', 'validatingadmissionpolicies', ...names, '-o', 'json');
     const { items } = JSON.parse(json) as { items: { status: { typeChecking?: object } }[] };
     assert.equal(items.length, names.length);
@@ -252,7 +448,7 @@ const everythingButFinalizers: Manifest = {
       resources: ['podaccessrequests', 'podaccessrequests/status', 'podaccesstemplates', 'podaccesstemplates/status'],
       verbs: ['*'],
     },
-    { apiGroups: [''], resources: ['pods'], verbs: ['*'] },
+    { apiGroups: [''], resources: ['pods', 'pods/resize', 'pods/ephemeralcontainers'], verbs: ['*'] },
     {
       apiGroups: ['rbac.authorization.k8s.io'],
       resources: ['roles', 'rolebindings'],

@@ -5,6 +5,9 @@ import { parseAllDocuments } from 'yaml';
 import { accessKinds } from '../../../src/api/access/kinds.ts';
 import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
 
+/** Of a Namespace, by an administrator. */
+const allowPrivilegedLabel = 'access.drawbridge.dev/allow-privileged';
+
 const root = join(import.meta.dirname, '..', '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
@@ -54,12 +57,14 @@ describe('admission policies', () => {
 
   it('speak of the marks that we make', () => {
     const named = new Set(text.match(/access\.drawbridge\.dev\/[a-z-]+/g));
-    assert.deepEqual([...named].sort(), [macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer].sort());
+    const known = [macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer, allowPrivilegedLabel];
+    assert.deepEqual([...named].sort(), known.sort());
   });
 
   it('know the server by the name that the bindings of its rights have', () => {
     const users = new Set(text.match(/system:serviceaccount:drawbridge[\w:-]+/g));
-    assert.deepEqual([...users], ['system:serviceaccount:drawbridge-system:drawbridge']);
+    const account = 'system:serviceaccount:drawbridge-system:drawbridge';
+    assert.deepEqual([...users], [account, `${account}-inventory`]);
   });
 
   it('answer with a code that is documented', () => {
