@@ -25,14 +25,14 @@ function agentOf({ authority: ca, identity }: ApiTarget): Agent {
   return agent;
 }
 
-/** One call to the API; the body of a PATCH is a merge patch. Rejects only when there is no answer within 10 s. */
+/** One call to the API; the body of a PATCH is a merge patch, and APPLY is a PATCH by server-side apply. Rejects only when there is no answer within 10 s. */
 export function callApi(target: ApiTarget, method: string, path: string, body?: unknown): Promise<ApiAnswer> {
   const payload = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
     const call = request(
       new URL(path, target.server),
       {
-        method,
+        method: method === 'APPLY' ? 'PATCH' : method,
         agent: agentOf(target),
         timeout: timeoutMs,
         headers: {
@@ -61,8 +61,12 @@ export function callApi(target: ApiTarget, method: string, path: string, body?: 
   });
 }
 
-const contentTypeOf = (method: string): string =>
-  method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+const contentTypes: Readonly<Record<string, string>> = {
+  PATCH: 'application/merge-patch+json',
+  APPLY: 'application/apply-patch+yaml',
+};
+
+const contentTypeOf = (method: string): string => contentTypes[method] ?? 'application/json';
 
 function parse(text: string): unknown {
   try {
