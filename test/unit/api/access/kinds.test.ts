@@ -48,6 +48,7 @@ describe('the readers of the access kinds', () => {
       keepTerminationGracePeriod: false,
       keepLivenessProbe: false,
       keepReadinessProbe: false,
+      keepServiceAccount: false,
       keepStartupProbe: false,
       keepTopologySpreadConstraints: false,
     });
