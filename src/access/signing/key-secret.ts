@@ -39,9 +39,9 @@ export interface KeySecretOptions {
 /**
  * The keys that all replicas share, in a Secret that the first of them makes. What it holds is never logged.
  *
- * Whoever may create Secrets in the namespace could put keys of their own there before the first start. So a Secret counts only if the
- * ConfigMap of its name lists the public half of one of its keys, or its uid: replicas list keys before they store them, and keep the
- * list equal to what they use. Rotated keys keep the uid of their Secret; restored ones keep their public halves.
+ * Anyone who can create Secrets in the namespace could put known keys there before the first start. So a replica uses a Secret only if
+ * the ConfigMap of its name lists the public half of one of its keys, or its uid. Replicas list keys before they store them, and keep
+ * the list equal to what they use. A rotation keeps the uid of the Secret; a restore keeps the public halves.
  */
 export class KeySecret implements KeyRing {
   readonly #deps: KeySecretOptions;
@@ -88,7 +88,7 @@ export class KeySecret implements KeyRing {
     const { log, name } = this.#deps;
     try {
       await this.refresh(signal);
-      // Somebody may have changed the list, by which others verify.
+      // Verifiers trust the list; restore it if it was changed.
       if (this.#keys) await this.#publish(this.#keys, this.#uid, { signal });
       this.#problem = '';
     } catch (error) {
@@ -132,7 +132,7 @@ export class KeySecret implements KeyRing {
     // The same at each attempt, so that the list does not grow while the Secret cannot be stored.
     this.#fresh ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
     const keys = this.#fresh;
-    // Listed first: a replica that stops in between leaves a list of keys that do not exist, and not keys that nobody may use.
+    // Listed first: a replica that stops in between leaves listed keys without a Secret, not a Secret that every replica refuses.
     await patchConfigMap(client, this.#name, { data: this.#publicHalves(keys) }, options);
     try {
       const made = await client.create(secrets, this.#newSecret(keys), options);

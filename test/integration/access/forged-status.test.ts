@@ -75,7 +75,7 @@ describe('M12: a status that somebody else wrote', () => {
     assert.equal(await stage.bob.mayExec(stage.namespace, await victim()), false);
   });
 
-  it('is told from ours by whom has the listed public keys, who can make no grant with them', async () => {
+  it('is told from a grant of the server with the listed public keys alone', async () => {
     const request = await stage.askUntilReady(stage.alice, podRequest('signed', { duration: '10m' }));
     const url = `/api/v1/namespaces/drawbridge-system/configmaps/${keySecretName}`;
     const keys = Object.keys(own((await stage.plane.call('GET', url)).body, 'data') ?? {});

@@ -47,7 +47,7 @@ describe('the chart, installed by Helm', function () {
   });
   after(() => stage?.close());
 
-  it('uses no signing keys that somebody put there before, says so, and makes its own when these are gone', async () => {
+  it('refuses signing keys that were there before the first start, and makes its own once they are deleted', async () => {
     const secret = { metadata: { name: keySecretName }, data: { current: randomBytes(32).toString('base64') } };
     const { body } = await stage.plane.call('POST', keySecrets, secret);
     const premade = (body as StoredRequest).metadata.uid;

@@ -138,7 +138,7 @@ describe('the chart with all features', () => {
     });
   });
 
-  it('reads the keys of its own, and only access those of grants', () => {
+  it('lets each feature read its own keys alone', () => {
     const readBy = (role: string): string[] =>
       rulesOf(named(all, 'Role', role))
         .filter(({ resources, verbs }) => resources.includes('secrets') && verbs.includes('get'))
