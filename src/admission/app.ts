@@ -4,7 +4,7 @@ import { CodedError, describe } from '../kit/errors.ts';
 import { FairShare } from '../kit/fair-share.ts';
 import { parseGoDuration, toMilliseconds } from '../kit/go-duration.ts';
 import { parseJson } from '../kit/safe-json.ts';
-import { addressOf, BodyError, readBody } from './body.ts';
+import { addressOf, BodyError, type BodyLimits, readBody } from './body.ts';
 import type { Handler } from './decision.ts';
 import { FairQueue } from './fair-queue.ts';
 import { handleReview } from './handle-review.ts';
@@ -21,12 +21,17 @@ export interface ServedFeatures {
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** What all calls share. */
-interface Shared {
+interface Shared extends BodyLimits {
   readonly ports: ReviewPorts;
-  /** Where bodies wait for their turn to be parsed and decided on. */
-  readonly turns: FairQueue;
-  /** Bytes of bodies. */
-  readonly room: FairShare;
+}
+
+interface AppOptions {
+  /** Default: a queue of its own. */
+  readonly turns?: FairQueue;
+  /** The path of the route that answers a path that was called; undefined: none does. Default: the same path. */
+  readonly routeOf?: (path: string) => string | undefined;
+  /** Told of each call of a path that no route answers. */
+  readonly unknownPath?: () => void;
 }
 
 /**
@@ -37,7 +42,7 @@ interface Shared {
 export function createAdmissionApp(
   features: ServedFeatures,
   ports: ReviewPorts,
-  turns = new FairQueue({ clock: ports.clock }),
+  { turns = new FairQueue({ clock: ports.clock }), routeOf = (path) => path, unknownPath = () => {} }: AppOptions = {},
 ): RequestListener {
   const shared: Shared = { ports, turns, room: new FairShare({ total: MAX_BYTES }) };
   const app = express();
@@ -47,16 +52,28 @@ export function createAdmissionApp(
   app.enable('case sensitive routing');
   app.enable('strict routing');
   const hot = new Map<string, RequestListener>();
+  const paths = new Set<string>();
   for (const route of routes) {
     const handler = handlerOf(route, features);
     if (!handler) continue;
     const listener = webhookListener(route, handler, shared);
+    paths.add(route.path);
     if (route.hot) hot.set(route.path, listener);
     else app.all(route.path, listener);
   }
-  app.use((_request, response) => sendText(response, 404, 'no webhook here'));
   app.use(lastResort(ports));
-  return (request, response) => (hot.get(pathOf(request)) ?? app)(request, response);
+  return (request, response) => {
+    const called = pathOf(request);
+    const path = routeOf(called);
+    if (path === undefined || !paths.has(path)) {
+      unknownPath();
+      sendText(response, 404, 'no webhook here');
+      return;
+    }
+    // The rest of what was called is nobody else's business: not that of a log, either.
+    request.url = `${path}${request.url?.slice(called.length) ?? ''}`;
+    (hot.get(path) ?? app)(request, response);
+  };
 }
 
 function handlerOf(route: Route, { access, inventory }: ServedFeatures): Handler | undefined {
@@ -81,11 +98,12 @@ async function answer(
   handler: Handler,
   request: IncomingMessage,
   response: ServerResponse,
-  { ports, turns, room }: Shared,
+  shared: Shared,
 ): Promise<void> {
+  const { ports, turns } = shared;
   try {
     const waits = deadlineMs(route, timeoutOf(request));
-    const body = await readBody(request, response, room);
+    const body = await readBody(request, response, shared);
     const readMs = ports.clock.monotonic();
     const review = await turns.run(addressOf(request), () => {
       if (response.destroyed) throw new BodyError(400, 'IncompleteBody', 'nobody waits for the answer any more');

@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError } from '../kit/errors.ts';
 import type { FairShare } from '../kit/fair-share.ts';
+import type { FairQueue } from './fair-queue.ts';
 
 /** etcd takes objects up to 1.5 MiB, and an UPDATE carries two of them. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 /** First buffer of a body whose length is not announced. */
 const FIRST_BYTES = 64 * 1024;
+/** After so many bytes the rest of a body waits for its turn: to decrypt and to copy them costs as long as a review. */
+const PIECE_BYTES = 256 * 1024;
+const PIECE_COST_MS = 0.5;
 
 /** A call that is not worth parsing, or that there is no room for; `status` is what HTTP calls it. */
 export class BodyError extends CodedError {
@@ -19,29 +23,43 @@ export class BodyError extends CodedError {
   }
 }
 
+/** What bodies share. */
+export interface BodyLimits {
+  /** Bytes of bodies in memory. */
+  readonly room: FairShare;
+  /** Where a body waits for its turn. */
+  readonly turns: FairQueue;
+}
+
 /**
- * The bytes of a JSON body. Room for them is taken from `room` before the first is read, and given back when the response closes;
- * another address that needs it more may cut the connection off. Rejects with BodyError before the limit is exceeded, whatever the
+ * The bytes of a JSON body. Room for them is taken before the first is read, and given back when the response closes; another
+ * address that needs it more may cut the connection off. Rejects with BodyError before the limit is exceeded, whatever the
  * headers claim.
  */
-export async function readBody(request: IncomingMessage, response: ServerResponse, room: FairShare): Promise<Buffer> {
+export async function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { room, turns }: BodyLimits,
+): Promise<Buffer> {
   expectJson(request);
   const announced = announcedBytes(request);
   if (announced !== undefined && announced > MAX_BODY_BYTES) throw tooLarge(`${announced} bytes were announced`);
   const giveBack = room.take(addressOf(request), announced ?? MAX_BODY_BYTES, () => request.socket.destroy());
   if (!giveBack) throw new BodyError(503, 'Overloaded', 'too many bytes of other calls are in memory; try again');
   response.once('close', giveBack);
-  return collect(request, Buffer.allocUnsafe(announced ?? FIRST_BYTES));
+  const nextTurn = (): Promise<void> => turns.run(addressOf(request), () => {}, PIECE_COST_MS);
+  return collect(request, Buffer.allocUnsafe(announced ?? FIRST_BYTES), nextTurn);
 }
 
 /** Whom a call is counted for. */
 export const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? '';
 
 /** Copies what arrives into one buffer: chunks that were kept could be of one byte each, and a chunk costs a hundred. */
-function collect(request: IncomingMessage, first: Buffer): Promise<Buffer> {
+function collect(request: IncomingMessage, first: Buffer, nextTurn: () => Promise<void>): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let bytes = first;
     let length = 0;
+    let pauseAt = PIECE_BYTES;
     const fail = (error: unknown): void => {
       request.removeListener('data', onData);
       reject(error);
@@ -55,6 +73,10 @@ function collect(request: IncomingMessage, first: Buffer): Promise<Buffer> {
       if (needed > bytes.length) bytes = grown(bytes.subarray(0, length), needed);
       chunk.copy(bytes, length);
       length = needed;
+      if (length < pauseAt) return;
+      pauseAt = length + PIECE_BYTES;
+      request.pause();
+      nextTurn().then(() => request.resume(), fail);
     };
     request.on('data', onData);
     request.once('end', () => resolve(bytes.subarray(0, length)));

@@ -54,6 +54,15 @@ export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'byte
   return (wanted) => refusals.inc({ wanted });
 }
 
+/** Counts calls of paths that are not answered. */
+export function unknownPathMetric(metrics: Metrics): () => void {
+  const calls = metrics.counter({
+    name: 'drawbridge_admission_unknown_paths_total',
+    help: 'Calls of the webhook port whose path is no webhook, or does not end with the segment of this installation.',
+  });
+  return () => calls.inc();
+}
+
 /** Counts the writes of components that were refused, by the code of the refusal. */
 export function fenceMetrics(metrics: Metrics): (code: string) => void {
   const rejections = metrics.counter({

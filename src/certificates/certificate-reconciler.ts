@@ -10,6 +10,7 @@ import type { Store } from '../kube/store.ts';
 import type { Log } from '../observe/log.ts';
 import { type Material, toData, trustBundle } from './material.ts';
 import { foreign, type OwnCertificate } from './own-certificate.ts';
+import { carriedInMs, newSegment, type PathSegment, segmentData, splitPath } from './path-segment.ts';
 import { nextStep, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
@@ -25,8 +26,8 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Keeps the Secret filled, the caBundle of every webhook configuration equal to what the Secret says, and moves a rotation on, in
- * this order: what is in the Secret is trusted before anything else happens to it. One key: the Secret's.
+ * Keeps the Secret filled, the caBundle and the end of the path of every webhook equal to what the Secret says, and moves a rotation
+ * on, in this order: what is in the Secret is trusted before anything else happens to it. One key: the Secret's.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
@@ -42,26 +43,33 @@ export class CertificateReconciler implements Reconciler {
     const stored = stores.secret.get(keyOf(secret));
     if (!stored) return this.#create(signal);
     if (!stored.ours) throw new CodedError('ForeignSecret', `Secret ${keyOf(secret)}: ${foreign}`);
-    const { material, problem = '' } = stored;
-    if (!material) return this.#write(stored, this.#remade(), `what the Secret held is unusable: ${problem}`, signal);
-    const lacking = this.#lacking(trustBundle(material));
+    const { material, problem = '', segment } = stored;
+    if (!material) {
+      return this.#write(stored, toData(this.#remade()), `what the Secret held is unusable: ${problem}`, signal);
+    }
+    if (!segment) {
+      const data = segmentData(newSegment(this.#options.clock.now(), !this.#knowsSegments()));
+      return this.#write(stored, data, 'paths of webhooks get a new segment', signal);
+    }
+    const wanted = this.#wanted(material, segment);
+    const lacking = this.#lacking(wanted);
     if (lacking.length > 0) {
-      this.#trusted = undefined;
-      await Promise.all(lacking.map(([store, view]) => this.#inject(store, view, trustBundle(material), signal)));
+      if (lacking.some(({ trusts }) => !trusts)) this.#trusted = undefined;
+      await Promise.all(lacking.map((each) => this.#inject(each, wanted, signal)));
       // Their watch brings the key back; what follows may only build on what that has told.
       return done;
     }
-    return this.#advance(stored, material, signal);
+    return this.#advance(stored, material, segment, signal);
   }
 
-  async #advance(stored: SecretView, material: Material, signal: AbortSignal): Promise<Result> {
+  async #advance(stored: SecretView, material: Material, segment: PathSegment, signal: AbortSignal): Promise<Result> {
     const { clock, names } = this.#options;
     const what = `${material.pair.cert}${trustBundle(material)}`;
     if (this.#trusted?.what !== what) this.#trusted = { what, sinceMs: clock.monotonic() };
     const trustedForMs = clock.monotonic() - this.#trusted.sinceMs;
     const step = nextStep(material, { names, nowMs: clock.now(), trustedForMs });
-    if (step.kind === 'wait') return after(step.delayMs);
-    return this.#write(stored, step.material, step.why, signal);
+    if (step.kind === 'store') return this.#write(stored, toData(step.material), step.why, signal);
+    return after(Math.min(step.delayMs, carriedInMs(segment, clock.now()) || step.delayMs));
   }
 
   /** Whoever deletes the Secret wants another certificate, not an outage: what is in use stays until its successor is trusted. */
@@ -72,7 +80,10 @@ export class CertificateReconciler implements Reconciler {
 
   async #create(signal: AbortSignal): Promise<Result> {
     const { client, log, secret } = this.#options;
-    const data = Object.entries(toData(this.#remade())).filter(([, value]) => value !== null);
+    const segment = newSegment(this.#options.clock.now(), false);
+    const data = Object.entries({ ...toData(this.#remade()), ...segmentData(segment) }).filter(
+      ([, value]) => value !== null,
+    );
     const object: KubeObject = {
       apiVersion: apiVersionOf(secrets),
       kind: secrets.kind,
@@ -93,38 +104,72 @@ export class CertificateReconciler implements Reconciler {
     return done;
   }
 
-  async #write({ resourceVersion }: SecretView, material: Material, why: string, signal: AbortSignal): Promise<Result> {
+  async #write(
+    { resourceVersion }: SecretView,
+    data: Record<string, string | null>,
+    why: string,
+    signal: AbortSignal,
+  ): Promise<Result> {
     const { client, log, secret } = this.#options;
-    await client.mergePatch(secrets, secret, { metadata: { resourceVersion }, data: toData(material) }, { signal });
+    await client.mergePatch(secrets, secret, { metadata: { resourceVersion }, data }, { signal });
     log.info('serving certificate changed', { secret: keyOf(secret), why });
     return done;
   }
 
-  #lacking(bundle: string): [Store<ConfigurationView>, ConfigurationView][] {
+  /** Some path has a segment, so no replica of an earlier version is left. */
+  #knowsSegments(): boolean {
+    const views = this.#options.stores.configurations.flatMap((store) => [...store.list()]);
+    return views.some(({ webhooks }) => webhooks.some(({ path }) => splitPath(path).segment !== ''));
+  }
+
+  #wanted(material: Material, segment: PathSegment): Wanted {
+    const isCarried = carriedInMs(segment, this.#options.clock.now()) === 0;
+    return {
+      bundle: trustBundle(material),
+      pathOf: (path) => (isCarried && path !== '' ? `${splitPath(path).route}/${segment.text}` : path),
+    };
+  }
+
+  #lacking({ bundle, pathOf }: Wanted): Lacking[] {
     return this.#options.stores.configurations.flatMap((store) =>
-      [...store.list()]
-        .filter(({ webhooks }) => webhooks.some(({ caBundle }) => caBundle !== bundle))
-        .map((view): [Store<ConfigurationView>, ConfigurationView] => [store, view]),
+      [...store.list()].flatMap((view) => {
+        const trusts = view.webhooks.every(({ caBundle }) => caBundle === bundle);
+        return trusts && view.webhooks.every(({ path }) => path === pathOf(path)) ? [] : [{ store, view, trusts }];
+      }),
     );
   }
 
-  async #inject(
-    { resource }: Store<ConfigurationView>,
-    { name, webhooks }: ConfigurationView,
-    bundle: string,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #inject({ store, view }: Lacking, { bundle, pathOf }: Wanted, signal: AbortSignal): Promise<void> {
+    const { resource } = store;
+    const { name, webhooks } = view;
     const value = Buffer.from(bundle).toString('base64');
-    const ops = webhooks.flatMap((webhook, index) =>
-      webhook.caBundle === bundle
-        ? []
-        : [
-            // The list may have changed since we read it.
-            { op: 'test' as const, path: `/webhooks/${index}/name`, value: webhook.name },
-            { op: 'add' as const, path: `/webhooks/${index}/clientConfig/caBundle`, value },
-          ],
-    );
+    const ops = webhooks.flatMap((webhook, index) => {
+      const client = `/webhooks/${index}/clientConfig`;
+      const changes = [
+        ...(webhook.caBundle === bundle ? [] : [{ op: 'add' as const, path: `${client}/caBundle`, value }]),
+        ...(webhook.path === pathOf(webhook.path)
+          ? []
+          : [{ op: 'add' as const, path: `${client}/service/path`, value: pathOf(webhook.path) }]),
+      ];
+      // The list may have changed since we read it.
+      const test = { op: 'test' as const, path: `/webhooks/${index}/name`, value: webhook.name };
+      return changes.length === 0 ? [] : [test, ...changes];
+    });
     await this.#options.client.jsonPatch(resource, { name }, ops, { signal });
-    this.#options.log.info('caBundle written', { kind: resource.kind, name });
+    this.#options.log.info('caBundle and paths written', { kind: resource.kind, name });
   }
+}
+
+/** What every webhook is to have. */
+interface Wanted {
+  /** PEM. */
+  readonly bundle: string;
+  readonly pathOf: (path: string) => string;
+}
+
+interface Lacking {
+  readonly store: Store<ConfigurationView>;
+  readonly view: ConfigurationView;
+  /** The certificate in use is trusted there; only paths are to change. */
+  readonly trusts: boolean;
 }

@@ -5,6 +5,7 @@ import { own } from '../kit/json-value.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Projected, Store } from '../kube/store.ts';
 import { fromData, type Material } from './material.ts';
+import { type PathSegment, readSegment } from './path-segment.ts';
 
 /** On the Secret: the server made it and may write it. */
 export const madeByServerLabel = 'certificates.drawbridge.dev/made-by-server';
@@ -15,12 +16,13 @@ export interface SecretView extends Projected {
   readonly material?: Material;
   /** Why there is no material, in a clause. */
   readonly problem?: string;
+  readonly segment?: PathSegment;
 }
 
 export interface ConfigurationView extends Projected {
   readonly name: string;
-  /** In the order of the object. `caBundle` is PEM; empty when there is none. */
-  readonly webhooks: readonly { readonly name: string; readonly caBundle: string }[];
+  /** In the order of the object. `caBundle` is PEM; it and `path` are empty when there is none. */
+  readonly webhooks: readonly { readonly name: string; readonly caBundle: string; readonly path: string }[];
 }
 
 export interface CertificateStores {
@@ -61,9 +63,11 @@ const projected = ({ metadata }: KubeObject): Projected => ({
 
 function viewSecret(object: KubeObject): SecretView {
   const ours = own(own(own(object, 'metadata'), 'labels'), madeByServerLabel) === 'true';
-  const common = { ...projected(object), ours };
+  const data = own(object, 'data');
+  const segment = readSegment(data);
+  const common = { ...projected(object), ours, ...(segment ? { segment } : {}) };
   try {
-    return { ...common, material: fromData(own(object, 'data')) };
+    return { ...common, material: fromData(data) };
   } catch (error) {
     return { ...common, problem: describe(error) };
   }
@@ -75,11 +79,14 @@ function configurationView(object: KubeObject): ConfigurationView {
     ...projected(object),
     name: object.metadata.name,
     webhooks: (Array.isArray(webhooks) ? webhooks : []).map((webhook) => {
-      const [name, bundle] = [own(webhook, 'name'), own(own(webhook, 'clientConfig'), 'caBundle')];
+      const client = own(webhook, 'clientConfig');
       return {
-        name: typeof name === 'string' ? name : '',
-        caBundle: typeof bundle === 'string' ? Buffer.from(bundle, 'base64').toString() : '',
+        name: textOf(own(webhook, 'name')),
+        caBundle: Buffer.from(textOf(own(client, 'caBundle')), 'base64').toString(),
+        path: textOf(own(own(client, 'service'), 'path')),
       };
     }),
   };
 }
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

@@ -70,6 +70,8 @@ export interface OpenFeature {
 export interface Serving {
   /** For one server: each gets every new pair. */
   certificate(): ServingCertificate;
+  /** The route that answers a path that was called; undefined: none. Absent where all fixed paths are answered. */
+  readonly routeOf?: (path: string) => string | undefined;
   /**
    * The controllers of the certificate, when the server makes it: for the first feature that asks, to run behind its gate with its client.
    * One is enough, so that later ones get none.

@@ -3,7 +3,7 @@ import { KeySecret } from '../access/signing/key-secret.ts';
 import { createAdmissionApp, type ServedFeatures } from '../admission/app.ts';
 import { Certificate, type ServingCertificate } from '../admission/certificate.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
-import { outcomeMetrics, overloadMetrics } from '../admission/metrics.ts';
+import { outcomeMetrics, overloadMetrics, unknownPathMetric } from '../admission/metrics.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
 import { startAdmissionServer } from '../admission/server.ts';
 import { destinationOf } from '../audit/fd-writer.ts';
@@ -12,6 +12,7 @@ import { type OpenJournal, openJournal } from '../audit/journal.ts';
 import { type CertificateDeps, certificateControllers } from '../certificates/controllers.ts';
 import { OwnCertificate } from '../certificates/own-certificate.ts';
 import { openCertificateStores } from '../certificates/stores.ts';
+import { WebhookPaths } from '../certificates/webhook-paths.ts';
 import type { Config } from '../config.ts';
 import { describe } from '../kit/errors.ts';
 import type { KeyPair } from '../kit/key-pair.ts';
@@ -41,7 +42,7 @@ export function openServing(
   const { leaseNamespace: namespace, identity: replica } = config;
   const reopen = (): void => reopenJournal(journal, log);
   process.on('SIGHUP', reopen);
-  const { certificate, own } = openCertificate(cluster);
+  const { certificate, own, paths } = openCertificate(cluster);
   const names = config.features.includes('access') ? headNames.access : headNames.inventory;
   const shared = { client, namespace, clock, log };
   const adopt = config.adoptSigningKeys;
@@ -53,6 +54,7 @@ export function openServing(
   let unclaimed = own;
   return {
     certificate: sharedAmongServers(certificate),
+    ...(paths ? { routeOf: paths.routeOf } : {}),
     certificateControllers(leader) {
       const claimed = unclaimed;
       unclaimed = undefined;
@@ -64,6 +66,7 @@ export function openServing(
       auditHeads: () => heads.close(),
       reopening: () => process.off('SIGHUP', reopen),
       certificate: () => certificate.close(),
+      paths: () => paths?.close(),
     },
   };
 }
@@ -114,7 +117,7 @@ function unsignedLines(metrics: Metrics): (lines: number) => void {
 /** Serves the webhooks of the features that run, in every replica. Rejects with a CodedError when the port cannot be had. */
 export async function openWebhooks(
   { config, metrics, log }: Pick<Host, 'config' | 'metrics' | 'log'>,
-  { certificate, journal }: Pick<Serving, 'certificate' | 'journal'>,
+  { certificate, journal, routeOf }: Pick<Serving, 'certificate' | 'journal' | 'routeOf'>,
   features: readonly Pick<OpenFeature, 'webhooks'>[],
 ): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
   const overloaded = overloadMetrics(metrics);
@@ -122,7 +125,11 @@ export async function openWebhooks(
   const turns = new FairQueue({ clock });
   const served: ServedFeatures = Object.assign({}, ...features.map(({ webhooks }) => webhooks?.(reviews)));
   const server = await startAdmissionServer({
-    app: createAdmissionApp(served, reviews, turns),
+    app: createAdmissionApp(served, reviews, {
+      turns,
+      unknownPath: unknownPathMetric(metrics),
+      ...(routeOf ? { routeOf } : {}),
+    }),
     certificate: certificate(),
     host: config.bindAddress,
     port: config.port,
@@ -138,6 +145,7 @@ interface OpenCertificate {
   readonly certificate: Certificate | OwnCertificate;
   /** What its controller needs, when the server makes it. */
   readonly own?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
+  readonly paths?: WebhookPaths;
 }
 
 type CertificateSource = (cluster: Cluster) => OpenCertificate;
@@ -154,7 +162,7 @@ function certificateFrom(config: Config, log: Log, metrics: Metrics): Certificat
   return (cluster) => {
     const stores = openCertificateStores(cluster, secret, config.webhookConfigurations);
     const certificate = new OwnCertificate({ secret, names, stores, clock, ...deps });
-    return { certificate, own: { secret, names, stores, certificate } };
+    return { certificate, own: { secret, names, stores, certificate }, paths: new WebhookPaths(stores, clock) };
   };
 }
 

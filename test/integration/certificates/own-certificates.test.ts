@@ -7,10 +7,15 @@ import { fileURLToPath } from 'node:url';
 import { freePorts } from '../../../sandbox/ports.ts';
 import { ServerProcess } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
+import { splitPath } from '../../../src/certificates/path-segment.ts';
+import { formatTime } from '../../../src/kit/clock.ts';
 import { podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { percentile } from '../../support/percentile.ts';
 import { sharedPlane } from '../../support/plane.ts';
+import { PortAttack } from '../../support/port-attack.ts';
 import { SteadyLoad } from '../../support/steady-load.ts';
+import { enter } from '../../support/ways-in.ts';
 
 const rights = fileURLToPath(new URL('../../../certs/own.yaml', import.meta.url));
 const namespace = 'drawbridge-system';
@@ -26,7 +31,9 @@ const publicPart = (key: KeyObject): string => key.export({ type: 'spki', format
 
 interface Configuration {
   readonly metadata: { readonly name: string };
-  readonly webhooks: readonly { readonly clientConfig: { readonly caBundle?: string } }[];
+  readonly webhooks: readonly {
+    readonly clientConfig: { readonly caBundle?: string; readonly service: { readonly path: string } };
+  }[];
 }
 
 describe('certificates without cert-manager', () => {
@@ -69,12 +76,28 @@ describe('certificates without cert-manager', () => {
     return serialNumber;
   };
 
-  const bundles = async (): Promise<string[]> => {
-    const { body } = await stage.plane.probe(`${configurationsUrl}?labelSelector=app.kubernetes.io/name=drawbridge`);
-    return (body as { items: Configuration[] }).items.flatMap(({ webhooks }) =>
-      webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle ?? '', 'base64').toString()),
-    );
+  const clientConfigs = async (): Promise<Configuration['webhooks'][number]['clientConfig'][]> => {
+    const lists = [configurationsUrl, mutatingUrl].map(async (url) => {
+      const { body } = await stage.plane.probe(`${url}?labelSelector=app.kubernetes.io/name=drawbridge`);
+      return (body as { items: Configuration[] }).items.flatMap(({ webhooks }) => webhooks);
+    });
+    return (await Promise.all(lists)).flat().map(({ clientConfig }) => clientConfig);
   };
+
+  const bundles = async (): Promise<string[]> =>
+    (await clientConfigs()).map(({ caBundle = '' }) => Buffer.from(caBundle, 'base64').toString());
+
+  const paths = async (): Promise<string[]> => (await clientConfigs()).map(({ service }) => service.path);
+
+  /** As the API server calls it. */
+  const pathOf = async (route: string): Promise<string> => {
+    const found = (await paths()).find((path) => path === route || path.startsWith(`${route}/`));
+    assert.ok(found, route);
+    return found;
+  };
+
+  const metricsOf = async (server: ServerProcess): Promise<string> =>
+    (await fetch(`http://127.0.0.1:${server.metricsPort}/metrics`)).text();
 
   const authorities = (bundle: string): number => bundle.split('BEGIN CERTIFICATE').length - 1;
 
@@ -82,7 +105,7 @@ describe('certificates without cert-manager', () => {
     await stage.askUntilReady(stage.alice, podRequest('first'));
     const { body } = await stage.plane.probe(secretUrl);
     const { data } = body as { data: Record<string, string> };
-    assert.deepEqual(Object.keys(data).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
+    assert.deepEqual(Object.keys(data).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
     assert.deepEqual([...new Set(await bundles())], [Buffer.from(data['ca.crt'] ?? '', 'base64').toString()]);
     assert.equal(await serving(other), await serving(stage.server));
   });
@@ -165,4 +188,214 @@ describe('certificates without cert-manager', () => {
     const target = load.sent + count;
     return until(`${count} more requests`, () => Promise.resolve(load.sent >= target), { timeoutMs: 30_000 });
   };
+
+  describe('on the port of the webhooks', () => {
+    const attack = new PortAttack();
+    afterEach(() => attack.end());
+
+    const forged = (fields: object): string =>
+      JSON.stringify({
+        apiVersion: 'admission.k8s.io/v1',
+        kind: 'AdmissionReview',
+        request: { ...forgedRequest, namespace: stage.namespace, ...fields },
+      });
+    /** The API server gets an answer from both webhooks of a request, within the three seconds that it waits. */
+    const admits = async (name: string): Promise<void> => {
+      const { status, body } = await stage.alice.call('POST', dryRun, podRequest(name));
+      assert.equal(status, 201, JSON.stringify(body));
+    };
+    const timesOf = async (count: number): Promise<number[]> => {
+      const times: number[] = [];
+      for (let index = 0; index < count; index++) {
+        const start = performance.now();
+        await admits(`under-attack-${index}`);
+        times.push(performance.now() - start);
+      }
+      return times;
+    };
+    const tell = (what: string, times: readonly number[]): void =>
+      console.error(
+        `      ${what}: requests took ${Math.round(percentile(times, 0.5))} ms, ${Math.round(percentile(times, 0.99))} ms at p99`,
+      );
+
+    it('a stranger without the segment gets no signature, and leaves no line, label or question', async () => {
+      const { server } = stage;
+      const port = server.installation.port;
+      const stored = [await readFile(server.auditFile, 'utf8'), await server.log(), await metricsOf(server)];
+      const names = ['drawbridge-mallory', 'drawbridge-forged'];
+      const since = stage.plane.auditLog.mark();
+      for (const path of await paths()) {
+        const { route, segment } = splitPath(path);
+        assert.match(segment, /^[0-9a-f]{32}$/);
+        const wrong = segment.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+        for (const called of [route, `${route}/`, `${route}/${wrong}`, `${route}/${wrong}?timeout=3s`]) {
+          const answer = await attack.post(
+            port,
+            called,
+            forged({ userInfo: { username: names[0], groups: [names[1]] } }),
+          );
+          assert.equal(answer?.status, 404, called);
+        }
+      }
+      const [audit, log, metrics] = [
+        await readFile(server.auditFile, 'utf8'),
+        await server.log(),
+        await metricsOf(server),
+      ];
+      assert.deepEqual([audit, log], stored.slice(0, 2));
+      assert.match(metrics, /^drawbridge_admission_unknown_paths_total [1-9]/m);
+      for (const name of names) assert.ok(![audit, log, metrics].some((text) => text.includes(name)), name);
+      const asked = stage.plane.auditLog.calls({ user: server.installation.serverUser, since });
+      assert.ok(!asked.some(({ resource }) => resource === 'subjectaccessreviews'));
+    });
+
+    it('a stranger who is given the path finds no end of names, groups and text to leave behind', async () => {
+      const { server } = stage;
+      const port = server.installation.port;
+      const path = await pathOf('/watch-v1-pod');
+      const [log, metrics] = [await server.log(), await metricsOf(server)];
+      const pod = { group: '', version: 'v1' };
+      const entry = {
+        operation: 'CONNECT',
+        subResource: 'exec',
+        resource: { ...pod, resource: 'pods' },
+        kind: { ...pod, kind: 'PodExecOptions' },
+      };
+      for (let index = 0; index < 60; index++) {
+        const namespace = `n${index}-${'x'.repeat(1_000_000)}`;
+        const userInfo = { username: `u${index}${'y'.repeat(1_000_000)}`, groups: [] };
+        assert.equal((await attack.post(port, path, forged({ ...entry, namespace, userInfo }), index))?.status, 200);
+      }
+      const groups = Array.from({ length: 1_001 }, (_, index) => `g${index}`);
+      const refusal = await attack.post(
+        port,
+        await pathOf(routeOfRequests),
+        forged({ userInfo: { username: 'm', groups } }),
+      );
+      assert.match(refusal?.text ?? '', /CallerTooLarge: the caller is in 1001 groups/);
+      assert.ok((await server.log()).length - log.length < 100_000, 'the log');
+      assert.ok((await metricsOf(server)).length - metrics.length < 20_000, 'the metrics');
+      const lines = (await readFile(server.auditFile, 'utf8')).split('\n');
+      assert.ok(lines.every((line) => line.length < 16_384));
+    });
+
+    it('a stranger who holds 4,096 connections from 16 addresses keeps the API server out of nothing', async function () {
+      this.timeout(90_000);
+      const { port } = stage.server.installation;
+      await attack.idle(port, 4_096);
+      tell('4,096 idle connections', await timesOf(30));
+    });
+
+    it('a stranger who leaves 64 bodies unfinished fills no more than 64 MiB of memory', async function () {
+      this.timeout(90_000);
+      const before = await residentMiB(stage.server.pid);
+      await attack.unfinished(stage.server.installation.port, await pathOf(routeOfRequests), 64, 4_000_000);
+      tell('64 unfinished bodies', await timesOf(30));
+      const grownMiB = (await residentMiB(stage.server.pid)) - before;
+      assert.ok(grownMiB < 160, `${Math.round(grownMiB)} MiB`);
+    });
+
+    it('a stranger who sends the dearest reviews from 16 addresses waits behind the API server', async function () {
+      this.timeout(90_000);
+      const { port } = stage.server.installation;
+      const note = 'é'.repeat(1_900_000);
+      const dear = forged({ object: {} }).replace('"object":{}', `"object":{"note":"${note}"}`);
+      const flood = attack.flood(port, await pathOf(routeOfRequests), dear, 8);
+      try {
+        tell('reviews of 3.6 MB', await timesOf(10));
+      } finally {
+        const answers = await flood.stop();
+        console.error(`      ${answers} of them were answered meanwhile`);
+      }
+    });
+
+    it('a stranger who holds connections of the health and metrics ports makes no probe and no scrape fail', async function () {
+      this.timeout(60_000);
+      const { healthPort, metricsPort } = stage.server;
+      await attack.idle(healthPort, 1_024);
+      await attack.idle(metricsPort, 1_024);
+      for (let probe = 0; probe < 30; probe++) {
+        for (const path of ['readyz', 'healthz']) {
+          assert.equal((await fetch(`http://127.0.0.1:${healthPort}/${path}`)).status, 200);
+        }
+      }
+      assert.match(await metricsOf(stage.server), /^drawbridge_grants_active/m);
+    });
+  });
+
+  // Last: it leaves what the tests before count on.
+  describe('after an upgrade', () => {
+    it('are answered at every path throughout an upgrade from a version that knew no segments', async function () {
+      this.timeout(120_000);
+      const { plane } = stage;
+      const request = await stage.askUntilReady(stage.alice, podRequest('entered'));
+      // As that version has left it.
+      await stage.stop();
+      await other.stop();
+      const forget = { data: { 'path-segment': null } };
+      assert.equal((await plane.call('PATCH', secretUrl, forget)).status, 200);
+      await stage.restoreWebhooks();
+      const { installation } = stage.server;
+      await stage.start({ installation, flags: flags('left') });
+      other = await ServerProcess.start(plane, { installation: other.installation, flags: flags('right') });
+      const load = new SteadyLoad(plane, { user: 'alice', groups: ['devs'], everyMs: 25, status: 201 }, (index) => ({
+        path: dryRun,
+        body: podRequest(`upgrade-${index}`),
+      }));
+      const { author: _, ...spec } = (await stage.read('PodAccessTemplate', 'payments-shell'))?.spec ?? {};
+      const kind = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: 'PodAccessTemplate' };
+      const template = { ...kind, metadata: { name: 'written' }, spec };
+      const worksAtAll = async (when: string): Promise<void> => {
+        const written = await plane.call('POST', `${stage.urlOf('PodAccessTemplate')}?dryRun=All`, template);
+        assert.equal(written.status, 201, `${when}: ${JSON.stringify(written.body)}`);
+        const entered = await enter.exec(stage.alice, stage.namespace, request.status?.podName ?? '');
+        assert.ok(![403, 500].includes(entered.status), `${when}: ${JSON.stringify(entered.body)}`);
+      };
+      try {
+        await more(load, 20);
+        assert.ok(
+          (await paths()).every((path) => splitPath(path).segment === ''),
+          'older replicas may still be there',
+        );
+        await worksAtAll('before paths have segments');
+        const due = Buffer.from(formatTime(Date.now() + 5 * 60_000)).toString('base64');
+        assert.equal((await plane.call('PATCH', secretUrl, { data: { 'fixed-paths-until': due } })).status, 200);
+        const carried = async (): Promise<boolean> => (await paths()).every((path) => splitPath(path).segment !== '');
+        await until('every path to end with the segment', carried, { timeoutMs: 30_000, everyMs: 20 });
+        await worksAtAll('as soon as paths have segments');
+        await more(load, 20);
+        const attack = new PortAttack();
+        const unanswered = async (server: ServerProcess): Promise<boolean> =>
+          (await attack.post(server.installation.port, routeOfRequests, '{}'))?.status === 404;
+        for (const server of [stage.server, other]) {
+          await until('paths without segment to be answered no more', () => unanswered(server), {
+            timeoutMs: 60_000,
+            everyMs: 100,
+          });
+        }
+        attack.end();
+        await worksAtAll('when only paths with segments are answered');
+        await more(load, 20);
+      } finally {
+        assert.deepEqual((await load.stop()).failures, []);
+      }
+    });
+  });
 });
+
+const routeOfRequests = '/validate-crds-wizardofoz-co-v1alpha1-podaccessrequest';
+
+const forgedRequest = {
+  uid: '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11',
+  kind: { group: 'crds.wizardofoz.co', version: 'v1alpha1', kind: 'PodAccessRequest' },
+  resource: { group: 'crds.wizardofoz.co', version: 'v1alpha1', resource: 'podaccessrequests' },
+  name: 'forged',
+  operation: 'CREATE',
+  userInfo: { username: 'mallory', groups: ['devs'] },
+  object: { metadata: { name: 'forged' }, spec: { templateName: 'payments-shell' } },
+};
+
+async function residentMiB(pid: number): Promise<number> {
+  const [, kibibytes = ''] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kibibytes) / 1024;
+}

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import supertest from 'supertest';
+import { createAdmissionApp } from '../../../src/admission/app.ts';
 import { accessRequest, paths, requester, reviewOf, World } from './support.ts';
 
 const json = 'application/json';
@@ -84,6 +88,48 @@ describe('the webhook endpoint', () => {
     assert.equal(get.status, 405);
     assert.equal(get.headers['allow'], 'POST');
     assert.equal((await supertest(world.app).post(paths.validatePod.toUpperCase()).send({})).status, 404);
+  });
+
+  it('answers 404 to paths that it is told not to answer, before anything of the body, and counts them', async () => {
+    let unknown = 0;
+    const routeOf = (path: string): string | undefined => (path.endsWith('/secret') ? path.slice(0, -7) : undefined);
+    const app = createAdmissionApp({ access: world.ports }, world.ports, { routeOf, unknownPath: () => unknown++ });
+    const server = createServer(app).listen(0, '127.0.0.1');
+    try {
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const lines = world.lines.length;
+      for (const path of [
+        paths.validatePod,
+        paths.guardPod,
+        '/',
+        `${paths.validatePod}/secrets`,
+        '/elsewhere/secret',
+      ]) {
+        const before = unknown;
+        const sent = request({
+          host: '127.0.0.1',
+          port,
+          path,
+          method: 'POST',
+          headers: { 'content-length': 4_000_000 },
+        });
+        sent.on('error', () => {});
+        sent.write('{');
+        const [answer] = await once(sent, 'response');
+        assert.deepEqual([answer.statusCode, answer.headers.connection, unknown - before], [404, 'close', 1], path);
+        sent.destroy();
+      }
+      assert.equal(world.lines.length, lines);
+      for (const path of [paths.validatePod, paths.guardPod]) {
+        const answer = await supertest(server).post(`${path}/secret?timeout=2s`).send({});
+        assert.match(answer.text, /^InvalidReview/);
+        assert.ok(!answer.text.includes('secret'));
+      }
+      assert.equal(unknown, 5);
+    } finally {
+      server.close();
+    }
   });
 
   it('takes odd timeouts for its own', async () => {

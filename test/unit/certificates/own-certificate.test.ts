@@ -34,7 +34,7 @@ describe('the certificate that the server makes itself', () => {
       assert.equal(left, right);
       assert.notEqual(left, before);
       assert.deepEqual(stage.untrusted(), []);
-      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
+      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
       assert.deepEqual(
         stage.replicas.map((replica) => replica.problem()),
         [undefined, undefined],
@@ -136,7 +136,7 @@ describe('the certificate that the server makes itself', () => {
         assert.equal(seen.size, day < 59 ? 1 : day < 119 ? 2 : 3, `day ${day}`);
         for (const { current } of stage.replicas) assert.ok(current.expiresAtMs - stage.clock.now() > 29 * days);
       }
-      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'tls.crt', 'tls.key']);
+      assert.deepEqual(Object.keys(stage.data()).sort(), ['ca.crt', 'path-segment', 'tls.crt', 'tls.key']);
       assert.deepEqual(
         [...new Set(stage.bundles())].map((bundle) => pems(bundle).length),
         [1],

@@ -4,6 +4,7 @@ import { mutatingWebhookConfigurations, secrets, validatingWebhookConfigurations
 import { certificateControllers } from '../../../src/certificates/controllers.ts';
 import { OwnCertificate } from '../../../src/certificates/own-certificate.ts';
 import { openCertificateStores } from '../../../src/certificates/stores.ts';
+import { WebhookPaths } from '../../../src/certificates/webhook-paths.ts';
 import { Manager } from '../../../src/engine/manager.ts';
 import { type Log, noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
@@ -17,10 +18,13 @@ const configurations = [mutatingWebhookConfigurations, validatingWebhookConfigur
 
 /** Replicas that share one cluster, in memory, where each call and each write is looked at. */
 export class CertificateStage {
+  readonly mutating = mutatingWebhookConfigurations;
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
   readonly lines: unknown[] = [];
   readonly replicas: OwnCertificate[] = [];
+  /** Of each replica. */
+  readonly paths: WebhookPaths[] = [];
   /** What has been found out about certificates, by PEM: they are looked at many thousand times. */
   readonly #serials = new Map<string, string>();
   readonly #signed = new Map<string, boolean>();
@@ -36,14 +40,17 @@ export class CertificateStage {
   }
 
   putConfiguration(resource = validatingWebhookConfigurations, name = 'a', caBundle?: string): void {
-    const clientConfig = { service: { namespace: 'ns', name: 'svc' }, ...(caBundle === undefined ? {} : { caBundle }) };
+    const clientOf = (path: string): unknown => ({
+      service: { namespace: 'ns', name: 'svc', path },
+      ...(caBundle === undefined ? {} : { caBundle }),
+    });
     this.cluster.put(resource, {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: resource.kind,
       metadata: { name },
       webhooks: [
-        { name: 'one', clientConfig },
-        { name: 'two', clientConfig },
+        { name: 'one', clientConfig: clientOf('/one') },
+        { name: 'two', clientConfig: clientOf('/two') },
       ],
     });
   }
@@ -55,6 +62,7 @@ export class CertificateStage {
     const stores = openCertificateStores(cluster, secret, configurationNames);
     const certificate = new OwnCertificate({ stores, secret, names, clock, log });
     this.replicas.push(certificate);
+    this.paths.push(new WebhookPaths(stores, clock));
     if (!leads) return { certificate, stop: async () => {} };
     const manager = new Manager({ clock, log });
     const { client } = cluster;
@@ -84,6 +92,19 @@ export class CertificateStage {
         return webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle ?? '', 'base64').toString());
       }),
     );
+  }
+
+  /** Path of every webhook, each once. */
+  configuredPaths(): string[] {
+    const all = configurations.flatMap((resource) =>
+      configurationNames.flatMap((name) => {
+        const { webhooks } = this.cluster.find(resource, { name }) as unknown as {
+          webhooks: { clientConfig: { service: { path: string } } }[];
+        };
+        return webhooks.map(({ clientConfig }) => clientConfig.service.path);
+      }),
+    );
+    return [...new Set(all)].sort();
   }
 
   /** `data` of the Secret, decoded. */

@@ -1,0 +1,62 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { formatTime, parseTime } from '../kit/clock.ts';
+import { own } from '../kit/json-value.ts';
+
+/** What the paths of all webhooks of an installation end with. */
+export interface PathSegment {
+  readonly text: string;
+  /**
+   * Epoch milliseconds until when the paths without a segment are answered as well; 0: never. Replicas of a version that knows no
+   * segments may be running until five minutes before, so configurations carry the segment from then on.
+   */
+  readonly fixedUntilMs: number;
+}
+
+/** `data` of the Secret, as text. */
+const keys = { text: 'path-segment', fixedUntil: 'fixed-paths-until' } as const;
+
+const FIXED_MS = 15 * 60_000;
+const LAST_MS = 5 * 60_000;
+
+/** @param isUpgrade Whether the configurations have paths without a segment, which replicas of an earlier version answer. */
+export const newSegment = (nowMs: number, isUpgrade: boolean): PathSegment => ({
+  text: randomBytes(16).toString('hex'),
+  fixedUntilMs: isUpgrade ? nowMs + FIXED_MS : 0,
+});
+
+/** Milliseconds until configurations carry it; 0: at once. */
+export const carriedInMs = ({ fixedUntilMs }: PathSegment, nowMs: number): number =>
+  Math.max(0, fixedUntilMs - LAST_MS - nowMs);
+
+/** As a merge patch of `data`: null takes a key away. */
+export const segmentData = ({ text, fixedUntilMs }: PathSegment): Record<string, string | null> => ({
+  [keys.text]: Buffer.from(text).toString('base64'),
+  [keys.fixedUntil]: fixedUntilMs === 0 ? null : Buffer.from(formatTime(fixedUntilMs)).toString('base64'),
+});
+
+/** Undefined when there is none, or none that we made. */
+export function readSegment(data: unknown): PathSegment | undefined {
+  const text = decoded(own(data, keys.text));
+  if (!/^[0-9a-f]{32}$/.test(text)) return undefined;
+  return { text, fixedUntilMs: parseTime(decoded(own(data, keys.fixedUntil))) ?? 0 };
+}
+
+const decoded = (value: unknown): string =>
+  Buffer.from(typeof value === 'string' ? value : '', 'base64').toString('latin1');
+
+/** A webhook's path without its segment, and the segment; empty where there is none. The paths of our routes have one part. */
+export function splitPath(path: string): { readonly route: string; readonly segment: string } {
+  const slash = path.indexOf('/', 1);
+  return slash < 0 ? { route: path, segment: '' } : { route: path.slice(0, slash), segment: path.slice(slash + 1) };
+}
+
+/** Whether `text` is one of `segments`, in a time that does not tell how much of it is right. */
+export function isOneOf(text: string, segments: Iterable<string>): boolean {
+  const bytes = Buffer.from(text);
+  let found = false;
+  for (const segment of segments) {
+    const wanted = Buffer.from(segment);
+    if (bytes.length === wanted.length && timingSafeEqual(bytes, wanted)) found = true;
+  }
+  return found;
+}

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { secrets, validatingWebhookConfigurations } from '../../../src/api/resources.ts';
+import { madeByServerLabel } from '../../../src/certificates/stores.ts';
+import { CertificateStage, secret } from './stage.ts';
+
+const labels = { [madeByServerLabel]: 'true' };
+const minutes = 60_000;
+
+describe('the paths of the webhooks', () => {
+  let stage: CertificateStage;
+  const settle = (ms = 100): Promise<void> => stage.clock.advance(ms);
+  const segment = (): string => stage.data()['path-segment'] ?? '';
+  /** What each replica makes of a path. */
+  const routes = (path: string): (string | undefined)[] => stage.paths.map(({ routeOf }) => routeOf(path));
+  /** Whether the API server gets an answer from every replica, at the paths that it was told of. */
+  const allAnswered = (): boolean =>
+    stage.configuredPaths().every((path) => routes(path).every((route) => route === '/one' || route === '/two'));
+  /** As a version that knows no segments has left it. */
+  const forget = (): void => {
+    const { 'path-segment': _, 'fixed-paths-until': _until, ...data } = stage.data();
+    const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    stage.putSecret({ labels, data: Object.fromEntries(encoded) });
+  };
+
+  beforeEach(() => {
+    stage = new CertificateStage();
+  });
+  afterEach(() => stage.close());
+
+  describe('of a new installation', () => {
+    beforeEach(async () => {
+      stage.replica({ leads: true });
+      stage.replica();
+      await settle();
+    });
+
+    it('end with a segment that nobody can guess, and are answered by every replica', () => {
+      assert.match(segment(), /^[0-9a-f]{32}$/);
+      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      assert.deepEqual(routes(`/one/${segment()}`), ['/one', '/one']);
+    });
+
+    it('are not answered without it, with another one, or with more', () => {
+      const wrong = segment().replace(/^./, (first) => (first === '0' ? '1' : '0'));
+      const long = `${segment()}0`;
+      for (const path of [
+        '/one',
+        '/one/',
+        `/one/${wrong}`,
+        `/one/${long}`,
+        `/one/${segment()}/`,
+        `/${segment()}`,
+        '',
+      ]) {
+        assert.deepEqual(routes(path), [undefined, undefined], path);
+      }
+    });
+
+    it('get it back when somebody takes it away, and are not answered without it meanwhile', async () => {
+      stage.putConfiguration(validatingWebhookConfigurations, 'a');
+      assert.deepEqual(routes('/one'), [undefined, undefined]);
+      await settle();
+      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+    });
+
+    it('get another one when its key is deleted, without a call that is not answered', async () => {
+      const before = segment();
+      stage.cluster.fault = () => assert.ok(allAnswered());
+      forget();
+      await settle();
+      assert.notEqual(segment(), before);
+      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      await settle(9_000);
+      assert.deepEqual(routes(`/one/${before}`), ['/one', '/one'], 'an API server may not have heard yet');
+      assert.deepEqual(routes('/one'), [undefined, undefined]);
+      await settle(2_000);
+      assert.deepEqual(routes(`/one/${before}`), [undefined, undefined]);
+    });
+
+    it('are answered by a replica that starts in the middle of that', async () => {
+      const before = segment();
+      stage.cluster.fault = ({ verb, plural }) => {
+        if (verb === 'patch' && plural !== 'secrets') throw new Error('not now');
+      };
+      forget();
+      await settle();
+      stage.replica();
+      assert.notEqual(segment(), before);
+      assert.deepEqual(routes(`/one/${before}`), ['/one', '/one', '/one']);
+    });
+
+    it('keep it when the Secret is gone, until there is another', async () => {
+      const before = segment();
+      stage.cluster.drop(secrets, secret);
+      assert.deepEqual(routes(`/one/${before}`), ['/one', '/one']);
+      await settle();
+      assert.notEqual(segment(), before);
+      assert.ok(allAnswered());
+    });
+  });
+
+  describe('after an upgrade from a version without segments', () => {
+    beforeEach(async () => {
+      const { stop } = stage.replica({ leads: true });
+      await settle();
+      await stop();
+      for (const name of ['a', 'b']) {
+        stage.putConfiguration(undefined, name, Buffer.from(stage.data()['ca.crt'] ?? '').toString('base64'));
+        stage.putConfiguration(stage.mutating, name, Buffer.from(stage.data()['ca.crt'] ?? '').toString('base64'));
+      }
+      stage.paths.length = 0;
+      forget();
+    });
+
+    it('are answered as they were while a replica of that version leads', async () => {
+      stage.replica();
+      await settle(30 * minutes);
+      assert.deepEqual(routes('/one'), ['/one']);
+      assert.deepEqual(routes('/one/anything'), [undefined]);
+    });
+
+    it('stay as they are for ten minutes, in which replicas of that version may go on, and are answered throughout', async () => {
+      stage.cluster.fault = () => assert.ok(allAnswered());
+      stage.replica({ leads: true });
+      stage.replica();
+      await settle();
+      assert.match(segment(), /^[0-9a-f]{32}$/);
+      await settle(10 * minutes - 2_000);
+      assert.deepEqual(stage.configuredPaths(), ['/one', '/two']);
+      assert.ok(allAnswered());
+      await settle(3_000);
+      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      assert.deepEqual(routes('/one'), ['/one', '/one'], 'an API server may not have heard yet');
+      await settle(10_000);
+      assert.deepEqual(routes('/one'), [undefined, undefined]);
+      assert.ok(allAnswered());
+    });
+
+    it('are answered without a segment for fifteen minutes at most, whatever the configurations say', async () => {
+      stage.replica({ leads: true });
+      await settle();
+      stage.cluster.fault = () => {
+        throw new Error('no');
+      };
+      await settle(15 * minutes - 2_000);
+      assert.deepEqual(routes('/one'), ['/one']);
+      await settle(3_000);
+      assert.deepEqual(routes('/one'), [undefined]);
+    });
+
+    it('are carried on by the next leader, which does not begin to wait anew', async () => {
+      const { stop } = stage.replica({ leads: true });
+      await settle(6 * minutes);
+      await stop();
+      stage.replica({ leads: true });
+      await settle(4 * minutes + 1_000);
+      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+    });
+  });
+
+  it('are not answered at all by a replica that has not read the Secret', () => {
+    stage.replica();
+    assert.deepEqual(routes('/one'), [undefined]);
+  });
+
+  it('get a segment in the place of one that was not made by the server', async () => {
+    stage.replica({ leads: true });
+    await settle();
+    const data = Object.entries({ ...stage.data(), 'path-segment': 'short' }).map(([key, text]) => [
+      key,
+      Buffer.from(text).toString('base64'),
+    ]);
+    stage.putSecret({ labels, data: Object.fromEntries(data) });
+    await settle();
+    assert.match(segment(), /^[0-9a-f]{32}$/);
+  });
+});
