@@ -4,12 +4,14 @@ import type { LimitUse } from '../../../src/access/policy/limits.ts';
 import type { TemplateState } from '../../../src/access/policy/request-policy.ts';
 import type { Right } from '../../../src/access/policy/template-rights.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
+import { FairQueue } from '../../../src/admission/fair-queue.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
 import type { Stamp, StampSeal } from '../../../src/api/access/request-spec.ts';
 import type { AuthorStamp } from '../../../src/api/access/template-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';
+import { systemClock } from '../../../src/kit/clock.ts';
 import { CodedError } from '../../../src/kit/errors.ts';
 import type { JsonPointer } from '../../../src/kit/json-pointer.ts';
 import { noLog } from '../../../src/observe/log.ts';
@@ -119,6 +121,8 @@ export class World {
       },
     },
     this.ports,
+    // Turns come and go in real time.
+    { turns: new FairQueue({ clock: systemClock }) },
   );
 
   /** Posts a review and gives back `response` of the answer. */
