@@ -13,6 +13,8 @@ export interface Config {
   readonly certificates: FlagValue<'certificates'>;
   readonly certFile: string;
   readonly keyFile: string;
+  /** Authorities (PEM) whose client certificates callers of the webhooks have to show; undefined: none. */
+  readonly clientCaFile: string | undefined;
   /** Name of the Secret, in `leaseNamespace`. */
   readonly certificateSecret: string;
   /** DNS names and IPv4 addresses that the certificate is made for; the API server asks for the first, as a rule. */
@@ -130,6 +132,7 @@ export function readConfig(
     certFile: value('cert-file'),
     keyFile: value('key-file'),
     certificates: value('certificates'),
+    clientCaFile: value('client-ca-file'),
     certificateSecret: value('certificate-secret'),
     certificateNames: value('certificate-names') ?? [
       ...(withAccess ? [`drawbridge-webhook.${leaseNamespace}.svc`] : []),

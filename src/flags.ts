@@ -150,6 +150,10 @@ export const flags = {
     help: 'serving certificate chain, PEM; reloaded when it changes',
   },
   'key-file': { type: text('FILE'), fallback: '/etc/drawbridge/tls/tls.key', help: 'its private key, PEM' },
+  'client-ca-file': {
+    type: optional(text('FILE')),
+    help: "authority (PEM) of the API server's client certificates; who shows none of it is not let into the webhooks",
+  },
   'certificate-secret': {
     type: text('NAME'),
     fallback: 'drawbridge-own-certificate',

@@ -1,5 +1,7 @@
+import { X509Certificate } from 'node:crypto';
 import { type FSWatcher, readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { type Cancel, type Clock, formatTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { expiryOf, type KeyPair, readKeyPair } from '../kit/key-pair.ts';
@@ -137,6 +139,18 @@ function loadKeyPair(certFile: string, keyFile: string, nowMs: number): KeyPair 
     return pair;
   } catch (error) {
     throw bad(`${certFile} and ${keyFile} do not make a serving certificate`, error);
+  }
+}
+
+/** The authorities of a PEM file, one or several. @throws CodedError `BadCertificate` that says which file and why. */
+export function readAuthorities(file: string): Buffer {
+  const pem = readPem(file);
+  try {
+    createSecureContext({ ca: pem });
+    new X509Certificate(pem);
+    return pem;
+  } catch (error) {
+    throw bad(`${file} holds no authority`, error);
   }
 }
 

@@ -18,6 +18,8 @@ interface ServerOptions {
   readonly port: number;
   readonly clock: Clock;
   readonly log: Log;
+  /** PEM. When there is one, only callers with a client certificate of it are served. */
+  readonly clientAuthorities?: Buffer | undefined;
   /** Where handshakes wait for their turn. Default: a queue of their own. */
   readonly turns?: FairQueue;
   /** Told of each connection that there was no room for. */
@@ -41,11 +43,18 @@ const SWEEP_MS = 50;
 
 /** Serves `app` over HTTPS. Rejects with `PortUnavailable` when the port cannot be had. */
 export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
-  const { certificate, clock, log, turns = new FairQueue({ clock }), onRefused = () => {} } = options;
+  const {
+    certificate,
+    clientAuthorities,
+    clock,
+    log,
+    turns = new FairQueue({ clock }),
+    onRefused = () => {},
+  } = options;
   const connections = new Connections();
   const server = createServer(
     {
-      ...tlsOptions(certificate.current),
+      ...tlsOptions(certificate.current, clientAuthorities),
       // The apiserver speaks HTTP/1.1 to webhooks, on purpose.
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: HANDSHAKE_MS,
@@ -68,7 +77,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
   await listen(server, options.host, options.port);
   server.on('error', (error) => log.error('webhook server', { error: error.message }));
   certificate.start((pair) => {
-    server.setSecureContext(tlsOptions(pair));
+    server.setSecureContext(tlsOptions(pair, clientAuthorities));
     connections.retire();
   });
   return {
@@ -150,8 +159,9 @@ class Connections {
   }
 }
 
-function tlsOptions({ cert, key }: KeyPair) {
-  return { cert, key, minVersion: 'TLSv1.2' } as const;
+function tlsOptions({ cert, key }: KeyPair, ca: Buffer | undefined) {
+  const mutual = ca ? ({ ca, requestCert: true, rejectUnauthorized: true } as const) : {};
+  return { cert, key, minVersion: 'TLSv1.2', ...mutual } as const;
 }
 
 /**

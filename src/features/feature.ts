@@ -70,6 +70,8 @@ export interface OpenFeature {
 export interface Serving {
   /** For one server: each gets every new pair. */
   certificate(): ServingCertificate;
+  /** Authorities (PEM) whose client certificates callers of the webhooks have to show. */
+  readonly clientAuthorities?: Buffer;
   /** The route that answers a path that was called; undefined: none. Absent where all fixed paths are answered. */
   readonly routeOf?: (path: string) => string | undefined;
   /**

@@ -1,7 +1,7 @@
 import { AuditHeads } from '../access/signing/audit-heads.ts';
 import { KeySecret } from '../access/signing/key-secret.ts';
 import { createAdmissionApp, type ServedFeatures } from '../admission/app.ts';
-import { Certificate, type ServingCertificate } from '../admission/certificate.ts';
+import { Certificate, readAuthorities, type ServingCertificate } from '../admission/certificate.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
 import { outcomeMetrics, overloadMetrics, unknownPathMetric } from '../admission/metrics.ts';
 import type { ReviewPorts } from '../admission/ports.ts';
@@ -25,18 +25,21 @@ import { clock, type Host, type OpenFeature, type Serving } from './feature.ts';
 export interface ServingFiles {
   readonly openCertificate: CertificateSource;
   readonly journal: OpenJournal;
+  readonly clientAuthorities?: Buffer;
 }
 
 /** Files are read at once, because a person who named the wrong ones waits for an answer. Throws a CodedError that says which. */
 export function readServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
   const openCertificate = certificateFrom(config, log, metrics);
+  const { clientCaFile } = config;
+  const mutual = clientCaFile === undefined ? {} : { clientAuthorities: readAuthorities(clientCaFile) };
   const journal = openJournal({ destination: destinationOf(config.auditLog), replica: config.identity, clock });
-  return { openCertificate, journal };
+  return { openCertificate, journal, ...mutual };
 }
 
 export function openServing(
   { config, cluster, metrics, log, signal }: Omit<Host, 'serving'>,
-  { openCertificate, journal }: ServingFiles,
+  { openCertificate, journal, clientAuthorities }: ServingFiles,
 ): Serving {
   const { client } = cluster;
   const { leaseNamespace: namespace, identity: replica } = config;
@@ -55,6 +58,7 @@ export function openServing(
   return {
     certificate: sharedAmongServers(certificate),
     ...(paths ? { routeOf: paths.routeOf } : {}),
+    ...(clientAuthorities ? { clientAuthorities } : {}),
     certificateControllers(leader) {
       const claimed = unclaimed;
       unclaimed = undefined;
@@ -117,9 +121,10 @@ function unsignedLines(metrics: Metrics): (lines: number) => void {
 /** Serves the webhooks of the features that run, in every replica. Rejects with a CodedError when the port cannot be had. */
 export async function openWebhooks(
   { config, metrics, log }: Pick<Host, 'config' | 'metrics' | 'log'>,
-  { certificate, journal, routeOf }: Pick<Serving, 'certificate' | 'journal' | 'routeOf'>,
+  serving: Pick<Serving, 'certificate' | 'clientAuthorities' | 'journal' | 'routeOf'>,
   features: readonly Pick<OpenFeature, 'webhooks'>[],
 ): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
+  const { certificate, clientAuthorities, journal, routeOf } = serving;
   const overloaded = overloadMetrics(metrics);
   const reviews: ReviewPorts = { answered: outcomeMetrics(metrics), overloaded, journal, clock, log };
   const turns = new FairQueue({ clock });
@@ -131,6 +136,7 @@ export async function openWebhooks(
       ...(routeOf ? { routeOf } : {}),
     }),
     certificate: certificate(),
+    clientAuthorities,
     host: config.bindAddress,
     port: config.port,
     clock,

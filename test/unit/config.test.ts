@@ -36,6 +36,7 @@ describe('configuration', () => {
       certificates: 'files',
       certFile: '/etc/drawbridge/tls/tls.crt',
       keyFile: '/etc/drawbridge/tls/tls.key',
+      clientCaFile: undefined,
       certificateSecret: 'drawbridge-own-certificate',
       certificateNames: ['drawbridge-webhook.drawbridge-system.svc'],
       webhookConfigurations,
@@ -345,6 +346,16 @@ describe('the program', () => {
       what: 'a certificate that is none',
       open: () => servingFiles('--cert-file=FOLDER/text', '--key-file=FOLDER/text'),
       says: /FOLDER\/text/,
+    },
+    {
+      what: 'an authority of clients that is not there',
+      open: () => servingFiles('--certificates=own', '--client-ca-file=FOLDER/none'),
+      says: /FOLDER\/none/,
+    },
+    {
+      what: 'an authority of clients that is none',
+      open: () => servingFiles('--certificates=own', '--client-ca-file=FOLDER/text'),
+      says: /FOLDER\/text holds no authority/,
     },
     {
       what: 'an audit log that is a folder',

@@ -36,6 +36,11 @@ const usedElsewhere: Readonly<Record<string, string>> = {
   'watch argoproj.io/rollouts': '../access/targets.test.ts',
 };
 
+interface CalledWebhooks {
+  readonly metadata: { readonly name: string; readonly generation: number };
+  readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
+}
+
 describe('the chart, installed by Helm', function () {
   this.timeout(180_000);
   let stage: ChartStage;
@@ -67,6 +72,20 @@ describe('the chart, installed by Helm', function () {
     assert.notEqual(made.metadata.uid, premade);
     assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
   });
+
+  /** Each webhook configuration with how often its content was changed, and the paths that the API server calls. */
+  const webhooksAsCalled = async (): Promise<{ name: string; generation: number; paths: string[] }[]> => {
+    const kinds = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'];
+    const lists = kinds.map(async (plural) => {
+      const url = `/apis/admissionregistration.k8s.io/v1/${plural}?labelSelector=app.kubernetes.io/name=drawbridge`;
+      return ((await stage.plane.probe(url)).body as { items: CalledWebhooks[] }).items;
+    });
+    return (await Promise.all(lists)).flat().map(({ metadata: { name, generation }, webhooks }) => ({
+      name,
+      generation,
+      paths: webhooks.map(({ clientConfig }) => clientConfig.service.path),
+    }));
+  };
 
   for (const mode of modes) {
     describe(`with certificates ${mode}`, () => {
@@ -105,6 +124,11 @@ describe('the chart, installed by Helm', function () {
       }
 
       it('is upgraded, its CRDs too, and grants go on', async () => {
+        const called = await webhooksAsCalled();
+        assert.equal(
+          called.flatMap(({ paths }) => paths).every((path) => /\/[0-9a-f]{32}$/.test(path)),
+          mode === 'own',
+        );
         const newer = await mkdtemp(join(tmpdir(), 'drawbridge-chart-'));
         try {
           await cp(chart, newer, { recursive: true });
@@ -121,6 +145,7 @@ describe('the chart, installed by Helm', function () {
         const { body } = await stage.plane.probe(crdUrl);
         assert.deepEqual((body as { spec: { names: { shortNames?: string[] } } }).spec.names.shortNames, ['par']);
         await stage.upgrade(mode);
+        assert.deepEqual(await webhooksAsCalled(), called, 'nobody has written them, not even for a moment');
         assert.equal((await stage.granted()).length, 3 + 2);
       });
 

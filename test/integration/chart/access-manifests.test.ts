@@ -55,6 +55,7 @@ describe('the chart', () => {
     ['replicas as text', { replicas: 'two' }, /replicas.*got string, want integer/],
     ['an unknown way to certificates', { certificates: { mode: 'acme' } }, /mode.*must be one of/],
     ['a Secret of no name', { certificates: { secretName: 'Not A Name' } }, /secretName.*does not match/],
+    ['an authority of clients that is none', { certificates: { clientCA: 'ca.crt' } }, /clientCA.*does not match/],
     ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
     [
       'an issuer for nobody',
@@ -104,6 +105,24 @@ describe('the chart', () => {
     assert.match(deployment, /--grantable=\/etc\/drawbridge\/grantable\/rules\.json/);
     const without = await helm.template(namespace, modes['cert-manager'] ?? {});
     assert.ok(!JSON.stringify(without).includes('--grantable'));
+  });
+
+  it('has the servers ask for client certificates of the given authority, and otherwise for none', async () => {
+    for (const mode of Object.values(modes)) {
+      const { certificates } = mode as { certificates: object };
+      const values = { certificates: { ...certificates, clientCA: certificate } };
+      const manifests = await helm.template(namespace, values);
+      const { data } = named(manifests, 'ConfigMap', 'drawbridge-client-ca') as { data?: Record<string, string> };
+      assert.equal(data?.['ca.crt'], certificate);
+      const deployment = JSON.stringify(named(manifests, 'Deployment', 'drawbridge'));
+      for (const part of [
+        '--client-ca-file=/etc/drawbridge/client-ca/ca.crt',
+        '"mountPath":"/etc/drawbridge/client-ca"',
+      ]) {
+        assert.ok(deployment.includes(part), part);
+      }
+      assert.ok(!JSON.stringify(await helm.template(namespace, mode)).includes('client-ca'));
+    }
   });
 
   it('refuses a Kubernetes that is too old for it', async () => {

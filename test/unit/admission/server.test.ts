@@ -330,6 +330,33 @@ describe('the webhook server', () => {
     socket.destroy();
   });
 
+  it('serves only callers with a client certificate of the authority, also after a new serving certificate', async () => {
+    const clients = createAuthority('clients');
+    const app: RequestListener = (_request, response) => response.end('answered');
+    const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
+    const options = { app, certificate, host: '127.0.0.1', port: 0, clock: systemClock, log: noLog };
+    server = await startAdmissionServer({ ...options, clientAuthorities: Buffer.from(clients.certificate) });
+    const asked = async (identity?: Identity): Promise<string> => {
+      const shown = identity ? { cert: identity.certificate, key: identity.key } : {};
+      const sent = request({ host: '127.0.0.1', port: server.port, ca: authority.certificate, agent: false, ...shown });
+      sent.end();
+      const [answer] = await once(sent, 'response');
+      let text = '';
+      for await (const chunk of answer) text += chunk;
+      return text;
+    };
+    const apiServer = issue(clients, { commonName: 'kube-apiserver' });
+    const stranger = issue(createAuthority('clients'), { commonName: 'kube-apiserver' });
+    for (const round of ['first', 'renewed']) {
+      assert.equal(await asked(apiServer), 'answered', round);
+      await assert.rejects(asked(), round);
+      await assert.rejects(asked(stranger), round);
+      const { cert } = certificate.current;
+      write(newIdentity());
+      await until(() => !certificate.current.cert.equals(cert));
+    }
+  });
+
   it('says so when the port is taken', async () => {
     await start(new World().app);
     const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
