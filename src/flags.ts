@@ -152,7 +152,7 @@ export const flags = {
   'key-file': { type: text('FILE'), fallback: '/etc/drawbridge/tls/tls.key', help: 'its private key, PEM' },
   'client-ca-file': {
     type: optional(text('FILE')),
-    help: "authority (PEM) of the API server's client certificates; who shows none of it is not let into the webhooks",
+    help: 'PEM; callers of the webhooks must show a client certificate of it',
   },
   'certificate-secret': {
     type: text('NAME'),

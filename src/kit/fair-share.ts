@@ -1,5 +1,5 @@
 /** A piece of a budget. Giving it back twice does nothing. */
-export type GiveBack = () => void;
+type GiveBack = () => void;
 
 interface FairShareOptions {
   /** What all sources may hold together. */

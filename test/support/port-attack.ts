@@ -4,9 +4,9 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 
 /** Loopback addresses that neither the API server nor the tests call from. */
-export const strangers: readonly string[] = Array.from({ length: 16 }, (_, index) => `127.0.0.${100 + index}`);
+const strangers: readonly string[] = Array.from({ length: 16 }, (_, index) => `127.0.0.${100 + index}`);
 
-export interface PlainAnswer {
+interface PlainAnswer {
   readonly status: number;
   readonly text: string;
 }
