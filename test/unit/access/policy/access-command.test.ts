@@ -134,13 +134,13 @@ describe('access command', () => {
       .map((parts) => parts.join(''));
     const hostile = ['a', ' ', '"', "'", '\\', '$', '`', '(', ')', '*', ';', '&', '|', '!', '~', 'é', '$(echo pwned)'];
     const value = fc.array(fc.constantFrom(...hostile), { minLength: 1, maxLength: 6 }).map((parts) => parts.join(''));
-    const samples = fc.sample(fc.tuple(literal, value), { seed: 11, numRuns: runs(3000) }).flatMap(([before, note]) => {
+    const samples = fc.sample(fc.tuple(literal, value), { seed: 11, numRuns: 600 }).flatMap(([before, note]) => {
       const source = `printf '%s\\0' ${before}{{ index .Metadata.Annotations "note" }}`;
       const command = render(source, { ...pod, annotations: { note } });
       if (command.startsWith('refused: ')) return [];
       return [{ note, command, harmless: render(source, { ...pod, annotations: { note: MARKER } }) }];
     });
-    assert.ok(samples.length > runs(3000) / 6, `${samples.length} commands to run`);
+    assert.ok(samples.length > 100, `${samples.length} commands to run`);
     const outputs = runAll(samples.flatMap(({ command, harmless }) => [command, harmless]));
     let seen = 0;
     for (const [index, { note, command }] of samples.entries()) {
@@ -152,7 +152,7 @@ describe('access command', () => {
       );
       if (reference.includes(MARKER)) seen += 1;
     }
-    assert.ok(seen > runs(3000) / 12, `${seen} values printed`);
+    assert.ok(seen > 50, `${seen} values printed`);
   }).timeout(60_000);
 });
 
