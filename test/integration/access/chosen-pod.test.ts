@@ -64,13 +64,24 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
         template: { metadata: { labels: { app: 'vault' } }, spec: { containers: [container] } },
       },
     };
+    /** Its name, once there is one. */
     const running = (selector: string): Promise<string> =>
       until(
         `a running pod of ${selector}`,
-        () => stage.kubectl('get', 'pods', '-l', selector, '--field-selector=status.phase=Running', '-o', 'name'),
+        async () => {
+          const names = ['-o', 'jsonpath={.items[*].metadata.name}'];
+          const listed = await stage.kubectl(
+            'get',
+            'pods',
+            '-l',
+            selector,
+            '--field-selector=status.phase=Running',
+            ...names,
+          );
+          return listed.trim().split(' ')[0] || false;
+        },
         { timeoutMs: 30_000, everyMs: 100 },
       );
-    const nameOf = (listed: string): string => listed.trim().split('\n')[0]?.replace('pod/', '') ?? '';
 
     /** The reason and message with which an ExecAccessRequest is denied. */
     const denial = async (name: string, spec: object): Promise<string> => {
@@ -88,14 +99,20 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
 
     it('not a pod of a ReplicaSet beside it', async () => {
       await stage.apply(stranger('beside', { app: 'payments' }));
-      const pod = nameOf(await running('stranger=beside'));
+      const pod = await running('stranger=beside');
       assert.match(await denial('of-stranger', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
     });
 
     it('not a pod of another workload that somebody relabelled', async () => {
       await stage.apply(vault);
-      const pod = nameOf(await running('app=vault'));
+      const pod = await running('app=vault');
       await stage.kubectl('label', '--overwrite', 'pod', pod, 'app=payments');
+      const owners = (): Promise<string> =>
+        stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.metadata.ownerReferences}');
+      await until('its ReplicaSet to let it go', async () => (await owners()) === '', {
+        timeoutMs: 30_000,
+        everyMs: 100,
+      });
       assert.match(await denial('of-relabelled', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
     });
 
