@@ -11,7 +11,7 @@ import type { Log } from '../observe/log.ts';
 import { type Material, toData, trustBundle } from './material.ts';
 import { foreign, type OwnCertificate } from './own-certificate.ts';
 import { carriedInMs, newSegment, type PathSegment, segmentData, splitPath } from './path-segment.ts';
-import { nextStep, withNext } from './rotation.ts';
+import { nextStep, settleMs, withNext } from './rotation.ts';
 import { type CertificateStores, type ConfigurationView, madeByServerLabel, type SecretView } from './stores.ts';
 
 export interface CertificateReconcilerOptions {
@@ -33,6 +33,8 @@ export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
   /** Since when (monotonic) which pair and bundle have been trusted without a break. */
   #trusted: { readonly what: string; readonly sinceMs: number } | undefined;
+  /** Since when (monotonic) which segment has been known. */
+  #known: { readonly segment: string; readonly sinceMs: number } | undefined;
 
   constructor(options: CertificateReconcilerOptions) {
     this.#options = options;
@@ -48,7 +50,8 @@ export class CertificateReconciler implements Reconciler {
       return this.#write(stored, toData(this.#remade()), `what the Secret held is unusable: ${problem}`, signal);
     }
     if (!segment) {
-      const data = segmentData(newSegment(this.#options.clock.now(), !this.#knowsSegments()));
+      const isUpgrade = !this.#segments().some((each) => each !== '');
+      const data = segmentData(newSegment(this.#options.clock.now(), isUpgrade));
       return this.#write(stored, data, 'paths of webhooks get a new segment', signal);
     }
     const wanted = this.#wanted(material, segment);
@@ -69,7 +72,7 @@ export class CertificateReconciler implements Reconciler {
     const trustedForMs = clock.monotonic() - this.#trusted.sinceMs;
     const step = nextStep(material, { names, nowMs: clock.now(), trustedForMs });
     if (step.kind === 'store') return this.#write(stored, toData(step.material), step.why, signal);
-    return after(Math.min(step.delayMs, carriedInMs(segment, clock.now()) || step.delayMs));
+    return after(Math.min(step.delayMs, this.#carriedInMs(segment) || step.delayMs));
   }
 
   /** Whoever deletes the Secret wants another certificate, not an outage: what is in use stays until its successor is trusted. */
@@ -116,14 +119,24 @@ export class CertificateReconciler implements Reconciler {
     return done;
   }
 
-  /** Some path has a segment, so no replica of an earlier version is left. */
-  #knowsSegments(): boolean {
+  /** Of all paths; empty where there is none. When some path has one, no replica of an earlier version is left. */
+  #segments(): string[] {
     const views = this.#options.stores.configurations.flatMap((store) => [...store.list()]);
-    return views.some(({ webhooks }) => webhooks.some(({ path }) => splitPath(path).segment !== ''));
+    return views.flatMap(({ webhooks }) => webhooks.map(({ path }) => splitPath(path).segment));
+  }
+
+  /** Milliseconds until paths get the segment. One that replaces another waits until every replica has heard of it. */
+  #carriedInMs(segment: PathSegment): number {
+    const { clock } = this.#options;
+    const nowMs = clock.monotonic();
+    if (this.#known?.segment !== segment.text) this.#known = { segment: segment.text, sinceMs: nowMs };
+    const replaces = this.#segments().some((each) => each !== '' && each !== segment.text);
+    const settlesInMs = replaces ? Math.max(0, this.#known.sinceMs + settleMs - nowMs) : 0;
+    return Math.max(carriedInMs(segment, clock.now()), settlesInMs);
   }
 
   #wanted(material: Material, segment: PathSegment): Wanted {
-    const isCarried = carriedInMs(segment, this.#options.clock.now()) === 0;
+    const isCarried = this.#carriedInMs(segment) === 0;
     return {
       bundle: trustBundle(material),
       pathOf: (path) => (isCarried && path !== '' ? `${splitPath(path).route}/${segment.text}` : path),

@@ -69,8 +69,15 @@ describe('the paths of the webhooks', () => {
       forget();
       await settle();
       assert.notEqual(segment(), before);
-      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
       await settle(9_000);
+      assert.deepEqual(
+        stage.configuredPaths(),
+        [`/one/${before}`, `/two/${before}`],
+        'replicas may not have heard yet',
+      );
+      await settle(2_000);
+      assert.deepEqual(stage.configuredPaths(), [`/one/${segment()}`, `/two/${segment()}`]);
+      await settle(8_000);
       assert.deepEqual(routes(`/one/${before}`), ['/one', '/one'], 'an API server may not have heard yet');
       assert.deepEqual(routes('/one'), [undefined, undefined]);
       await settle(2_000);
@@ -85,6 +92,7 @@ describe('the paths of the webhooks', () => {
       forget();
       await settle();
       stage.replica();
+      await settle(60_000);
       assert.notEqual(segment(), before);
       assert.deepEqual(routes(`/one/${before}`), ['/one', '/one', '/one']);
     });
