@@ -276,6 +276,8 @@ describe('the chart with inventory', () => {
       'Service drawbridge-inventory-metrics',
       'Service drawbridge-inventory-webhook',
       'ServiceAccount drawbridge-inventory',
+      'ValidatingAdmissionPolicy drawbridge-webhooks',
+      'ValidatingAdmissionPolicyBinding drawbridge-webhooks',
       'ValidatingWebhookConfiguration drawbridge-clusterinventories',
       'ValidatingWebhookConfiguration drawbridge-componentreconcilers',
     ]);
