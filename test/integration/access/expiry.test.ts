@@ -103,19 +103,19 @@ describe('M5: a grant', () => {
       stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
 
     const cases: [string, () => Promise<void>][] = [
-      ['of a pod of one’s own', () => lives(podRequest('plain', { duration: '5s' }), async () => undefined)],
+      ['of a pod of one’s own', () => lives(podRequest('plain', { duration: '12s' }), async () => undefined)],
       ['of a running pod, which stays', ofRunningPod],
       [
         'with a template that nobody may use any more',
         async () =>
-          lives(await through('closing', 'closing', '5s'), () =>
+          lives(await through('closing', 'closing', '12s'), () =>
             patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
           ),
       ],
       [
         'with a template whose target is gone',
         async () =>
-          lives(await through('aimless', 'aimless', '5s'), async () => {
+          lives(await through('aimless', 'aimless', '12s'), async () => {
             await patchTemplate('aimless', { controllerTargetRef: { name: 'vanished' } });
             await stage.templateReady('PodAccessTemplate', 'aimless', false);
           }),
@@ -123,11 +123,11 @@ describe('M5: a grant', () => {
       [
         'with a longer maximum written into the template meanwhile',
         async () =>
-          lives(await through('longer', 'longer', '5s'), () =>
+          lives(await through('longer', 'longer', '12s'), () =>
             patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
           ),
       ],
-      ['with an owner written into the request meanwhile', () => lives(podRequest('owned', { duration: '5s' }), adopt)],
+      ['with an owner written into the request meanwhile', () => lives(podRequest('owned', { duration: '12s' }), adopt)],
       ['with a hundred requests whose pods are never Ready before it in line', amongUnready],
       ['with somebody else’s finalizer on the request, which then waits without any access', withForeignFinalizer],
     ];
@@ -168,14 +168,14 @@ describe('M5: a grant', () => {
 
     async function ofRunningPod(): Promise<void> {
       let pod = '';
-      await lives(execRequest('running', { duration: '5s' }), async ({ status }) => {
+      await lives(execRequest('running', { duration: '12s' }), async ({ status }) => {
         pod = status?.podName ?? '';
       });
       assert.equal(await stage.kubectl('get', 'pod', pod, '-o', 'jsonpath={.status.phase}'), 'Running');
     }
 
     async function withForeignFinalizer(): Promise<void> {
-      const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '5s' }));
+      const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '12s' }));
       const pod = request.status?.podName ?? '';
       const patch = (finalizers: unknown): Promise<string> =>
         stage.kubectl(
@@ -240,7 +240,7 @@ describe('M5: a grant', () => {
   });
 
   it('ends on time with a graceful restart in between', () =>
-    lives(podRequest('restarted', { duration: '5s' }), () => stage.restart()));
+    lives(podRequest('restarted', { duration: '10s' }), () => stage.restart()));
 
   it('ends within two seconds of first contact when its deadline fell into our downtime', async () => {
     const request = await stage.askUntilReady(stage.alice, podRequest('downtime', { duration: '3s' }));
