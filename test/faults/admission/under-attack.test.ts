@@ -146,7 +146,8 @@ describe('under an attack on every port at once', function () {
     );
     assert.ok(late.length > 40, `${late.length} grants`);
     assert.ok(p99.late <= 1000, `${late}`);
-    assert.ok(p99.admission <= 250, `${p99.admission} ms`);
+    // Two calls, one after the other, of at most 250 ms each.
+    assert.ok(p99.admission <= 500, `${p99.admission} ms`);
     assert.ok(Math.max(...probes) <= 1000, `${probes}`);
     assert.ok(Math.max(...rss) <= 350, `${Math.max(...rss)} MiB`);
     assert.ok(stage.server.running && stage.server.pid === pid);
