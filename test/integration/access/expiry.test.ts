@@ -127,7 +127,10 @@ describe('M5: a grant', () => {
             patchTemplate('longer', { accessConfig: { defaultDuration: '9h', maxDuration: '99h' } }),
           ),
       ],
-      ['with an owner written into the request meanwhile', () => lives(podRequest('owned', { duration: '12s' }), adopt)],
+      [
+        'with an owner written into the request meanwhile',
+        () => lives(podRequest('owned', { duration: '12s' }), adopt),
+      ],
       ['with a hundred requests whose pods are never Ready before it in line', amongUnready],
       ['with somebody else’s finalizer on the request, which then waits without any access', withForeignFinalizer],
     ];
