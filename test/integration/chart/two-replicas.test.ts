@@ -246,9 +246,7 @@ describe('M23: of two replicas', function () {
     const ended = replicas().map((pod) => [pod, pod.pid] as const);
     for (const [, pid] of ended) process.kill(pid, 'SIGTERM');
     for (const [pod, pid] of ended) {
-      const isBack = async (): Promise<boolean> =>
-        pod.pid !== pid &&
-        (await fetch(`http://127.0.0.1:${pod.port('health')}/readyz`).catch(() => undefined))?.ok === true;
+      const isBack = (): boolean => pod.pid !== pid && pod.endpoint;
       await until(`${pod.name} to be ready again`, isBack, patience);
     }
     await stage.kubelet.leader(lease, 60_000);
