@@ -21,7 +21,7 @@ export interface SecretView extends Projected {
 
 export interface ConfigurationView extends Projected {
   readonly name: string;
-  /** In the order of the object. `caBundle` is PEM; it and `path` are empty when there is none. */
+  /** In the order of the object. `caBundle` is PEM; it and `path` are empty when there is none, as `path` is for what is called by `url`. */
   readonly webhooks: readonly { readonly name: string; readonly caBundle: string; readonly path: string }[];
 }
 

@@ -1,11 +1,12 @@
 import type { Clock } from '../kit/clock.ts';
 import { isOneOf, type PathSegment, splitPath } from './path-segment.ts';
 import { settleMs } from './rotation.ts';
-import type { CertificateStores } from './stores.ts';
+import type { CertificateStores, ConfigurationView } from './stores.ts';
 
 /**
  * Which paths a replica answers: those that end with the segment of this installation, and those that the webhook configurations have
- * or had a moment ago, so that a segment can be replaced without failing a call. Paths without one only while the Secret says so.
+ * or had a moment ago, so that a segment can be replaced without failing a call. Paths without one only while the Secret says so, or
+ * while a configuration calls a webhook by `url`: those are written by hand, and no segment is appended to them.
  */
 export class WebhookPaths {
   readonly #clock: Clock;
@@ -48,6 +49,7 @@ export class WebhookPaths {
   }
 
   #answersFixed(): boolean {
+    if (this.#stores.configurations.some((store) => [...store.list()].some(isCalledByUrl))) return true;
     if (!this.#isCarried('')) return false;
     return this.#unaware || this.#clock.now() < (this.#segment?.fixedUntilMs ?? 0);
   }
@@ -73,3 +75,5 @@ export class WebhookPaths {
     for (const segment of seen) this.#carried.set(segment, Number.POSITIVE_INFINITY);
   }
 }
+
+const isCalledByUrl = ({ webhooks }: ConfigurationView): boolean => webhooks.some(({ path }) => path === '');

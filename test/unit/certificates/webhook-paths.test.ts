@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { secrets, validatingWebhookConfigurations } from '../../../src/api/resources.ts';
 import { madeByServerLabel } from '../../../src/certificates/stores.ts';
+import { own } from '../../../src/kit/json-value.ts';
 import { CertificateStage, secret } from './stage.ts';
 
 const labels = { [madeByServerLabel]: 'true' };
@@ -54,6 +55,23 @@ describe('the paths of the webhooks', () => {
       ]) {
         assert.deepEqual(routes(path), [undefined, undefined], path);
       }
+    });
+
+    it('are answered without it while a configuration calls a webhook by url, which keeps that url', async () => {
+      const url = 'https://127.0.0.1:9443/one';
+      stage.cluster.put(validatingWebhookConfigurations, {
+        apiVersion: 'admissionregistration.k8s.io/v1',
+        kind: 'ValidatingWebhookConfiguration',
+        metadata: { name: 'a' },
+        webhooks: [{ name: 'one', clientConfig: { url } }],
+      });
+      await settle();
+      const [webhook] = own(stage.cluster.find(validatingWebhookConfigurations, { name: 'a' }), 'webhooks') as object[];
+      assert.equal(own(own(webhook, 'clientConfig'), 'url'), url);
+      assert.ok(own(own(webhook, 'clientConfig'), 'caBundle'));
+      assert.deepEqual(routes('/one'), ['/one', '/one']);
+      stage.putConfiguration(validatingWebhookConfigurations, 'a');
+      assert.deepEqual(routes('/one'), [undefined, undefined]);
     });
 
     it('get it back when somebody takes it away, and are not answered without it meanwhile', async () => {
