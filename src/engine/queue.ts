@@ -41,7 +41,7 @@ const MAX_REASONS = 8;
  * Timers run on monotonic time and do not notice when the wall clock is set forward. While an instant of the wall clock is
  * awaited the timer therefore never sleeps longer than this, so that a jump makes keys due within a second.
  */
-const WALL_CHECK_MS = 1000;
+const WALL_CHECK_MS = 500;
 
 /**
  * Keys that wait for a worker. A key is handed out to one worker at a time; whatever is added meanwhile is merged into one more

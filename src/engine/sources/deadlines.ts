@@ -16,7 +16,7 @@ export interface DeadlineOptions {
 }
 
 /** Timers do not notice when the wall clock is set forward, so none sleeps longer than this while a deadline is awaited. */
-const WALL_CHECK_MS = 1000;
+const WALL_CHECK_MS = 500;
 
 /**
  * Keys that must be looked at when their time has come, whatever their other turns came to in between: a key that waits out a
