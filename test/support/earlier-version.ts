@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
+const git = ['-C', root, '-c', `safe.directory=${root}`];
 
 /** The chart and the program of an earlier commit. */
 export class EarlierVersion {
@@ -20,11 +21,13 @@ export class EarlierVersion {
     this.program = join(folder, 'dist/drawbridge.js');
   }
 
-  /** Takes it out of the history and builds it with the packages of now. Undefined in a clone without history. */
-  static async build(commit: string): Promise<EarlierVersion | undefined> {
-    const git = ['-C', root, '-c', `safe.directory=${root}`];
-    const isThere = await run('git', [...git, 'cat-file', '-e', commit]).catch(() => undefined);
-    if (!isThere) return undefined;
+  /** Whether this clone knows the commit: one without history does not. */
+  static isKnown(commit: string): boolean {
+    return spawnSync('git', [...git, 'cat-file', '-e', commit]).status === 0;
+  }
+
+  /** Takes it out of the history and builds it with the packages of now. */
+  static async build(commit: string): Promise<EarlierVersion> {
     const folder = await mkdtemp(join(tmpdir(), 'drawbridge-earlier-'));
     const archive = join(folder, 'archive.tar');
     const paths = ['charts', 'src', 'package.json', 'tsconfig.json'];
