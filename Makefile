@@ -40,10 +40,12 @@ types lint unused: node_modules
 	npm run --silent $@
 
 # Two processes, by what they load: workers that take one file after the other would both load everything.
-.PHONY: unit unit-features unit-rest
-unit: unit-rest unit-features
+.PHONY: unit unit-access unit-features unit-rest
+unit: unit-rest unit-access unit-features
+unit-access: dist/drawbridge.js
+	$(mocha) 'test/unit/{access,admission,charts,webhooks}/**/*.test.ts' 'test/fuzz/**/*.test.ts'
 unit-rest: dist/drawbridge.js
-	$(mocha) 'test/unit/!(binding|inventory)/**/*.test.ts' 'test/unit/*.test.ts' 'test/fuzz/**/*.test.ts'
+	$(mocha) 'test/unit/!(access|admission|binding|charts|inventory|webhooks)/**/*.test.ts' 'test/unit/*.test.ts'
 unit-features: dist/drawbridge.js
 	$(mocha) 'test/unit/{binding,inventory}/**/*.test.ts'
 
