@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { ApiAnswer } from '../../../sandbox/api-call.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
+import { until } from '../../../sandbox/wait.ts';
 import {
   execRequestManifest,
   execTemplateManifest,
@@ -73,12 +74,12 @@ describe('the CRDs on a real apiserver', () => {
   });
 
   it('explain their fields', async () => {
-    assert.match(
-      await kubectl('explain', 'podaccessrequest.spec.duration'),
-      /How long access is needed, as a Go duration/,
-    );
-    assert.match(await kubectl('explain', 'podaccessrequest.spec.revoked'), /give the access back at once/);
-    assert.match(await kubectl('explain', 'execaccesstemplate.spec.accessConfig.grantTo'), /Who is let in/);
+    /** What kubectl says once discovery has the kinds, a moment after they are established. */
+    const explained = (field: string): Promise<string> =>
+      until(`${field} to be explained`, () => kubectl('explain', field).catch(() => undefined), { timeoutMs: 30_000 });
+    assert.match(await explained('podaccessrequest.spec.duration'), /How long access is needed, as a Go duration/);
+    assert.match(await explained('podaccessrequest.spec.revoked'), /give the access back at once/);
+    assert.match(await explained('execaccesstemplate.spec.accessConfig.grantTo'), /Who is let in/);
   });
 
   it('fill in the defaults that our own readers fill in', async () => {
