@@ -39,7 +39,7 @@ check: dist/drawbridge.js ## types, lint and unit tests: the inner loop
 types lint unused: node_modules
 	npm run --silent $@
 
-# Two processes, by what they load: workers that take one file after the other would both load everything.
+# Three processes, by what they load: workers that take one file after the other would both load everything.
 .PHONY: unit unit-access unit-features unit-rest
 unit: unit-rest unit-access unit-features
 unit-access: dist/drawbridge.js

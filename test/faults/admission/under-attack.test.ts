@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
-import type { Attack } from '../../support/attack/attacker.ts';
+import type { Attack } from '../../support/attacker.ts';
 import { percentile } from '../../support/percentile.ts';
 
-const attacker = fileURLToPath(new URL('../../support/attack/attacker.ts', import.meta.url));
+const attacker = fileURLToPath(new URL('../../support/attacker.ts', import.meta.url));
 const attackMs = 60_000;
 /** The API server comes from 127.0.0.1. */
 const sources = Array.from({ length: 16 }, (_, index) => `127.0.1.${index + 1}`);
