@@ -65,7 +65,7 @@ alone := test/faults/access/random-histories.test.ts test/faults/admission/under
 
 # What the unit tests try with random cases, with all of them: 2,000 lives of inventories, and the properties in full.
 random = RUNS=$(or $(RUNS),2000) FUZZ=all DRAWBRIDGE_SEED=$(or $(DRAWBRIDGE_SEED),1) $(mocha) --parallel --jobs 2 \
-  test/unit/inventory/mothership/schedules.test.ts \
+  test/unit/inventory/manager/schedules.test.ts \
   $(shell grep -rl support/runs.ts test/unit) 'test/fuzz/**/*.test.ts'
 
 .PHONY: fuzz

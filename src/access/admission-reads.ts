@@ -5,7 +5,7 @@ import { pods } from '../api/resources.ts';
 import { type Clock, parseTime } from '../kit/clock.ts';
 import { type AccessQuestion, type Client, findObject } from '../kube/client.ts';
 import { isSummary } from './conditions.ts';
-import type { GrantTally } from './life/grant-tally.ts';
+import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { rulesViolation } from './policy/granted-rules.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
@@ -16,7 +16,7 @@ import { type RequestView, type TemplateView, viewRequest, viewTemplate } from '
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
 /** What the webhooks ask before they judge a request; fits the ports of admission. */
-export function admissionReads(stores: AccessStores, client: Client, tally: GrantTally) {
+export function admissionReads(stores: AccessStores, client: Client, tally: GrantQuota) {
   return {
     templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
       readTemplate(accessOfTemplate(kind), { namespace, name }, stores, client, signal),

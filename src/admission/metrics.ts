@@ -64,7 +64,7 @@ export function unknownPathMetric(metrics: Metrics): () => void {
 }
 
 /** Counts the writes of components that were refused, by the code of the refusal. */
-export function fenceMetrics(metrics: Metrics): (code: string) => void {
+export function writeAuthorizationMetrics(metrics: Metrics): (code: string) => void {
   const rejections = metrics.counter({
     name: 'drawbridge_inventory_fence_rejections_total',
     help: 'Writes of components into entries that were refused.',

@@ -6,13 +6,13 @@ import { pods } from '../api/resources.ts';
 import { waysIn } from '../audit/record.ts';
 import type { Operation } from './codec.ts';
 import type { Handler } from './decision.ts';
-import { stampAuthor } from './handlers/author-stamp.ts';
-import { fenceComponent } from './handlers/component-fence.ts';
+import { attestAuthor } from './handlers/author-attestation.ts';
+import { authorizeComponentWrite } from './handlers/component-write-authorization.ts';
 import { limitEntry, stampSetter } from './handlers/entry-webhooks.ts';
-import { guardPod, watchPod } from './handlers/pod-entry.ts';
+import { guardAccessPod, observePod } from './handlers/exec-guard.ts';
 import { judgeRegistration } from './handlers/registration-validation.ts';
-import { stampRequest } from './handlers/request-stamp.ts';
 import { validateRequest } from './handlers/request-validation.ts';
+import { attestRequester } from './handlers/requester-attestation.ts';
 import { validateTemplate } from './handlers/template-validation.ts';
 import type { AdmissionPorts, InventoryPorts } from './ports.ts';
 
@@ -97,7 +97,7 @@ const validate = (resource: Resource): Webhook & { readonly feature: 'access' } 
 });
 
 const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRoute[] => [
-  { ...mutate(resource), hot: true, handler: (ports) => stampRequest(kind, ports) },
+  { ...mutate(resource), hot: true, handler: (ports) => attestRequester(kind, ports) },
   {
     ...validate(resource),
     hot: true,
@@ -109,7 +109,7 @@ const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRo
 ];
 
 const templateRoutes = (resource: Resource, kind: TemplateKind): readonly AccessRoute[] => [
-  { ...mutate(resource), handler: (ports) => stampAuthor(kind, ports) },
+  { ...mutate(resource), handler: (ports) => attestAuthor(kind, ports) },
   { ...validate(resource), handler: (ports) => validateTemplate(kind, ports) },
 ];
 
@@ -142,7 +142,7 @@ const podRoutes: readonly AccessRoute[] = [
     failurePolicy: 'Ignore',
     onlyWatches: true,
     matchConditions: [{ name: 'no-access-pod', expression: `!(${isReserved})` }],
-    handler: watchPod,
+    handler: observePod,
   },
   {
     ...enterPod,
@@ -150,7 +150,7 @@ const podRoutes: readonly AccessRoute[] = [
     name: 'enforce.vpod.kb.io',
     failurePolicy: 'Fail',
     matchConditions: [{ name: 'access-pod', expression: isReserved }],
-    handler: guardPod,
+    handler: guardAccessPod,
   },
 ];
 
@@ -193,7 +193,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     path: `/fence-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'fence.clusterinventory.inventory.drawbridge.dev',
     type: 'validating',
-    handler: fenceComponent,
+    handler: authorizeComponentWrite,
     resource: clusterInventories,
     subresources: ['status'],
     operations: ['UPDATE'],

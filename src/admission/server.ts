@@ -7,7 +7,7 @@ import type { KeyPair } from '../kit/key-pair.ts';
 import { listen } from '../kit/listen.ts';
 import type { Log } from '../observe/log.ts';
 import type { ServingCertificate } from './certificate.ts';
-import { guardDoor, HANDSHAKE_MS } from './door.ts';
+import { HANDSHAKE_MS, limitConnections } from './connection-limits.ts';
 import { FairQueue } from './fair-queue.ts';
 
 interface ServerOptions {
@@ -70,7 +70,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
       else request.socket.destroy();
     },
   );
-  guardDoor(server, { turns, refused: onRefused });
+  limitConnections(server, { turns, refused: onRefused });
   server.on('connection', (socket) => connections.accepted(socket));
   server.on('secureConnection', (socket) => connections.opened(socket));
   server.on('clientError', refuseClient);

@@ -96,7 +96,7 @@ function decorate(client: Client, intentions: Intentions): Client {
       return 'deleted';
     },
     createToken: () => Promise.reject(new CodedError('DryRun', 'no token is made in a dry run')),
-    fenced: (check) => decorate(client.fenced(check), intentions),
+    leaderOnly: (check) => decorate(client.leaderOnly(check), intentions),
     urgent: () => decorate(client.urgent(), intentions),
   };
 }

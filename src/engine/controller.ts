@@ -90,7 +90,7 @@ export class Controller {
   }
 
   /** What the queue's `admit` answers may have changed, for all keys or for these. Nothing happens while the controller does not run. */
-  poke(keys?: Iterable<string>): void {
+  wake(keys?: Iterable<string>): void {
     this.#dispatcher?.queue.poke(keys);
   }
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { admissionReads, enteredPods } from '../access/admission-reads.ts';
 import { accessControllers } from '../access/controllers.ts';
-import { GrantTally } from '../access/life/grant-tally.ts';
+import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
 import { Signer } from '../access/signing/signer.ts';
 import { signingKeys } from '../access/signing/signing-keys.ts';
@@ -9,11 +9,11 @@ import { type AccessStores, openAccessStores } from '../access/stores/access-sto
 import type { AccessReviews } from '../admission/ports.ts';
 import { keyOf } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
-import type { RbacRule } from '../grants/rule-cover.ts';
 import { sleep } from '../kit/clock.ts';
 import type { Client } from '../kube/client.ts';
 import { regarding } from '../kube/event-object.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import type { RbacRule } from '../rbac/rule-cover.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
 const lease = 'drawbridge-access';
@@ -40,7 +40,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const stores = openAccessStores(cluster);
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
-  const tally = new GrantTally({ stores, limits, clock });
+  const tally = new GrantQuota({ stores, limits, clock });
   // Every replica answers webhooks; what the controllers tell goes through the leader's client.
   const podEvents = recorder(host, 'access', cluster.client);
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, name: lease });
@@ -67,7 +67,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
 interface AdmissionDeps {
   readonly stores: AccessStores;
   readonly signer: Signer;
-  readonly tally: GrantTally;
+  readonly tally: GrantQuota;
   readonly grantable: readonly RbacRule[];
   readonly client: Client;
   readonly events: EventRecorder;

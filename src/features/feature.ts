@@ -96,7 +96,7 @@ export function leadership(
   if (!config.leaderElect || config.dryRun) return { gate: openGate(name), guard: (client) => client };
   const { identity } = config;
   const gate = leaseGate({ client: cluster.client, name, namespace, ...times, identity, clock, log });
-  return { gate, guard: (client) => gate.guard(client) };
+  return { gate, guard: (client) => gate.requireLeader(client) };
 }
 
 export function recorder({ config, log }: Host, feature: FeatureName, client: Client): EventRecorder {

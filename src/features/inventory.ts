@@ -1,10 +1,10 @@
 import { createServer, type RequestListener } from 'node:http';
-import { fenceMetrics } from '../admission/metrics.ts';
+import { writeAuthorizationMetrics } from '../admission/metrics.ts';
 import { startAdmissionServer } from '../admission/server.ts';
 import type { Config } from '../config.ts';
 import { openAdmissionReads } from '../inventory/admission-reads.ts';
 import { isLoopbackHttp } from '../inventory/http/http-client.ts';
-import { openMothership } from '../inventory/open-mothership.ts';
+import { openInventory } from '../inventory/open-inventory.ts';
 import { type Listening, listenHttp } from '../kit/listen.ts';
 import { staticCredentials } from '../kube/credentials.ts';
 import { openCluster } from '../kube/open-cluster.ts';
@@ -42,7 +42,7 @@ async function open(host: Host): Promise<OpenFeature> {
   const events = recorder(host, 'inventory', client);
   const { ca, servername } = (await credentials.material()).tls;
   const api = { ...(ca ? { ca } : {}), ...(servername ? { servername } : {}) };
-  const opened = openMothership({
+  const opened = openInventory({
     cluster,
     client,
     events,
@@ -63,7 +63,7 @@ async function open(host: Host): Promise<OpenFeature> {
   const webhooks = openInventoryWebhooks(host);
   return {
     gate,
-    controllers: [...certificateControllers(client), ...opened.mothership.controllers()],
+    controllers: [...certificateControllers(client), ...opened.manager.controllers()],
     webhooks: webhooks.webhooks,
     readiness: { 'inventory-stores': () => storesProblem(opened.stores), ...webhooks.readiness },
     ports: { callbacks: callbacks.port },
@@ -82,7 +82,7 @@ export function openInventoryWebhooks({
 }: Pick<Host, 'cluster' | 'metrics'>): Required<Pick<OpenFeature, 'webhooks' | 'readiness'>> {
   const { reads, stores } = openAdmissionReads(cluster);
   return {
-    webhooks: (reviews) => ({ inventory: { ...reviews, ...reads, fenced: fenceMetrics(metrics) } }),
+    webhooks: (reviews) => ({ inventory: { ...reviews, ...reads, fenced: writeAuthorizationMetrics(metrics) } }),
     readiness: { 'inventory-webhooks': () => storesProblem(stores) },
   };
 }

@@ -147,7 +147,7 @@ export interface EntryAccess {
 }
 
 /** Whether writes of components are known to be fenced. */
-export interface FenceProof {
+export interface AuthorizationProof {
   /** True once a dry-run write by a token that holds no run was refused with our own code. Nothing is dispatched before. */
   readonly proved: boolean;
   /** Tries until it is proved or `signal` aborts. */

@@ -104,7 +104,7 @@ export interface Client {
   /** TokenReview: whose token is that? Undefined for one that is not good, or not for any of the audiences; default: the API server's own. */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
   /** The same client, whose writes call `check` before every try, retries included, and reject with what it throws. Reads and reviews pass. */
-  fenced(check: () => void): Client;
+  leaderOnly(check: () => void): Client;
   /**
    * The same client over connections that no other calls use up. A call rejects after 5 s without an answer, so that the caller's next
    * try takes another connection. For what ends access and what keeps the Lease.

@@ -38,4 +38,4 @@ export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
 export const isConflict = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
-export const isGone = (error: unknown): boolean => error instanceof ApiError && error.code === 410;
+export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.code === 410;

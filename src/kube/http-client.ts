@@ -140,7 +140,7 @@ export function createClient(transport: Transport, options: ClientOptions = {}):
       return tokenUserOf(status(answer), audiences);
     },
 
-    fenced: (check) => createClient(transport, { ...options, beforeWrite: check }),
+    leaderOnly: (check) => createClient(transport, { ...options, beforeWrite: check }),
 
     urgent: () => createClient(transport, { ...options, urgent: true }),
 

@@ -33,7 +33,7 @@ export interface LeaseGate extends LeaderGate {
    * callbacks before the timer that aborts its lead: this check does not depend on timers, and is made before every try. What it cannot hold back is a request
    * already handed to a connection before the freeze; resource versions and uids in the request have to catch that one.
    */
-  guard(client: Client): Client;
+  requireLeader(client: Client): Client;
 }
 
 /** A gate behind a coordination.k8s.io/v1 Lease, compatible with the leader election of client-go. */
@@ -84,8 +84,8 @@ class LeaseCampaign implements LeaseGate {
     return this.#clock.monotonic() < this.#provedUntilMs;
   }
 
-  guard(client: Client): Client {
-    return client.fenced(() => {
+  requireLeader(client: Client): Client {
+    return client.leaderOnly(() => {
       if (!this.leading) throw notLeading(this.name);
     });
   }

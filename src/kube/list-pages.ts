@@ -2,7 +2,7 @@ import { apiVersionOf, type KubeObject, type Resource } from '../api/object.ts';
 import { own } from '../kit/json-value.ts';
 import { resourcePath } from './api-paths.ts';
 import type { ListOptions } from './client.ts';
-import { isGone, TransportError } from './errors.ts';
+import { isExpired, TransportError } from './errors.ts';
 import { array, text } from './fields.ts';
 import type { Transport } from './transport.ts';
 
@@ -27,7 +27,7 @@ export async function* listPages(
   let restarted = false;
   do {
     const answer = await nextPage(transport, resource, options, token).catch((error: unknown) => {
-      if (token === undefined || restartsLeft-- === 0 || !isGone(error)) throw error;
+      if (token === undefined || restartsLeft-- === 0 || !isExpired(error)) throw error;
       return undefined;
     });
     if (!answer) {

@@ -3,7 +3,7 @@ import { backoffMs, jittered } from '../kit/backoff.ts';
 import { type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { resourcePath } from './api-paths.ts';
-import { ApiError, isGone, isNotFound } from './errors.ts';
+import { ApiError, isExpired, isNotFound } from './errors.ts';
 import { listPages } from './list-pages.ts';
 import type { KubeLog } from './log.ts';
 import { isOlder } from './resource-version.ts';
@@ -180,7 +180,7 @@ class Reflector {
 
   #failed(error: unknown): number {
     if (this.#options.signal.aborted) return 0;
-    if (isGone(error) && this.#from !== undefined) {
+    if (isExpired(error) && this.#from !== undefined) {
       this.#from = undefined;
       // Usual after an outage: there is nothing to wait for, unless the last list did not help either.
       if (this.#options.clock.monotonic() - this.#listedAtMs >= SHORT_LIVED_MS) {

@@ -1,5 +1,5 @@
 import type { Cancel, Clock } from '../kit/clock.ts';
-import { ApiError, isGone } from './errors.ts';
+import { ApiError, isExpired } from './errors.ts';
 import type { Query, Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
 import { openWatchStream } from './watch-stream.ts';
@@ -103,7 +103,7 @@ export function runWatchSession(options: WatchSessionOptions): Promise<void> {
           if (accepted) return onEnded(error);
           dropSuccessor = undefined;
           // An overloaded server answers no: that says nothing against the watch we have.
-          const refused = error instanceof ApiError && !isGone(error) && drop !== undefined;
+          const refused = error instanceof ApiError && !isExpired(error) && drop !== undefined;
           if (refused) checkIn(error.retryAfterMs ?? REFUSED_MS);
           else fail(error);
         },

@@ -1,5 +1,5 @@
 import { accessControllers } from '../../src/access/controllers.ts';
-import { GrantTally } from '../../src/access/life/grant-tally.ts';
+import { GrantQuota } from '../../src/access/lifecycle/grant-quota.ts';
 import { noLimits } from '../../src/access/policy/limits.ts';
 import { Signer } from '../../src/access/signing/signer.ts';
 import { signingKeys } from '../../src/access/signing/signing-keys.ts';
@@ -37,7 +37,7 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   await keys.refresh();
   const manager = new Manager({ clock, log });
   const signer = new Signer(keys);
-  const tally = new GrantTally({ stores, limits: noLimits, clock });
+  const tally = new GrantQuota({ stores, limits: noLimits, clock });
   const given = { grantable: [], trustExistingTemplates: false, accessPods: 'confined' as const };
   const deps = { client, signer, tally, stores, journal, events, clock, log, metrics: createMetrics(), ...given };
   for (const controller of accessControllers(deps)) manager.add(controller);

@@ -34,7 +34,7 @@ const planted: readonly Planted[] = [
     fault: 'an import of one feature by another',
     rule: 'noRestrictedImports',
     files: {
-      'src/access/life/a.ts': "import { b } from '../../binding/b.ts';\nexport const a = b;\n",
+      'src/access/lifecycle/a.ts': "import { b } from '../../binding/b.ts';\nexport const a = b;\n",
       'src/binding/b.ts': 'export const b = 1;\n',
     },
   },
@@ -59,7 +59,7 @@ const planted: readonly Planted[] = [
     rule: 'noRestrictedImports',
     files: {
       'src/admission/handlers/a.ts': "import { b } from '../../access/life/b.ts';\nexport const a = b;\n",
-      'src/access/life/b.ts': 'export const b = 1;\n',
+      'src/access/lifecycle/b.ts': 'export const b = 1;\n',
     },
   },
   {

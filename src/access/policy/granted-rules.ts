@@ -1,8 +1,8 @@
 import type { GrantedRule, TemplateRule } from '../../api/access/grant.ts';
-import { describeRight, type RbacRule, rightsOf, uncovered } from '../../grants/rule-cover.ts';
 import { CodedError, quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseJson } from '../../kit/safe-json.ts';
+import { describeRight, type RbacRule, rightsOf, uncovered } from '../../rbac/rule-cover.ts';
 import type { Violation } from './policy.ts';
 
 /** What every grant gives on its one pod: see it, and exec into it. */

@@ -1,10 +1,10 @@
 import type { TemplateSpec } from '../../api/access/kinds.ts';
 import type { ControllerTargetMutationConfig } from '../../api/access/mutation-config.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
-import type { RbacRule } from '../../grants/rule-cover.ts';
 import { quote } from '../../kit/errors.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import { parseQuantity } from '../../kit/quantity.ts';
+import type { RbacRule } from '../../rbac/rule-cover.ts';
 import { readAccessCommand } from './access-client.ts';
 import { verifyDurations } from './duration-choice.ts';
 import { grantableViolation, rulesViolation } from './granted-rules.ts';

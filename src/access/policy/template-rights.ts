@@ -1,8 +1,8 @@
 import type { TemplateRule } from '../../api/access/grant.ts';
 import { accessOfTemplate, type TemplateSpec } from '../../api/access/kinds.ts';
-import { rightsOf } from '../../grants/rule-cover.ts';
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
+import { rightsOf } from '../../rbac/rule-cover.ts';
 import { rulesOf } from './granted-rules.ts';
 import type { Violation } from './policy.ts';
 import type { Caller } from './request-policy.ts';

@@ -8,8 +8,8 @@ import {
   type OwnerReference,
   type Resource,
 } from '../../api/object.ts';
-import { stopGraceS } from '../../grants/applier.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
+import { stopGraceS } from '../../rbac/applier.ts';
 import { type Placed, placed } from './access-views.ts';
 
 /** The request that an object was made for. */

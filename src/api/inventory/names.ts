@@ -57,7 +57,7 @@ export const accountName = (entryUid: string, component: string): string => `${a
 export const accountPrefix = 'inventory-';
 
 /** The ServiceAccount, in the namespace of the lease, that calls to components prove to come from. */
-export const mothershipAccount = 'drawbridge-inventory';
+export const managerAccount = 'drawbridge-inventory';
 /** The audience of the token of such a call. */
 export const callAudience = (component: string): string => `drawbridge/${component}`;
 

@@ -6,7 +6,7 @@ import { byServiceNamespace, type ServiceNamespaceView } from '../stores/provide
 import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
 import type { Problems } from '../sync-engine/problems.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
-import { Departures } from './departures.ts';
+import { Deletions } from './deletions.ts';
 import type { ServiceNamespace } from './plan.ts';
 
 export interface ProviderObjectsOptions {
@@ -31,7 +31,7 @@ export class ProviderObjects implements Source {
   readonly name = 'provider';
   readonly #options: ProviderObjectsOptions;
   readonly #store: ServiceNamespaceStore<ClaimedView>;
-  readonly departures = new Departures();
+  readonly departures = new Deletions();
   readonly #stopObserving: () => void;
   /** By service namespace: until when it may take to be listed. */
   readonly #patience = new Map<string, Cancel>();

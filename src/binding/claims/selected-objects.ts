@@ -6,7 +6,7 @@ import type { Cluster } from '../../kube/cluster.ts';
 import { isOlder } from '../../kube/resource-version.ts';
 import type { StoreHandle } from '../../kube/store.ts';
 import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } from './claimed-view.ts';
-import { Departures } from './departures.ts';
+import { Deletions } from './deletions.ts';
 
 /**
  * The consumer's objects of one claimed kind. Where labels say all there is to say, only what they select is watched, and besides
@@ -15,7 +15,7 @@ import { Departures } from './departures.ts';
 export class SelectedObjects {
   /** The same object may be in both of two. */
   readonly #handles: readonly StoreHandle<ClaimedView>[];
-  readonly departures = new Departures();
+  readonly departures = new Deletions();
   readonly #unsubscribes: readonly (() => void)[];
 
   constructor(cluster: Cluster, resource: Resource, watchSelector: string | undefined) {

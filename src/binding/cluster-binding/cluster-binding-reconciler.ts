@@ -15,7 +15,14 @@ import type { OpenSession } from '../sessions/open-session.ts';
 import type { Heartbeat } from '../sessions/provider-session.ts';
 import { type SecretView, secretView } from '../sessions/secret-watches.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
-import { beatMs, isAmong, planStatus, type Rival, type SecretName, type StatusPatch } from './plan-status.ts';
+import {
+  beatMs,
+  type ConflictingKonnector,
+  isAmong,
+  planStatus,
+  type SecretName,
+  type StatusPatch,
+} from './plan-status.ts';
 import type { SecretSync } from './secret-sync.ts';
 
 export interface ClusterBindingDeps {
@@ -141,7 +148,7 @@ export class ClusterBindingReconciler implements Reconciler {
     return [...names.values()];
   }
 
-  #rival(view: ClusterBindingView): Rival | undefined {
+  #rival(view: ClusterBindingView): ConflictingKonnector | undefined {
     if (!this.#deps.isAlone()) this.#rivals.reset();
     const rival = this.#rivals.look(view, this.#secretNames());
     const [ref] = this.#deps.refs();
@@ -191,11 +198,11 @@ class RivalWatch {
   }
 
   /** What there is to say of another konnector, if there is one; `ours` are the Secrets that lead to this ClusterBinding here. */
-  look(view: ClusterBindingView, ours: readonly SecretName[]): Rival | undefined {
+  look(view: ClusterBindingView, ours: readonly SecretName[]): ConflictingKonnector | undefined {
     return this.#beats(view) ?? this.#record(view, ours);
   }
 
-  #beats({ lastHeartbeatTime }: ClusterBindingView): Rival | undefined {
+  #beats({ lastHeartbeatTime }: ClusterBindingView): ConflictingKonnector | undefined {
     const beatMs = lastHeartbeatTime === undefined ? undefined : parseTime(lastHeartbeatTime);
     if (this.#sentMs !== undefined && beatMs !== undefined && beatMs > this.#sentMs)
       this.#heardMs = this.#clock.monotonic();
@@ -204,7 +211,10 @@ class RivalWatch {
   }
 
   /** It is replaced by ours with the next heartbeat, and told of a while longer. */
-  #record({ consumerSecretRef: secret }: ClusterBindingView, ours: readonly SecretName[]): Rival | undefined {
+  #record(
+    { consumerSecretRef: secret }: ClusterBindingView,
+    ours: readonly SecretName[],
+  ): ConflictingKonnector | undefined {
     if (secret && !isAmong(ours, secret)) this.#recorded = { secret, seenMs: this.#clock.monotonic() };
     const recorded = this.#recorded;
     if (!recorded || isAmong(ours, recorded.secret) || !this.#isRecent(recorded.seenMs)) return undefined;

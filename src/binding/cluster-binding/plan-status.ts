@@ -27,12 +27,12 @@ export interface StatusInput {
   /** Version of this program. */
   readonly version: string;
   /** Who else reports to this ClusterBinding; undefined when nobody was noticed. */
-  readonly rival: Rival | undefined;
+  readonly rival: ConflictingKonnector | undefined;
   readonly nowMs: number;
 }
 
 /** What tells that a ClusterBinding is not ours alone. */
-export interface Rival {
+export interface ConflictingKonnector {
   readonly reason: 'AnotherKonnector' | 'ForeignConsumerSecret';
   readonly message: string;
 }
@@ -99,7 +99,8 @@ function conditionsOf({ view, secretValid, version, rival, nowMs }: StatusInput,
   return setConditionsAndReady(kept, findings, nowMs);
 }
 
-const rivalFinding = ({ reason, message }: Rival): BindFinding => fails(soleKonnector, 'Warning', reason, message);
+const rivalFinding = ({ reason, message }: ConflictingKonnector): BindFinding =>
+  fails(soleKonnector, 'Warning', reason, message);
 
 /** A time in the future says nothing, unless the clocks merely differ a little. */
 function untilBeat(last: string | undefined, nowMs: number): number {

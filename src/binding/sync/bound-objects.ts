@@ -20,7 +20,7 @@ import type { Copies } from './copies.ts';
 import type { Isolation } from './isolation.ts';
 import { copyPatch, statusPatch } from './patches.ts';
 import { type Action, copyKeyOf, plan, type Situation, type Terms } from './plan.ts';
-import { Drift, type Sides } from './sides.ts';
+import { Repairs, type Sides } from './sides.ts';
 import { StatusPace } from './status-pace.ts';
 import { isDeleting, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
 
@@ -58,7 +58,7 @@ export class BoundObjects implements SyncKind {
   };
   readonly #options: BoundObjectsOptions;
   readonly #pace = new StatusPace();
-  readonly #drift = new Drift();
+  readonly #drift = new Repairs();
 
   constructor(options: BoundObjectsOptions) {
     this.#options = options;

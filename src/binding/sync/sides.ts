@@ -107,7 +107,7 @@ export class Sides {
 }
 
 /** Tells a copy that follows its object from one that was in step and has been changed or deleted by somebody in the provider. */
-export class Drift {
+export class Repairs {
   readonly #inStep = new Map<string, { readonly uid: string; readonly generation: number }>();
 
   /** The copy has all that the object holds now. */

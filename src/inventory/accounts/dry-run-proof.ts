@@ -5,8 +5,8 @@ import type { Client } from '../../kube/client.ts';
 import { ApiError, isForbidden, TransportError } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Entry } from '../entry.ts';
-import { fenceCode } from '../policy/violation.ts';
-import type { FenceProof } from '../ports.ts';
+import { noSuchRunCode } from '../policy/violation.ts';
+import type { AuthorizationProof } from '../ports.ts';
 import type { EntryAccounts, Grantee } from './entry-accounts.ts';
 import type { RunTokens } from './tokens.ts';
 
@@ -28,7 +28,7 @@ const lookMs = 100;
 const pausesMs = { least: 500, most: 30_000 };
 
 /** Proves that writes of components are fenced, by one that has to be refused: a dry run, with a token that holds no run. */
-export class DryRunProof implements FenceProof {
+export class DryRunProof implements AuthorizationProof {
   readonly #deps: DryRunProofDeps;
   #proved = false;
   /** By namespace, in this round: uids of the entries. */
@@ -107,7 +107,7 @@ export class DryRunProof implements FenceProof {
       );
       return 'a write by a token without a run was not refused: the webhook of clusterinventories/status is not registered';
     } catch (error) {
-      if (isForbidden(error) && describe(error).includes(`${fenceCode}: `)) return undefined;
+      if (isForbidden(error) && describe(error).includes(`${noSuchRunCode}: `)) return undefined;
       throw error;
     } finally {
       await close();

@@ -9,12 +9,12 @@ import {
 } from '../../api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, keyOf, type ObjectMeta, type Resource } from '../../api/object.ts';
 import { secrets, serviceAccounts } from '../../api/resources.ts';
-import { type PolicyRule, type RbacSubject, roleBindingOf, roleOf } from '../../grants/roles.ts';
-import type { Right } from '../../grants/rule-cover.ts';
 import { CodedError } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 import type { AccessQuestion, Client } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
+import { type PolicyRule, type RbacSubject, roleBindingOf, roleOf } from '../../rbac/roles.ts';
+import type { Right } from '../../rbac/rule-cover.ts';
 import type { EntryRef } from '../entry.ts';
 
 /**

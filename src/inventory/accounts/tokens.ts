@@ -1,4 +1,4 @@
-import { accountName, callAudience, mothershipAccount } from '../../api/inventory/names.ts';
+import { accountName, callAudience, managerAccount } from '../../api/inventory/names.ts';
 import type { ObjectName } from '../../api/object.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import { CodedError } from '../../kit/errors.ts';
@@ -61,7 +61,7 @@ export class RunTokens implements TokenIssuer {
 
   /** By no caller's signal, because others wait for it as well. */
   #renew(component: string): Promise<RunToken> {
-    const account = { namespace: this.#deps.homeNamespace, name: mothershipAccount };
+    const account = { namespace: this.#deps.homeNamespace, name: managerAccount };
     const issuing = this.#issue(account, [callAudience(component)])
       .then((token) => {
         this.#forCalls.set(component, token);

@@ -36,7 +36,7 @@ export interface KeyState {
   /** Since the last run, what it was missing was seen to be missing. */
   readonly missed: boolean;
   /** What was last told. */
-  readonly row: Row | undefined;
+  readonly status: KeyStatus | undefined;
 }
 
 /** An outcome that comes with outputs. */
@@ -149,10 +149,10 @@ export type Effect =
   /** For the circuit breaker of the endpoint. */
   | { readonly kind: 'endpoint'; readonly verdict: 'answered' | 'failed'; readonly retryAfterMs: number | undefined }
   /** The row of the component in the entry's status, and the run's line in log, metrics and Events. */
-  | { readonly kind: 'tell'; readonly row: Row }
+  | { readonly kind: 'tell'; readonly row: KeyStatus }
   | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
 
-export interface Row {
+export interface KeyStatus {
   readonly state: ComponentState;
   readonly reason: string | undefined;
   readonly message: string | undefined;
@@ -163,7 +163,7 @@ export interface Row {
 }
 
 /** A row without what only runs say. */
-export const plainRow = (state: Row['state'], reason: string, message?: string): Row => ({
+export const plainStatus = (state: KeyStatus['state'], reason: string, message?: string): KeyStatus => ({
   state,
   reason,
   message,
@@ -197,5 +197,5 @@ export const freshKey: KeyState = {
   recent: [],
   strayed: false,
   missed: false,
-  row: undefined,
+  status: undefined,
 };

@@ -4,7 +4,7 @@ import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import type { Log } from '../../observe/log.ts';
 import { readRunId } from '../key.ts';
-import { readComponentAccount } from '../policy/fence.ts';
+import { readComponentAccount } from '../policy/run-authorization.ts';
 import type { ReportSink, TokenReader } from '../ports.ts';
 import { bearerToken, readBody, sendJson } from './json-server.ts';
 

@@ -26,4 +26,4 @@ export type ViolationCode =
   | 'SecretNotReadable';
 
 /** The code that a dry-run write without a run has to be refused with, before anything is dispatched. */
-export const fenceCode: ViolationCode = 'NoSuchRun';
+export const noSuchRunCode: ViolationCode = 'NoSuchRun';

@@ -1,4 +1,4 @@
-import { callAudience, mothershipAccount } from '../../api/inventory/names.ts';
+import { callAudience, managerAccount } from '../../api/inventory/names.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { listIn, own } from '../../kit/json-value.ts';
 import type { Credentials } from '../../kube/credentials.ts';
@@ -25,7 +25,7 @@ interface CallerOptions {
 export async function tokenReviews(options: CallerOptions): Promise<Callers> {
   const { credentials, component, serverNamespace, clock } = options;
   const audience = callAudience(component);
-  const account = `system:serviceaccount:${serverNamespace}:${mothershipAccount}`;
+  const account = `system:serviceaccount:${serverNamespace}:${managerAccount}`;
   const caller = new JsonCaller((await credentials.material()).tls, clock);
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' };
   return {

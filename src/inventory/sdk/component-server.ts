@@ -10,14 +10,14 @@ import type { Log } from '../../observe/log.ts';
 import { bearerToken, readBody, sendJson } from '../http/json-server.ts';
 import type { Component } from '../ports.ts';
 import type { Callers } from './callers.ts';
-import { type Addresses, foreignAddress } from './http-doors.ts';
-import { type FirstAnswer, Run, type RunDoors } from './run.ts';
+import { type Addresses, foreignAddress } from './http-transports.ts';
+import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 
 interface ComponentServerOptions {
   readonly component: Component;
   readonly callers: Callers;
   readonly addresses: Addresses;
-  readonly doors: RunDoors;
+  readonly doors: RunTransports;
   /** PEM. Undefined: plain http, which the server calls on loopback addresses alone. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly host: string;

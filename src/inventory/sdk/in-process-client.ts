@@ -7,7 +7,7 @@ import { credentialIdOf } from '../accounts/tokens.ts';
 import { readRunId } from '../key.ts';
 import type { Component, ComponentClient, Reply, ReportSink } from '../ports.ts';
 import type { Registration } from '../registration.ts';
-import { type FirstAnswer, Run, type RunDoors } from './run.ts';
+import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 
 /** Of an answer, bytes of its JSON. */
 const MAX_ANSWER_BYTES = 131_072;
@@ -15,7 +15,7 @@ const MAX_ANSWER_BYTES = 131_072;
 interface InProcessOptions {
   /** By name, as `endpoint.inProcess` names them. */
   readonly components: ReadonlyMap<string, Component>;
-  readonly entry: RunDoors['entry'];
+  readonly entry: RunTransports['entry'];
   /** Reports go there as if they had come by the callback. */
   readonly reports: ReportSink;
   readonly clock: Clock;
@@ -23,7 +23,7 @@ interface InProcessOptions {
 
 /** Calls components of this process by the contract: what they answer is trusted no more than what comes over the network. */
 export function inProcessClient({ components, entry, reports, clock }: InProcessOptions): ComponentClient {
-  const report: RunDoors['report'] = async (request, token, body) => {
+  const report: RunTransports['report'] = async (request, token, body) => {
     const run = readRunId(request.run.id);
     if (run) return reports.report(run, credentialIdOf(token), asJson(body));
     return { status: 400, code: 'InvalidReport', message: `${request.run.id} is no id of a run` };

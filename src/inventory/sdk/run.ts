@@ -11,7 +11,7 @@ export type FirstAnswer =
   | { readonly kind: 'accepted'; readonly leaseSeconds: number | undefined };
 
 /** The way from a run to the world; over HTTP or within a process. */
-export interface RunDoors {
+export interface RunTransports {
   /** `token` gives the current one at each call. */
   entry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
   /** Takes one report to the callback. Rejects when there was no answer. */
@@ -30,7 +30,7 @@ export class Run implements RunContext {
   /** Settles once; never rejects. */
   readonly answer: Promise<FirstAnswer>;
   readonly #component: Component;
-  readonly #doors: RunDoors;
+  readonly #doors: RunTransports;
   readonly #clock: Clock;
   readonly #abort = new AbortController();
   readonly #answered = deferred<FirstAnswer>();
@@ -38,7 +38,7 @@ export class Run implements RunContext {
   #accepted = false;
   #leaseUntil = 0;
 
-  constructor(component: Component, request: ReconcileRequest, doors: RunDoors, clock: Clock) {
+  constructor(component: Component, request: ReconcileRequest, doors: RunTransports, clock: Clock) {
     this.#component = component;
     this.request = request;
     this.#doors = doors;

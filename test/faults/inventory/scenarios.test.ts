@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { simComponent } from '../../support/inventory/random-components.ts';
-import { SimulatedMothership } from '../../support/inventory/simulated-mothership.ts';
+import { SimulatedManager } from '../../support/inventory/simulated-manager.ts';
 import type { SimComponent, SimRegistration } from '../../support/inventory/simulation.ts';
 import { StepStage } from '../../support/inventory/step-stage.ts';
 import { outputsOf, SimulatedWorld } from '../../support/inventory/world.ts';
@@ -17,11 +17,11 @@ const componentOf = (
   registration: Partial<SimRegistration> = {},
 ): SimComponent => simComponent(name, { specFields: ['a'], isSynchronous: true, ...rest }, registration);
 
-/** A world without faults and its only mothership, with entries e1, e2 and so on. */
+/** A world without faults and its only manager, with entries e1, e2 and so on. */
 async function begin(components: readonly SimComponent[], entries = 1, seed = 1) {
   const world = new SimulatedWorld(seededRandom(seed), components);
   const uids = Array.from({ length: entries }, (_, i) => world.create(`e${i + 1}`, { a: 1 }).ref.uid);
-  const mothership = new SimulatedMothership(world, 0);
+  const manager = new SimulatedManager(world, 0);
   const run = async (ms: number): Promise<void> => {
     await world.time.runUntil(world.time.now + ms, 5_000_000);
   };
@@ -39,7 +39,7 @@ async function begin(components: readonly SimComponent[], entries = 1, seed = 1)
       spec.cluster = cluster;
     });
   const runsOf = (component: string): number => world.log.filter(({ key }) => key.endsWith(`/${component}`)).length;
-  return { world, mothership, run, outcome, output, edit, uidOf, recordOf, runsOf };
+  return { world, manager, run, outcome, output, edit, uidOf, recordOf, runsOf };
 }
 
 const chainOf = (length: number, durationMs: (index: number) => number): SimComponent[] =>
@@ -190,10 +190,10 @@ describe('triggers', () => {
 
   it('by remote events run the component of that entry alone', async () => {
     const component = componentOf('c0');
-    const { world, mothership, run, uidOf } = await begin([component, componentOf('c1')], 3);
+    const { world, manager, run, uidOf } = await begin([component, componentOf('c1')], 3);
     await run(second);
     const from = world.log.length;
-    mothership.remote({ entryUid: uidOf(2), component: 'c0' });
+    manager.remote({ entryUid: uidOf(2), component: 'c0' });
     await run(second);
     assert.deepEqual(
       world.log.slice(from).map(({ key, reasons }) => [key, reasons]),
@@ -285,12 +285,12 @@ describe('components that never agree', () => {
       componentOf('c0', { likes: ['c1'], value: ([spec = 0, other = 0]) => (spec + other) % 2, durationMs: 10 }),
       componentOf('c1', { likes: ['c0'], value: ([other = 0]) => other, durationMs: 10 }),
     ];
-    const { world, mothership, run, uidOf } = await begin(components);
+    const { world, manager, run, uidOf } = await begin(components);
     await run(hour);
     const from = world.log.length;
     await run(hour);
     assert.ok(world.log.length - from <= 2 * 150, `${world.log.length - from} runs an hour`);
-    const told = mothership.ship.recorded.filter(({ reason }) => reason === 'Livelock');
+    const told = manager.ship.recorded.filter(({ reason }) => reason === 'Livelock');
     assert.equal(told.length, 2);
     const livelock = world.entry(uidOf(1))?.conditions.find(({ type }) => type === 'Livelock');
     assert.equal(livelock?.status, 'True');
@@ -320,19 +320,16 @@ describe('a storm', () => {
   });
 });
 
-describe('a mothership that is killed', () => {
+describe('a manager that is killed', () => {
   it('with 200 runs in flight: everything is Done 15 s later, and no run was doubled', async () => {
-    const { world, mothership, run } = await begin(
-      [componentOf('c0', { durationMs: 2000 }, { maxConcurrent: 256 })],
-      0,
-    );
+    const { world, manager, run } = await begin([componentOf('c0', { durationMs: 2000 }, { maxConcurrent: 256 })], 0);
     await run(second);
     for (let i = 1; i <= 200; i += 1) world.create(`e${i}`, { a: 1 });
     await run(second);
     assert.equal(world.log.length, 200);
-    mothership.stop();
+    manager.stop();
     await run(5 * second);
-    new SimulatedMothership(world, -2 * minute);
+    new SimulatedManager(world, -2 * minute);
     await run(10 * second);
     const records = world.inventory.records();
     assert.equal(records.length, 200);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../../../sandbox/wait.ts';
-import { covers, type RbacRule } from '../../../src/grants/rule-cover.ts';
+import { covers, type RbacRule } from '../../../src/rbac/rule-cover.ts';
 import { execRequest, type Manifest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';

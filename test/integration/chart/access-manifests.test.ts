@@ -5,7 +5,7 @@ import { parseAllDocuments, stringify } from 'yaml';
 import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
 import { parseGrantable } from '../../../src/access/policy/granted-rules.ts';
-import { covers } from '../../../src/grants/rule-cover.ts';
+import { covers } from '../../../src/rbac/rule-cover.ts';
 import { named, rolesIn, rulesOf, tooMuchIn } from '../../support/chart-manifests.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 

@@ -5,8 +5,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { parseAllDocuments, stringify } from 'yaml';
 import { chart, Helm, type Manifest } from '../../../sandbox/chart/helm.ts';
 import type { Plane } from '../../../sandbox/plane.ts';
-import { covers } from '../../../src/grants/rule-cover.ts';
 import { rulesOf as granted, grants } from '../../../src/inventory/accounts/entry-objects.ts';
+import { covers } from '../../../src/rbac/rule-cover.ts';
 import { named, rightsIn, rolesIn, rulesOf, serverRightsIn, tooMuchIn } from '../../support/chart-manifests.ts';
 import { sharedPlane, testNamespace } from '../../support/plane.ts';
 

@@ -25,7 +25,7 @@ import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import { noLog } from '../../../src/observe/log.ts';
 import { rightFor, serverRightsIn } from '../../support/chart-manifests.ts';
-import { objectOf } from '../../support/inventory/fence-stage.ts';
+import { objectOf } from '../../support/inventory/write-authorization-stage.ts';
 import { testNamespace } from '../../support/plane.ts';
 
 const home = 'drawbridge-system';

@@ -6,7 +6,7 @@ import type { ReconcileRequest } from '../../../src/api/inventory/contract/reque
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
 import { type ComponentServer, serveComponent } from '../../../src/inventory/sdk/component-server.ts';
-import { httpDoors } from '../../../src/inventory/sdk/http-doors.ts';
+import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
 import { systemClock as clock } from '../../../src/kit/clock.ts';
 import { deferred } from '../../../src/kit/promises.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
@@ -204,7 +204,7 @@ describe('two servers of the inventory', function () {
     const { ca } = (await credentials.material()).tls;
     const callbackUrl = `http://127.0.0.1:${callbacks.port}`;
     const addresses = { apiUrl: plane.server, apiCa: ca?.toString(), callbackUrl };
-    const doors = httpDoors({ ...addresses, callbackCa: undefined }, clock);
+    const doors = httpTransports({ ...addresses, callbackCa: undefined }, clock);
     closers.push(
       () => callers.close(),
       () => doors.close(),

@@ -3,7 +3,7 @@ import { runId } from '../../../src/inventory/key.ts';
 import { killInFlight } from '../../support/inventory/killed.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 
-describe('a mothership that is killed', function () {
+describe('a manager that is killed', function () {
   this.timeout(180_000);
   let stage: InventoryStage;
 

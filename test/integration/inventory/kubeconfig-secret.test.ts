@@ -8,7 +8,7 @@ import type { Client } from '../../../src/kube/client.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import { noLog } from '../../../src/observe/log.ts';
-import { FenceStage, viewOf } from '../../support/inventory/fence-stage.ts';
+import { FenceStage, viewOf } from '../../support/inventory/write-authorization-stage.ts';
 
 const byoc = { name: 'byoc', kubeconfig: 'produce' } as const;
 const eventing = { name: 'eventing', kubeconfig: 'read' } as const;

@@ -14,9 +14,9 @@ import type { Client } from '../../../src/kube/client.ts';
 import { type Credentials, staticCredentials } from '../../../src/kube/credentials.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
-import { codeOf } from '../../support/inventory/fence-stage.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
+import { codeOf } from '../../support/inventory/write-authorization-stage.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 const patience = { timeoutMs: 60_000, everyMs: 50 };

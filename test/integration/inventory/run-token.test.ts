@@ -14,8 +14,8 @@ import type { RunToken } from '../../../src/inventory/ports.ts';
 import { runObject } from '../../../src/inventory/stores/run-object.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';
-import { codeOf, FenceStage } from '../../support/inventory/fence-stage.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
+import { codeOf, FenceStage } from '../../support/inventory/write-authorization-stage.ts';
 import { testNamespace } from '../../support/plane.ts';
 
 const network = { name: 'network', kubeconfig: 'none' } as const;

@@ -8,11 +8,11 @@ import type { Entry } from '../../../src/inventory/entry.ts';
 import { entryBytes } from '../../../src/inventory/policy/entry-size.ts';
 import type { RunToken } from '../../../src/inventory/ports.ts';
 import type { Client } from '../../../src/kube/client.ts';
-import { codeOf, FenceStage, objectOf } from '../../support/inventory/fence-stage.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import { ServiceAddress } from '../../support/inventory/service-address.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { patchStatus, readEntry } from '../../support/inventory/status-patch.ts';
+import { codeOf, FenceStage, objectOf } from '../../support/inventory/write-authorization-stage.ts';
 
 const network = { name: 'network', kubeconfig: 'none' } as const;
 

@@ -121,7 +121,7 @@ export class MemoryCluster implements Cluster {
   }
 
   readonly client: Client = {
-    fenced: () => this.client,
+    leaderOnly: () => this.client,
     urgent: () => this.client,
     get: async (resource, name) => {
       await this.#note({ verb: 'get', plural: resource.plural, name: keyOf(name) });

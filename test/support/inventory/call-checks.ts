@@ -2,7 +2,7 @@ import type { ReconcileRequest } from '../../../src/api/inventory/contract/reque
 import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { RecordChecks } from './record-checks.ts';
-import type { CheckedWorld, SimMothership } from './simulation.ts';
+import type { CheckedWorld, SimManager } from './simulation.ts';
 import { hold } from './violation.ts';
 
 const mostOfEntry = 6;
@@ -19,8 +19,8 @@ export class CallChecks {
   readonly #records: RecordChecks;
   /** By `key#seq`: what had happened by then. */
   readonly #called = new Map<string, number>();
-  /** By mothership: its last run of each key, and when that was called. */
-  readonly #own = new Map<SimMothership, Map<string, OwnRun & { readonly at: number }>>();
+  /** By manager: its last run of each key, and when that was called. */
+  readonly #own = new Map<SimManager, Map<string, OwnRun & { readonly at: number }>>();
 
   constructor(world: CheckedWorld, records: RecordChecks) {
     this.#world = world;
@@ -32,7 +32,7 @@ export class CallChecks {
     return this.#called.get(run) ?? 0;
   }
 
-  called(by: SimMothership, request: ReconcileRequest, registration: Registration): void {
+  called(by: SimManager, request: ReconcileRequest, registration: Registration): void {
     const { inventory, time } = this.#world;
     const { seq } = request.run;
     const key = { entryUid: request.entry.id, component: request.component };

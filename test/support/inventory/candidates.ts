@@ -4,7 +4,7 @@ import type { ReportSink } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
 import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
-import { httpDoors } from '../../../src/inventory/sdk/http-doors.ts';
+import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
 import { inProcessClient } from '../../../src/inventory/sdk/in-process-client.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
@@ -56,7 +56,7 @@ export const shellCandidate = async (world: ConformanceWorld): Promise<Candidate
 /** With a certificate that only its registration vouches for. */
 export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWorld): Promise<Candidate> {
   const addresses = { apiUrl, apiCa: undefined, callbackUrl };
-  const doors = httpDoors({ ...addresses, callbackCa: undefined }, clock);
+  const doors = httpTransports({ ...addresses, callbackCa: undefined }, clock);
   const credentials = staticCredentials({ server: apiUrl, token: reviewToken });
   const reviews = await tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
   const authority = createAuthority('of the registration');
@@ -82,7 +82,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
 
 export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> {
   const { apiUrl, callbackUrl } = world;
-  const doors = httpDoors({ apiUrl, apiCa: undefined, callbackUrl, callbackCa: undefined }, clock);
+  const doors = httpTransports({ apiUrl, apiCa: undefined, callbackUrl, callbackCa: undefined }, clock);
   const reports: ReportSink = {
     report: (_, credentialId, body) => {
       const { status, body: said } = world.report(tokenWith(credentialId), body);

@@ -1,9 +1,9 @@
 import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
-import type { FencedRun } from '../../../src/inventory/policy/fence.ts';
+import type { RunAuthorization } from '../../../src/inventory/policy/run-authorization.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 
 /** A record as the fence reads it. */
-export const fenced = ({ entry, component, phase, credentialId, previousCredential }: RunRecord): FencedRun => ({
+export const fenced = ({ entry, component, phase, credentialId, previousCredential }: RunRecord): RunAuthorization => ({
   entry,
   component,
   phase,

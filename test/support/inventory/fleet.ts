@@ -11,8 +11,8 @@ import { seededRandom } from '../random.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 import { SimulatedCloud } from './cloud.ts';
 import { inventoryExample } from './examples.ts';
+import { InMemoryManager } from './in-memory-manager.ts';
 import { kubeconfigsAreRead, simulatedKubeconfig } from './kubeconfigs.ts';
-import { MemoryMothership } from './memory-mothership.ts';
 import { MemoryRegistrations } from './memory-registrations.ts';
 import { type EntrySeed, MemoryInventory } from './memory-stores.ts';
 
@@ -28,7 +28,7 @@ export class Fleet {
     delayMs: 20_000,
     kubeconfig: () => simulatedKubeconfig('cloud'),
   });
-  readonly mothership: MemoryMothership;
+  readonly manager: InMemoryManager;
   /** Components that were called, in order, with what came of it. */
   readonly runs: string[] = [];
   /** Calls that are going on. */
@@ -54,7 +54,7 @@ export class Fleet {
       clock: this.clock,
     });
     const random = seededRandom(seed);
-    this.mothership = new MemoryMothership({
+    this.manager = new InMemoryManager({
       clock: this.clock,
       inventory: this.inventory,
       registrations: new MemoryRegistrations(
@@ -80,7 +80,7 @@ export class Fleet {
 
   async start(): Promise<void> {
     await this.cloud.start();
-    this.mothership.start();
+    this.manager.start();
     await this.clock.settle();
   }
 
@@ -140,7 +140,7 @@ export class Fleet {
   #accessor(uid: string): EntryAccessor {
     const { client } = this.management;
     const find = (): Entry => {
-      const entry = [...this.mothership.stores.entries.list()].find(({ ref }) => ref.uid === uid);
+      const entry = [...this.manager.stores.entries.list()].find(({ ref }) => ref.uid === uid);
       if (!entry) throw new Error('the entry is gone');
       return entry;
     };

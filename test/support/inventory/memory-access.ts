@@ -1,12 +1,12 @@
-import { clusterInventories, mothershipAccount } from '../../../src/api/inventory/names.ts';
+import { clusterInventories, managerAccount } from '../../../src/api/inventory/names.ts';
 import { roleBindings, roles, serviceAccounts } from '../../../src/api/resources.ts';
-import { covers, type RbacRule } from '../../../src/grants/rule-cover.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { AccessQuestion, Client, TokenUser } from '../../../src/kube/client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import type { RecordedEvent } from '../../../src/kube/event-object.ts';
+import { covers, type RbacRule } from '../../../src/rbac/rule-cover.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 
@@ -36,7 +36,7 @@ export class MemoryAccess {
       return this.#isAllowed(question);
     },
     createToken: async (account, { audiences, expirationSeconds }) => {
-      const isHome = account.name === mothershipAccount;
+      const isHome = account.name === managerAccount;
       if (!isHome && !this.cluster.find(serviceAccounts, account))
         throw new ApiError(404, 'NotFound', 'no such account');
       const payload = {

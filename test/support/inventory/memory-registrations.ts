@@ -1,6 +1,6 @@
 import { componentReconcilers } from '../../../src/api/inventory/names.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
-import { Registrations } from '../../../src/inventory/mothership/registrations.ts';
+import { Registrations } from '../../../src/inventory/manager/registrations.ts';
 import { type RegistrationView, registrationView } from '../../../src/inventory/stores/registration-view.ts';
 import type { Clock } from '../../../src/kit/clock.ts';
 import { InformerStore } from '../../../src/kube/informer-store.ts';
@@ -14,7 +14,7 @@ export interface RegistrationSeed {
   readonly [field: string]: unknown;
 }
 
-/** Registrations that a test makes, with the store that the mothership watches. */
+/** Registrations that a test makes, with the store that the manager watches. */
 export class MemoryRegistrations {
   readonly registrations: Registrations;
   readonly #store: InformerStore<RegistrationView>;

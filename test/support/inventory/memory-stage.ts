@@ -1,9 +1,9 @@
 import { SimulatedClock } from '../simulated-clock.ts';
-import { type Behaviour, MemoryMothership } from './memory-mothership.ts';
+import { type Behaviour, InMemoryManager } from './in-memory-manager.ts';
 import { MemoryRegistrations, type RegistrationSeed } from './memory-registrations.ts';
 import { MemoryInventory } from './memory-stores.ts';
 
-/** One mothership over memory that runs, with the clock in the hands of the test. Stop `ship` at the end. */
+/** One manager over memory that runs, with the clock in the hands of the test. Stop `ship` at the end. */
 export async function memoryStage(
   registered: readonly RegistrationSeed[],
   components: Readonly<Record<string, Behaviour>> = {},
@@ -12,7 +12,7 @@ export async function memoryStage(
   const clock = new SimulatedClock();
   const inventory = new MemoryInventory();
   const registrations = new MemoryRegistrations(clock, registered);
-  const ship = new MemoryMothership({ clock, inventory, registrations, random, components }).start();
+  const ship = new InMemoryManager({ clock, inventory, registrations, random, components }).start();
   await clock.advance(1);
   return { clock, inventory, registrations, ship };
 }

@@ -22,7 +22,7 @@ export interface EntrySeed {
   readonly spec?: Partial<ClusterInventory['spec']>;
 }
 
-/** What lies between a mothership and the API server. */
+/** What lies between a manager and the API server. */
 export interface Link {
   /** A request: `act` happens on the other side, or not, and its answer comes back, or not. `compared`: a compare-and-swap guards it. */
   request<T>(act: () => T, compared: boolean): Promise<T>;
@@ -32,7 +32,7 @@ export interface Link {
 
 /**
  * The API server of the inventory, in memory: entries and records with resource versions, preconditions, finalizers and the rules of
- * the CRDs. Each mothership opens its own stores over it, with a watch of its own that a test can pause, drop and relist.
+ * the CRDs. Each manager opens its own stores over it, with a watch of its own that a test can pause, drop and relist.
  */
 export class MemoryInventory {
   readonly #entries = new Map<string, { object: ClusterInventory; view: Entry }>();
@@ -97,7 +97,7 @@ export class MemoryInventory {
     return [...this.#records.values()];
   }
 
-  /** The stores of one more mothership; without a `link` everything arrives at once. */
+  /** The stores of one more manager; without a `link` everything arrives at once. */
   open(link?: Link): MemoryStores {
     const entries = new MemoryWatch<Entry, EntryChange>((now, before) => {
       if (now) return { kind: 'changed', entry: now, before };
@@ -274,7 +274,7 @@ export class MemoryInventory {
   }
 }
 
-/** What one mothership has of a MemoryInventory. */
+/** What one manager has of a MemoryInventory. */
 export interface MemoryStores {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
@@ -289,7 +289,7 @@ export interface MemoryStores {
   close(): void;
 }
 
-/** How a request of a mothership goes. */
+/** How a request of a manager goes. */
 interface Route {
   readonly link: Link | undefined;
   readonly signal: AbortSignal;

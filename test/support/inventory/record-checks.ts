@@ -4,7 +4,7 @@ import type { OutcomeName } from '../../../src/api/inventory/reconcile-run.ts';
 import { digestInputs } from '../../../src/inventory/core/digest.ts';
 import type { LastOutcome, RunRecord } from '../../../src/inventory/core/run-record.ts';
 import { readKey } from '../../../src/inventory/key.ts';
-import type { CheckedWorld, SimMothership } from './simulation.ts';
+import type { CheckedWorld, SimManager } from './simulation.ts';
 import { hold } from './violation.ts';
 
 /** Of those who write and read when a key is due. */
@@ -24,16 +24,16 @@ interface Run {
   /** Why the component was refused what it needed; the invariant that says what may come of it. */
   refused: string | undefined;
   /** Who called the component, and when. */
-  called: { readonly by: SimMothership; readonly at: number } | undefined;
+  called: { readonly by: SimManager; readonly at: number } | undefined;
   /** When it was first stored that it reports by itself. */
   asyncAt: number;
   /** Until when it may be silent, as it was told by whoever led. */
-  granted: { readonly by: SimMothership; readonly until: number } | undefined;
+  granted: { readonly by: SimManager; readonly until: number } | undefined;
 }
 
 /** How the last run of a key ended. */
 interface End {
-  readonly by: SimMothership;
+  readonly by: SimManager;
   /** It did not end before. */
   readonly at: number;
   readonly outcome: OutcomeName;
@@ -47,7 +47,7 @@ export class RecordChecks {
   readonly #ends = new Map<string, End>();
   readonly #started = new Set<string>();
   /** By key: who wrote its record last. */
-  readonly #writers = new Map<string, SimMothership | undefined>();
+  readonly #writers = new Map<string, SimManager | undefined>();
   /** Shares of the longest delay that each Retry waited, to be uniform. */
   readonly backoffs = { sum: 0, count: 0 };
 
@@ -69,16 +69,16 @@ export class RecordChecks {
     this.#run(run).refused = invariant;
   }
 
-  called(run: string, by: SimMothership): void {
+  called(run: string, by: SimManager): void {
     this.#run(run).called = { by, at: this.#world.time.now };
   }
 
-  granted(run: string, by: SimMothership, until: number): void {
+  granted(run: string, by: SimManager, until: number): void {
     this.#run(run).granted = { by, until };
   }
 
   /** The answer to a write got lost, so that its writer finds out by the record. */
-  unsure(by: SimMothership): void {
+  unsure(by: SimManager): void {
     for (const [key, end] of this.#ends) if (end.by === by) this.#ends.delete(key);
   }
 
@@ -189,7 +189,7 @@ export class RecordChecks {
     if (delayMs > 0) this.#ends.set(key, { by: writer, at, outcome: last.outcome, delayMs });
   }
 
-  #checkLost(run: Run, by: SimMothership, component: string, isAsync: boolean, about: () => string): void {
+  #checkLost(run: Run, by: SimManager, component: string, isAsync: boolean, about: () => string): void {
     const { granted, called } = run;
     const { now } = this.#world.time;
     // Whoever stood still does not know what somebody else has granted since; nor does what it says count.

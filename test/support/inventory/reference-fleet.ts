@@ -7,7 +7,7 @@ import { referenceComponents } from '../../../src/inventory/components/reference
 import type { Component } from '../../../src/inventory/ports.ts';
 import { tokenReviews } from '../../../src/inventory/sdk/callers.ts';
 import { serveComponent } from '../../../src/inventory/sdk/component-server.ts';
-import { httpDoors } from '../../../src/inventory/sdk/http-doors.ts';
+import { httpTransports } from '../../../src/inventory/sdk/http-transports.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
@@ -68,7 +68,7 @@ export class ReferenceFleet {
     await cloud.start();
     const { ca } = (await credentials.material()).tls;
     const addresses = { apiUrl: management.server, apiCa: ca?.toString(), callbackUrl: server.callbackUrl };
-    const doors = httpDoors({ ...addresses, callbackCa: undefined }, clock);
+    const doors = httpTransports({ ...addresses, callbackCa: undefined }, clock);
     const connect = (managedCredentials: Parameters<typeof openCluster>[0]) =>
       openCluster(managedCredentials, { clock });
     const components = referenceComponents({ management: cloud.client, connect, clock });

@@ -5,7 +5,7 @@ import { keyText } from '../../../src/inventory/key.ts';
 import { isEndless } from './random-components.ts';
 import type { ScheduleStage } from './schedule-stage.ts';
 import { valueFor } from './simulated-component.ts';
-import type { SimulatedMothership } from './simulated-mothership.ts';
+import type { SimulatedManager } from './simulated-manager.ts';
 import type { SimComponent } from './simulation.ts';
 import { hold } from './violation.ts';
 import { outputsOf, type SimulatedWorld } from './world.ts';
@@ -41,7 +41,7 @@ export function checkEnd(world: SimulatedWorld, { leader, remotes }: ScheduleSta
 
 function checkKey(
   world: SimulatedWorld,
-  leader: SimulatedMothership,
+  leader: SimulatedManager,
   remotes: ScheduleStage['remotes'],
   entry: Entry,
   component: SimComponent,

@@ -1,7 +1,7 @@
 import { abandonAnnotation } from '../../../src/api/inventory/names.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
-import { SimulatedMothership } from './simulated-mothership.ts';
+import { SimulatedManager } from './simulated-manager.ts';
 import type { SimulatedWorld } from './world.ts';
 
 const second = 1000;
@@ -10,12 +10,12 @@ const minute = 60 * second;
 const clockErrorMs = 2.5 * minute;
 const tooManyBytes = 70_000;
 
-/** Those who act in a schedule: users, the clusters, and motherships that come and go. */
+/** Those who act in a schedule: users, the clusters, and managers that come and go. */
 export class ScheduleStage {
   readonly world: SimulatedWorld;
-  leader: SimulatedMothership | undefined;
+  leader: SimulatedManager | undefined;
   /** By key: the last remote event that was taken, in the order of `world.next()`, and by whom. */
-  readonly remotes = new Map<string, { readonly by: SimulatedMothership; readonly order: number }>();
+  readonly remotes = new Map<string, { readonly by: SimulatedManager; readonly order: number }>();
 
   constructor(world: SimulatedWorld) {
     this.world = world;
@@ -55,7 +55,7 @@ export class ScheduleStage {
 
   #takeOver(): void {
     this.world.count('takeover');
-    this.leader = new SimulatedMothership(this.world, this.#clockError());
+    this.leader = new SimulatedManager(this.world, this.#clockError());
   }
 
   #act(): void {
@@ -139,7 +139,7 @@ export class ScheduleStage {
     });
   }
 
-  #remote(leader: SimulatedMothership, key: ComponentKey): void {
+  #remote(leader: SimulatedManager, key: ComponentKey): void {
     const seen = leader.seen(key.entryUid);
     if (!seen || seen.deleting) return;
     this.remotes.set(keyText(key), { by: leader, order: this.world.next() });

@@ -28,7 +28,7 @@ export interface ScheduleReport {
 
 /**
  * One random life of an inventory: components that read each other, users who edit, force, suspend, disable, delete, abandon and make
- * anew, registrations that change, kubeconfigs that are rotated, tokens that end, a mothership that crashes, is paused while another
+ * anew, registrations that change, kubeconfigs that are rotated, tokens that end, a manager that crashes, is paused while another
  * takes over, and whose clock jumps, calls and requests that get lost, an entry that breaks what looks after it. Then quiet, and
  * everything has to be as it should. Throws a Violation.
  */
@@ -69,7 +69,7 @@ export async function runSchedule(seed: number): Promise<ScheduleReport> {
     }
     await checkSlots(world, runFor);
   } finally {
-    for (const mothership of world.motherships) mothership.stop();
+    for (const manager of world.managers) manager.stop();
   }
   return { events, runs: world.log.length, graph, happened: world.happened, backoffs: world.records.backoffs };
 }

@@ -110,19 +110,19 @@ async function deliver(
   const body =
     'outcome' in what ? { run: id, ...what.outcome } : { run: id, heartbeat: { leaseSeconds: what.leaseMs / 1000 } };
   const delivered = { isTaken: false, credential: undefined as string | undefined };
-  for (const mothership of world.motherships) {
-    if (mothership.paused || world.isExpired(credential)) continue;
+  for (const manager of world.managers) {
+    if (manager.paused || world.isExpired(credential)) continue;
     if (world.fault(0.1)) {
-      const forged = await mothership.report({ entryUid, component, seq }, 'JTI=forged', body);
+      const forged = await manager.report({ entryUid, component, seq }, 'JTI=forged', body);
       world.check(() => hold(forged.status !== 200, 'I5: no report by a forged credential is taken', () => id));
     }
     const sentAt = world.time.now;
-    const said = await mothership.report({ entryUid, component, seq }, credential, body);
+    const said = await manager.report({ entryUid, component, seq }, credential, body);
     world.count(`report ${said.status}`);
     if (said.status !== 200) continue;
     delivered.isTaken = true;
     if (!said.lease) continue;
-    world.records.granted(textOf(run), mothership, sentAt + said.lease.leaseSeconds * 1000);
+    world.records.granted(textOf(run), manager, sentAt + said.lease.leaseSeconds * 1000);
     delivered.credential ??= said.lease.auth?.token.replace('token ', '');
   }
   return delivered;

@@ -43,8 +43,8 @@ export interface SimRegistration extends RegistrationSeed {
   readonly retry: { readonly baseSeconds: number; readonly capSeconds: number };
 }
 
-/** A mothership, as it is looked at from outside. */
-export interface SimMothership {
+/** A manager, as it is looked at from outside. */
+export interface SimManager {
   readonly paused: boolean;
   /** It does not hold the lease any more, and looks at that before it writes what no compare-and-swap guards. */
   readonly isGuarded: boolean;
@@ -64,8 +64,8 @@ export interface CheckedWorld {
   readonly inventory: MemoryInventory;
   readonly components: ReadonlyMap<string, SimComponent>;
   readonly faulty: boolean;
-  /** The mothership whose request the API server carries out. */
-  readonly writer: SimMothership | undefined;
+  /** The manager whose request the API server carries out. */
+  readonly writer: SimManager | undefined;
   entry(uid: string): Entry | undefined;
   /** A number that grows with everything that is asked for one. */
   next(): number;

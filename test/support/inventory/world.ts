@@ -3,14 +3,14 @@ import { forceAnnotation } from '../../../src/api/inventory/names.ts';
 import type { OutcomeName } from '../../../src/api/inventory/reconcile-run.ts';
 import type { Entry } from '../../../src/inventory/entry.ts';
 import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
-import { fenceViolation } from '../../../src/inventory/policy/fence.ts';
+import { writeAuthorizationViolation } from '../../../src/inventory/policy/run-authorization.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { CallChecks } from './call-checks.ts';
 import { fenced } from './fenced.ts';
 import type { RegistrationSeed } from './memory-registrations.ts';
 import { MemoryInventory } from './memory-stores.ts';
 import { RecordChecks } from './record-checks.ts';
-import type { CheckedWorld, SimComponent, SimMothership } from './simulation.ts';
+import type { CheckedWorld, SimComponent, SimManager } from './simulation.ts';
 import { epochMs, Timeline } from './timeline.ts';
 import { hold } from './violation.ts';
 
@@ -39,14 +39,14 @@ export interface Called {
 export type Outputs = Readonly<Record<string, { readonly value: number }>>;
 export const outputsOf = ({ content }: Entry): Outputs => content.status.outputs as Outputs;
 
-/** What motherships and components share: the API server with its fence, and the log of what happened. Checks each write and each call as it is made. */
+/** What managers and components share: the API server with its fence, and the log of what happened. Checks each write and each call as it is made. */
 export class SimulatedWorld implements CheckedWorld {
   readonly time = new Timeline();
   readonly inventory = new MemoryInventory();
   readonly random: () => number;
   readonly components: ReadonlyMap<string, SimComponent>;
   readonly registrations = new Map<string, RegistrationSeed & { readonly generation: number }>();
-  readonly motherships = new Set<SimMothership>();
+  readonly managers = new Set<SimManager>();
   readonly records: RecordChecks;
   readonly calls: CallChecks;
   /** While true, whatever can go wrong may. */
@@ -65,8 +65,8 @@ export class SimulatedWorld implements CheckedWorld {
   readonly log: Called[] = [];
   /** How often something was done or was at stake, by what it was. */
   readonly happened = new Map<string, number>();
-  /** The mothership whose request the API server carries out. */
-  writer: SimMothership | undefined;
+  /** The manager whose request the API server carries out. */
+  writer: SimManager | undefined;
   readonly #tokens = new Map<string, Token>();
   readonly #clusters = new Map<string, Cluster>();
   #credentials = 0;
@@ -145,7 +145,7 @@ export class SimulatedWorld implements CheckedWorld {
     const before = this.registrations.get(name);
     if (!before) return;
     this.registrations.set(name, { ...before, generation: before.generation + 1 });
-    for (const mothership of this.motherships) mothership.registrationChanged(name);
+    for (const manager of this.managers) manager.registrationChanged(name);
   }
 
   /** Of the kubeconfig that the cluster of an entry accepts now. */
@@ -182,7 +182,7 @@ export class SimulatedWorld implements CheckedWorld {
     if (this.fault(0.02)) return this.refuse(run, 'I16: what the fence cannot answer is no failure');
     const record = this.inventory.record(key)?.record;
     const who = { ...key, credentialId: credential };
-    const refusal = fenceViolation(record && fenced(record), who, epochMs + this.time.now);
+    const refusal = writeAuthorizationViolation(record && fenced(record), who, epochMs + this.time.now);
     if (refusal || !this.entry(key.entryUid)) {
       this.count('rejected');
       return 'refused';
@@ -217,7 +217,7 @@ export class SimulatedWorld implements CheckedWorld {
   }
 
   /** Every call to a component. */
-  called(by: SimMothership, request: ReconcileRequest, registration: Registration): void {
+  called(by: SimManager, request: ReconcileRequest, registration: Registration): void {
     const { id: uid } = request.entry;
     const key = keyText({ entryUid: uid, component: request.component });
     this.check(() => this.calls.called(by, request, registration));
@@ -228,7 +228,7 @@ export class SimulatedWorld implements CheckedWorld {
     this.records.said(run, outcome);
   }
 
-  /** What motherships write into entries. */
+  /** What managers write into entries. */
   #entryWritten(now: Entry, before: Entry | undefined): void {
     if (!this.writer) return;
     const [is, was] = [outputsOf(now), before ? outputsOf(before) : {}];

@@ -5,7 +5,7 @@ import { planHashAnnotation } from '../../../src/api/access/names.ts';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods } from '../../../src/api/resources.ts';
-import { LifeStage, requestName } from './life/life-stage.ts';
+import { LifeStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 const signal = new AbortController().signal;
 const namespace = 'payments';

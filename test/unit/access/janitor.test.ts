@@ -4,7 +4,7 @@ import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject, ObjectMeta } from '../../../src/api/object.ts';
 import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import { LifeStage, requestName } from './life/life-stage.ts';
+import { LifeStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 const ours = [roleBindings, roles, pods];
 

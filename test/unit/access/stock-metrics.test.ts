@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
 import type { KubeObject } from '../../../src/api/object.ts';
 import { pods, roleBindings } from '../../../src/api/resources.ts';
-import { LifeStage, requestName } from './life/life-stage.ts';
+import { LifeStage, requestName } from './lifecycle/lifecycle-stage.ts';
 
 describe('metrics of access', () => {
   let stage: LifeStage;

@@ -52,7 +52,7 @@ describe('a dry run', () => {
       apply: answer('apply', () => settings({ size: '2' })),
       mergePatch: answer('mergePatch', () => settings({ size: '2' })),
       jsonPatch: answer('jsonPatch', () => settings({ size: '2' })),
-      fenced: (check) => ({
+      leaderOnly: (check) => ({
         ...server,
         async create(...args) {
           check();
@@ -139,7 +139,7 @@ describe('a dry run', () => {
   });
 
   it('keeps the fence of a client', async () => {
-    const fenced = client.fenced(() => {
+    const fenced = client.leaderOnly(() => {
       throw new Error('not leading');
     });
     await assert.rejects(fenced.create(configMaps, settings()), /not leading/);

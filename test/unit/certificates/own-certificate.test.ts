@@ -9,7 +9,7 @@ import { ApiError } from '../../../src/kube/errors.ts';
 import { InformerStore } from '../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 import { noLog } from '../../../src/observe/log.ts';
-import { MemoryCluster } from '../access/life/memory-cluster.ts';
+import { MemoryCluster } from '../access/lifecycle/memory-cluster.ts';
 import { CertificateStage, days, pems, secret } from './stage.ts';
 
 const ours = { [madeByServerLabel]: 'true' };

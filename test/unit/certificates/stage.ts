@@ -9,7 +9,7 @@ import { Manager } from '../../../src/engine/manager.ts';
 import { type Log, noLog } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
-import { MemoryCluster } from '../access/life/memory-cluster.ts';
+import { MemoryCluster } from '../access/lifecycle/memory-cluster.ts';
 
 export const secret = { namespace: 'ns', name: 'pair' };
 export const days = 24 * 3600 * 1000;

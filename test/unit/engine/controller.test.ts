@@ -273,7 +273,7 @@ describe('Controller', () => {
     open = true;
     await t.clock.advance(60_000);
     assert.deepEqual(t.keys(), []);
-    t.controller.poke();
+    t.controller.wake();
     await t.clock.settle();
     assert.deepEqual(t.keys(), ['a']);
     t.stop.abort();

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/kit/clock.ts';
 import { resourcePath } from '../../../src/kube/api-paths.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { staticCredentials } from '../../../src/kube/credentials.ts';
-import { isAlreadyExists, isConflict, isGone, isNotFound, TransportError } from '../../../src/kube/errors.ts';
+import { isAlreadyExists, isConflict, isExpired, isNotFound, TransportError } from '../../../src/kube/errors.ts';
 import { createClient } from '../../../src/kube/http-client.ts';
 import { Transport } from '../../../src/kube/transport.ts';
 import { until } from '../../support/io.ts';
@@ -109,7 +109,7 @@ describe('client', () => {
     server.follow((request, answer) =>
       request.query.has('continue') ? answer.status(410, 'Expired') : answer.list('9', [pod('a', '1')], 'next'),
     );
-    await assert.rejects(client.list(pods), isGone);
+    await assert.rejects(client.list(pods), isExpired);
     assert.equal(server.requests.length, 4);
   });
 
@@ -204,7 +204,7 @@ describe('client', () => {
 
   it('lets reads and no writes through a closed fence', async () => {
     let open = false;
-    const fenced = client.fenced(() => {
+    const fenced = client.leaderOnly(() => {
       if (!open) throw new Error('closed');
     });
     const writes: (() => Promise<unknown>)[] = [
@@ -228,7 +228,7 @@ describe('client', () => {
     const clock = new SimulatedClock();
     const transport = new Transport(staticCredentials({ server: server.url }), { clock, connections: 1 });
     const patient = createClient(transport);
-    const urgent = patient.fenced(() => {}).urgent();
+    const urgent = patient.leaderOnly(() => {}).urgent();
     server.follow(({ method }, answer) => (method === 'DELETE' ? answer.json(200, {}) : undefined));
     const others = [patient.create(pods, bare), urgent.create(pods, bare)].map((call) =>
       call.catch((error: unknown) => error),
@@ -245,7 +245,7 @@ describe('client', () => {
   it('looks at the fence again before it tries a write again', async () => {
     let looks = 0;
     const patient = new Transport(staticCredentials({ server: server.url }), { clock: systemClock });
-    const fenced = createClient(patient).fenced(() => {
+    const fenced = createClient(patient).leaderOnly(() => {
       if (++looks > 1) throw new Error('closed');
     });
     server.follow((_request, answer) => answer.status(429, 'TooManyRequests', { 'retry-after': '0' }));

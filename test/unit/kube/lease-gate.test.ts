@@ -252,7 +252,7 @@ describe('lease gate', () => {
     clock = frozen;
     const a = await candidate('a');
     await until(() => a.now === 1);
-    const guarded = a.gate.guard(createClient(a.transport));
+    const guarded = a.gate.requireLeader(createClient(a.transport));
     frozen.frozenMs = 20_000;
     assert.equal(a.now, 1, 'no timer has told the lead yet');
     const writes = store.writes;

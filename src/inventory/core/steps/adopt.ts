@@ -5,11 +5,11 @@ import { clockSlackMs, graceMs, longestDelayMs, unstoredShare, wakeReason } from
 import { type Lane, lanes } from '../triggers.ts';
 import { goneFor, onDeleting } from './drain.ts';
 import { loseRun } from './running.ts';
-import type { Turn } from './turn.ts';
+import type { Transition } from './transition.ts';
 import { atOnce, newsOf } from './wanted.ts';
 
 /** The record as somebody else has left it: at start, or by another process meanwhile. */
-export function onFound(turn: Turn, { stored, inputs }: KeyEventOf<'found'>): void {
+export function onFound(turn: Transition, { stored, inputs }: KeyEventOf<'found'>): void {
   const { phase, stored: known } = turn.state;
   // The answer to our own write says more.
   if (phase === 'starting') return;
@@ -22,7 +22,7 @@ export function onFound(turn: Turn, { stored, inputs }: KeyEventOf<'found'>): vo
 }
 
 /** A write of ours came second. What was to follow from it was not done. */
-export function onConflict(turn: Turn, { stored, inputs }: KeyEventOf<'conflict'>): void {
+export function onConflict(turn: Transition, { stored, inputs }: KeyEventOf<'conflict'>): void {
   const { phase, stored: known, doing } = turn.state;
   if (phase === 'starting') {
     turn.become({ doing: undefined });
@@ -47,12 +47,12 @@ export function onConflict(turn: Turn, { stored, inputs }: KeyEventOf<'conflict'
   }
 }
 
-function goOn(turn: Turn, inputs: Inputs): void {
+function goOn(turn: Transition, inputs: Inputs): void {
   const { phase, outcome } = turn.state;
   if (phase === 'applying' && outcome?.outputs) turn.do({ kind: 'apply', outputs: outcome.outputs });
   else if (phase === 'running' || phase === 'draining') turn.awaitLease();
   else turn.settle(inputs);
-  turn.tell(inputs, true);
+  turn.report(inputs, true);
 }
 
 const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
@@ -64,7 +64,7 @@ function isLater(stored: StoredRecord, known: StoredRecord): boolean {
   return stored.record.seq > seq || (stored.record.seq === seq && progress(stored.record) >= progress(known.record));
 }
 
-function adopt(turn: Turn, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
+function adopt(turn: Transition, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
   const { stored: known, leaseAt } = turn.state;
   // Whoever has heard of the run can only have made its lease longer.
   const granted = known && stored?.record.seq === known.record.seq ? leaseAt : undefined;
@@ -81,7 +81,7 @@ function adopt(turn: Turn, stored: StoredRecord | undefined, inputs: Inputs, isF
   else adoptRest(turn, stored?.record, inputs);
 }
 
-function adoptRest(turn: Turn, record: RunRecord | undefined, inputs: Inputs): void {
+function adoptRest(turn: Transition, record: RunRecord | undefined, inputs: Inputs): void {
   if (goneFor(turn, inputs)) return;
   if (record) {
     const { nowMs, monotonicMs, registration } = turn.context;
@@ -91,14 +91,14 @@ function adoptRest(turn: Turn, record: RunRecord | undefined, inputs: Inputs): v
   }
   turn.want(...newsOf(inputs, record).map((one) => ({ ...one, lane: calm(one.lane) })));
   turn.settle(inputs);
-  turn.tell(inputs);
+  turn.report(inputs);
 }
 
 /** Nobody waits for what a restart finds: that is not urgent, what somebody does now is. */
 const calm = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
 /** Somebody has started it. What reports by itself may do so to us; for what has to be answered to its caller nobody waits any more. */
-function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolean, granted: number): void {
+function adoptRun(turn: Transition, record: RunRecord, inputs: Inputs, isFirst: boolean, granted: number): void {
   const { nowMs, monotonicMs, registration } = turn.context;
   const elapsedMs = Math.max(0, nowMs - (record.startedAtMs ?? nowMs) - clockSlackMs);
   // One of ours may have been later.
@@ -113,5 +113,5 @@ function adoptRun(turn: Turn, record: RunRecord, inputs: Inputs, isFirst: boolea
   turn.become({ leaseAt: Math.max(granted, monotonicMs + Math.min(Math.max(graceMs, leftMs), longestMs)) });
   if (inputs.mayRun.may === 'delete') onDeleting(turn, inputs);
   turn.awaitLease();
-  turn.tell(inputs);
+  turn.report(inputs);
 }

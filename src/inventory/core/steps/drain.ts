@@ -4,7 +4,7 @@ import type { OutcomeName } from '../../../api/inventory/reconcile-run.ts';
 import type { LastOutcome, RunRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
 import { trigger, triggerReasons } from '../triggers.ts';
-import type { Turn } from './turn.ts';
+import type { Transition } from './transition.ts';
 import { newsOf } from './wanted.ts';
 
 export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
@@ -13,18 +13,18 @@ export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' 
 const abandoned: Ending = { outcome: 'Retry', reason: 'Abandoned', message: 'nobody waits for it any more' };
 
 /** What was never run has nothing to tear down, and for what was abandoned nobody waits. True when that settles it. */
-export function goneFor(turn: Turn, inputs: Inputs): boolean {
+export function goneFor(turn: Transition, inputs: Inputs): boolean {
   const { stored } = turn.state;
   if (isAbandoned(inputs)) retire(turn);
   else if (inputs.mayRun.may === 'delete' && !stored)
     turn.become({ phase: 'gone', pending: undefined, wake: undefined });
   else return false;
-  turn.tell(inputs);
+  turn.report(inputs);
   return true;
 }
 
 /** The outputs go, then the record: nothing of the component is left, no credential of it is good. What the record was is kept, to know what comes late. */
-export function retire(turn: Turn, ended?: RunRecord): void {
+export function retire(turn: Transition, ended?: RunRecord): void {
   const { stored } = turn.state;
   if (stored) turn.do({ kind: 'retire', base: stored, ended });
   turn.become({
@@ -38,7 +38,7 @@ export function retire(turn: Turn, ended?: RunRecord): void {
 }
 
 /** The entry goes. Whatever is on loses its credential, and its end is waited for before the component is asked to delete. */
-export function onDeleting(turn: Turn, inputs: Inputs): void {
+export function onDeleting(turn: Transition, inputs: Inputs): void {
   const { phase, stored } = turn.state;
   const asked = trigger(triggerReasons.deleting);
   switch (phase) {
@@ -69,7 +69,7 @@ export function onDeleting(turn: Turn, inputs: Inputs): void {
       }
       break;
   }
-  turn.tell(inputs);
+  turn.report(inputs);
 }
 
 /** How a run ended. */
@@ -82,7 +82,7 @@ export interface Ending {
 }
 
 /** The record once the run is over, but for when the next one is. */
-export function endedRecord({ state, context }: Turn, record: RunRecord, ending: Ending): RunRecord {
+export function endedRecord({ state, context }: Transition, record: RunRecord, ending: Ending): RunRecord {
   const { outcome, reason, message, missing = [] } = ending;
   const { nowMs, monotonicMs } = context;
   const tookMs = state.lastStart === undefined ? nowMs - (record.startedAtMs ?? nowMs) : monotonicMs - state.lastStart;

@@ -6,17 +6,17 @@ import { nextDelayMs, notAcceptedDelayMs, tokenLifetimeMs, unstoredShare, wakeRe
 import { mergeTriggers, type Trigger, triggerReasons } from '../triggers.ts';
 import { type Ending, endedRecord, isAbandoned, retire, withoutCredential } from './drain.ts';
 import { released } from './start.ts';
-import type { Turn } from './turn.ts';
+import type { Transition } from './transition.ts';
 import { alreadySatisfied, isWanted, newsOf } from './wanted.ts';
 
 /** The component goes on by itself and reports: how long it may be silent. */
-export function onAccepted(turn: Turn, { leaseMs }: KeyEventOf<'accepted'>): void {
+export function onAccepted(turn: Transition, { leaseMs }: KeyEventOf<'accepted'>): void {
   if (isOn(turn)) turn.do(answeredEffect);
   extend(turn, leaseMs, {});
 }
 
 /** It is alive. A new credential takes the place of the one before it, which stays good until it ends by itself. */
-export function onHeartbeat(turn: Turn, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
+export function onHeartbeat(turn: Transition, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
   const current = turn.state.stored?.record.credentialId;
   const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
   const expiresAtMs = turn.context.nowMs + tokenLifetimeMs;
@@ -28,9 +28,9 @@ export function onHeartbeat(turn: Turn, { leaseMs, credential }: KeyEventOf<'hea
 }
 
 function extend(
-  turn: Turn,
+  turn: Transition,
   leaseMs: number,
-  change: Partial<Pick<NonNullable<Turn['state']['stored']>['record'], 'credentialId' | 'previousCredential'>>,
+  change: Partial<Pick<NonNullable<Transition['state']['stored']>['record'], 'credentialId' | 'previousCredential'>>,
 ): void {
   const { stored, lastStart } = turn.state;
   if (!stored || !isOn(turn)) return;
@@ -49,7 +49,7 @@ function extend(
 
 type Missing = KeyEventOf<'outcome'>['missing'];
 
-export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: KeyEventOf<'outcome'>): void {
+export function onOutcome(turn: Transition, { seq, outcome, inputs, missing }: KeyEventOf<'outcome'>): void {
   const { phase, stored } = turn.state;
   if (!stored || stored.record.seq !== seq || (phase !== 'running' && phase !== 'draining')) return;
   if (!stored.record.asynchronous) turn.do(answeredEffect);
@@ -59,7 +59,7 @@ export function onOutcome(turn: Turn, { seq, outcome, inputs, missing }: KeyEven
     finish(turn, { outcome: 'Retry', reason: 'InvalidOutcome', message }, inputs, undefined);
   } else if (outcome.outcome === 'Deleted') {
     retire(turn, endedRecord(turn, stored.record, outcome));
-    turn.tell(inputs, true);
+    turn.report(inputs, true);
   } else if (phase === 'running' && hasOutputs(outcome)) {
     turn.become({ phase: 'applying', outcome, leaseAt: undefined });
     turn.store({ ...withoutCredential(stored.record), phase: 'Applying' }, stored);
@@ -74,7 +74,7 @@ const answeredEffect = { kind: 'endpoint', verdict: 'answered', retryAfterMs: un
 const hasOutputs = (outcome: Outcome): outcome is Published & Required<Pick<Published, 'outputs'>> =>
   'outputs' in outcome && outcome.outputs !== undefined;
 
-export function onApplied(turn: Turn, { refusal, inputs }: KeyEventOf<'applied'>): void {
+export function onApplied(turn: Transition, { refusal, inputs }: KeyEventOf<'applied'>): void {
   const { phase, outcome } = turn.state;
   if (phase !== 'applying' || !outcome) return;
   finish(turn, refusal ? refused(refusal) : outcome, inputs, undefined);
@@ -89,13 +89,13 @@ const refused = ({ code, message }: { readonly code: string; readonly message: s
 /** Repeating these changes nothing: the component wrote what it may not. */
 const ruleCodes: ReadonlySet<string> = new Set<ViolationCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
-export function onBroken(turn: Turn, { code, message, inputs }: KeyEventOf<'broken'>): void {
+export function onBroken(turn: Transition, { code, message, inputs }: KeyEventOf<'broken'>): void {
   if (!isOn(turn)) return;
   turn.do(answeredEffect);
   finish(turn, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
-export function onLeaseOver(turn: Turn, { inputs }: KeyEventOf<'leaseOver'>): void {
+export function onLeaseOver(turn: Transition, { inputs }: KeyEventOf<'leaseOver'>): void {
   const { leaseAt } = turn.state;
   if (!isOn(turn)) return;
   if (leaseAt !== undefined && leaseAt > turn.context.monotonicMs) turn.awaitLease();
@@ -103,22 +103,22 @@ export function onLeaseOver(turn: Turn, { inputs }: KeyEventOf<'leaseOver'>): vo
 }
 
 /** Nobody will hear of it any more. */
-export function loseRun(turn: Turn, inputs: Inputs): void {
+export function loseRun(turn: Transition, inputs: Inputs): void {
   finish(turn, { outcome: 'Retry', reason: 'LeaseOver', message: 'nothing was heard of the run' }, inputs, undefined);
 }
 
-const isOn = ({ state: { phase, stored } }: Turn): boolean =>
+const isOn = ({ state: { phase, stored } }: Transition): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
 /** The component has not had it. Its number and token are used up; everything else is as before it, and it is queued again. */
-export function onNotAccepted(turn: Turn, { retryAfterMs, notCalled, inputs }: KeyEventOf<'notAccepted'>): void {
+export function onNotAccepted(turn: Transition, { retryAfterMs, notCalled, inputs }: KeyEventOf<'notAccepted'>): void {
   const { stored, doing, pending } = turn.state;
   const { nowMs, monotonicMs, random } = turn.context;
   if (!stored || !isOn(turn)) return;
   if (!notCalled) turn.do({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
   if (isAbandoned(inputs)) {
     retire(turn);
-    turn.tell(inputs);
+    turn.report(inputs);
   } else {
     const delayMs = notAcceptedDelayMs(retryAfterMs, random);
     const atMs = nowMs + delayMs;
@@ -128,16 +128,16 @@ export function onNotAccepted(turn: Turn, { retryAfterMs, notCalled, inputs }: K
     // When the endpoint may be asked again, whoever came meanwhile: it would be refused as well.
     turn.want(...mergeTriggers(doing?.triggers ?? [], pending?.triggers ?? []).map((one) => ({ ...one, atMs })));
     turn.settle(inputs);
-    turn.tell(inputs);
+    turn.report(inputs);
   }
 }
 
-function finish(turn: Turn, ending: Ending, inputs: Inputs, missing: Missing): void {
+function finish(turn: Transition, ending: Ending, inputs: Inputs, missing: Missing): void {
   const { stored } = turn.state;
   if (!stored) return;
   if (isAbandoned(inputs)) {
     retire(turn, endedRecord(turn, stored.record, ending));
-    turn.tell(inputs, true);
+    turn.report(inputs, true);
     return;
   }
   const { nowMs, monotonicMs, random, registration } = turn.context;
@@ -156,7 +156,7 @@ function finish(turn: Turn, ending: Ending, inputs: Inputs, missing: Missing): v
     outcome: undefined,
     wake: { at: monotonicMs + delayMs, reason: wakeReason(ending.outcome) },
   });
-  turn.tell(look, true);
+  turn.report(look, true);
   if (isInVain) turn.do({ kind: 'warn', code: alreadySatisfied, message: inVain(ending) });
   turn.want(...again);
   turn.settle(inputs);
@@ -166,7 +166,7 @@ const inVain = ({ missing = [] }: Ending): string =>
   `it waits for what was there when it was called: ${missing.map(({ path }) => path).join(', ')}`;
 
 /** What came during the run and still is worth another one, and what the entry asks for as it is now. */
-function againFor({ state }: Turn, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
+function againFor({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
   const came = (state.pending?.triggers ?? []).filter((one) => !byTime.has(one.reason) && isWanted(one, inputs, ended));
   const news = newsOf(inputs, ended);
   // Told by name already.

@@ -4,11 +4,11 @@ import type { Inputs } from '../step.ts';
 import { callSlackMs, isLivelock, wakeReason, withStart } from '../timing.ts';
 import { mergeTriggers, reasonText, type Trigger, trigger } from '../triggers.ts';
 import { goneFor, isAbandoned, retire } from './drain.ts';
-import type { Turn } from './turn.ts';
+import type { Transition } from './transition.ts';
 import { atOnce, isWanted, newsOf } from './wanted.ts';
 
 /** The queue hands the key out: it starts, if there still is something to start for. */
-export function onTurn(turn: Turn, inputs: Inputs): void {
+export function onTurn(turn: Transition, inputs: Inputs): void {
   const { monotonicMs } = turn.context;
   const { stored, pending, wake } = turn.state;
   if (goneFor(turn, inputs)) return;
@@ -19,7 +19,7 @@ export function onTurn(turn: Turn, inputs: Inputs): void {
     turn.want(...own);
     if (isDue) turn.become({ wake: undefined });
     turn.settle(inputs);
-    turn.tell(inputs);
+    turn.report(inputs);
     return;
   }
   const isPendingDue = pending !== undefined && pending.dueAt <= monotonicMs;
@@ -32,7 +32,7 @@ export function onTurn(turn: Turn, inputs: Inputs): void {
     // The inputs are back to what the last run had.
     turn.become({ pending: undefined });
     turn.settle(inputs);
-    turn.tell(inputs);
+    turn.report(inputs);
     return;
   }
   if (monotonicMs < turn.earliestStart()) {
@@ -43,7 +43,12 @@ export function onTurn(turn: Turn, inputs: Inputs): void {
   }
 }
 
-function start(turn: Turn, inputs: Inputs, operation: RunRecord['operation'], triggers: readonly Trigger[]): void {
+function start(
+  turn: Transition,
+  inputs: Inputs,
+  operation: RunRecord['operation'],
+  triggers: readonly Trigger[],
+): void {
   const { stored, pending } = turn.state;
   const { nowMs, entry, registration } = turn.context;
   const before = stored?.record;
@@ -81,7 +86,7 @@ function start(turn: Turn, inputs: Inputs, operation: RunRecord['operation'], tr
     },
   });
   turn.do({ kind: 'start', next, base: stored });
-  turn.tell(inputs);
+  turn.report(inputs);
 }
 
 /** With the run that the record is about, if that has ended with an outcome. */
@@ -92,7 +97,7 @@ function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history 
 }
 
 /** The start is stored: from here on it is the only run, and the component is called. */
-export function onStarted(turn: Turn, stored: StoredRecord, inputs: Inputs): void {
+export function onStarted(turn: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { monotonicMs, registration } = turn.context;
   const { record } = stored;
   turn.become({ stored });
@@ -111,7 +116,7 @@ export function onStarted(turn: Turn, stored: StoredRecord, inputs: Inputs): voi
 }
 
 /** While this was being stored the entry began to go, or was suspended: nobody is called. */
-function unstart(turn: Turn, stored: StoredRecord, inputs: Inputs): void {
+function unstart(turn: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { doing } = turn.state;
   turn.become({ phase: 'idle', doing: undefined });
   if (isAbandoned(inputs)) {
@@ -125,7 +130,7 @@ function unstart(turn: Turn, stored: StoredRecord, inputs: Inputs): void {
     turn.want(...(doing?.triggers ?? []).map(atOnce), ...newsOf(inputs, next));
     turn.settle(inputs);
   }
-  turn.tell(inputs);
+  turn.report(inputs);
 }
 
 /** As if it had not been started, its number apart. */
@@ -147,15 +152,15 @@ export function released(
   };
 }
 
-function warnOfCircles(turn: Turn): void {
-  const { recent, doing, row } = turn.state;
+function warnOfCircles(turn: Transition): void {
+  const { recent, doing, status: row } = turn.state;
   const isCircle = isLivelock(recent, turn.context.monotonicMs);
   if (isCircle === (row?.livelock !== undefined)) return;
   const paths = doing?.triggers.flatMap(({ about }) => (about === undefined ? [] : [about])) ?? [];
   const livelock = isCircle
     ? `the same inputs have come back more than 5 times in 10 minutes${paths.length > 0 ? `, by ${paths.join(', ')}` : ''}`
     : undefined;
-  if (row) turn.become({ row: { ...row, livelock } });
+  if (row) turn.become({ status: { ...row, livelock } });
   if (row) turn.do({ kind: 'tell', row: { ...row, livelock } });
   if (livelock) turn.do({ kind: 'warn', code: 'Livelock', message: livelock });
 }

@@ -12,7 +12,7 @@ import {
   onOutcome,
 } from './running.ts';
 import { onStarted, onTurn } from './start.ts';
-import { Turn } from './turn.ts';
+import { Transition } from './transition.ts';
 import { alreadySatisfied, atOnce, isWanted } from './wanted.ts';
 
 /** Pure and total: a key, an event, what follows. An event that does not fit the state changes nothing. */
@@ -21,7 +21,7 @@ export function step(
   event: KeyEvent,
   context: StepContext,
 ): { readonly state: KeyState; readonly effects: readonly Effect[] } {
-  const turn = new Turn(state, context);
+  const turn = new Transition(state, context);
   take(turn, believed(turn, event));
   return { state: turn.state, effects: turn.effects };
 }
@@ -30,7 +30,7 @@ export function step(
  * What had been there before a run that missed it has not arrived, unless it was gone in between: the component may have read a later
  * version than the one that we had.
  */
-function believed(turn: Turn, event: KeyEvent): KeyEvent {
+function believed(turn: Transition, event: KeyEvent): KeyEvent {
   const { stored, missed } = turn.state;
   if (stored?.record.lastOutcome?.reason !== alreadySatisfied || !('inputs' in event)) return event;
   const { inputs } = event;
@@ -38,7 +38,7 @@ function believed(turn: Turn, event: KeyEvent): KeyEvent {
   return inputs.arrived && !missed ? { ...event, inputs: { ...inputs, arrived: false } } : event;
 }
 
-function take(turn: Turn, event: KeyEvent): void {
+function take(turn: Transition, event: KeyEvent): void {
   switch (event.kind) {
     case 'trigger':
       onTrigger(turn, event);
@@ -85,7 +85,7 @@ function take(turn: Turn, event: KeyEvent): void {
   }
 }
 
-function onTrigger(turn: Turn, { trigger, inputs }: KeyEventOf<'trigger'>): void {
+function onTrigger(turn: Transition, { trigger, inputs }: KeyEventOf<'trigger'>): void {
   const { phase, stored, doing } = turn.state;
   if (phase === 'gone') return;
   if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(turn, inputs);
@@ -99,11 +99,11 @@ function onTrigger(turn: Turn, { trigger, inputs }: KeyEventOf<'trigger'>): void
     turn.want(trigger);
     if (inputs.digest !== (doing?.digest ?? stored?.record.inputsDigest)) turn.become({ strayed: true });
   }
-  turn.tell(inputs);
+  turn.report(inputs);
 }
 
 /** The queue hands the key out. While a run is on, all that it can mean is that its lease may be over. */
-function onSlot(turn: Turn, { inputs }: KeyEventOf<'slot'>): void {
+function onSlot(turn: Transition, { inputs }: KeyEventOf<'slot'>): void {
   const { phase, stored, doing, outcome, leaseAt } = turn.state;
   switch (phase) {
     case 'idle':

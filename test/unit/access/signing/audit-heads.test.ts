@@ -8,7 +8,7 @@ import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
-import { MemoryCluster } from '../life/memory-cluster.ts';
+import { MemoryCluster } from '../lifecycle/memory-cluster.ts';
 
 const name = { namespace: 'drawbridge-system', name: headNames.access.heads };
 const publicKey = (seed: string): string => new HeadSigner(keyOf(seed)).publicKey;

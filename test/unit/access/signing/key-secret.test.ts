@@ -13,7 +13,7 @@ import { ApiError } from '../../../../src/kube/errors.ts';
 import { type Log, noLog } from '../../../../src/observe/log.ts';
 import { keyOf } from '../../../support/signers.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
-import { MemoryCluster } from '../life/memory-cluster.ts';
+import { MemoryCluster } from '../lifecycle/memory-cluster.ts';
 
 const namespace = 'drawbridge-system';
 const name = { namespace, name: keySecretName };

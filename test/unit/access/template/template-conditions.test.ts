@@ -3,7 +3,7 @@ import { podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
 import type { TemplateStatus } from '../../../../src/api/access/status.ts';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { podTemplateManifest } from '../../../support/access-objects.ts';
-import { LifeStage } from '../life/life-stage.ts';
+import { LifeStage } from '../lifecycle/lifecycle-stage.ts';
 
 describe('the conditions of a template', () => {
   const statusWith = async (accessCommand: string): Promise<TemplateStatus> => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { Departures } from '../../../../src/binding/claims/departures.ts';
+import { Deletions } from '../../../../src/binding/claims/deletions.ts';
 
 describe('departures', () => {
-  const departures = new Departures();
+  const departures = new Deletions();
   const leave = (key: string, uid = key): void =>
     departures.observe(key, { type: 'deleted', key, before: { key, uid, resourceVersion: '1' } });
 

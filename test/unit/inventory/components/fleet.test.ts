@@ -36,7 +36,7 @@ describe('the reference components under the server', function () {
   };
   afterEach(async () => {
     fleet.cloud.stop();
-    await fleet.mothership.stop();
+    await fleet.manager.stop();
   });
   const runsOf = (component: string): string[] => fleet.runs.filter((run) => run.startsWith(`${component} `));
 
@@ -101,7 +101,7 @@ describe('the reference components under the server', function () {
       await rotate();
       await fleet.until('another kubeconfig', 2 * hour, () => valueAt(fleet.outputs(entry), version) !== before);
       await fleet.clock.advance(2_000);
-      const calls = fleet.mothership.callsOf('connectivity-proxy');
+      const calls = fleet.manager.callsOf('connectivity-proxy');
       const woken = calls.filter(({ run }) =>
         run.reasons.some((reason) => reason.includes('/status/outputs/kubeconfig')),
       );

@@ -126,7 +126,7 @@ describe('the callback listener', () => {
     assert.deepEqual(await post('u-1.network.3', 'good', '{}').then(({ body }) => body.code), 'NotLeading');
   });
 
-  it('says what the mothership says', async () => {
+  it('says what the manager says', async () => {
     answer = { status: 409, code: 'RunOver', message: 'too late' };
     const { status, body } = await post('u-1.network.3', 'good', '{}');
     assert.deepEqual([status, body.code], [409, 'RunOver']);

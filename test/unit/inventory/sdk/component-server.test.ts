@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { until } from '../../../../sandbox/wait.ts';
 import type { Component } from '../../../../src/inventory/ports.ts';
 import { type ComponentServer, serveComponent } from '../../../../src/inventory/sdk/component-server.ts';
-import { httpDoors } from '../../../../src/inventory/sdk/http-doors.ts';
+import { httpTransports } from '../../../../src/inventory/sdk/http-transports.ts';
 import { systemClock } from '../../../../src/kit/clock.ts';
 import { aborted, deferred } from '../../../../src/kit/promises.ts';
 import { noLog } from '../../../../src/observe/log.ts';
@@ -29,7 +29,7 @@ describe('the server of a component', () => {
       component: { name: component, reconcile: (run) => reconcile(run) },
       callers: { isServer: (token) => knows(token), close: () => undefined },
       addresses,
-      doors: httpDoors({ ...addresses, callbackCa: undefined }, clock),
+      doors: httpTransports({ ...addresses, callbackCa: undefined }, clock),
       tls: undefined,
       host: '127.0.0.1',
       port: 0,

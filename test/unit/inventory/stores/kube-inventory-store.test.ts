@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { clusterInventories } from '../../../../src/api/inventory/names.ts';
-import { persist } from '../../../../src/inventory/mothership/persist.ts';
+import { persist } from '../../../../src/inventory/manager/persist.ts';
 import { entryView, KubeInventoryStore } from '../../../../src/inventory/stores/kube-inventory-store.ts';
 import type { Client } from '../../../../src/kube/client.ts';
 import { InformerStore } from '../../../../src/kube/informer-store.ts';

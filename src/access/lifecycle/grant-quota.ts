@@ -1,0 +1,120 @@
+import type { Grant } from '../../api/access/grant.ts';
+import { keyOf } from '../../api/object.ts';
+import { type Clock, parseTime } from '../../kit/clock.ts';
+import { type Account, type Limits, type LimitUse, limitViolation } from '../policy/limits.ts';
+import type { Violation } from '../policy/policy.ts';
+import { type AccessStores, byNamespace, byRequest, byTemplate, byUser } from '../stores/access-stores.ts';
+import type { RequestView } from '../stores/access-views.ts';
+import { isDenied } from './request-status.ts';
+
+/** A grant that counts. */
+interface Place {
+  readonly requestUid: string;
+  readonly user: string;
+  readonly namespace: string;
+  readonly templateUid: string;
+  readonly expiresAt: string;
+}
+
+type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
+
+/**
+ * Counts open grants of every kind against the limits: what the stores show, and the places that this process has given away and
+ * the stores do not show yet. Counting and giving away are one turn, so that requests at the same time cannot share a place.
+ */
+export class GrantQuota {
+  readonly #deps: { readonly stores: Stores; readonly limits: Limits; readonly clock: Clock };
+  /** By request uid. */
+  readonly #given = new Map<string, { readonly place: Place; readonly request: RequestView }>();
+
+  constructor(deps: { stores: Stores; limits: Limits; clock: Clock }) {
+    this.#deps = deps;
+  }
+
+  /** Every limit that the account comes under; the request of uid `except` does not count. */
+  uses({ user, namespace, template }: Account, except = ''): LimitUse[] {
+    const templateKey = keyOf({ namespace, name: template.name });
+    const scopes = [
+      {
+        scope: 'user',
+        name: user,
+        limit: this.#deps.limits.perUser,
+        found: () => this.#stored(byUser, user),
+        counts: (place: Place) => place.user === user,
+      },
+      {
+        scope: 'template',
+        name: template.name,
+        limit: template.maxGrants ?? 0,
+        found: () => this.#stored(byTemplate, templateKey),
+        counts: (place: Place) => place.templateUid === template.uid,
+      },
+      {
+        scope: 'namespace',
+        name: namespace,
+        limit: this.#deps.limits.perNamespace,
+        found: () => this.#stored(byNamespace, namespace),
+        counts: (place: Place) => place.namespace === namespace,
+      },
+    ] as const;
+    return scopes
+      .filter(({ limit }) => limit > 0)
+      .map(({ scope, name, limit, found, counts }) => {
+        const places = new Map([...this.#unseen(), ...found()].map((place) => [place.requestUid, place]));
+        places.delete(except);
+        const ends = [...places.values()]
+          .filter(counts)
+          .map(({ expiresAt }) => expiresAt)
+          .sort();
+        const freeAt = ends[ends.length - limit];
+        return { scope, name, limit, open: ends.length, ...(freeAt === undefined ? {} : { freeAt }) };
+      });
+  }
+
+  /** Takes the place that `grant` needs until its request ends, or tells why there is none. Asking again for the same request is free. */
+  take(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
+    const place = placeOf(request, grant);
+    const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
+    const uses = this.uses({ ...place, template }, request.uid);
+    const full = limitViolation(uses);
+    // Where nothing is limited nobody counts, and nobody would ever look whether the place is settled.
+    if (!full && uses.length > 0) this.#given.set(request.uid, { place, request });
+    return full;
+  }
+
+  #stored(index: string, value: string): Place[] {
+    return this.#deps.stores.requests
+      .flatMap((store) => store.byIndex(index, value))
+      .flatMap((request) =>
+        request.grant && this.#isOpen(request, request.grant) ? [placeOf(request, request.grant)] : [],
+      );
+  }
+
+  /** Whoever is on the way out counts until the RoleBinding is gone. */
+  #isOpen(request: RequestView, grant: Grant): boolean {
+    const isOver = (parseTime(grant.expiresAt) ?? 0) <= this.#deps.clock.now();
+    if (!isOver && !request.deleting && !request.revoked && !isDenied(request)) return true;
+    return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
+  }
+
+  /** A place is given away until its request shows a decision or is gone. */
+  #unseen(): Place[] {
+    for (const [uid, { request }] of this.#given) {
+      const stored = this.#find(request);
+      if (!stored || stored.grant || isDenied(stored)) this.#given.delete(uid);
+    }
+    return [...this.#given.values()].map(({ place }) => place);
+  }
+
+  #find({ key, uid }: RequestView): RequestView | undefined {
+    return this.#deps.stores.requests.map((store) => store.get(key)).find((request) => request?.uid === uid);
+  }
+}
+
+const placeOf = ({ uid, namespace, spec }: RequestView, { template, expiresAt }: Grant): Place => ({
+  requestUid: uid,
+  user: spec.requester?.username ?? '',
+  namespace,
+  templateUid: template.uid,
+  expiresAt,
+});

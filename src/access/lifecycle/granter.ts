@@ -1,0 +1,190 @@
+import { macAnnotation } from '../../api/access/names.ts';
+import type { RequestChild } from '../../api/access/status.ts';
+import { type KubeObject, keyOf, type Resource } from '../../api/object.ts';
+import { pods, roleBindings, roles } from '../../api/resources.ts';
+import { type Clock, formatTime, parseTime } from '../../kit/clock.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Applier, Created } from '../../rbac/applier.ts';
+import type { AccessKind } from '../access-kind.ts';
+import type { Plan } from '../builders/plan.ts';
+import { renderAccessMessage } from '../policy/access-client.ts';
+import type { Violation } from '../policy/policy.ts';
+import type { Signer } from '../signing/signer.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import type { PodView } from '../stores/cluster-views.ts';
+import type { GrantReporter } from './grant-reporter.ts';
+import type { StatusWriter } from './request-status.ts';
+import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
+import type { Revoker } from './revoker.ts';
+import type { TemplateEdits } from './template-edits.ts';
+
+/** A pod that is ready within this time costs no status write of its own on the way, milliseconds. */
+const graceMs = 1000;
+
+interface Opened {
+  readonly children: readonly RequestChild[];
+  readonly atMs: number;
+}
+
+/** Brings a decided grant about: the children in their order, then the status that tells the requester. */
+export class Granter {
+  readonly #deps: GranterDeps;
+  /** By request uid: what this process has created, until the status says it too. */
+  readonly #opened = new Map<string, Opened>();
+  /** uids of requests whose grant is in the journal, so that trying again adds no second line. */
+  readonly #told = new Set<string>();
+
+  constructor(deps: GranterDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * `plan` is the one just decided; absent after a restart, when it is made again and must come out the same.
+   * Resolves to the instant (epoch ms) at which to look again, or undefined when only events and the deadline matter.
+   */
+  async bringAbout(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
+    const opened = this.#openedBefore(request) ?? (await this.#open(request, plan, signal));
+    return opened && this.#report(request, opened, signal);
+  }
+
+  forget(uid: string): void {
+    this.#opened.delete(uid);
+    this.#told.delete(uid);
+  }
+
+  #openedBefore(request: RequestView): Opened | undefined {
+    if (request.children.length > 0) return { children: request.children, atMs: 0 };
+    return this.#opened.get(request.uid);
+  }
+
+  async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<Opened | undefined> {
+    const plan = decided ?? (await this.#planAgain(request, signal));
+    if ('code' in plan) return this.#giveUp(request, plan, signal);
+    await this.#tell(request);
+    const children: RequestChild[] = [];
+    for (const [resource, object] of inOrder(plan)) {
+      const created = await this.#create(request, plan.hash, resource, object, signal);
+      if (created.kind === 'collision') {
+        return this.#giveUp(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
+      }
+      if (created.kind === 'refused') {
+        const message = `the API server refused the ${resource.kind}: ${created.message}`;
+        return this.#giveUp(request, { code: 'ResourceRefused', message, status: 422 }, signal);
+      }
+      children.push({
+        kind: resource.kind as RequestChild['kind'],
+        name: object.metadata.name,
+        uid: created.object.metadata.uid ?? '',
+      });
+    }
+    const opened = { children, atMs: this.#deps.clock.now() };
+    this.#opened.set(request.uid, opened);
+    return opened;
+  }
+
+  #create(
+    request: RequestView,
+    planHash: string,
+    resource: Resource,
+    object: KubeObject,
+    signal: AbortSignal,
+  ): Promise<Created> {
+    const { signer, applier } = this.#deps;
+    const { namespace, uid } = request;
+    const child = { requestUid: uid, kind: resource.kind, namespace, name: object.metadata.name, planHash };
+    const annotations = { ...object.metadata.annotations, [macAnnotation]: signer.signChild(child) };
+    return applier.create(
+      resource,
+      { ...object, metadata: { ...object.metadata, annotations } },
+      { ownerUid: uid, planHash, isOurMac: (mac, until) => signer.isOurChild(child, mac, until) },
+      signal,
+    );
+  }
+
+  async #tell(request: RequestView): Promise<void> {
+    if (this.#told.has(request.uid)) return;
+    await this.#deps.trail.granted(request, this.#templateOf(request)?.spec.accessConfig.allowedGroups ?? []);
+    this.#told.add(request.uid);
+  }
+
+  async #planAgain(request: RequestView, signal: AbortSignal): Promise<Plan | Violation> {
+    const { grant } = request;
+    if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
+    const template = this.#templateOf(request);
+    const changed: Violation = {
+      code: 'PlanChanged',
+      message: `template ${grant.template.name} or its target changed while access was being opened; make a new request`,
+      status: 422,
+    };
+    if (!template) return changed;
+    const granted = {
+      subjects: grant.subjects,
+      durationMs: (parseTime(grant.expiresAt) ?? 0) - request.createdAtMs,
+      pinned: grant.rules ? { ...grant.pod, rules: grant.rules } : grant.pod,
+    };
+    const planned = await this.#deps.kind.plan(request, template, granted, signal);
+    return 'plan' in planned && planned.plan.hash === grant.planHash ? planned.plan : changed;
+  }
+
+  /** Nothing half-open stays: what exists goes, then the status says why. */
+  async #giveUp(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
+    await this.#deps.revoker.closeChildren(request, signal);
+    await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
+    this.#deps.trail.denied(request, violation);
+  }
+
+  async #report(request: RequestView, opened: Opened, signal: AbortSignal): Promise<number | undefined> {
+    const pod = this.#podOf(request);
+    const nowMs = this.#deps.clock.now();
+    if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + graceMs) return opened.atMs + graceMs;
+    const accessMessage = pod ? this.#accessMessage(request, pod) : { text: '' };
+    const until = this.#until(request);
+    const status = progressStatus(request, { children: opened.children, until, pod, accessMessage }, nowMs);
+    if (isUnchanged(request, status)) return undefined;
+    await this.#deps.status.write(request, status, signal);
+    if (status.ready && !request.ready) this.#deps.trail.ready(request);
+    return undefined;
+  }
+
+  #until(request: RequestView): string {
+    const { expiresAt = '' } = request.grant ?? {};
+    const endMs = this.#deps.edits.endOf(request);
+    if (endMs >= (parseTime(expiresAt) ?? 0)) return `until ${expiresAt}`;
+    return `until ${formatTime(endMs)}, because the maxDuration of the template was shortened`;
+  }
+
+  /** The pod that was granted, not a namesake of it. */
+  #podOf(request: RequestView): PodView | undefined {
+    const pod =
+      request.grant && this.#deps.pods.get(keyOf({ namespace: request.namespace, name: request.grant.pod.name }));
+    const uid = request.grant?.pod.uid;
+    return pod && (uid === undefined || uid === pod.uid) ? pod : undefined;
+  }
+
+  #templateOf({ namespace, grant }: RequestView): TemplateView | undefined {
+    return this.#deps.kind.templates.get(keyOf({ namespace, name: grant?.template.name ?? '' }));
+  }
+
+  #accessMessage(request: RequestView, pod: PodView): { text: string } | { refusal: Violation } {
+    const template = this.#templateOf(request);
+    return template ? renderAccessMessage(template.spec.accessConfig.accessCommand, pod) : { text: '' };
+  }
+}
+
+interface GranterDeps {
+  readonly kind: AccessKind;
+  readonly pods: Store<PodView>;
+  readonly applier: Applier;
+  readonly revoker: Revoker;
+  readonly edits: TemplateEdits;
+  readonly signer: Signer;
+  readonly status: StatusWriter;
+  readonly trail: GrantReporter;
+  readonly clock: Clock;
+}
+
+/** What lets the requester in comes last. */
+function inOrder(plan: Plan): readonly (readonly [Resource, KubeObject])[] {
+  const grants = [[roles, plan.role] as const, [roleBindings, plan.roleBinding] as const];
+  return plan.pod ? [[pods, plan.pod] as const, ...grants] : grants;
+}

@@ -1,0 +1,60 @@
+import { keyOf } from '../../api/object.ts';
+import type { Client } from '../../kube/client.ts';
+import { subjectsOf } from '../../rbac/roles.ts';
+import type { AccessKind } from '../access-kind.ts';
+import { alreadyHolds } from '../admission-reads.ts';
+import { longestMs } from '../policy/duration-choice.ts';
+import { isEligibleByGroup } from '../policy/request-policy.ts';
+import type { RequestView, TemplateView } from '../stores/access-views.ts';
+import type { Ending } from './ending.ts';
+
+/**
+ * What later edits of a template take away from a grant. They add nothing: a grant is never longer than it says, and lets in nobody
+ * but its subjects. An edit that is taken back in time counts as never made.
+ */
+export class TemplateEdits {
+  readonly #deps: { readonly kind: AccessKind; readonly client: Client };
+  /** By request uid: the generation in whose form the requester was found to need no group. */
+  readonly #holds = new Map<string, number>();
+
+  constructor(deps: { readonly kind: AccessKind; readonly client: Client }) {
+    this.#deps = deps;
+  }
+
+  /** When the edited template ends the grant, epoch ms; Infinity when it was not edited or does not say. */
+  endOf(request: RequestView): number {
+    const template = this.#edited(request);
+    const longest = template && longestMs(template.spec.accessConfig);
+    return longest === undefined ? Number.POSITIVE_INFINITY : request.createdAtMs + longest;
+  }
+
+  /** Why the edited template would not grant this any more; undefined when it would, or was not edited. */
+  async ending(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
+    const template = this.#edited(request);
+    const { requester } = request.spec;
+    if (!template || !requester) return undefined;
+    const { accessConfig } = template.spec;
+    const now = subjectsOf(accessConfig, requester);
+    const groups = (request.grant?.subjects ?? []).filter(({ kind }) => kind === 'Group');
+    const allNamed = groups.every((group) => now.some(({ kind, name }) => kind === 'Group' && name === group.name));
+    if (!allNamed) return 'NoLongerAllowed';
+    if (isEligibleByGroup(requester, accessConfig.allowedGroups)) return undefined;
+    if (this.#holds.get(request.uid) === template.generation) return undefined;
+    const asked = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
+    if (!(await alreadyHolds(this.#deps.client, requester, request.namespace, asked, signal))) return 'NoLongerAllowed';
+    this.#holds.set(request.uid, template.generation);
+    return undefined;
+  }
+
+  forget(uid: string): void {
+    this.#holds.delete(uid);
+  }
+
+  /** The template in a later form than the one that the grant was decided by; a store that lags behind shows no later one. */
+  #edited({ namespace, grant }: RequestView): TemplateView | undefined {
+    if (!grant) return undefined;
+    const template = this.#deps.kind.templates.get(keyOf({ namespace, name: grant.template.name }));
+    const isLater = template?.uid === grant.template.uid && template.generation > grant.template.generation;
+    return isLater ? template : undefined;
+  }
+}

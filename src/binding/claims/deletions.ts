@@ -1,0 +1,31 @@
+import type { Projected, StoreEvent } from '../../kube/store.ts';
+import type { Gone } from './plan.ts';
+
+/** So many are remembered. Of one that is forgotten it takes a proof, or a question, that its copy may go. */
+const most = 10_000;
+
+/** The objects that went, by key, for as long as a copy may have to follow them. */
+export class Deletions {
+  readonly #gone = new Map<string, Gone>();
+
+  observe(key: string, event: StoreEvent<Projected>): void {
+    if (event.type !== 'deleted') return;
+    // The latest goes last, so that the first is the oldest.
+    this.#gone.delete(key);
+    this.#gone.set(key, { uid: event.before.uid, wasSeen: event.inferred !== true });
+    if (this.#gone.size <= most) return;
+    for (const oldest of this.#gone.keys()) {
+      this.#gone.delete(oldest);
+      return;
+    }
+  }
+
+  get(key: string): Gone | undefined {
+    return this.#gone.get(key);
+  }
+
+  /** The copy that is left tells of `uid`; what else went need not be remembered. */
+  keepOnly(key: string, uid: string | undefined): void {
+    if (this.#gone.get(key)?.uid !== uid) this.#gone.delete(key);
+  }
+}

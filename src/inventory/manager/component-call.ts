@@ -1,0 +1,118 @@
+import type { Outcome } from '../../api/inventory/contract/outcome.ts';
+import { callbackPath, type ReconcileRequest } from '../../api/inventory/contract/request.ts';
+import { clusterInventories } from '../../api/inventory/names.ts';
+import { formatMicroTime, formatTime } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import type { RunRecord } from '../core/run-record.ts';
+import type { Entry } from '../entry.ts';
+import { runId } from '../key.ts';
+import type { Reply, RunToken } from '../ports.ts';
+import type { EventOf } from './entry-snapshot.ts';
+import type { KeyLoopDeps } from './key-loop-deps.ts';
+import type { CurrentRun, KeyMemory } from './key-memory.ts';
+
+/** No lease is shorter, milliseconds, whatever a component asks for. */
+const shortestLeaseMs = 1000;
+
+/** Calls the component for the run that this process has started; undefined when there is none. Rejects only when it does not lead any more. */
+export function callComponent(work: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
+  const { components, clock, signal, reporter: teller } = work;
+  const { run, state, wanted } = memory;
+  if (!state.stored || !run?.token || !run.sight) return undefined;
+  const { record } = state.stored;
+  if (wanted) teller.dispatched(record, wanted.lane, clock.monotonic() - wanted.since);
+  memory.wanted = undefined;
+  const { registration } = run;
+  const request = requestOf(work, entry, record, run.token, registration.timeoutMs);
+  return components.invoke(registration, request, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
+    return { kind: 'broken', code: 'Crashed', message: describe(error) };
+  });
+}
+
+/** What the answer says of its run; undefined when that is over: a report or the end of the lease may have been first. */
+export function replyEvent(work: KeyLoopDeps, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
+  if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.isAtWork) return undefined;
+  const { clock, reporter: teller, uncalled } = work;
+  if (reply.kind !== 'notCalled') uncalled.forget(memory);
+  switch (reply.kind) {
+    case 'outcome':
+      return outcomeEvent(work, run, reply.outcome);
+    case 'accepted': {
+      const longestMs = memory.leftMs(clock.monotonic());
+      const leaseMs = Math.max(shortestLeaseMs, Math.min(reply.leaseMs ?? run.registration.leaseMs, longestMs));
+      return () => ({ kind: 'accepted', leaseMs });
+    }
+    case 'notAccepted': {
+      const { retryAfterMs } = reply;
+      return ({ inputs }) => ({ kind: 'notAccepted', retryAfterMs, inputs });
+    }
+    case 'notCalled': {
+      teller.notStarted(memory.key, reply.message);
+      uncalled.failed(memory);
+      // No breaker slows this down.
+      const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(memory));
+      return ({ inputs }) => ({ kind: 'notAccepted', notCalled: true, retryAfterMs, inputs });
+    }
+    case 'broken': {
+      const { code, message } = reply;
+      return ({ inputs }) => ({ kind: 'broken', code, message, inputs });
+    }
+  }
+}
+
+/** What a run has come to, by an answer or a report; with whether what it misses was there when it began, and is there now. */
+export function outcomeEvent(
+  { snapshots: look, outputs }: Pick<KeyLoopDeps, 'snapshots' | 'outputs'>,
+  run: CurrentRun | undefined,
+  outcome: Outcome,
+): EventOf {
+  const seq = run?.seq ?? 0;
+  return (found) => {
+    const event = {
+      kind: 'outcome',
+      seq,
+      outcome: outputs.withoutIdle(found.entry, outcome),
+      inputs: found.inputs,
+    } as const;
+    if (outcome.outcome !== 'NotReady') return event;
+    const { missing } = outcome;
+    const heldAtStart = run?.sight !== undefined && look.holds(run.sight, missing);
+    return { ...event, missing: { heldAtStart, holdsNow: look.holds(found, missing) } };
+  };
+}
+
+function requestOf(
+  { api, callbackUrl, clock }: Pick<KeyLoopDeps, 'api' | 'callbackUrl' | 'clock'>,
+  entry: Entry,
+  record: RunRecord,
+  token: RunToken,
+  timeoutMs: number,
+): ReconcileRequest {
+  const { namespace, name, uid } = entry.ref;
+  const { group, version, plural } = clusterInventories;
+  const id = runId({ entryUid: uid, component: record.component }, record.seq);
+  return {
+    protocol: 'v1',
+    run: {
+      id,
+      seq: record.seq,
+      attempt: record.attempt,
+      deadline: formatMicroTime(clock.now() + timeoutMs),
+      reasons: [...record.reasons],
+    },
+    operation: record.operation,
+    component: record.component,
+    entry: {
+      url: `${api.url.replace(/\/+$/, '')}/apis/${group}/${version}/namespaces/${namespace}/${plural}/${name}`,
+      id: uid,
+      resourceVersion: entry.resourceVersion,
+    },
+    auth: {
+      token: token.token,
+      expires: formatTime(token.expiresAtMs),
+      ...(api.ca === undefined ? {} : { ca: api.ca }),
+    },
+    callback: `${callbackUrl}${callbackPath}${id}`,
+  };
+}

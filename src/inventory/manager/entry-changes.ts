@@ -1,0 +1,84 @@
+import { isDeepStrictEqual } from 'node:util';
+import { forceAnnotation, kubeconfigOutput } from '../../api/inventory/names.ts';
+import { isPointer, isWithin, type JsonPointer, valueAt } from '../../kit/json-pointer.ts';
+import { sameJson } from '../../kit/json-value.ts';
+import type { RunRecord } from '../core/run-record.ts';
+import { lanes, type Trigger, trigger, triggerReasons } from '../core/triggers.ts';
+import type { Entry } from '../entry.ts';
+import type { Registration } from '../registration.ts';
+import { isFor, mayRun } from './entry-snapshot.ts';
+
+/** Whether anything that components can read differs. */
+export const hasOtherContent = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
+
+/**
+ * What a change of an entry is to one component: why it may want to run. Whether it does is for the digest to say; a change of nothing
+ * that it reads is no trigger.
+ */
+export function triggersOf(
+  before: Entry,
+  after: Entry,
+  registration: Registration,
+  record: RunRecord | undefined,
+  otherContent: boolean,
+): Trigger[] {
+  const triggers: Trigger[] = [];
+  const force = forceAnnotation(registration.name);
+  if (before.annotations[force] !== after.annotations[force]) {
+    triggers.push(trigger(triggerReasons.forced));
+  }
+  if (otherContent) {
+    const differs = (path: JsonPointer): boolean =>
+      !sameJson(valueAt(before.content, path), valueAt(after.content, path));
+    triggers.push(...registration.reads.filter(differs).map(readChanged));
+    const arrived = record?.lastOutcome?.missing.find(
+      ({ path, want }) => want === 'noReaders' || (isPointer(path) && differs(path)),
+    );
+    if (arrived) triggers.push(trigger(triggerReasons.inputArrived, { about: arrived.path }));
+  }
+  if (mayChanged(before, after, registration, record)) {
+    triggers.push(trigger(triggerReasons.configChanged, { about: whatChanged(before, after) }));
+  }
+  return triggers;
+}
+
+const readChanged = (path: JsonPointer): Trigger =>
+  trigger(isWithin(path, '/spec') ? triggerReasons.configChanged : triggerReasons.inputChanged, { about: path });
+
+const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
+
+/** Whether the kubeconfig was replaced. The one before stays good for a while, so that nobody has to hurry. */
+export function isRotated(before: Entry, after: Entry): boolean {
+  const old = valueAt(before.content, kubeconfigVersion);
+  const now = valueAt(after.content, kubeconfigVersion);
+  return old !== undefined && now !== undefined && !sameJson(old, now);
+}
+
+/** Whether it is about the kubeconfig. */
+export const isOfKubeconfig = ({ reason, about }: Trigger): boolean =>
+  reason === triggerReasons.inputChanged &&
+  about !== undefined &&
+  isPointer(about) &&
+  isWithin(about, kubeconfigOutput);
+
+function mayChanged(before: Entry, after: Entry, registration: Registration, record: RunRecord | undefined): boolean {
+  const circumstances = { refused: false, recorded: record !== undefined };
+  return !isDeepStrictEqual(mayRun(before, registration, circumstances), mayRun(after, registration, circumstances));
+}
+
+function whatChanged(before: Entry, after: Entry): string | undefined {
+  if (before.suspended !== after.suspended) return '/spec/suspend';
+  return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
+}
+
+/** Why a component runs for an entry that nobody has seen before. */
+export function firstTrigger(
+  entry: Entry,
+  registration: Registration,
+  recorded: boolean,
+  isStart: boolean,
+): Trigger | undefined {
+  if (!recorded && (entry.deleting || !isFor(entry, registration))) return undefined;
+  const lane = isStart ? lanes.time : lanes.manual;
+  return trigger(recorded ? triggerReasons.inputChanged : triggerReasons.created, { lane });
+}

@@ -1,0 +1,107 @@
+import type { MissingInput } from '../../api/inventory/fields.ts';
+import { abandonAnnotation, forceAnnotation, maxEntryBytes } from '../../api/inventory/names.ts';
+import { allHold, digestInputs, type PresentReads } from '../core/digest.ts';
+import type { StoredRecord } from '../core/run-record.ts';
+import type { Inputs, KeyEvent } from '../core/step.ts';
+import type { Entry } from '../entry.ts';
+import type { InventoryStore, RunStore } from '../ports.ts';
+import type { Registration } from '../registration.ts';
+import type { Registry } from './registrations.ts';
+
+interface SnapshotReaderDeps {
+  readonly entries: Pick<InventoryStore, 'find'>;
+  readonly runs: Pick<RunStore, 'find'>;
+  readonly registry: Registry;
+}
+
+/** One version of an entry, with whoever reads it then: what missing inputs are looked up in. */
+export interface EntrySnapshot {
+  readonly entry: Entry;
+  readonly present: PresentReads;
+}
+
+/** What was looked up for an event. */
+export interface ComponentSnapshot extends EntrySnapshot {
+  readonly registration: Registration;
+  readonly inputs: Inputs;
+}
+
+export type EventOf = (found: ComponentSnapshot) => KeyEvent;
+
+/** Looks at the newest version of an entry on behalf of one component. */
+export class SnapshotReader {
+  readonly #deps: SnapshotReaderDeps;
+
+  constructor(deps: SnapshotReaderDeps) {
+    this.#deps = deps;
+  }
+
+  snapshot(entryUid: string): EntrySnapshot | undefined {
+    const entry = this.#deps.entries.find(entryUid);
+    return entry && { entry, present: this.#present(entry) };
+  }
+
+  inputs({ entry, present }: EntrySnapshot, registration: Registration, stored: StoredRecord | undefined): Inputs {
+    const { registry } = this.#deps;
+    const { name } = registration;
+    const force = entry.annotations[forceAnnotation(name)];
+    return {
+      digest: digestInputs(entry.content, registration, force),
+      resourceVersion: entry.resourceVersion,
+      arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, present),
+      mayRun: mayRun(entry, registration, {
+        refused: registry.refusal(name) !== undefined,
+        recorded: stored !== undefined,
+      }),
+    };
+  }
+
+  holds({ entry, present }: EntrySnapshot, missing: readonly MissingInput[]): boolean {
+    return allHold(missing, entry.content, present);
+  }
+
+  #present(entry: Entry): PresentReads {
+    const { registry, runs } = this.#deps;
+    const there = [];
+    for (const registration of registry.all()) {
+      const { name, reads } = registration;
+      const isThere = entry.deleting
+        ? runs.find({ entryUid: entry.ref.uid, component: name }) !== undefined
+        : isFor(entry, registration);
+      if (isThere) there.push({ component: name, reads });
+    }
+    return there;
+  }
+}
+
+/** Whether a component is for an entry at all. */
+export function isFor(entry: Entry, registration: Registration): boolean {
+  return registration.modes.includes(entry.mode) && registration.selects(entry.labels);
+}
+
+/** What is known besides the entry and the registration. */
+interface Circumstances {
+  readonly refused: boolean;
+  /** It has a record: it ran, or began to. */
+  readonly recorded: boolean;
+}
+
+/** What a component may be asked to do for an entry now, or why nothing. */
+export function mayRun(
+  entry: Entry,
+  registration: Registration,
+  { refused, recorded }: Circumstances,
+): Inputs['mayRun'] {
+  const { name } = registration;
+  if (entry.deleting) {
+    if (Object.hasOwn(entry.annotations, abandonAnnotation(name))) return { may: 'no', why: 'Abandoned' };
+    if (!recorded) return { may: 'no', why: 'NotApplicable' };
+    if (refused) return { may: 'no', why: 'RegistrationRefused' };
+    return entry.suspended ? { may: 'no', why: 'Suspended' } : { may: 'delete' };
+  }
+  if (!isFor(entry, registration)) return { may: 'no', why: 'NotApplicable' };
+  if (entry.disabled.has(name)) return { may: 'no', why: 'Disabled' };
+  if (refused) return { may: 'no', why: 'RegistrationRefused' };
+  if (entry.bytes > maxEntryBytes) return { may: 'no', why: 'TooLarge' };
+  return entry.suspended ? { may: 'no', why: 'Suspended' } : { may: 'reconcile' };
+}

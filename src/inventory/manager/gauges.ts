@@ -1,0 +1,108 @@
+import { type Clock, parseTime } from '../../kit/clock.ts';
+import type { Metrics } from '../../observe/metrics.ts';
+import type { Entry } from '../entry.ts';
+import type { InventoryStore } from '../ports.ts';
+import type { Breakers } from './breakers.ts';
+import type { KeyLoop, KeyLoops } from './key-loop.ts';
+import { laneName, laneNames } from './metrics.ts';
+import type { Registry } from './registrations.ts';
+
+interface GaugesDeps {
+  readonly entries: InventoryStore;
+  readonly loops: () => KeyLoops | undefined;
+  readonly registrations: Registry;
+  readonly breakers: Breakers;
+  readonly clock: Clock;
+  readonly watchAgeMs: () => number;
+}
+
+type Collect = Parameters<Metrics['collected']>[1];
+
+/** Registers what is looked up whenever somebody asks for the metrics; nothing is counted along the way. */
+export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
+  const { entries, loops, breakers, clock, watchAgeMs } = deps;
+  const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
+  const isQueued = ({ state }: KeyLoop): boolean =>
+    state.phase === 'queued' && (state.pending?.dueAt ?? Number.POSITIVE_INFINITY) <= clock.monotonic();
+  const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
+    metrics.collected({ name, help, labels }, collect);
+  gauge('drawbridge_inventory_queue_depth', 'Keys that wait for their turn.', ['lane'], (set) => {
+    const depths = laneNames.map(() => 0);
+    for (const loop of all()) if (isQueued(loop)) depths[loop.lane] = (depths[loop.lane] ?? 0) + 1;
+    for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
+  });
+  gauge('drawbridge_inventory_oldest_queued_seconds', 'How long the first of them has waited.', [], (set) => {
+    const now = clock.monotonic();
+    const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
+    set({}, waits.reduce((most, ms) => Math.max(most, ms), 0) / 1000);
+  });
+  gauge(
+    'drawbridge_inventory_notready_entries',
+    'Entries that have waited too long for an input.',
+    ['component', 'path'],
+    (set) => {
+      for (const { component, path, entries } of notReady(all(), deps)) set({ component, path }, entries);
+    },
+  );
+  gauge(
+    'drawbridge_inventory_attempts',
+    'Runs in a row that are to be retried, over all entries.',
+    ['component'],
+    (set) => {
+      const attempts = new Map<string, number>();
+      for (const { key, state } of all()) {
+        attempts.set(key.component, (attempts.get(key.component) ?? 0) + (state.stored?.record.attempt ?? 0));
+      }
+      for (const [component, count] of attempts) set({ component }, count);
+    },
+  );
+  gauge(
+    'drawbridge_inventory_breaker_state',
+    'Of an endpoint: 0 closed, 1 half open, 2 open.',
+    ['component'],
+    (set) => {
+      for (const { component, state } of breakers.states()) set({ component }, state);
+    },
+  );
+  gauge(
+    'drawbridge_inventory_watch_last_event_age_seconds',
+    'How long ago the watch of the entries was heard of.',
+    [],
+    (set) => set({}, watchAgeMs() / 1000),
+  );
+  gauge('drawbridge_inventory_entry_bytes', 'The largest entry.', [], (set) => set({}, largest(entries.list())));
+}
+
+function largest(entries: Iterable<Entry>): number {
+  let most = 0;
+  for (const { bytes } of entries) most = Math.max(most, bytes);
+  return most;
+}
+
+/** Paths that no registration names are counted together: a component may name anything. */
+const otherPaths = 'other';
+
+function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
+  const named = new Set<string>([...registrations.all()].flatMap(({ reads }) => reads));
+  const counts = new Map<string, { component: string; path: string; entries: number }>();
+  for (const { key, state } of loops) {
+    const last = state.stored?.record.lastOutcome;
+    if (last?.outcome !== 'NotReady') continue;
+    const graceMs = registrations.get(key.component)?.notReadyAlertAfterMs ?? 0;
+    const sinceMs = waitsSince(entries.find(key.entryUid), key.component);
+    if (sinceMs === undefined || clock.now() - sinceMs < graceMs) continue;
+    for (const { path } of last.missing) {
+      const label = named.has(path) ? path : otherPaths;
+      const count = counts.get(`${key.component} ${label}`) ?? { component: key.component, path: label, entries: 0 };
+      count.entries += 1;
+      counts.set(`${key.component} ${label}`, count);
+    }
+  }
+  return counts.values();
+}
+
+/** Epoch milliseconds: of the status, which knows more than the last of many outcomes that were the same. */
+function waitsSince(entry: Entry | undefined, component: string): number | undefined {
+  const row = entry?.components.find(({ name }) => name === component);
+  return row?.state === 'NotReady' || row?.state === 'Deleting' ? parseTime(row.since) : undefined;
+}

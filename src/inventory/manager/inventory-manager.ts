@@ -1,0 +1,263 @@
+import { Controller } from '../../engine/controller.ts';
+import type { Runnable } from '../../engine/member.ts';
+import { done } from '../../engine/result.ts';
+import { fromSubscription, type Subscribable } from '../../engine/sources/from-subscription.ts';
+import { hintSource } from '../../engine/sources/hint.ts';
+import { describe } from '../../kit/errors.ts';
+import { aborted } from '../../kit/promises.ts';
+import type { Client } from '../../kube/client.ts';
+import { WriteThroughCache } from '../../kube/write-through-cache.ts';
+import type { Metrics } from '../../observe/metrics.ts';
+import { lanes } from '../core/triggers.ts';
+import type { Entry } from '../entry.ts';
+import type { AuthorizationProof, EntryAccess, EntryChange, ReportSink } from '../ports.ts';
+import { Breakers } from './breakers.ts';
+import { EntryReconciler, Unwatched } from './entry-reconciler.ts';
+import { EntryStatus } from './entry-status.ts';
+import { observeInventory } from './gauges.ts';
+import type { KeyLoops } from './key-loop.ts';
+import { type LeaderDeps, type LeaderState, startLeading } from './leader-state.ts';
+import { Limits } from './limits.ts';
+import { type InventoryMetrics, inventoryMetrics } from './metrics.ts';
+import { type RegistrationChange, RegistrationReconciler } from './registrations.ts';
+
+interface InventoryManagerDeps extends LeaderDeps {
+  readonly access: EntryAccess;
+  readonly authorization: AuthorizationProof;
+  readonly client: Client;
+  readonly metrics: Metrics;
+  /** Milliseconds since the entries were last heard of. */
+  readonly watchAgeMs: () => number;
+}
+
+const workers = 256;
+/** Kept free for what somebody waits for. */
+const reserved = 64;
+const entryWorkers = 32;
+/** A changed registration reaches its keys within five minutes, or sooner when they are few. */
+const spread = { mostMs: 300_000, eachMs: 30 };
+/** Runs components when what they read changes, one run of each at a time, and says what has come of it. */
+export class InventoryManager {
+  readonly #deps: InventoryManagerDeps;
+  readonly #queue = hintSource('run');
+  readonly #told = hintSource('told');
+  readonly #reached = hintSource('reached');
+  readonly #limits: Limits;
+  readonly #breakers: Breakers;
+  readonly #newest: WriteThroughCache<Entry>;
+  readonly #entryReconciler: EntryReconciler;
+  readonly #metrics: InventoryMetrics;
+  #lead: LeaderState | undefined;
+  #runs: Controller | undefined;
+
+  constructor(deps: InventoryManagerDeps) {
+    this.#deps = deps;
+    const { entries, runs, registrations, clock, access, remote, authorization: fence } = deps;
+    this.#newest = new WriteThroughCache({
+      watched: (uid) => entries.find(uid),
+      uidOf: ({ ref }) => ref.uid,
+      // An entry is compared with what was written of it last, however late the watch is.
+      trustMs: Number.POSITIVE_INFINITY,
+      clock,
+    });
+    this.#metrics = inventoryMetrics(deps.metrics);
+    this.#breakers = new Breakers({
+      clock,
+      onChange: (component, how) => this.#limits.componentChanged(component, how),
+      onState: (component) => this.#reached.hint(component),
+    });
+    this.#limits = new Limits({
+      registry: registrations,
+      open: () => fence.proved,
+      prepared: (uid) => this.#entryReconciler.isPrepared(uid),
+      reachable: (component) => this.#breakers.admit(component),
+      laneOf: (text) => this.#lead?.loops.get(text)?.lane,
+      poke: (keys) => this.#runs?.wake(keys),
+    });
+    const loops = (): KeyLoops | undefined => this.#lead?.loops;
+    const status = new EntryStatus({
+      registry: registrations,
+      runs,
+      loops,
+      clock,
+      remoteProblem: (uid) => (this.#entryReconciler.isWatching(uid) ? remote.problem(uid) : null),
+    });
+    this.#entryReconciler = new EntryReconciler({
+      entries,
+      runs,
+      registry: registrations,
+      access,
+      remote,
+      status,
+      newest: this.#newest,
+      unwatched: new Unwatched({
+        loops,
+        trigger: (key, trigger) => this.#lead?.feed.trigger(key, trigger),
+        clock,
+        random: deps.random,
+      }),
+      loops,
+      clock,
+      onPrepared: (uid) => this.#limits.entryChanged(uid),
+    });
+    const { watchAgeMs } = deps;
+    observeInventory(deps.metrics, { entries, loops, registrations, breakers: this.#breakers, clock, watchAgeMs });
+  }
+
+  /** In the order in which they start; all behind one lease. */
+  controllers(): Runnable[] {
+    return [
+      { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
+      { name: 'inventory-runs', run: (signal, onSynced) => this.#run(signal, onSynced) },
+      this.#entries(),
+      this.#registrations(),
+    ];
+  }
+
+  /** Whether this replica takes reports. */
+  get leads(): boolean {
+    return this.#lead !== undefined;
+  }
+
+  /** A watch could not go on, so that everything was listed anew. */
+  relisted(): void {
+    this.#metrics.relisted('gone');
+  }
+
+  /** Answers that this replica does not lead, while it does not. */
+  readonly reports: ReportSink = {
+    report: async (run, credentialId, body) =>
+      (await this.#lead?.reports.report(run, credentialId, body)) ?? {
+        status: 503,
+        code: 'NotLeading',
+        message: 'another replica leads, or none does yet; report again',
+      },
+  };
+
+  /** Does not keep anybody else waiting: until it is proved nothing is dispatched. */
+  async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
+    onSynced();
+    try {
+      await this.#deps.authorization.prove(signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+    this.#runs?.wake();
+    await aborted(signal);
+  }
+
+  async #run(signal: AbortSignal, onSynced: () => void): Promise<void> {
+    const { registrations, log, metrics, clock, random } = this.#deps;
+    this.#limits.clear();
+    this.#breakers.clear();
+    const lead = startLeading(
+      this.#deps,
+      {
+        limits: this.#limits,
+        breakers: this.#breakers,
+        newest: this.#newest,
+        metrics: this.#metrics,
+        queue: this.#queue,
+        told: this.#told,
+      },
+      signal,
+    );
+    const controller = new Controller({
+      name: 'inventory-runs',
+      sources: [this.#queue, lead.feed],
+      reconciler: { reconcile: (text) => this.#turn(lead, text) },
+      lanes: Object.keys(lanes).length,
+      admit: (text) => this.#limits.admit(text),
+      workers,
+      reservedForUpperLanes: reserved,
+      clock,
+      random,
+      log,
+      metrics: metrics.controller('inventory-runs'),
+    });
+    this.#runs = controller;
+    const stop = registrations.onChange((changes) => this.#registered(lead, changes, signal));
+    try {
+      await controller.run(signal, () => {
+        // Before every key is known, an entry may look as if nobody had to do with it.
+        this.#lead = lead;
+        this.#tellAll();
+        onSynced();
+      });
+    } finally {
+      stop();
+      this.#lead = undefined;
+      this.#runs = undefined;
+      this.#entryReconciler.clear();
+    }
+  }
+
+  async #turn({ loops }: LeaderState, text: string) {
+    const loop = loops.get(text);
+    if (loop) await loop.turn();
+    else this.#limits.release(text);
+    return done;
+  }
+
+  #registered({ feed }: LeaderState, changes: readonly RegistrationChange[], signal: AbortSignal): void {
+    const { random, log } = this.#deps;
+    for (const { registration, endpoint } of changes) {
+      if (endpoint) this.#breakers.forget(registration.name);
+      const withinMs = (keys: number): number => Math.min(spread.mostMs, keys * spread.eachMs);
+      feed.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
+        if (!signal.aborted) log.error('not every key was told of its registration', { error: describe(error) });
+      });
+      this.#limits.componentChanged(registration.name, 'closed');
+      this.#reached.hint(registration.name);
+    }
+    // Their statuses name it.
+    this.#tellAll();
+  }
+
+  #tellAll(): void {
+    for (const { ref } of this.#deps.entries.list()) this.#told.hint(ref.uid);
+  }
+
+  #entries(): Runnable {
+    const { entries, remote, clock, random, log, metrics } = this.#deps;
+    const uidOf = (change: EntryChange): string[] => [change.entry.ref.uid];
+    return new Controller({
+      name: 'inventory-entries',
+      sources: [
+        fromSubscription('entry', entries, uidOf),
+        this.#told,
+        fromSubscription<string>('remote-health', { subscribe: (told) => remote.onHealth(told) }, (uid) => [uid]),
+      ],
+      reconciler: this.#entryReconciler,
+      workers: entryWorkers,
+      clock,
+      random,
+      log,
+      metrics: metrics.controller('inventory-entries'),
+    });
+  }
+
+  #registrations(): Runnable {
+    const { registrations, client, clock, random, log, metrics } = this.#deps;
+    const all: Subscribable<string> = {
+      subscribe: (listener) => {
+        for (const { name } of registrations.all()) listener(name);
+        // A change of one may concern what is said of any other.
+        return registrations.onChange(() => {
+          for (const { name } of registrations.all()) listener(name);
+        });
+      },
+      whenSynced: (signal = new AbortController().signal) => registrations.whenSynced(signal),
+    };
+    return new Controller({
+      name: 'inventory-registrations',
+      sources: [fromSubscription('registration', all, (name) => [name]), this.#reached],
+      reconciler: new RegistrationReconciler({ client, registrations, breakers: this.#breakers, clock }),
+      workers: 4,
+      clock,
+      random,
+      log,
+      metrics: metrics.controller('inventory-registrations'),
+    });
+  }
+}

@@ -1,0 +1,143 @@
+import { setMaxListeners } from 'node:events';
+import { clusterInventories } from '../../api/inventory/names.ts';
+import { apiVersionOf } from '../../api/object.ts';
+import type { Journal } from '../../audit/journal.ts';
+import type { HintSource } from '../../engine/sources/hint.ts';
+import { KeyBackoff } from '../../kit/backoff.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { describe } from '../../kit/errors.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { WriteThroughCache } from '../../kube/write-through-cache.ts';
+import type { Log } from '../../observe/log.ts';
+import type { Entry } from '../entry.ts';
+import type { ComponentKey } from '../key.ts';
+import type { ComponentClient, InventoryStore, RemoteEvents, RunStore, TokenIssuer } from '../ports.ts';
+import type { Breakers } from './breakers.ts';
+import { SnapshotReader } from './entry-snapshot.ts';
+import { KeyEventSource } from './key-event-source.ts';
+import { KeyLoops } from './key-loop.ts';
+import type { KeyLoopDeps } from './key-loop-deps.ts';
+import type { Limits } from './limits.ts';
+import type { InventoryMetrics } from './metrics.ts';
+import { Outputs } from './outputs.ts';
+import { Records } from './persist.ts';
+import type { Registrations } from './registrations.ts';
+import { ReportHandler } from './report-handler.ts';
+import { RunReporter } from './run-reporter.ts';
+
+/** What a lead is given; `ManagerDeps` adds what is needed besides. */
+export interface LeaderDeps {
+  readonly entries: InventoryStore;
+  readonly runs: RunStore;
+  readonly registrations: Registrations;
+  readonly components: ComponentClient;
+  readonly tokens: TokenIssuer;
+  readonly remote: RemoteEvents;
+  readonly journal: Journal;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  /** The API server as components reach it. */
+  readonly api: { readonly url: string; readonly ca: string | undefined };
+  /** Without a slash at the end. */
+  readonly callbackUrl: string;
+  /** Who abandonment is audited as. */
+  readonly account: string;
+}
+
+/** What a replica has whether it leads or not. */
+interface ReplicaParts {
+  readonly limits: Limits;
+  readonly breakers: Breakers;
+  readonly newest: WriteThroughCache<Entry>;
+  readonly metrics: InventoryMetrics;
+  /** Keys that are to have their turn. */
+  readonly queue: HintSource;
+  /** Entries whose status may have changed. */
+  readonly told: HintSource;
+}
+
+/** State that exists only while this replica is the leader. */
+export interface LeaderState {
+  readonly loops: KeyLoops;
+  readonly feed: KeyEventSource;
+  readonly reports: ReportHandler;
+}
+
+/** After the API server, or the issuing of tokens, failed. */
+const startBackoff = { baseMs: 200, capMs: 30_000 };
+
+/** Begins to lead; it ends when `signal` aborts. */
+export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
+  const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl, remote } =
+    deps;
+  const { limits, breakers, newest, metrics, queue, told } = parts;
+  const persist = { clock, random, log };
+  const backoff = { ...startBackoff, random };
+  // Every call and write waits for it.
+  setMaxListeners(0, signal);
+  const work: KeyLoopDeps = {
+    signal,
+    clock,
+    random,
+    registry: registrations,
+    snapshots: new SnapshotReader({ entries, runs, registry: registrations }),
+    limits,
+    runs,
+    records: new Records(runs, persist),
+    tokens,
+    components,
+    api,
+    callbackUrl,
+    outputs: new Outputs({ entries, runs, registry: registrations, newest, ...persist }),
+    reporter: new RunReporter({ onStatusChange: (uid) => told.hint(uid), metrics, events, log }),
+    failures: new KeyBackoff(backoff),
+    uncalled: new KeyBackoff(backoff),
+    refusals: new KeyBackoff(backoff),
+    enqueue: (text, reason, lane, delayMs) => void queue.hint(text, reason, { lane, delayMs }),
+    endpoint: (component, verdict, retryAfterMs) => breakers.tell(component, verdict, retryAfterMs),
+    retired: (key, entry, may) => {
+      told.hint(key.entryUid);
+      if (may.may === 'no' && may.why === 'Abandoned') auditAbandonment(deps, key, entry);
+    },
+  };
+  const loops = new KeyLoops(work);
+  return {
+    loops,
+    feed: new KeyEventSource({
+      entries,
+      runs,
+      registry: registrations,
+      registriesSynced: (stop) => registrations.whenSynced(stop),
+      loops,
+      metrics,
+      remote,
+      onRecordGone: (uid) => told.hint(uid),
+      onLook: (uid) => told.hint(uid),
+      clock,
+      random,
+    }),
+    reports: new ReportHandler(loops, { ...work, entries, log }),
+  };
+}
+
+function auditAbandonment({ journal, log, account }: LeaderDeps, { component }: ComponentKey, { ref }: Entry): void {
+  log.warn('component abandoned', { entry: `${ref.namespace}/${ref.name}`, component });
+  journal
+    .append({
+      event: 'revocation',
+      verdict: 'revoked',
+      who: { user: account },
+      what: {
+        operation: 'ABANDON',
+        apiVersion: apiVersionOf(clusterInventories),
+        kind: clusterInventories.kind,
+        ...ref,
+      },
+      code: 'Abandoned',
+      message: `nobody waits for component ${component} to tear down what it made`,
+    })
+    .catch((error: unknown) => log.error('abandonment not audited', { error: describe(error) }));
+}

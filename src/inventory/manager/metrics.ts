@@ -1,0 +1,56 @@
+import type { Metrics } from '../../observe/metrics.ts';
+import { lanes } from '../core/triggers.ts';
+
+const latencyBuckets = [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+export const laneNames = Object.keys(lanes);
+export const laneName = (lane: number): string => laneNames[lane] ?? String(lane);
+
+/** The word before the colon of a reason. */
+const word = (reason: string): string => reason.split(':')[0] ?? '';
+
+/** What an operator watches of the manager. */
+export function inventoryMetrics(metrics: Metrics) {
+  const runs = metrics.counter({
+    name: 'drawbridge_inventory_runs_total',
+    help: 'Runs that have ended.',
+    labels: ['component', 'outcome', 'reason'],
+  });
+  const triggers = metrics.counter({
+    name: 'drawbridge_inventory_triggers_total',
+    help: 'Reasons for runs; several of them may end in one run.',
+    labels: ['component', 'reason'],
+  });
+  const latency = metrics.histogram({
+    name: 'drawbridge_inventory_trigger_latency_seconds',
+    help: 'From a change seen until the component is called.',
+    labels: ['lane'],
+    buckets: latencyBuckets,
+  });
+  const duration = metrics.histogram({
+    name: 'drawbridge_inventory_run_duration_seconds',
+    help: 'From the start of a run until its outcome.',
+    labels: ['component'],
+    buckets: latencyBuckets,
+  });
+  const conflicts = metrics.counter({
+    name: 'drawbridge_inventory_cas_conflicts_total',
+    help: 'Records that somebody else had written first.',
+  });
+  const relists = metrics.counter({
+    name: 'drawbridge_inventory_watch_relists_total',
+    help: 'Times that everything was compared anew.',
+    labels: ['cause'],
+  });
+  return {
+    triggered: (component: string, reason: string) => triggers.inc({ component, reason: word(reason) }),
+    dispatched: (lane: number, waitedMs: number) => latency.observe({ lane: laneName(lane) }, waitedMs / 1000),
+    ended: (component: string, outcome: string, reason: string, durationMs: number) => {
+      runs.inc({ component, outcome, reason: word(reason) });
+      duration.observe({ component }, durationMs / 1000);
+    },
+    conflict: () => conflicts.inc(),
+    relisted: (cause: string) => relists.inc({ cause }),
+  };
+}
+
+export type InventoryMetrics = ReturnType<typeof inventoryMetrics>;

@@ -1,0 +1,102 @@
+import { clusterInventories } from '../../api/inventory/names.ts';
+import { describe } from '../../kit/errors.ts';
+import { regarding } from '../../kube/event-object.ts';
+import type { EventRecorder } from '../../kube/event-recorder.ts';
+import type { Log } from '../../observe/log.ts';
+import type { RunRecord } from '../core/run-record.ts';
+import { type KeyStatus, plainStatus } from '../core/step.ts';
+import type { Entry, EntryRef } from '../entry.ts';
+import { type ComponentKey, keyText, runId } from '../key.ts';
+import type { InventoryMetrics } from './metrics.ts';
+
+interface RunReporterDeps {
+  readonly onStatusChange: (entryUid: string) => void;
+  readonly metrics: InventoryMetrics;
+  readonly events: EventRecorder;
+  readonly log: Log;
+}
+
+/** Tells people what happens to runs: status, log, metrics, Events. */
+export class RunReporter {
+  readonly #deps: RunReporterDeps;
+
+  constructor(deps: RunReporterDeps) {
+    this.#deps = deps;
+  }
+
+  /** What is to be said of a key has changed. */
+  statusChanged(key: ComponentKey): void {
+    this.#deps.onStatusChange(key.entryUid);
+  }
+
+  warn({ ref }: Entry, key: ComponentKey, code: 'MissingAlreadySatisfied' | 'Livelock', message: string): void {
+    const { log } = this.#deps;
+    log.warn(message, { code, entry: `${ref.namespace}/${ref.name}`, component: key.component });
+    this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
+  }
+
+  /** A record was written; when a run has ended with it, that is told. */
+  stored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
+    const last = after.lastOutcome;
+    if (!last || last.seq === before.lastOutcome?.seq) return;
+    const { log, metrics } = this.#deps;
+    const { entry, component } = after;
+    metrics.ended(component, last.outcome, last.reason ?? before.reasons[0] ?? '', last.durationMs);
+    log.info('run ended', {
+      run: runId(key, last.seq),
+      entry: `${entry.namespace}/${entry.name}`,
+      component,
+      operation: before.operation,
+      reasons: before.reasons,
+      inputs: before.inputsDigest,
+      outcome: last.outcome,
+      reason: last.reason,
+      message: last.message,
+      missing: last.missing.map(({ path, want }) => `${path} ${want}`),
+      durationMs: Math.round(last.durationMs),
+    });
+    if (last.outcome === before.lastOutcome?.outcome) return;
+    const why = before.reasons.join(', ') || 'no reason';
+    const said = last.message === undefined ? '' : `: ${last.message}`;
+    const type = last.outcome === 'Failed' ? 'Warning' : 'Normal';
+    this.#event(entry, type, last.outcome, `${component} ran because of ${why}${said}`);
+  }
+
+  /** A component is called, `waitedMs` after the first of its reasons came up. */
+  dispatched(record: RunRecord, lane: number, waitedMs: number): void {
+    const { metrics, log } = this.#deps;
+    metrics.dispatched(lane, waitedMs);
+    log.debug('run started', {
+      run: runId({ entryUid: record.entry.uid, component: record.component }, record.seq),
+      entry: `${record.entry.namespace}/${record.entry.name}`,
+      component: record.component,
+      reasons: record.reasons,
+      waitedMs: Math.round(waitedMs),
+    });
+  }
+
+  notStarted(key: ComponentKey, error: unknown): void {
+    this.#deps.log.warn('run not started', { key: keyText(key), error: describe(error) });
+  }
+
+  conflict(): void {
+    this.#deps.metrics.conflict();
+  }
+
+  /** What is to be said of a key that cannot be handled. */
+  keyFailed(key: ComponentKey, error: unknown): KeyStatus {
+    const message = describe(error);
+    this.#deps.log.error('a key could not be handled', { key: keyText(key), error: message });
+    return plainStatus('Failed', 'InternalError', message);
+  }
+
+  #event(entry: EntryRef, type: 'Normal' | 'Warning', reason: string, note: string): void {
+    this.#deps.events.record({
+      regarding: regarding(clusterInventories, entry),
+      type,
+      reason,
+      action: 'Reconcile',
+      note,
+    });
+  }
+}

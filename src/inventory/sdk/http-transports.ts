@@ -1,0 +1,161 @@
+import type { Lease } from '../../api/inventory/contract/report.ts';
+import { callbackPath, type ReconcileRequest } from '../../api/inventory/contract/request.ts';
+import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../api/inventory/names.ts';
+import type { KubeObject, ObjectName } from '../../api/object.ts';
+import { secrets } from '../../api/resources.ts';
+import type { Clock } from '../../kit/clock.ts';
+import { CodedError, quote } from '../../kit/errors.ts';
+import { isRecord, own } from '../../kit/json-value.ts';
+import { parseJson } from '../../kit/safe-json.ts';
+import { groupPath, resourcePath } from '../../kube/api-paths.ts';
+import { TransportError } from '../../kube/errors.ts';
+import { type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
+import { toApiError } from '../../kube/status-error.ts';
+import type { EntryAccessor, ReportAnswer } from '../ports.ts';
+import type { RunTransports } from './run.ts';
+
+/** What a component is configured with, and what it compares requests with: it sends tokens nowhere else. */
+export interface Addresses {
+  /** Of the API server, without a slash at the end. */
+  readonly apiUrl: string;
+  /** PEM; undefined: the public authorities. */
+  readonly apiCa: string | undefined;
+  /** Where runs report to, without a slash at the end. */
+  readonly callbackUrl: string;
+}
+
+const name = '[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?';
+const entryPath = new RegExp(
+  `^${groupPath(clusterInventories)}/namespaces/(?<namespace>${name})/${clusterInventories.plural}/(?<name>${name})$`,
+);
+
+/** The entry that the URL of a request names; undefined when it is none of that API server. */
+export function entryAt(apiUrl: string, url: string): Required<ObjectName> | undefined {
+  if (!url.startsWith(`${apiUrl}/`)) return undefined;
+  const { namespace, name } = entryPath.exec(url.slice(apiUrl.length))?.groups ?? {};
+  return namespace && name ? { namespace, name } : undefined;
+}
+
+/** Why a request is not to be believed, whoever brought it: it names other addresses than those configured. Undefined: it may be. */
+export function foreignAddress({ entry, auth, callback, run }: ReconcileRequest, own: Addresses): string | undefined {
+  if (!entryAt(own.apiUrl, entry.url)) return `entry.url is ${quote(entry.url, 128)}, not an entry below ${own.apiUrl}`;
+  if (auth.ca?.trim() !== own.apiCa?.trim())
+    return 'auth.ca is not the authority that this component is configured with';
+  const expected = `${own.callbackUrl}${callbackPath}${run.id}`;
+  return callback === expected ? undefined : `callback is ${quote(callback, 128)}, not ${quote(expected, 256)}`;
+}
+
+/** The way from a component of its own to the API server and to the callbacks. `callbackCa`: PEM; undefined: the public authorities. */
+interface HttpDoors extends RunTransports {
+  close(): void;
+}
+
+export function httpTransports(
+  addresses: Addresses & { readonly callbackCa: string | undefined },
+  clock: Clock,
+): HttpDoors {
+  const { apiUrl, apiCa, callbackCa } = addresses;
+  const api = new JsonCaller(apiCa === undefined ? {} : { ca: apiCa }, clock);
+  const callbacks = new JsonCaller(callbackCa === undefined ? {} : { ca: callbackCa }, clock);
+  return {
+    entry: (request, token, signal) => entryAccessor(api, apiUrl, request, token, signal),
+    report: async (request: ReconcileRequest, token, body, signal) => {
+      const headers = { authorization: `Bearer ${token}` };
+      return readAnswer(
+        await callbacks.call({ method: 'POST', url: new URL(request.callback), headers, body, signal }),
+      );
+    },
+    close: () => {
+      api.close();
+      callbacks.close();
+    },
+  };
+}
+
+function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
+  const body = parsed(bytes);
+  if (status === 200) return { status, lease: leaseIn(body) };
+  const message = own(body, 'message');
+  const said = typeof message === 'string' ? message : `the callback answered ${status}`;
+  switch (status) {
+    case 400:
+      return { status, code: 'InvalidReport', message: said };
+    case 401:
+    case 403:
+      return { status: 403, code: 'ForeignCredential', message: said };
+    case 409:
+      return { status, code: 'RunOver', message: said };
+    default:
+      return { status: 503, code: 'Unavailable', message: said };
+  }
+}
+
+function leaseIn(body: unknown): Lease | undefined {
+  const [leaseSeconds, auth] = [own(body, 'leaseSeconds'), own(body, 'auth')];
+  if (typeof leaseSeconds !== 'number') return undefined;
+  const [token, expires] = [own(auth, 'token'), own(auth, 'expires')];
+  if (typeof token !== 'string' || typeof expires !== 'string') return { leaseSeconds };
+  return { leaseSeconds, auth: { token, expires } };
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return parseJson(body);
+  } catch (cause) {
+    if (body.length === 0) return undefined;
+    throw new TransportError('the callback did not answer with JSON', cause, false);
+  }
+}
+
+/**
+ * The entry of a request at the API server, with the token that is current at each call. Rejects with ApiError and TransportError, as
+ * the client of kube/ does; a 401 or 403 means that the run is over. Throws CodedError `ForeignEntry` for a request of another server.
+ */
+function entryAccessor(
+  caller: JsonCaller,
+  apiUrl: string,
+  { entry }: ReconcileRequest,
+  token: () => string,
+  signal: AbortSignal,
+): EntryAccessor {
+  const at = entryAt(apiUrl, entry.url);
+  if (!at) throw new CodedError('ForeignEntry', `the entry is not one below ${apiUrl}`);
+  const call = async ({
+    url,
+    ...wanted
+  }: Pick<JsonRequest, 'method' | 'body'> & { readonly url: string }): Promise<KubeObject> => {
+    const { status, headers, body } = await caller.call({
+      ...wanted,
+      url: new URL(url),
+      headers: { authorization: `Bearer ${token()}` },
+      contentType: 'application/merge-patch+json',
+      signal,
+    });
+    const text = body.toString('utf8');
+    if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
+    return readObject(text);
+  };
+  const secretUrl = (name: string): string => `${apiUrl}${resourcePath(secrets, { ...at, name })}`;
+  const kubeconfig = secretUrl(kubeconfigSecretName(entry.id));
+  return {
+    get: () => call({ method: 'GET', url: entry.url }),
+    patch: (patch) => call({ method: 'PATCH', url: `${entry.url}/status`, body: patch }),
+    kubeconfig: () => call({ method: 'GET', url: kubeconfig }),
+    writeKubeconfig: (text) => {
+      const data = { [kubeconfigKey]: Buffer.from(text, 'utf8').toString('base64') };
+      return call({ method: 'PATCH', url: kubeconfig, body: { data } });
+    },
+    secret: (name) => call({ method: 'GET', url: secretUrl(name) }),
+  };
+}
+
+function readObject(text: string): KubeObject {
+  let object: unknown;
+  try {
+    object = JSON.parse(text);
+  } catch {
+    object = undefined;
+  }
+  if (isRecord(object) && isRecord(object['metadata'])) return object as unknown as KubeObject;
+  throw new TransportError('the answer of the API server is not a Kubernetes object', undefined, false);
+}

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import type { Limits } from '../../../../src/access/policy/limits.ts';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import { roleBindings } from '../../../../src/api/resources.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { podTemplateManifest } from '../../../support/access-objects.ts';
+import { LifeStage } from './lifecycle-stage.ts';
+
+const limitReached = 'LimitReached';
+
+describe('limits on open grants in the controller', () => {
+  let stage: LifeStage;
+  const start = async (limits: Partial<Limits>): Promise<void> => {
+    stage = new LifeStage();
+    stage.limits = { perUser: 0, perNamespace: 0, ...limits };
+    await stage.start();
+  };
+  afterEach(() => stage.stop());
+
+  const ask = (count: number, from = 0): void => {
+    for (let index = from; index < from + count; index++) stage.ask({}, { name: `r${index}` });
+  };
+  const bindings = (): number => stage.cluster.names(roleBindings).length;
+  const denials = (): string[] =>
+    stage.lines.filter(({ verdict }) => verdict === 'denied').map(({ code = '' }) => code);
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => void stage.clock.schedule(ms, resolve));
+  const change = (name: string, spec: object): void => {
+    const found = stage.cluster.find(podAccessRequests, { namespace: 'payments', name });
+    assert.ok(found);
+    stage.cluster.put(podAccessRequests, { ...found, spec: { ...(found.spec as object), ...spec } });
+  };
+
+  for (const [title, limits, maxGrants] of [
+    ['a user', { perUser: 3 }, undefined],
+    ['a namespace', { perNamespace: 3 }, undefined],
+    ['a template', {}, 3],
+  ] as const) {
+    it(`are exact for ${title}, however many are decided at once`, async () => {
+      await start(limits);
+      if (maxGrants !== undefined) {
+        const accessConfig = { allowedGroups: ['devs'], maxGrants };
+        stage.cluster.put(podAccessTemplates, podTemplateManifest({ accessConfig }));
+      }
+      // Decisions overlap: none is stored before all of them have been made.
+      stage.cluster.fault = ({ verb, plural }) =>
+        verb === 'patch' && plural === 'podaccessrequests' ? pause(50) : undefined;
+      ask(20);
+      await stage.clock.advance(1000);
+      assert.equal(bindings(), 3);
+      assert.deepEqual(denials(), Array(17).fill(limitReached));
+    });
+  }
+
+  it('give the place back with the access, and at its end', async () => {
+    await start({ perUser: 2 });
+    ask(2);
+    await stage.clock.advance(100);
+    change('r0', { revoked: true });
+    await stage.clock.advance(100);
+    ask(2, 2);
+    await stage.clock.advance(100);
+    assert.equal(bindings(), 2);
+    assert.deepEqual(denials(), [limitReached]);
+    await stage.clock.advance(600_000);
+    ask(2, 4);
+    await stage.clock.advance(100);
+    assert.equal(bindings(), 2);
+    assert.deepEqual(denials(), [limitReached]);
+  });
+
+  it('keep the place of a grant whose write failed with an outcome that nobody knows', async () => {
+    await start({ perUser: 1 });
+    let faults = 2;
+    stage.cluster.fault = ({ verb, name }) => {
+      if (verb === 'patch' && name === 'payments/r0' && faults-- > 0)
+        throw new ApiError(500, 'InternalError', 'who knows');
+    };
+    ask(1);
+    await stage.clock.advance(5);
+    ask(1, 1);
+    await stage.clock.advance(5000);
+    assert.equal(bindings(), 1);
+    assert.deepEqual(denials(), [limitReached]);
+    assert.match(stage.cluster.names(roleBindings)[0] ?? '', /^payments\/r0-/);
+  });
+
+  it('count a grant from its decision on, before its RoleBinding is there', async () => {
+    await start({ perUser: 1 });
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'rolebindings') throw new ApiError(503, 'ServiceUnavailable', 'not now');
+    };
+    ask(1);
+    await stage.clock.advance(1000);
+    ask(1, 1);
+    await stage.clock.advance(1000);
+    assert.deepEqual(denials(), [limitReached]);
+    stage.cluster.fault = () => {};
+    await stage.clock.advance(60_000);
+    assert.match(stage.cluster.names(roleBindings).join(), /^payments\/r0-[^,]+$/);
+  });
+
+  it('give no place to a request that they refuse, also before its denial is stored', async () => {
+    await start({ perUser: 1 });
+    ask(1);
+    await stage.clock.advance(100);
+    stage.cluster.fault = ({ verb, name }) => (verb === 'patch' && name === 'payments/r1' ? pause(10_000) : undefined);
+    ask(1, 1);
+    await stage.clock.advance(100);
+    change('r0', { revoked: true });
+    await stage.clock.advance(100);
+    assert.equal(bindings(), 0);
+    ask(1, 2);
+    await stage.clock.advance(100);
+    assert.match(stage.cluster.names(roleBindings).join(), /^payments\/r2-[^,]+$/);
+    await stage.clock.advance(10_000);
+    assert.deepEqual(denials(), [limitReached]);
+  });
+
+  it('count what was open before the process began', async () => {
+    await start({ perUser: 2 });
+    ask(2);
+    await stage.clock.advance(100);
+    await stage.stop();
+    await stage.start();
+    ask(1, 2);
+    await stage.clock.advance(100);
+    assert.equal(bindings(), 2);
+    assert.deepEqual(denials(), [limitReached]);
+  });
+
+  it('say who, how many, which limit, and when a place is free', async () => {
+    await start({ perUser: 1 });
+    ask(1);
+    await stage.clock.advance(60_000);
+    ask(1, 1);
+    await stage.clock.advance(100);
+    const message = stage.lines.find(({ verdict }) => verdict === 'denied')?.message ?? '';
+    assert.match(message, /^user "alice" has 1 open grant, and the limit is 1; the next place is free at \S+Z or/);
+  });
+});

@@ -1,0 +1,196 @@
+import { applyJsonPatch } from '../../../../src/access/builders/json-patch.ts';
+import { type KubeObject, keyOf, type ObjectName, type Resource } from '../../../../src/api/object.ts';
+import { pods } from '../../../../src/api/resources.ts';
+import { type Clock, formatTime } from '../../../../src/kit/clock.ts';
+import { aborted } from '../../../../src/kit/promises.ts';
+import type { CallOptions, Client } from '../../../../src/kube/client.ts';
+import type { Cluster } from '../../../../src/kube/cluster.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { InformerStore } from '../../../../src/kube/informer-store.ts';
+import { silentLog } from '../../../../src/kube/log.ts';
+import type { Projected, StoreHandle, StoreSpec } from '../../../../src/kube/store.ts';
+
+export interface Call {
+  readonly verb: 'get' | 'list' | 'create' | 'patch' | 'apply' | 'delete';
+  readonly plural: string;
+  readonly name: string;
+}
+
+type Stored = KubeObject & { metadata: { uid: string } };
+
+/** As much of an apiserver as a request's life meets, in memory: for faults at one certain call, which a real one does not produce on demand. */
+export class MemoryCluster implements Cluster {
+  readonly calls: Call[] = [];
+  /** Told of each call before it is answered: throws the answer, or holds it back. */
+  fault: (call: Call) => void | Promise<void> = () => {};
+  /** Pods that are deleted stay until it is back. */
+  nodeIsAway = false;
+  readonly #clock: Clock;
+  readonly #objects = new Map<string, Map<string, Stored>>();
+  readonly #stores: InformerStore<Projected>[] = [];
+  #version = 100;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  watch<T extends Projected>(spec: StoreSpec<T>): StoreHandle<T> {
+    const store = new InformerStore(spec, this.#clock, silentLog);
+    const list = store.beginList();
+    list.add([...this.#of(spec.resource).values()]);
+    list.commit();
+    this.#stores.push(store as unknown as InformerStore<Projected>);
+    return { store, release: () => store.close() };
+  }
+
+  identity(): Promise<string> {
+    return Promise.resolve('memory');
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  names(resource: Resource): string[] {
+    return [...this.#of(resource).keys()];
+  }
+
+  find(resource: Resource, name: ObjectName): Stored | undefined {
+    return this.#of(resource).get(keyOf(name));
+  }
+
+  /** Puts the object there as it is, filled up with what the apiserver would set. */
+  put(resource: Resource, object: KubeObject): Stored {
+    const key = keyOf(object.metadata);
+    const before = this.#of(resource).get(key);
+    this.#version++;
+    const stored: Stored = {
+      ...structuredClone(object),
+      metadata: {
+        creationTimestamp: formatTime(this.#clock.now()),
+        generation: 1,
+        ...structuredClone(object.metadata),
+        uid: object.metadata.uid ?? before?.metadata.uid ?? `uid-${this.#version}`,
+        resourceVersion: String(this.#version),
+      },
+    };
+    this.#of(resource).set(key, stored);
+    this.#tell(resource, before ? 'MODIFIED' : 'ADDED', stored);
+    return stored;
+  }
+
+  /** Takes the object away for good, whatever finalizers it has. */
+  drop(resource: Resource, name: ObjectName): void {
+    const object = this.find(resource, name);
+    if (!object) return;
+    this.#of(resource).delete(keyOf(name));
+    this.#version++;
+    this.#tell(resource, 'DELETED', {
+      ...object,
+      metadata: { ...object.metadata, resourceVersion: String(this.#version) },
+    });
+  }
+
+  readonly client: Client = {
+    leaderOnly: () => this.client,
+    urgent: () => this.client,
+    get: async (resource, name, options) => this.#called('get', resource, name, options),
+    create: async (resource, object, options) => {
+      await this.#note('create', resource, object.metadata, options);
+      if (this.find(resource, object.metadata)) throw new ApiError(409, 'AlreadyExists', 'already exists');
+      return this.put(resource, object);
+    },
+    mergePatch: async (resource, name, patch, options) => {
+      await this.#called('patch', resource, name, options);
+      // As it is now: nothing may come between what a patch reads and what it writes.
+      const before = this.#of(resource).get(keyOf(name));
+      if (!before) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
+      const { resourceVersion } = (patch as { metadata?: { resourceVersion?: string } }).metadata ?? {};
+      if (resourceVersion !== undefined && resourceVersion !== before.metadata.resourceVersion) {
+        throw new ApiError(409, 'Conflict', 'the object has been modified');
+      }
+      return this.put(resource, merged(before, patch) as unknown as KubeObject);
+    },
+    jsonPatch: async (resource, name, ops, options) => {
+      const before = await this.#called('patch', resource, name, options);
+      const patched = applyJsonPatch(structuredClone(before), ops);
+      if ('violation' in patched) throw new ApiError(422, 'Invalid', patched.violation.message);
+      const after = patched.document as Stored;
+      if (after.metadata.deletionTimestamp === undefined || after.metadata.finalizers?.length)
+        return this.put(resource, after);
+      this.drop(resource, name);
+      return after;
+    },
+    delete: async (resource, name, { uid, gracePeriodSeconds, signal } = {}) => {
+      await this.#note('delete', resource, name, signal && { signal });
+      const object = this.find(resource, name);
+      if (!object) return 'absent';
+      if (uid !== undefined && uid !== object.metadata.uid) throw new ApiError(409, 'Conflict', 'the uid differs');
+      const { finalizers = [], deletionTimestamp = formatTime(this.#clock.now()) } = object.metadata;
+      const stays = finalizers.length > 0 || (resource === pods && this.nodeIsAway);
+      if (!stays) {
+        this.drop(resource, name);
+        return 'deleted';
+      }
+      const grace = gracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds: gracePeriodSeconds };
+      const held = this.put(resource, { ...object, metadata: { ...object.metadata, deletionTimestamp, ...grace } });
+      return finalizers.length > 0 ? { held } : 'deleted';
+    },
+    isAllowed: () => Promise.resolve(false),
+    reviewToken: () => Promise.resolve(undefined),
+    list: async (resource, { namespace } = {}) => {
+      await this.#note('list', resource, { name: namespace ?? '' });
+      const all = [...this.#of(resource).values()];
+      return {
+        items: all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace),
+        resourceVersion: String(this.#version),
+      };
+    },
+    apply: async (resource, object) => {
+      await this.#note('apply', resource, object.metadata);
+      return this.put(resource, merged(this.find(resource, object.metadata) ?? {}, object) as KubeObject);
+    },
+    replace: unused,
+    createToken: unused,
+    raw: unused,
+  };
+
+  async #called(verb: Call['verb'], resource: Resource, name: ObjectName, options: CallOptions = {}): Promise<Stored> {
+    await this.#note(verb, resource, name, options);
+    const object = this.find(resource, name);
+    if (!object) throw new ApiError(404, 'NotFound', `${resource.plural} ${keyOf(name)} not found`);
+    return object;
+  }
+
+  async #note(verb: Call['verb'], { plural }: Resource, name: ObjectName, { signal }: CallOptions = {}): Promise<void> {
+    const call = { verb, plural, name: keyOf(name) };
+    this.calls.push(call);
+    const cut = signal && aborted(signal).then(() => Promise.reject(signal.reason));
+    await Promise.race([this.fault(call), cut ?? new Promise(() => {})]);
+  }
+
+  #of(resource: Resource): Map<string, Stored> {
+    const objects = this.#objects.get(resource.plural) ?? new Map<string, Stored>();
+    this.#objects.set(resource.plural, objects);
+    return objects;
+  }
+
+  #tell(resource: Resource, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: Stored): void {
+    for (const store of this.#stores) {
+      if (store.resource.plural === resource.plural) store.apply(type, object, object.metadata.resourceVersion ?? '');
+    }
+  }
+}
+
+const unused = (): Promise<never> => Promise.reject(new Error('no part of the life of a request'));
+
+/** RFC 7386. */
+function merged(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const result: Record<string, unknown> = { ...(target as object) };
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) delete result[field];
+    else result[field] = merged(result[field], value);
+  }
+  return result;
+}

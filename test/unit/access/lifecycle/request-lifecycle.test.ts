@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict';
+import { podAccessRequests, podAccessTemplates } from '../../../../src/api/access/pod-access.ts';
+import { pods, roleBindings, roles } from '../../../../src/api/resources.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { LifeStage, requestName } from './lifecycle-stage.ts';
+
+describe('the life of a request', () => {
+  let stage: LifeStage;
+  beforeEach(async () => {
+    stage = new LifeStage();
+    await stage.start();
+  });
+  afterEach(() => stage.stop());
+
+  const childrenLeft = (): string[] => [roleBindings, roles, pods].flatMap((resource) => stage.cluster.names(resource));
+  const granted = async (): Promise<void> => {
+    stage.ask();
+    await stage.clock.advance(10);
+    stage.podBecomesReady();
+    await stage.clock.advance(10);
+    assert.equal((stage.request?.status as { ready?: boolean } | undefined)?.ready, true);
+    assert.equal(childrenLeft().length, 3);
+  };
+
+  it('runs from the request to Ready and to nothing', async () => {
+    await granted();
+    await stage.clock.advance(600_000);
+    assert.deepEqual(childrenLeft(), []);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('ends on time when the very first look at it fails and the server asks for a long pause', async () => {
+    await granted();
+    await stage.stop();
+    stage.cluster.drop(podAccessTemplates, { namespace: 'payments', name: 'payments-shell' });
+    let faults = 0;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb !== 'get' || plural !== 'podaccesstemplates') return;
+      faults++;
+      throw new ApiError(429, 'TooManyRequests', 'later', 3_600_000);
+    };
+    await stage.start();
+    await stage.clock.advance(601_000);
+    assert.equal(faults, 1);
+    assert.deepEqual(stage.cluster.names(roleBindings), []);
+  });
+
+  it('tells of a grant once, however often its objects had to be tried', async () => {
+    let faults = 3;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'roles' && faults-- > 0) throw new ApiError(500, 'InternalError', 'not now');
+    };
+    stage.ask();
+    await stage.clock.advance(10_000);
+    assert.equal(childrenLeft().length, 3);
+    assert.deepEqual(stage.told, ['grant granted']);
+  });
+
+  it('is told with the group that it rests on first, since the journal keeps only some', async () => {
+    const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
+    stage.ask({}, { groups: [...others, 'devs'] });
+    await stage.clock.advance(100);
+    const line = stage.lines.find(({ event, verdict }) => event === 'grant' && verdict === 'granted');
+    assert.deepEqual(line?.who.groups, ['devs', ...others]);
+  });
+
+  it('ends as soon as it is revoked, and says so once', async () => {
+    await granted();
+    const request = stage.request;
+    assert.ok(request);
+    stage.cluster.put(podAccessRequests, { ...request, spec: { ...(request.spec as object), revoked: true } });
+    await stage.clock.advance(100);
+    assert.deepEqual(childrenLeft(), []);
+    await stage.clock.advance(15_000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.equal(stage.lines[1]?.code, 'Revoked');
+  });
+
+  const kept: [string, number][] = [
+    ['30s', 30],
+    ['48h', 24 * 3600],
+    ['876000h', 24 * 3600],
+  ];
+  for (const [duration, seconds] of kept) {
+    it(`is kept for ${seconds} s when it asked for ${duration} and was denied`, async () => {
+      stage.ask({ duration, templateName: 'no-such-template' });
+      await stage.clock.advance(seconds * 1000 - 1000);
+      assert.ok(stage.request);
+      await stage.clock.advance(1000);
+      assert.equal(stage.request, undefined);
+      assert.deepEqual(stage.told, ['grant denied']);
+    });
+  }
+
+  it('is never granted when it comes revoked', async () => {
+    stage.ask({ revoked: true });
+    await stage.clock.advance(15_000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, []);
+    assert.ok(stage.cluster.calls.every(({ verb }) => verb !== 'create'));
+  });
+
+  it('closes what it opened when the request vanishes, finalizer and all', async () => {
+    await granted();
+    let faults = 1;
+    stage.cluster.fault = ({ verb, plural }) => {
+      if (verb === 'delete' && plural === 'rolebindings' && faults-- > 0)
+        throw new ApiError(500, 'InternalError', 'not now');
+    };
+    stage.cluster.drop(podAccessRequests, requestName);
+    await stage.clock.advance(5_000);
+    assert.deepEqual(childrenLeft(), []);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('says nothing of a request that vanishes when another leader has closed everything', async () => {
+    await granted();
+    for (const resource of [roleBindings, roles, pods]) {
+      for (const key of stage.cluster.names(resource)) {
+        const [namespace = '', name = ''] = key.split('/');
+        stage.cluster.drop(resource, { namespace, name });
+      }
+    }
+    stage.cluster.drop(podAccessRequests, requestName);
+    await stage.clock.advance(5_000);
+    assert.deepEqual(stage.told, ['grant granted']);
+  });
+
+  it('closes what it opened for a request that another one of its name has replaced', async () => {
+    await granted();
+    stage.cluster.drop(podAccessRequests, requestName);
+    stage.ask({ templateName: 'no-such-template' });
+    await stage.clock.advance(1_000);
+    assert.deepEqual(childrenLeft(), []);
+    assert.ok(stage.request);
+  });
+
+  it('is over at once when it is deleted, however many others wait for an answer of the API server', async () => {
+    await granted();
+    const answers = deferred();
+    stage.cluster.fault = ({ verb }) => (verb === 'create' ? answers.promise : undefined);
+    for (let i = 0; i < 50; i++) stage.ask({}, { name: `other-${i}` });
+    await stage.clock.advance(10);
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(10);
+    assert.deepEqual(childrenLeft(), []);
+    answers.resolve();
+  });
+
+  const never = new Promise<void>(() => {});
+  const ends: [string, () => Promise<void>][] = [
+    ['its time is over', () => stage.clock.advance(600_000)],
+    ['it is deleted', async () => void (await stage.cluster.client.delete(podAccessRequests, requestName))],
+  ];
+  for (const [what, end] of ends) {
+    it(`lets nobody in any more when ${what}, though a status write of its own is never answered`, async () => {
+      stage.cluster.fault = ({ verb, plural }) => {
+        const isOpen = stage.cluster.names(roleBindings).length > 0;
+        return verb === 'patch' && plural === 'podaccessrequests' && isOpen ? never : undefined;
+      };
+      stage.ask();
+      await stage.clock.advance(2000);
+      assert.equal(childrenLeft().length, 3);
+      await end();
+      await stage.clock.advance(10);
+      assert.deepEqual(childrenLeft(), []);
+    });
+  }
+
+  it('creates no RoleBinding when its time is over before its pod is created', async () => {
+    const answer = deferred();
+    stage.cluster.fault = ({ verb, plural }) => (verb === 'create' && plural === 'pods' ? answer.promise : undefined);
+    stage.ask();
+    await stage.clock.advance(600_010);
+    answer.resolve();
+    await stage.clock.advance(1000);
+    assert.deepEqual(childrenLeft(), []);
+    const made = stage.cluster.calls.filter(({ verb }) => verb === 'create').map(({ plural }) => plural);
+    assert.deepEqual(made, ['pods']);
+  });
+
+  it('looks twice for a RoleBinding that was being created when its time was over', async () => {
+    const landed = deferred();
+    stage.cluster.fault = ({ verb, plural }) =>
+      verb === 'create' && plural === 'rolebindings' ? landed.promise : undefined;
+    stage.ask();
+    await stage.clock.advance(600_010);
+    const looks = stage.cluster.calls.filter(({ verb, plural }) => verb === 'get' && plural === 'rolebindings');
+    assert.equal(looks.length, 2);
+    assert.deepEqual(childrenLeft(), []);
+  });
+
+  it('ends for many at a time by taking every RoleBinding away before anything else of any', async () => {
+    for (let i = 0; i < 40; i++) stage.ask({}, { name: `one-of-many-${i}` });
+    await stage.clock.advance(10);
+    assert.equal(stage.cluster.names(roleBindings).length, 40);
+    await stage.clock.advance(600_000);
+    assert.deepEqual(childrenLeft(), []);
+    const deletes = stage.cluster.calls.filter(({ verb }) => verb === 'delete').map(({ plural }) => plural);
+    assert.deepEqual(new Set(deletes.slice(0, 40)), new Set(['rolebindings']));
+  });
+
+  it('keeps its name until its stamp is too old, but not its access', async () => {
+    await granted();
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(1000);
+    assert.deepEqual(childrenLeft(), []);
+    const calls = stage.cluster.calls.length;
+    await stage.clock.advance(9000);
+    assert.ok(stage.request);
+    assert.equal(stage.cluster.calls.length, calls);
+    await stage.clock.advance(1000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('tells of its end once, though another process lets go of it', async () => {
+    await granted();
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(1000);
+    await stage.stop();
+    await stage.start();
+    await stage.clock.advance(12_000);
+    assert.equal(stage.request, undefined);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('lets go, and tells of its end once, while the node of its pod is away', async () => {
+    await granted();
+    stage.cluster.nodeIsAway = true;
+    await stage.clock.advance(600_000);
+    assert.equal(stage.request, undefined);
+    const calls = stage.cluster.calls.length;
+    await stage.clock.advance(300_000);
+    await stage.stop();
+    await stage.start();
+    assert.equal(stage.cluster.names(pods).length, 1);
+    assert.equal(stage.cluster.calls.length, calls);
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+  });
+
+  it('closes a RoleBinding and a Role that somebody holds, once and without waiting for them', async () => {
+    await granted();
+    for (const resource of [roleBindings, roles]) {
+      const [namespace = '', name = ''] = stage.cluster.names(resource)[0]?.split('/') ?? [];
+      const object = stage.cluster.find(resource, { namespace, name });
+      assert.ok(object);
+      stage.cluster.put(resource, { ...object, metadata: { ...object.metadata, finalizers: ['a.b/c'] } });
+    }
+    stage.cluster.calls.length = 0;
+    await stage.clock.advance(600_000);
+    assert.equal(stage.request, undefined);
+    const [key = ''] = stage.cluster.names(roleBindings);
+    const [namespace = '', name = ''] = key.split('/');
+    assert.equal(stage.cluster.find(roleBindings, { namespace, name })?.['subjects'], undefined);
+    assert.deepEqual(
+      stage.cluster.calls.map(({ verb, plural }) => `${verb} ${plural}`),
+      [
+        'delete rolebindings',
+        'patch rolebindings',
+        'delete roles',
+        'delete pods',
+        'delete podaccessrequests',
+        'patch podaccessrequests',
+      ],
+    );
+    await stage.stop();
+    await stage.start();
+    await stage.clock.advance(120_000);
+    assert.equal(stage.cluster.calls.length, 6, 'nor does a later process begin anew');
+    assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
+    assert.equal(await drift('RoleBinding'), 0);
+  });
+
+  const drift = async (kind: string): Promise<number> => {
+    const series = `drawbridge_drift_objects{kind="${kind}",drift="orphaned"} `;
+    const line = (await stage.metrics.expose()).split('\n').find((one) => one.startsWith(series));
+    return Number(line?.slice(series.length));
+  };
+
+  it('is revoked, children and all, when its grant is not what was signed', async () => {
+    await granted();
+    const request = stage.request;
+    assert.ok(request);
+    const status = request.status as { grant: object };
+    const grant = { ...status.grant, expiresAt: '2099-01-01T00:00:00Z' };
+    stage.cluster.put(podAccessRequests, { ...request, status: { ...status, grant } });
+    await stage.clock.advance(10);
+    assert.deepEqual(childrenLeft(), []);
+    assert.equal(stage.lines.at(-1)?.code, 'GrantInvalid');
+  });
+
+  it('waits for the keys to begin, and not to end', async () => {
+    await granted();
+    await stage.stop();
+    stage.ask({}, { name: 'later' });
+    stage.ring.keys = undefined;
+    await stage.start();
+    await stage.clock.advance(5000);
+    assert.equal(stage.cluster.find(podAccessRequests, { ...requestName, name: 'later' })?.status, undefined);
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(10);
+    assert.deepEqual(childrenLeft(), []);
+  });
+
+  const sample = async (name: string): Promise<string[]> =>
+    (await stage.metrics.expose()).split('\n').filter((line) => line.startsWith(name) && line.includes('PodAccess'));
+
+  it('is no open access any more while only its name is held', async () => {
+    await granted();
+    await stage.cluster.client.delete(podAccessRequests, requestName);
+    await stage.clock.advance(100);
+    assert.notEqual(stage.request, undefined);
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
+  });
+
+  it('shows in the metrics, with how late its end was', async () => {
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
+    await granted();
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 1']);
+    await stage.clock.advance(600_000);
+    assert.deepEqual(await sample('drawbridge_grants_active'), ['drawbridge_grants_active{kind="PodAccessRequest"} 0']);
+    assert.deepEqual(await sample('drawbridge_revocations_total'), [
+      'drawbridge_revocations_total{kind="PodAccessRequest",ending="Expired"} 1',
+    ]);
+    assert.deepEqual(await sample('drawbridge_expiry_lag_seconds_bucket{le="0.01"'), [
+      'drawbridge_expiry_lag_seconds_bucket{le="0.01",kind="PodAccessRequest"} 1',
+    ]);
+  });
+});

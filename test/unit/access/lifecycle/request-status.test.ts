@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { isSummary } from '../../../../src/access/conditions.ts';
+import {
+  deniedStatus,
+  grantedStatus,
+  isDenied,
+  isUnchanged,
+  type Progress,
+  progressStatus,
+  type RequestStatus,
+} from '../../../../src/access/lifecycle/request-status.ts';
+import type { RequestView } from '../../../../src/access/stores/access-views.ts';
+import type { Grant } from '../../../../src/api/access/grant.ts';
+import type { Condition } from '../../../../src/api/object.ts';
+import { grantOf } from '../../../support/access-objects.ts';
+import { condition, createdAtMs, podView, requestView } from '../../../support/request-views.ts';
+
+const grant = grantOf() as unknown as Grant;
+const told = { duration: '30m as asked', notes: [] };
+const children: Progress['children'] = [
+  { kind: 'Pod', name: 'debug-1a2b3c4d-access', uid: 'p-1' },
+  { kind: 'RoleBinding', name: 'debug-1a2b3c4d-access', uid: 'b-1' },
+];
+const progress = (over: Partial<Progress> = {}): Progress => ({
+  children,
+  until: 'until 2026-11-21T09:30:00Z',
+  pod: podView(),
+  accessMessage: { text: 'kubectl exec …' },
+  ...over,
+});
+const written = (request: RequestView, status: RequestStatus): RequestView => ({
+  ...request,
+  ...(status.grant ? { grant: status.grant } : {}),
+  conditions: status.conditions,
+  ready: status.ready,
+  children: status.children ?? request.children,
+});
+const said = ({ type, status, reason }: Condition): string => `${type}=${status} ${reason}`;
+const details = (status: RequestStatus): string[] => status.conditions.filter((one) => !isSummary(one)).map(said);
+const summed = (status: RequestStatus): string[] => status.conditions.filter(isSummary).map(said);
+
+describe('the status of a request', () => {
+  const granted = written(requestView(), grantedStatus(requestView(), grant, told, createdAtMs));
+
+  it('fixes the grant and tells how it was decided, without being ready', () => {
+    const status = grantedStatus(
+      requestView(),
+      grant,
+      { duration: '4h, the most allowed', notes: ['cpu lowered'] },
+      createdAtMs,
+    );
+    assert.equal(status.grant, grant);
+    assert.equal(status.podName, 'debug-1a2b3c4d-access');
+    assert.equal(status.ready, false);
+    assert.deepEqual(
+      status.conditions.slice(0, 3).map(({ type, message }) => [type, message]),
+      [
+        ['TargetTemplateExists', 'PodAccessTemplate payments-shell, generation 3; cpu lowered'],
+        ['AccessDurationsValid', '4h, the most allowed'],
+        ['AccessStillValid', 'until 2026-11-21T09:30:00Z'],
+      ],
+    );
+    assert.deepEqual(summed(status), ['Ready=False Progressing', 'Reconciling=True Progressing']);
+  });
+
+  it('is ready with the message once the pod is', () => {
+    const status = progressStatus(granted, progress(), createdAtMs);
+    assert.equal(status.ready, true);
+    assert.equal(status.accessMessage, 'kubectl exec …');
+    assert.deepEqual(status.children, children);
+    assert.deepEqual(summed(status), ['Ready=True Success']);
+    assert.deepEqual(details(status).slice(3), [
+      'AccessResourcesCreated=True Success',
+      'AccessResourcesReady=True Success',
+      'AccessMessage=True Success',
+    ]);
+  });
+
+  const notReady: { what: string; pod: Progress['pod']; message: string }[] = [
+    { what: 'has not been seen', pod: undefined, message: 'the Pod has not been reported yet' },
+    {
+      what: 'waits',
+      pod: podView({ ready: false, waiting: 'container app: ImagePullBackOff' }),
+      message: 'container app: ImagePullBackOff',
+    },
+  ];
+  for (const { what, pod, message } of notReady) {
+    it(`says why it is not ready when the pod ${what}`, () => {
+      const status = progressStatus(granted, progress({ pod }), createdAtMs);
+      assert.equal(status.ready, false);
+      assert.equal('accessMessage' in status, false);
+      const told = status.conditions.find(({ type }) => type === 'AccessResourcesReady');
+      assert.deepEqual([told?.status, told?.reason, told?.message], ['False', 'NotYetReady', message]);
+      assert.equal(isDenied(written(granted, status)), false);
+      assert.deepEqual(summed(status), ['Ready=False NotYetReady', 'Reconciling=True NotYetReady']);
+    });
+  }
+
+  it('is not ready, but not refused either, when no access message can be made', () => {
+    const refusal = { code: 'BadAccessCommand', message: 'no such label', status: 422 } as const;
+    const status = progressStatus(granted, progress({ accessMessage: { refusal } }), createdAtMs);
+    assert.equal(status.ready, false);
+    assert.equal(details(status).at(-1), 'AccessMessage=False BadAccessCommand');
+    assert.deepEqual(summed(status), ['Ready=False BadAccessCommand', 'Stalled=True BadAccessCommand']);
+    assert.equal(isDenied(written(granted, status)), false);
+  });
+
+  it('stops being ready when the pod does, and comes back with it', () => {
+    const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
+    const lost = written(ready, progressStatus(ready, progress({ pod: podView({ ready: false }) }), createdAtMs));
+    assert.equal(lost.ready, false);
+    assert.deepEqual(summed(progressStatus(lost, progress(), createdAtMs)), ['Ready=True Success']);
+  });
+
+  const refusals: [string, string][] = [
+    ['TemplateNotFound', 'TargetTemplateExists=False NotFound'],
+    ['TemplateNotReady', 'TargetTemplateExists=False TemplateNotReady'],
+    ['InvalidDuration', 'AccessDurationsValid=False NotAcceptable'],
+    ['TooLate', 'AccessStillValid=False Timeout'],
+    ['NotEligible', 'AccessResourcesCreated=False NotEligible'],
+    ['NameCollision', 'AccessResourcesCreated=False NameCollision'],
+  ];
+  for (const [code, expected] of refusals) {
+    it(`tells of ${code} for good as ${expected}`, () => {
+      const status = deniedStatus(requestView(), { code, message: 'why', status: 403 }, createdAtMs);
+      assert.deepEqual(details(status), [expected]);
+      const reason = expected.split(' ')[1];
+      assert.deepEqual(summed(status), [`Ready=False ${reason}`, `Stalled=True ${reason}`]);
+      assert.equal(status.ready, false);
+      assert.equal(isDenied(written(requestView(), status)), true);
+    });
+  }
+
+  describe('worth writing or not', () => {
+    const ready = written(granted, progressStatus(granted, progress(), createdAtMs));
+    const later = createdAtMs + 600_000;
+
+    it('is not when it says what is written', () => {
+      assert.equal(isUnchanged(ready, progressStatus(ready, progress(), later)), true);
+    });
+
+    it('is not when somebody else’s condition stands beside ours', () => {
+      const others = { ...ready, conditions: [condition('Theirs', 'False'), ...ready.conditions] };
+      assert.equal(isUnchanged(others, progressStatus(others, progress(), later)), true);
+    });
+
+    const changes: [string, RequestView, Partial<Progress>][] = [
+      ['the pod is not ready any more', ready, { pod: podView({ ready: false }) }],
+      ['the message changed', ready, { accessMessage: { text: 'another' } }],
+      ['the children are not in it', { ...ready, children: [] }, {}],
+      ['`ready` was meddled with', { ...ready, ready: false }, {}],
+      ['a condition was taken away', { ...ready, conditions: ready.conditions.slice(0, -1) }, {}],
+    ];
+    for (const [what, request, over] of changes) {
+      it(`is when ${what}`, () => {
+        assert.equal(isUnchanged(request, progressStatus(request, progress(over), later)), false);
+      });
+    }
+  });
+});

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import type { AccessKind } from '../../../../src/access/access-kind.ts';
+import { Revoker, type RevokerDeps } from '../../../../src/access/lifecycle/revoker.ts';
+import type { RequestView } from '../../../../src/access/stores/access-views.ts';
+import type { PodView } from '../../../../src/access/stores/cluster-views.ts';
+import type { Grant } from '../../../../src/api/access/grant.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { grantOf } from '../../../support/access-objects.ts';
+import { podView, requestView } from '../../../support/request-views.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const { signal } = new AbortController();
+const granted = requestView({ grant: grantOf() as unknown as Grant });
+
+/** Notes every call; `fails` names one that an apiserver would answer in that way. */
+function revokerOf(
+  fails: { readonly call?: string; readonly code?: number } = {},
+  uidUnderTheName = 'r-1',
+  { pod, existed = true }: { readonly pod?: PodView; readonly existed?: boolean } = {},
+): {
+  revoker: Revoker;
+  calls: string[];
+} {
+  const calls: string[] = [];
+  const note = (call: string): Promise<void> => {
+    calls.push(call);
+    if (call !== fails.call) return Promise.resolve();
+    const { code = 500 } = fails;
+    return Promise.reject(new ApiError(code, code === 409 ? 'Conflict' : 'Test', `answer ${code}`));
+  };
+  const kind: Partial<AccessKind> = {
+    requestResource: podAccessRequests,
+    createsPod: true,
+  };
+  const deps = {
+    kind,
+    pods: { get: () => pod },
+    clock: new SimulatedClock(),
+    client: {
+      delete: () => note('delete request'),
+      jsonPatch: () => note('let go'),
+      get: () => note('look').then(() => ({ metadata: { uid: uidUnderTheName } })),
+    },
+    applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`).then(() => existed) },
+    trail: { revoked: (_request: RequestView, ending: string) => calls.push(`tell ${ending}`) },
+  };
+  return { revoker: new Revoker(deps as unknown as RevokerDeps), calls };
+}
+
+const wholeEnd = ['close RoleBinding', 'close Role', 'close Pod', 'tell Expired', 'delete request', 'let go'];
+
+describe('the end of a grant', () => {
+  it('closes what lets people in first, and lets go of the request last', async () => {
+    const { revoker, calls } = revokerOf();
+    await revoker.end(granted, 'Expired', signal);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
+  it('can take away what lets people in ahead of the rest, once', async () => {
+    const { revoker, calls } = revokerOf();
+    assert.equal(await revoker.bar(granted, signal), true);
+    assert.deepEqual(calls, ['close RoleBinding']);
+    assert.equal(await revoker.bar(granted, signal), false);
+    await revoker.end(granted, 'Expired', signal);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
+  it('has nothing to take away of a request that was never granted, or when it is closed already', async () => {
+    const { revoker, calls } = revokerOf();
+    assert.equal(await revoker.bar(requestView(), signal), false);
+    await revoker.end(granted, 'Expired', signal);
+    assert.equal(await revoker.bar(granted, signal), false);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
+  it('makes no further call while the store still shows the request', async () => {
+    const { revoker, calls } = revokerOf();
+    await revoker.end(granted, 'Expired', signal);
+    await revoker.end({ ...granted, deleting: true }, 'Expired', signal);
+    assert.deepEqual(calls, wholeEnd);
+  });
+
+  it('tries the last step again when it failed, and closes nothing twice', async () => {
+    const { revoker, calls } = revokerOf({ call: 'let go', code: 503 });
+    await assert.rejects(revoker.end(granted, 'Expired', signal));
+    await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal));
+    assert.deepEqual(calls, [...wholeEnd, 'let go']);
+  });
+
+  for (const code of [409, 422]) {
+    it(`tries again when the last step is answered ${code} though the request is there`, async () => {
+      const { revoker, calls } = revokerOf({ call: 'let go', code });
+      await assert.rejects(revoker.end(granted, 'Expired', signal), { code });
+      await assert.rejects(revoker.end({ ...granted, deleting: true }, 'Expired', signal), { code });
+      assert.deepEqual(calls, [...wholeEnd, 'look', 'let go', 'look']);
+    });
+
+    it(`is through when the last step is answered ${code} because another request has the name`, async () => {
+      const { revoker, calls } = revokerOf({ call: 'let go', code }, 'r-2');
+      await revoker.end(granted, 'Expired', signal);
+      assert.deepEqual(calls, [...wholeEnd, 'look']);
+    });
+  }
+
+  it('deletes nothing of a request that was never granted, and does not tell of a revocation', async () => {
+    const { revoker, calls } = revokerOf();
+    await revoker.end(requestView(), 'Expired', signal);
+    assert.deepEqual(calls, ['delete request', 'let go']);
+  });
+
+  it('lets a RoleBinding that it may not close keep nothing else open, and does not tell of an end', async () => {
+    const { revoker, calls } = revokerOf({ call: 'close RoleBinding', code: 403 });
+    assert.equal(await revoker.bar(granted, signal), false);
+    await assert.rejects(revoker.end(granted, 'Expired', signal), { code: 403 });
+    assert.deepEqual(calls, ['close RoleBinding', 'close RoleBinding', 'close Role', 'close Pod']);
+  });
+
+  const marks = { uid: 'r-1', owner: { kind: 'PodAccessRequest', name: 'debug' } };
+  const ofOthers = { ...marks, uid: 'r-2' };
+  const pods: [string, PodView, boolean][] = [
+    ['stops a Pod that has more time to end in than we give', podView({ deleting: true, madeFor: marks }), true],
+    ['has nothing to do with a Pod that is on its way out', podView({ leaving: true, madeFor: marks }), false],
+    ['is not misled by a Pod of another request', podView({ leaving: true, madeFor: ofOthers }), true],
+  ];
+  for (const [title, pod, closes] of pods) {
+    it(title, async () => {
+      const { revoker, calls } = revokerOf({}, 'r-1', { pod });
+      await revoker.end(granted, 'Expired', signal);
+      assert.equal(calls.includes('close Pod'), closes);
+    });
+  }
+
+  it('is not told of again when another process closed everything, and only the Pod has not gone yet', async () => {
+    const pod = podView({ leaving: true, madeFor: marks });
+    const { revoker, calls } = revokerOf({}, 'r-1', { pod, existed: false });
+    await revoker.end({ ...granted, deleting: true }, 'Deleted', signal);
+    assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'let go']);
+  });
+
+  it('starts over with the children when one of them could not be closed', async () => {
+    const { revoker, calls } = revokerOf({ call: 'close Role' });
+    await assert.rejects(revoker.end(granted, 'Expired', signal));
+    await assert.rejects(revoker.end(granted, 'Expired', signal));
+    assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'close RoleBinding', 'close Role']);
+  });
+});

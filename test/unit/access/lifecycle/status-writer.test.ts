@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import type { AccessKind } from '../../../../src/access/access-kind.ts';
+import { StatusWriter } from '../../../../src/access/lifecycle/request-status.ts';
+import type { RequestView } from '../../../../src/access/stores/access-views.ts';
+import { podAccessRequests } from '../../../../src/api/access/pod-access.ts';
+import type { Client } from '../../../../src/kube/client.ts';
+import { podRequestManifest } from '../../../support/access-objects.ts';
+import { requestView } from '../../../support/request-views.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const { signal } = new AbortController();
+
+describe('the writer of statuses', () => {
+  let stored: RequestView | undefined;
+  const sent: unknown[] = [];
+  const nothing = { conditions: [], ready: false };
+  beforeEach(() => {
+    stored = requestView();
+    sent.length = 0;
+  });
+
+  const writerAnswering = (resourceVersion: string): StatusWriter => {
+    const metadata = { uid: 'r-1', resourceVersion, creationTimestamp: '2026-11-21T09:00:00Z' };
+    const manifest = podRequestManifest();
+    const client: Pick<Client, 'mergePatch'> = {
+      mergePatch: (_resource, _name, patch) => {
+        sent.push(patch);
+        return Promise.resolve({ ...manifest, metadata: { ...manifest.metadata, ...metadata } });
+      },
+    };
+    const kind = {
+      requestResource: podAccessRequests,
+      requestKind: 'PodAccessRequest',
+      requests: { get: () => stored },
+    } as unknown as AccessKind;
+    return new StatusWriter({ client: client as Client, kind, clock: new SimulatedClock() });
+  };
+  const { key } = requestView();
+
+  it('guards each write by the resourceVersion and uid that it was reasoned from', async () => {
+    await writerAnswering('101').write(requestView(), nothing, signal);
+    assert.deepEqual(sent, [{ metadata: { resourceVersion: '100', uid: 'r-1' }, status: nothing }]);
+  });
+
+  it('lets nobody act twice on what a store still shows after a write', async () => {
+    const writer = writerAnswering('101');
+    const written = await writer.write(requestView(), { conditions: [], ready: true }, signal);
+    assert.equal(writer.latest(key), written);
+    stored = requestView({ resourceVersion: '101' });
+    assert.equal(writer.latest(key), stored);
+    stored = requestView({ resourceVersion: '99' });
+    assert.equal(writer.latest(key), stored, 'what has been seen in a store is not remembered any longer');
+  });
+
+  it('compares resourceVersions as numbers', async () => {
+    const writer = writerAnswering('1000');
+    stored = requestView({ resourceVersion: '999' });
+    const written = await writer.write(stored, { conditions: [], ready: true }, signal);
+    assert.equal(writer.latest(key), written);
+  });
+
+  it('knows of no request that the store has lost', async () => {
+    const writer = writerAnswering('101');
+    await writer.write(requestView(), nothing, signal);
+    stored = undefined;
+    assert.equal(writer.latest(key), undefined);
+  });
+
+  it('remembers nothing of another object, nor of one to be forgotten', async () => {
+    const writer = writerAnswering('101');
+    await writer.write(requestView(), { conditions: [], ready: true }, signal);
+    for (const resourceVersion of ['99', '102']) {
+      stored = requestView({ uid: 'r-2', resourceVersion });
+      assert.equal(writer.latest(key), stored);
+    }
+    await writer.write(requestView(), { conditions: [], ready: true }, signal);
+    writer.forget(key);
+    stored = requestView();
+    assert.equal(writer.latest(key), stored);
+  });
+});

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import type { Reply } from '../../../../src/inventory/ports.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
+import { done } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+describe('a condition that somebody else writes', () => {
+  it('stays when the status is told before that is seen', async () => {
+    const outcome = deferred<Reply>();
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], { network: () => outcome.promise });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    ship.stores.pause();
+    inventory.edit(ref, ({ status = {} }) => {
+      status.conditions = [
+        ...(status.conditions ?? []),
+        {
+          type: 'BackedUp',
+          status: 'True',
+          reason: 'Nightly',
+          message: '',
+          lastTransitionTime: '2026-11-21T09:00:00Z',
+        },
+      ];
+    });
+    outcome.resolve(done());
+    await clock.advance(1000);
+    ship.stores.resume();
+    await clock.advance(1000);
+    const conditions = inventory.entry(ref)?.conditions.map(({ type, status }) => [type, status]);
+    assert.deepEqual(conditions?.sort(), [
+      ['BackedUp', 'True'],
+      ['Ready', 'True'],
+    ]);
+    await ship.stop();
+  });
+});

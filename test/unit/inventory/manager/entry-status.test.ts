@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
+import type { KeyStatus } from '../../../../src/inventory/core/step.ts';
+import {
+  componentStatuses,
+  EntryStatus,
+  type KeyStatuses,
+  livelockOf,
+  readyOf,
+} from '../../../../src/inventory/manager/entry-status.ts';
+import type { KeyLoops } from '../../../../src/inventory/manager/key-loop.ts';
+import type { Registry } from '../../../../src/inventory/manager/registrations.ts';
+import type { RunStore } from '../../../../src/inventory/ports.ts';
+import { MemoryAccess } from '../../../support/inventory/memory-access.ts';
+import { registrationOf } from '../../../support/inventory/registrations.ts';
+
+const row = (state: KeyStatus['state'], rest: Partial<KeyStatus> = {}): KeyStatus => ({
+  state,
+  reason: undefined,
+  message: undefined,
+  missing: [],
+  observedInputs: undefined,
+  livelock: undefined,
+  ...rest,
+});
+const rows = (of: Readonly<Record<string, KeyStatus>>): KeyStatuses => new Map(Object.entries(of));
+const waiting = row('NotReady', { missing: [{ path: '/status/outputs/network/vnetName', want: 'present' }] });
+const entry = { bytes: 1000, deleting: false };
+
+describe('the condition Ready', () => {
+  it('names as many components as there is room for', () => {
+    const many = Array.from({ length: 64 }, (_, i) => [`c${i}`, row('Failed', { message: 'x'.repeat(1024) })] as const);
+    const { message } = readyOf(rows(Object.fromEntries(many)), entry);
+    assert.ok(message.length < 5000, `${message.length} characters`);
+    assert.match(message, /^c0: Failed: x+; .*; and \d+ more$/);
+  });
+
+  for (const [what, given, status, reason, message] of [
+    ['every component is Done', { a: row('Done'), b: row('Done') }, 'True', 'Done', ''],
+    ['others do not apply', { a: row('Done'), b: row('NotApplicable') }, 'True', 'Done', ''],
+    ['none applies', { b: row('NotApplicable') }, 'False', 'NoComponents', 'no registered component is for this entry'],
+    ['one waits', { a: row('Done'), c: waiting }, 'False', 'NotReady', 'c: waits for /status/outputs/network/vnetName'],
+    [
+      'several are open: the worst first',
+      { a: row('Progressing', { reason: 'Pending' }), b: waiting, c: row('Failed', { message: 'no such region' }) },
+      'False',
+      'Failed',
+      'c: Failed: no such region; b: waits for /status/outputs/network/vnetName; a: Progressing (Pending)',
+    ],
+    [
+      'it is suspended',
+      { a: row('Progressing', { reason: 'Suspended' }) },
+      'False',
+      'Suspended',
+      'a: Progressing (Suspended)',
+    ],
+  ] as const) {
+    it(`is ${status} when ${what}`, () => {
+      assert.deepEqual(readyOf(rows(given), entry), { type: 'Ready', status, reason, message });
+    });
+  }
+
+  it('names the size of an entry that is too large', () => {
+    const { reason, message } = readyOf(rows({ a: row('Done') }), { bytes: 65_537, deleting: false });
+    assert.equal(reason, 'TooLarge');
+    assert.match(message, /65537 bytes; at most 65536/);
+  });
+
+  it('says what is left of an entry that goes', () => {
+    const { reason, message } = readyOf(rows({ a: row('Deleting') }), { bytes: 1, deleting: true });
+    assert.deepEqual([reason, message], ['Deleting', 'a: Deleting']);
+  });
+});
+
+describe('the rows of the components', () => {
+  it('are by name, say since when, and leave out what there is not to say', () => {
+    const before = componentStatuses(
+      rows({ b: row('Done'), a: row('Retrying', { message: 'x'.repeat(2000) }) }),
+      [],
+      0,
+    );
+    assert.deepEqual(
+      before.map(({ name }) => name),
+      ['a', 'b'],
+    );
+    assert.deepEqual(before[1], { name: 'b', state: 'Done', since: '1970-01-01T00:00:00Z' });
+    assert.equal(before[0]?.message?.length, 1024);
+    const after = componentStatuses(rows({ b: row('Done', { observedInputs: 'd' }), a: row('Done') }), before, 60_000);
+    assert.deepEqual([after[0]?.since, after[1]?.since], ['1970-01-01T00:01:00Z', '1970-01-01T00:00:00Z']);
+  });
+});
+
+describe('the status of an entry', () => {
+  /** Of an entry with so many registered components, and with records of others that are registered no more. */
+  function rowsOf(registered: number, left: number): readonly string[] {
+    const { clock, entry: entryOf } = new MemoryAccess();
+    const registrations = Array.from({ length: registered }, (_, i) => registrationOf(`c${i}`));
+    const keys = Array.from({ length: left }, (_, i) => ({ key: { entryUid: 'u', component: `left-${i}` } }));
+    const status = new EntryStatus({
+      registry: {
+        get: (component) => registrations.find(({ name }) => name === component),
+        all: () => registrations,
+        refusal: () => undefined,
+      } satisfies Registry,
+      runs: {
+        find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined),
+      } as RunStore,
+      loops: () => ({ get: () => undefined, ofEntry: () => keys }) as unknown as KeyLoops,
+      clock,
+      remoteProblem: () => null,
+    });
+    const { components } = status.patch(entryOf())?.status ?? {};
+    return (components as { readonly name: string }[]).map(({ name }) => name);
+  }
+
+  for (const [registered, left, expected] of [
+    [64, 0, 64],
+    [65, 0, 64],
+    [63, 1, 64],
+    [63, 2, 64],
+    [65, 1, 64],
+  ] as const) {
+    it(`has ${expected} rows, as many as may be, with ${registered} components and ${left} that are gone`, () => {
+      assert.equal(rowsOf(registered, left).length, expected);
+    });
+  }
+});
+
+describe('the condition Livelock', () => {
+  it('names who goes round in circles', () => {
+    assert.equal(livelockOf(rows({ a: row('Done') })).status, 'False');
+    const { status, message } = livelockOf(rows({ a: row('Done', { livelock: 'by /spec/x' }), b: row('Done') }));
+    assert.deepEqual([status, message], ['True', 'a: by /spec/x']);
+  });
+});

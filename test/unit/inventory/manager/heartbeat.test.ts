@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
+import type { InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const minute = 60_000;
+
+/** A run that goes on, of a component with a lease of a minute. */
+async function longRun(maxRunSeconds: number) {
+  const stage = await memoryStage([{ name: 'network', leaseSeconds: 60, maxRunSeconds }], {
+    network: () => ({ kind: 'accepted', leaseMs: undefined }),
+  });
+  const { clock, inventory, ship } = stage;
+  const { ref } = inventory.create({ name: 'one' });
+  await clock.advance(1);
+  const [request] = ship.calls;
+  assert.ok(request);
+  const key = { entryUid: ref.uid, component: 'network' };
+  const { id, seq } = request.run;
+  const credentials = [idOf(request.auth.token)];
+  const startedAt = clock.monotonic();
+  return {
+    ...stage,
+    credentials,
+    record: () => inventory.record(key)?.record,
+    report: (credential: string, body: object): Promise<ReportAnswer> =>
+      ship.manager.reports.report({ ...key, seq }, credential, { run: id, ...body }),
+    /** A heartbeat every half minute until so long after its start; with the newest token, whose successors it takes. */
+    async beatUntil(untilMs: number): Promise<void> {
+      while (clock.monotonic() - startedAt < untilMs) {
+        await clock.advance(30_000);
+        const said = await this.report(credentials.at(-1) ?? '', { heartbeat: {} });
+        assert.equal(said.status, 200, JSON.stringify(said));
+        const auth = said.status === 200 ? said.lease?.auth : undefined;
+        if (auth) credentials.push(idOf(auth.token));
+      }
+    },
+  };
+}
+
+const idOf = (token: string): string => token.replace('token ', '');
+const beat = { heartbeat: {} };
+
+describe('the heartbeats of a run that goes on', () => {
+  let ship: InMemoryManager | undefined;
+  afterEach(() => ship?.stop());
+
+  it('bring it a new token once half of the old one is over, and both may report until the next one', async () => {
+    const run = await longRun(3600);
+    ({ ship } = run);
+    const { credentials, clock } = run;
+    await run.beatUntil(4.5 * minute);
+    assert.deepEqual(credentials.length, 1);
+    await run.beatUntil(5.5 * minute);
+    const [first = '', second = ''] = credentials;
+    assert.equal(credentials.length, 2);
+    assert.equal(run.record()?.credentialId, second);
+    assert.equal(run.record()?.previousCredential?.id, first);
+    for (const credential of [first, second]) assert.equal((await run.report(credential, beat)).status, 200);
+    assert.equal(credentials.length, 2);
+    assert.equal((await run.report('forged', beat)).status, 403);
+    await run.beatUntil(12 * minute);
+    assert.equal(credentials.length, 3);
+    assert.equal((await run.report(first, beat)).status, 403);
+    assert.equal((await run.report(second, beat)).status, 200);
+    assert.equal(run.ship.calls.length, 1);
+    assert.equal((await run.report(credentials.at(-1) ?? '', { outcome: 'Done' })).status, 200);
+    await clock.advance(1);
+    const { phase, credentialId, previousCredential } = run.record() ?? {};
+    assert.deepEqual([phase, credentialId, previousCredential], ['Idle', undefined, undefined]);
+  });
+
+  it('are taken though the clock has been set forward', async () => {
+    const run = await longRun(3600);
+    ({ ship } = run);
+    run.clock.setWall(run.clock.now() + 2 * 60 * minute);
+    await run.beatUntil(minute);
+    assert.equal((await run.report(run.credentials.at(-1) ?? '', { outcome: 'Done' })).status, 200);
+  });
+
+  it('do not make the token before good for longer than a token can be', async () => {
+    const run = await longRun(3600);
+    ({ ship } = run);
+    const { clock, credentials } = run;
+    await run.beatUntil(5.5 * minute);
+    const [first = ''] = credentials;
+    const until = run.record()?.previousCredential?.expiresAtMs ?? 0;
+    assert.ok(until - clock.now() <= 10 * minute, `for another ${until - clock.now()} ms`);
+    // No heartbeat that would replace it again, but a lease that lasts.
+    assert.equal((await run.report(credentials.at(-1) ?? '', { heartbeat: { leaseSeconds: 1800 } })).status, 200);
+    await clock.advance(until - clock.now() - 1);
+    assert.equal((await run.report(first, { outcome: 'Nothing' })).status, 400);
+    await clock.advance(1);
+    assert.equal((await run.report(first, { outcome: 'Nothing' })).status, 403);
+  });
+
+  it('do not keep a run on for longer than its component may run, nor give it a token then', async () => {
+    const run = await longRun(480);
+    ({ ship } = run);
+    const { clock, credentials } = run;
+    await run.beatUntil(7.5 * minute);
+    assert.equal(credentials.length, 2);
+    const said = await run.report(credentials.at(-1) ?? '', { heartbeat: { leaseSeconds: 3600 } });
+    assert.ok(said.status === 200 && (said.lease?.leaseSeconds ?? 0) <= 30, JSON.stringify(said));
+    await clock.advance(0.5 * minute);
+    const { phase, lastOutcome, credentialId } = run.record() ?? {};
+    assert.deepEqual([phase, lastOutcome?.reason, credentialId], ['Idle', 'LeaseOver', undefined]);
+    const late = await run.report(credentials.at(-1) ?? '', beat);
+    assert.equal(late.status === 409 && late.code, 'RunOver');
+  });
+});

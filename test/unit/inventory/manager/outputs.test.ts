@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import type { StoredRecord } from '../../../../src/inventory/core/run-record.ts';
+import type { EntryRef } from '../../../../src/inventory/entry.ts';
+import { Outputs } from '../../../../src/inventory/manager/outputs.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { WriteThroughCache } from '../../../../src/kube/write-through-cache.ts';
+import { noLog } from '../../../../src/observe/log.ts';
+import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
+import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
+import { registrationOf } from '../../../support/inventory/registrations.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const network = registrationOf('network');
+const { signal } = new AbortController();
+
+describe('outputs while the watch is late', () => {
+  const clock = new SimulatedClock();
+  const inventory = new MemoryInventory();
+  const { entries, runs, pause } = inventory.open();
+  const { registrations } = new MemoryRegistrations(clock, [{ name: 'network' }]);
+  const outputs = new Outputs({
+    entries,
+    runs,
+    registry: registrations,
+    newest: new WriteThroughCache({
+      watched: (uid) => entries.find(uid),
+      uidOf: (entry) => entry.ref.uid,
+      trustMs: Number.POSITIVE_INFINITY,
+      clock,
+    }),
+    clock,
+    random: () => 0,
+    log: noLog,
+  });
+  let ref: EntryRef;
+
+  before(async () => {
+    ({ ref } = inventory.create({ name: 'one' }));
+    await outputs.apply(ref, network, { network: { v: 'B' } }, signal);
+    pause();
+    await outputs.apply(ref, network, { network: { v: 'A' } }, signal);
+  });
+
+  it('are compared with what was written last', () => {
+    const watched = entries.find(ref.uid);
+    assert.ok(watched);
+    const again = { outcome: 'Done', outputs: { network: { v: 'B' } } } as const;
+    assert.deepEqual(outputs.withoutIdle(watched, again), again);
+    const same = { outcome: 'Done', outputs: { network: { v: 'A' } } } as const;
+    assert.deepEqual(outputs.withoutIdle(watched, same), { outcome: 'Done' });
+  });
+
+  it('go with their component', async () => {
+    const { ref: other } = inventory.create({ name: 'two' });
+    // By the component itself, and nothing of it is watched yet.
+    inventory.edit(other, (object) => {
+      object.status = { outputs: { network: { v: 'C' } } };
+    });
+    const base = { record: { entry: other, component: 'network' }, resourceVersion: '1' } as unknown as StoredRecord;
+    assert.equal(await outputs.retire(other, network, base, signal), undefined);
+    assert.deepEqual(inventory.entry(other)?.content.status.outputs, {});
+  });
+});
+
+describe('a component that is Deleted', () => {
+  for (const [what, operation] of [
+    ['outputs', 'entry.patch'],
+    ['record', 'run.remove'],
+  ] as const) {
+    it(`keeps its entry until its ${what} can be taken out`, async () => {
+      const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+        network: (request) =>
+          request.operation === 'delete' ? answer({ outcome: 'Deleted' }) : done({ network: { v: 'A' } }),
+      });
+      const { ref } = inventory.create({ name: 'one' });
+      await clock.advance(1000);
+      let refused = true;
+      inventory.fault = (asked, when) =>
+        refused && asked === operation && when === 'before'
+          ? new ApiError(403, 'Forbidden', 'a webhook says no')
+          : undefined;
+      inventory.delete(ref);
+      await clock.advance(120_000);
+      const entry = inventory.entry(ref);
+      assert.ok(entry);
+      assert.equal(inventory.records().length, 1);
+      if (operation === 'run.remove') {
+        const [row] = entry.components;
+        assert.equal(row?.state, 'Deleting');
+        assert.equal(row.reason, 'NotWritten');
+        assert.match(row.message ?? '', /a webhook says no/);
+      }
+      refused = false;
+      await clock.advance(60_000);
+      assert.equal(inventory.entry(ref), undefined);
+      assert.deepEqual(inventory.records(), []);
+      assert.equal(ship.calls.filter((call) => call.operation === 'delete').length, 1);
+      await ship.stop();
+    });
+  }
+});

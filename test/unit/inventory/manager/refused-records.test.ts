@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const refusal = new ApiError(422, 'Invalid', 'spec.lastOutcome.missing[0].value: Invalid value');
+
+describe('a record that the API server does not take', () => {
+  it('is tried less and less often, shows, and is stored once it is taken', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => answer({ outcome: 'Done', message: 'fine' }),
+    });
+    let swaps = 0;
+    let refused = true;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(600_000);
+    assert.ok(swaps < 800, `${swaps} tries in 10 minutes`);
+    const [row] = inventory.entry(ref)?.components ?? [];
+    assert.equal(row?.state, 'Failed');
+    assert.equal(row.reason, 'NotStored');
+    const key = { entryUid: ref.uid, component: 'network' };
+    assert.equal(inventory.record(key)?.record.phase, 'Running');
+    refused = false;
+    await clock.advance(60_000);
+    const record = inventory.record(key)?.record;
+    assert.equal(record?.phase, 'Idle');
+    assert.equal(record.credentialId, undefined);
+    assert.equal(record.lastOutcome?.outcome, 'Done');
+    assert.equal(inventory.entry(ref)?.components[0]?.state, 'Done');
+    assert.equal(ship.calls.length, 1);
+    await ship.stop();
+  });
+
+  it('is stored without what the component said where that is at fault', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => answer({ outcome: 'Failed', message: 'hostile' }),
+    });
+    let first = true;
+    let refusals = 0;
+    inventory.fault = (operation, when) => {
+      if (operation !== 'run.swap' || when !== 'before') return undefined;
+      const isStart = first;
+      first = false;
+      return !isStart && ++refusals <= 5 ? refusal : undefined;
+    };
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(30_000);
+    const record = inventory.record({ entryUid: ref.uid, component: 'network' })?.record;
+    assert.equal(record?.phase, 'Idle');
+    assert.equal(record.lastOutcome?.outcome, 'Failed');
+    assert.equal(record.lastOutcome.reason, 'NotStored');
+    assert.match(record.lastOutcome.message ?? '', /Invalid value/);
+    await ship.stop();
+  });
+
+  it('keeps the outputs of its run from being published', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => done({ network: { vnet: 'v1' } }),
+    });
+    let swaps = 0;
+    let refused = true;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    const outputs = () => inventory.entry(ref)?.content.status.outputs;
+    await clock.advance(60_000);
+    assert.deepEqual(outputs(), {});
+    refused = false;
+    await clock.advance(60_000);
+    assert.deepEqual(outputs(), { network: { vnet: 'v1' } });
+    await ship.stop();
+  });
+
+  it('keeps the outputs of its run from being published, too, when another replica has written it first', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => done({ network: { vnet: 'late' } }),
+    });
+    const other = inventory.open();
+    let swaps = 0;
+    inventory.fault = async (operation, when) => {
+      if (operation !== 'run.swap' || when !== 'before' || ++swaps !== 2) return undefined;
+      const [stored] = inventory.records();
+      assert.ok(stored);
+      const leaseUntilMs = clock.now() + 600_000;
+      const next = { ...stored.record, seq: stored.record.seq + 1, credentialId: 'of-the-other', leaseUntilMs };
+      await other.runs.swap(next, stored, new AbortController().signal);
+      return undefined;
+    };
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    assert.equal(inventory.records()[0]?.record.credentialId, 'of-the-other');
+    assert.deepEqual(inventory.entry(ref)?.content.status.outputs, {});
+    other.close();
+    await ship.stop();
+  });
+
+  it('is not stored any more over a newer one', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network', leaseSeconds: 60 }], {
+      network: () => ({ kind: 'accepted', leaseMs: 60_000 }),
+    });
+    let swaps = 0;
+    let refused = true;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    const row = () => inventory.entry(ref)?.components[0];
+    // That it goes on could not be noted down; the next try is seconds away.
+    for (let ms = 0; row()?.reason !== 'NotStored' && ms < 60_000; ms += 100) await clock.advance(100);
+    assert.equal(row()?.reason, 'NotStored');
+    refused = false;
+    const [request] = ship.calls;
+    assert.ok(request);
+    const run = { entryUid: ref.uid, component: 'network', seq: request.run.seq };
+    const credential = request.auth.token.replace('token ', '');
+    const said = await ship.manager.reports.report(run, credential, { run: request.run.id, outcome: 'Done' });
+    assert.equal(said.status, 200);
+    await clock.advance(50_000);
+    const { record } = inventory.records()[0] ?? {};
+    assert.deepEqual([record?.phase, record?.lastOutcome?.outcome, row()?.state], ['Idle', 'Done', 'Done']);
+    await ship.stop();
+  });
+
+  it('is not tried any more once its entry is gone', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => done(),
+    });
+    let swaps = 0;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    for (let ms = 0; inventory.entry(ref)?.components[0]?.reason !== 'NotStored' && ms < 60_000; ms += 100) {
+      await clock.advance(100);
+    }
+    inventory.edit(ref, ({ metadata }) => {
+      metadata.finalizers = [];
+      metadata.deletionTimestamp = '2026-11-21T10:00:00Z';
+    });
+    const before = swaps;
+    await clock.advance(600_000);
+    assert.equal(swaps, before);
+    await ship.stop();
+  });
+
+  it('keeps nobody from abandoning its component', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: () => done(),
+    });
+    let swaps = 0;
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'before' && ++swaps > 1 ? refusal : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(60_000);
+    inventory.delete(ref);
+    inventory.edit(ref, ({ metadata }) => {
+      metadata.annotations = { 'abandon.inventory.drawbridge.dev/network': 'broken' };
+    });
+    await clock.advance(60_000);
+    assert.equal(inventory.entry(ref), undefined);
+    await ship.stop();
+  });
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { sleep } from '../../../../src/kit/clock.ts';
+import { deferred } from '../../../../src/kit/promises.ts';
+import { done } from '../../../support/inventory/in-memory-manager.ts';
+import { evenRandom, memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const entries = 250;
+const region = '/spec/cluster/region';
+/** Five a second at most: fewer than ask for a run. */
+const network = { name: 'network', reads: [region], maxConcurrent: 5, retry: { baseSeconds: 1, capSeconds: 1 } };
+
+describe('a changed registration', () => {
+  it('runs every entry once, spread over time, and lets nobody wait who changes one meanwhile', async () => {
+    const calls: { readonly at: number; readonly entry: string; readonly reasons: string }[] = [];
+    let isSlow = false;
+    const staged = await memoryStage(
+      [network],
+      {
+        network: async ({ entry, run }) => {
+          calls.push({ at: staged.clock.monotonic(), entry: entry.id, reasons: run.reasons.join() });
+          if (isSlow) await sleep(staged.clock, 1_000);
+          return done();
+        },
+      },
+      evenRandom(),
+    );
+    const { clock, inventory, registrations, ship } = staged;
+    const refs = Array.from({ length: entries }, (_, n) => inventory.create({ name: `e${n}` }).ref);
+    await clock.advance(1_000);
+    assert.equal(calls.length, entries);
+    calls.length = 0;
+    isSlow = true;
+
+    const changedAt = clock.monotonic();
+    registrations.put({ ...network, maxConcurrent: 6 });
+    await clock.advance(1_000);
+    assert.ok(calls.length > 2 && calls.length < 15, `${calls.length} in the first second`);
+    await clock.advance(19_000);
+    // More ask than can run by now: whoever is behind them would wait for seconds.
+    const editedAt = clock.monotonic();
+    const waiting = refs.find(({ uid }) => !calls.some(({ entry }) => entry === uid));
+    assert.ok(waiting);
+    inventory.edit(waiting, ({ spec }) => {
+      spec.cluster = { region: 'westeurope' };
+    });
+    await clock.advance(300);
+    const urgent = calls.find(({ entry }) => entry === waiting.uid);
+    assert.ok(urgent && urgent.at - editedAt <= 250, `called after ${(urgent?.at ?? Number.NaN) - editedAt} ms`);
+    assert.match(urgent.reasons, /ConfigChanged/);
+
+    await clock.advance(60_000);
+    assert.equal(calls.length, entries);
+    assert.equal(new Set(calls.map(({ entry }) => entry)).size, entries);
+    assert.ok(calls.every(({ entry, reasons }) => entry === waiting.uid || reasons === 'RegistrationChanged'));
+    const last = Math.max(...calls.map(({ at }) => at)) - changedAt;
+    assert.ok(last > 28_000 && last < 60_000, `the last after ${last} ms`);
+    const triggers = await ship.metric('drawbridge_inventory_triggers_total');
+    assert.equal(triggers.get('{component="network",reason="RegistrationChanged"}'), entries);
+    await ship.stop();
+  }).timeout(60_000);
+
+  it('leaves a run alone that is being started', async () => {
+    const { clock, inventory, registrations, ship } = await memoryStage([network]);
+    const answered = deferred();
+    inventory.fault = (operation, when) =>
+      operation === 'run.swap' && when === 'after' ? answered.promise.then(() => undefined) : undefined;
+    const { ref } = inventory.create({ name: 'one' });
+    ship.stores.pause();
+    await clock.advance(100);
+    // Its record is stored, and this process does not know that yet.
+    registrations.put({ ...network, maxConcurrent: 6 });
+    await clock.advance(100);
+    inventory.fault = () => undefined;
+    answered.resolve();
+    await clock.advance(100);
+    ship.stores.resume();
+    await clock.advance(100);
+    const { record } = inventory.record({ entryUid: ref.uid, component: 'network' }) ?? {};
+    const ended = [...(record?.history ?? []), record?.lastOutcome].map((run) => [run?.seq, run?.outcome]);
+    // Then once more, for the registration.
+    assert.deepEqual(ended, [
+      [1, 'Done'],
+      [2, 'Done'],
+    ]);
+    await ship.stop();
+  });
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { answer } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+describe('the final report of a run whose entry is being deleted', () => {
+  it('is taken, and the component is asked to delete at once', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: ({ operation }) =>
+        operation === 'delete' ? answer({ outcome: 'Deleted' }) : { kind: 'accepted', leaseMs: 3_600_000 },
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    const key = { entryUid: ref.uid, component: 'network' };
+    const run = { ...key, seq: 1 };
+    const id = `${ref.uid}.network.1`;
+    const { reports } = ship.manager;
+    inventory.delete(ref);
+    await clock.advance(1000);
+    assert.equal(inventory.record(key)?.record.credentialId, undefined);
+    assert.equal((await reports.report(run, 'm-9', { run: id, outcome: 'Done' })).status, 403);
+    // That it goes on is not for it to say any more.
+    assert.equal((await reports.report(run, 'm-1', { run: id, heartbeat: {} })).status, 403);
+    assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
+    await clock.advance(2000);
+    assert.deepEqual(
+      ship.calls.map(({ operation }) => operation),
+      ['reconcile', 'delete'],
+    );
+    assert.equal(inventory.entry(ref), undefined);
+    await ship.stop();
+  });
+});
+
+describe('the report that everything is deleted', () => {
+  it('is taken, also when it comes twice', async () => {
+    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+      network: ({ operation }) =>
+        operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : answer({ outcome: 'Done' }),
+    });
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    inventory.delete(ref);
+    await clock.advance(1000);
+    const run = { entryUid: ref.uid, component: 'network', seq: 2 };
+    const body = { run: `${ref.uid}.network.2`, outcome: 'Deleted' };
+    for (let i = 0; i < 2; i++) {
+      assert.equal((await ship.manager.reports.report(run, 'm-2', body)).status, 200);
+      await clock.advance(1000);
+    }
+    assert.equal(inventory.entry(ref), undefined);
+    await ship.stop();
+  });
+});

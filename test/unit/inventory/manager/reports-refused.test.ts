@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { ReportAnswer } from '../../../../src/inventory/ports.ts';
+import { ApiError } from '../../../../src/kube/errors.ts';
+import { answer, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const minute = 60_000;
+const refusal = new ApiError(403, 'Forbidden', 'a right is missing');
+
+describe('a report whose record the API server refuses', () => {
+  let ship: InMemoryManager | undefined;
+  afterEach(() => ship?.stop());
+
+  /** A run that goes on, and an API server that can be told to refuse. */
+  async function longRun() {
+    const registered = { name: 'network', intervalSeconds: 86_400, leaseSeconds: 3600, maxRunSeconds: 36_000 };
+    const stage = await memoryStage([registered], {
+      network: () => ({ kind: 'accepted', leaseMs: undefined }),
+    });
+    ({ ship } = stage);
+    const { clock, inventory } = stage;
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    const key = { entryUid: ref.uid, component: 'network' };
+    const run = { ...key, seq: 1 };
+    const id = `${ref.uid}.network.1`;
+    const { reports } = stage.ship.manager;
+    let refused = false;
+    inventory.fault = (operation, when) =>
+      refused && operation.startsWith('run.') && when === 'before' ? refusal : undefined;
+    return {
+      ...stage,
+      ref,
+      record: () => inventory.record(key)?.record,
+      refuse: (now: boolean) => {
+        refused = now;
+      },
+      async report(credential: string, body: object): Promise<ReportAnswer> {
+        const answered = reports.report(run, credential, { run: id, ...body });
+        await clock.advance(20_000);
+        return answered;
+      },
+    };
+  }
+
+  it('is answered 503 until its outcome is stored, then 200', async () => {
+    const { clock, record, refuse, report } = await longRun();
+    refuse(true);
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await report('m-1', { outcome: 'Done' })).status, 503);
+      assert.equal(record()?.phase, 'Running');
+    }
+    assert.equal((await report('m-9', { outcome: 'Done' })).status, 403);
+    refuse(false);
+    await clock.advance(5 * minute);
+    assert.equal(record()?.lastOutcome?.outcome, 'Done');
+    assert.equal(record()?.credentialId, undefined);
+    assert.equal((await report('m-1', { outcome: 'Done' })).status, 200);
+  });
+
+  it('is answered 503 before outputs are written, and 200 after', async () => {
+    const { clock, inventory, ref, record, refuse, report } = await longRun();
+    const body = { outcome: 'Done', outputs: { network: { vnetName: 'v' } } };
+    refuse(true);
+    assert.equal((await report('m-1', body)).status, 503);
+    assert.equal(record()?.phase, 'Running');
+    refuse(false);
+    await clock.advance(5 * minute);
+    assert.equal(record()?.phase, 'Idle');
+    assert.deepEqual(inventory.entry(ref)?.content.status.outputs, { network: { vnetName: 'v' } });
+    assert.equal((await report('m-1', body)).status, 200);
+  });
+
+  it('gives out a new token only once the record has it', async () => {
+    const { clock, record, refuse, report } = await longRun();
+    await clock.advance(6 * minute);
+    refuse(true);
+    for (let i = 0; i < 3; i++) assert.equal((await report('m-1', { heartbeat: {} })).status, 503);
+    assert.equal(record()?.credentialId, 'm-1');
+    refuse(false);
+    await clock.advance(minute);
+    const said = await report('m-1', { heartbeat: {} });
+    assert.equal(said.status, 200);
+    assert.equal(said.lease?.auth?.token, `token ${record()?.credentialId}`);
+    assert.equal(record()?.previousCredential?.id, 'm-1');
+    assert.equal((await report(record()?.credentialId ?? '', { outcome: 'Done' })).status, 200);
+    assert.equal(record()?.phase, 'Idle');
+  });
+
+  it('is answered 503 while the record of what is Deleted cannot be removed', async () => {
+    const stage = await memoryStage([{ name: 'network' }], {
+      network: ({ operation }) =>
+        operation === 'delete' ? { kind: 'accepted', leaseMs: 3_600_000 } : answer({ outcome: 'Done' }),
+    });
+    ({ ship } = stage);
+    const { clock, inventory } = stage;
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(1000);
+    inventory.delete(ref);
+    await clock.advance(1000);
+    const run = { entryUid: ref.uid, component: 'network', seq: 2 };
+    const report = async (): Promise<number> => {
+      const answered = stage.ship.manager.reports.report(run, 'm-2', {
+        run: `${ref.uid}.network.2`,
+        outcome: 'Deleted',
+      });
+      await clock.advance(20_000);
+      return (await answered).status;
+    };
+    inventory.fault = (operation, when) => (operation === 'run.remove' && when === 'before' ? refusal : undefined);
+    for (let i = 0; i < 2; i++) assert.equal(await report(), 503);
+    inventory.fault = () => undefined;
+    await clock.advance(5 * minute);
+    assert.equal(inventory.entry(ref), undefined);
+    assert.equal(await report(), 200);
+  });
+});

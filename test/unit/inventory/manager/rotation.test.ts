@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import type { Reply } from '../../../../src/inventory/ports.ts';
+import { done } from '../../../support/inventory/in-memory-manager.ts';
+import { evenRandom, memoryStage } from '../../../support/inventory/memory-stage.ts';
+import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
+import type { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+const readers = (count: number): string[] => Array.from({ length: count }, (_, n) => `reader${n}`);
+
+function publish(inventory: MemoryInventory, version: string): void {
+  inventory.edit({ name: 'one' }, (object) => {
+    object.status = { ...object.status, outputs: { kubeconfig: { version } } };
+  });
+}
+
+/** An entry whose readers have run with the kubeconfig `v1`; `starts` are those since then, by reader, in ms from now. */
+async function stage(count: number, behaviour: (clock: SimulatedClock) => Promise<Reply> | Reply = () => done()) {
+  const starts = new Map<string, number[]>();
+  let fromMs = 0;
+  const names = readers(count);
+  const staged = await memoryStage(
+    names.map((name) => ({ name, kubeconfig: 'read' })),
+    Object.fromEntries(
+      names.map((name) => [
+        name,
+        () => {
+          starts.set(name, [...(starts.get(name) ?? []), staged.clock.monotonic() - fromMs]);
+          return behaviour(staged.clock);
+        },
+      ]),
+    ),
+    evenRandom(),
+  );
+  const { clock, inventory } = staged;
+  const fromNow = (): void => {
+    starts.clear();
+    fromMs = clock.monotonic();
+  };
+  inventory.create({ name: 'one' });
+  await clock.advance(2_000);
+  fromNow();
+  return { ...staged, starts, fromNow };
+}
+
+const firsts = (starts: ReadonlyMap<string, readonly number[]>): number[] =>
+  [...starts.values()].map(([first]) => first ?? Number.NaN).sort((a, b) => a - b);
+
+describe('a new kubeconfig', () => {
+  it('wakes five readers at once', async () => {
+    const { clock, inventory, starts, fromNow, ship } = await stage(5);
+    publish(inventory, 'v1');
+    await clock.advance(2_000);
+    fromNow();
+    publish(inventory, 'v2');
+    await clock.advance(1_000);
+    assert.equal(starts.size, 5);
+    await ship.stop();
+  });
+
+  it('wakes eight readers, each once, at times of their own within a minute', async () => {
+    const { clock, inventory, starts, fromNow, ship } = await stage(8);
+    publish(inventory, 'v1');
+    await clock.advance(2_000);
+    fromNow();
+    publish(inventory, 'v2');
+    await clock.advance(1_000);
+    assert.ok(starts.size <= 2, `${starts.size} at once`);
+    await clock.advance(60_000);
+    assert.equal(starts.size, 8);
+    assert.ok([...starts.values()].every(({ length }) => length === 1));
+    const times = firsts(starts);
+    assert.ok((times[7] ?? 0) - (times[0] ?? 0) > 30_000, times.join());
+    for (const [name] of starts) {
+      assert.ok(ship.callsOf(name).at(-1)?.run.reasons.includes('InputChanged:/status/outputs/kubeconfig/version'));
+    }
+    await ship.stop();
+  });
+
+  it('wakes eight readers at once when it is the first one: they have waited for it', async () => {
+    const { clock, inventory, starts, ship } = await stage(8);
+    publish(inventory, 'v1');
+    await clock.advance(1_000);
+    assert.equal(starts.size, 8);
+    await ship.stop();
+  });
+
+  it('does not keep a reader waiting that has another reason to run', async () => {
+    const { clock, inventory, starts, fromNow, ship } = await stage(8);
+    publish(inventory, 'v1');
+    await clock.advance(2_000);
+    fromNow();
+    publish(inventory, 'v2');
+    inventory.edit({ name: 'one' }, ({ spec }) => {
+      spec.components = Object.fromEntries(readers(8).map((name) => [name, { enabled: true, config: { size: 1 } }]));
+    });
+    await clock.advance(2_000);
+    assert.equal(starts.size, 8);
+    await clock.advance(60_000);
+    assert.ok([...starts.values()].every(({ length }) => length === 1));
+    await ship.stop();
+  });
+
+  it('lets a reader that is at work run once more, when its time has come', async () => {
+    let release = (): void => {};
+    let isSlow = false;
+    const { clock, inventory, starts, fromNow, ship } = await stage(8, () => {
+      if (!isSlow) return done();
+      isSlow = false;
+      return new Promise((resolve) => {
+        release = () => resolve(done());
+      });
+    });
+    publish(inventory, 'v1');
+    await clock.advance(2_000);
+    isSlow = true;
+    inventory.edit({ name: 'one' }, ({ spec }) => {
+      spec.components = { reader3: { enabled: true, config: { size: 1 } } };
+    });
+    await clock.advance(500);
+    fromNow();
+    publish(inventory, 'v2');
+    await clock.advance(100);
+    release();
+    await clock.advance(61_000);
+    assert.equal(starts.size, 8);
+    assert.ok([...starts.values()].every(({ length }) => length === 1));
+    await ship.stop();
+  });
+});

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { answer, type Behaviour } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const minute = 60_000;
+const metric = 'drawbridge_inventory_watch_relists_total';
+const region = '/spec/cluster/region';
+
+const willing: Behaviour = ({ operation }) => answer({ outcome: operation === 'delete' ? 'Deleted' : 'Done' });
+
+async function stage() {
+  const registered = [{ name: 'network', reads: [region] }, { name: 'other' }];
+  const staged = await memoryStage(registered, { network: willing, other: willing });
+  const { ref } = staged.inventory.create({ name: 'one' });
+  await staged.clock.advance(1_000);
+  return { ...staged, ref };
+}
+
+describe('a change that nobody was told of', () => {
+  it('causes its one run within 33 minutes', async () => {
+    const { clock, inventory, ship, ref } = await stage();
+    ship.stores.unheard(() => {
+      inventory.edit(ref, ({ spec }) => {
+        spec.cluster = { region: 'westeurope' };
+      });
+    });
+    await clock.advance(26 * minute);
+    assert.equal(ship.calls.length, 2);
+    await clock.advance(7 * minute);
+    assert.deepEqual(
+      ship.calls.slice(2).map(({ component, run }) => [component, run.reasons]),
+      [['network', ['InputChanged']]],
+    );
+    assert.equal((await ship.metric(metric)).get('{cause="periodic"}'), 1);
+    await ship.stop();
+  });
+
+  it('is made up for, be it a new entry or the end of one', async () => {
+    const { clock, inventory, ship, ref } = await stage();
+    ship.stores.unheard(() => {
+      inventory.create({ name: 'two' });
+      inventory.delete(ref);
+    });
+    await clock.advance(33 * minute);
+    assert.deepEqual(
+      ship.calls.slice(2).map(({ entry, operation }) => [entry.id === ref.uid, operation]),
+      [
+        [true, 'delete'],
+        [true, 'delete'],
+        [false, 'reconcile'],
+        [false, 'reconcile'],
+      ],
+    );
+    await ship.stop();
+  });
+});
+
+describe('the look at everything', () => {
+  it('finds nothing to do, and writes nothing, where nothing was missed', async () => {
+    const { clock, inventory, ship, ref } = await stage();
+    for (let n = 0; n < 120; n++) inventory.create({ name: `more${n}` });
+    await clock.advance(5_000);
+    const calls = ship.calls.length;
+    const { resourceVersion } = inventory.edit(ref, ({ metadata }) => {
+      metadata.labels = { latest: 'true' };
+    });
+    await clock.advance(40 * minute);
+    assert.equal((await ship.metric(metric)).get('{cause="periodic"}'), 1);
+    assert.equal(ship.calls.length, calls);
+    const next = inventory.edit(ref, ({ metadata }) => {
+      metadata.labels = {};
+    });
+    assert.equal(Number(next.resourceVersion), Number(resourceVersion) + 1);
+    await ship.stop();
+  });
+
+  it('ends with the manager', async () => {
+    const { clock, ship } = await stage();
+    await ship.stop();
+    await clock.advance(60 * minute);
+    assert.equal((await ship.metric(metric)).get('{cause="periodic"}'), undefined);
+  });
+});

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { done, InMemoryManager, notReady } from '../../../support/inventory/in-memory-manager.ts';
+import { MemoryRegistrations } from '../../../support/inventory/memory-registrations.ts';
+import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
+import { SimulatedClock } from '../../../support/simulated-clock.ts';
+
+describe('an input that a component names and does not read by its registration', () => {
+  for (const nth of [1, 2]) {
+    it(`wakes it when it comes while the outcome is being stored (${nth})`, async () => {
+      const clock = new SimulatedClock();
+      const inventory = new MemoryInventory();
+      let isThere = false;
+      const ship = new InMemoryManager({
+        clock,
+        inventory,
+        registrations: new MemoryRegistrations(clock, [{ name: 'waiter' }]),
+        random: () => 0.5,
+        components: { waiter: () => (isThere ? done() : notReady('/spec/cluster/region')) },
+      }).start();
+      const { ref } = inventory.create({ name: 'one' });
+      let swaps = 0;
+      // The first stores the start, the second what came of it.
+      inventory.fault = (operation, when) => {
+        if (operation !== 'run.swap' || when !== (nth === 1 ? 'before' : 'after') || ++swaps !== 2) return undefined;
+        isThere = true;
+        inventory.edit(ref, ({ spec }) => {
+          spec.cluster = { region: 'westeurope' };
+        });
+        return undefined;
+      };
+      await clock.advance(2_000);
+      assert.equal(ship.calls.length, 2);
+      assert.match(ship.calls[1]?.run.reasons.join() ?? '', /InputArrived/);
+      await ship.stop();
+    });
+  }
+});

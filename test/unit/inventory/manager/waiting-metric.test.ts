@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { done, notReady } from '../../../support/inventory/in-memory-manager.ts';
+import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+
+const minute = 60_000;
+const metric = 'drawbridge_inventory_notready_entries';
+const vnet = '/status/outputs/network/vnetName';
+
+describe('the metric of entries that wait for an input', () => {
+  it('counts from when it began to wait, however often it was asked since, and no more once it has the input', async () => {
+    let isThere = false;
+    const { clock, inventory, ship } = await memoryStage(
+      [{ name: 'cluster', reads: [vnet], notReadyAlertAfterSeconds: 900 }],
+      { cluster: () => (isThere ? done() : notReady(vnet)) },
+    );
+    const { ref } = inventory.create({ name: 'one' });
+    await clock.advance(14 * minute);
+    assert.ok(ship.calls.length > 1);
+    assert.deepEqual([...(await ship.metric(metric))], []);
+    await clock.advance(2 * minute);
+    assert.deepEqual([...(await ship.metric(metric))], [[`{component="cluster",path="${vnet}"}`, 1]]);
+    isThere = true;
+    inventory.edit(ref, (object) => {
+      object.status = { ...object.status, outputs: { network: { vnetName: 'v' } } };
+    });
+    await clock.advance(1000);
+    assert.deepEqual([...(await ship.metric(metric))], []);
+    // It waits anew.
+    isThere = false;
+    inventory.edit(ref, (object) => {
+      object.status = { ...object.status, outputs: {} };
+    });
+    await clock.advance(14 * minute);
+    assert.deepEqual([...(await ship.metric(metric))], []);
+    await ship.stop();
+  });
+});

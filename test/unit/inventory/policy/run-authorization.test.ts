@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { accountName } from '../../../../src/api/inventory/names.ts';
+import {
+  type RunAuthorization,
+  readComponentAccount,
+  writeAuthorizationViolation,
+} from '../../../../src/inventory/policy/run-authorization.ts';
+import { formatTime } from '../../../../src/kit/clock.ts';
+
+const now = Date.UTC(2026, 10, 21, 12);
+const running: RunAuthorization = {
+  entry: { name: 'rt-1', uid: 'a' },
+  component: 'network',
+  phase: 'Running',
+  credentialID: 'JTI=2',
+};
+const refreshed: RunAuthorization = {
+  ...running,
+  previousCredentialID: 'JTI=1',
+  previousCredentialExpiresAt: formatTime(now + 60_000),
+};
+const who = (credentialId: string | undefined, more: object = {}) => ({
+  entryUid: 'a',
+  component: 'network',
+  credentialId,
+  ...more,
+});
+
+describe('the fence', () => {
+  const cases: [string, RunAuthorization | undefined, ReturnType<typeof who>, RegExp | undefined][] = [
+    ['the credential of the run that is on', running, who('JTI=2'), undefined],
+    ['that before it, until it expires', refreshed, who('JTI=1'), undefined],
+    ['that after it', refreshed, who('JTI=2'), undefined],
+    [
+      'that before it, expired',
+      { ...refreshed, previousCredentialExpiresAt: formatTime(now) },
+      who('JTI=1'),
+      /was refreshed/,
+    ],
+    ['that before it, without an end', { ...running, previousCredentialID: 'JTI=1' }, who('JTI=1'), /was refreshed/],
+    ['the credential of another run', running, who('JTI=3'), /of another run/],
+    ['no credential', running, who(undefined), /which credential/],
+    [
+      'no credential, and none in the record',
+      { ...running, credentialID: undefined } as never,
+      who(undefined),
+      /which/,
+    ],
+    ['a run that has ended', { ...running, phase: 'Idle' }, who('JTI=2'), /no run of component network is on/],
+    ['a run that has answered', { ...running, phase: 'Applying' }, who('JTI=2'), /no run of component network is on/],
+    ['no record', undefined, who('JTI=2'), /there is no run/],
+    ['the record of another entry', running, who('JTI=2', { entryUid: 'b' }), /there is no run/],
+    ['the record of another component', running, who('JTI=2', { component: 'cluster' }), /there is no run/],
+  ];
+  for (const [what, record, presented, expected] of cases) {
+    it(`${expected ? 'stops' : 'lets through'} ${what}`, () => {
+      const violation = writeAuthorizationViolation(record, presented, now);
+      if (!expected) return assert.equal(violation, undefined);
+      assert.deepEqual([violation?.code, violation?.status], ['NoSuchRun', 403]);
+      assert.match(violation?.message ?? '', expected);
+    });
+  }
+});
+
+describe('the account of a component', () => {
+  const uid = '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001';
+  const account = `system:serviceaccount:fleet:${accountName(uid, 'network')}`;
+
+  it('says whose it is', () => {
+    assert.deepEqual(readComponentAccount(account), { namespace: 'fleet', entryUid: uid, component: 'network' });
+  });
+
+  for (const other of [
+    'alice',
+    '',
+    'system:serviceaccount:fleet:default',
+    'system:serviceaccount:fleet:inventory-sync',
+    `${account}.more`,
+    `x${account}`,
+    `system:serviceaccount:a:b:${accountName(uid, 'network')}`,
+  ]) {
+    it(`is not "${other}"`, () => assert.equal(readComponentAccount(other), undefined));
+  }
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
+import { entryAt, foreignAddress } from '../../../../src/inventory/sdk/http-transports.ts';
+
+const apiUrl = 'https://api.example.org/base';
+const url = `${apiUrl}/apis/inventory.drawbridge.dev/v1alpha1/namespaces/fleet/clusterinventories/rt-1`;
+const callback = 'https://drawbridge.example.org/v1/runs/u.c.1';
+const own = { apiUrl, apiCa: 'PEM\n', callbackUrl: 'https://drawbridge.example.org' };
+const request = {
+  run: { id: 'u.c.1' },
+  entry: { url, id: 'u', resourceVersion: '1' },
+  auth: { token: 't', ca: 'PEM' },
+  callback,
+} as unknown as ReconcileRequest;
+
+describe('addresses in a request', () => {
+  it('are believed when they are those of the configuration', () => {
+    assert.deepEqual(entryAt(apiUrl, url), { namespace: 'fleet', name: 'rt-1' });
+    assert.equal(foreignAddress(request, own), undefined);
+  });
+
+  for (const wrong of [
+    url.replace('api.example.org', 'evil.example.org'),
+    url.replace('api.example.org', 'api.example.org.evil.example.org'),
+    url.replace('/base', ''),
+    `${url}/status`,
+    `${url}?x=y`,
+    `${url}#x`,
+    url.replace('rt-1', '..'),
+    url.replace('fleet', '../fleet'),
+    url.replace('rt-1', '%2e%2e'),
+    url.replace('clusterinventories', 'reconcileruns'),
+    `${apiUrl}@evil.example.org/`,
+    '',
+  ]) {
+    it(`name no entry of ours in ${wrong || 'nothing'}`, () => {
+      assert.equal(entryAt(apiUrl, wrong), undefined);
+      assert.match(foreignAddress({ ...request, entry: { ...request.entry, url: wrong } }, own) ?? '', /entry\.url/);
+    });
+  }
+
+  it('must name the callback of that very run', () => {
+    for (const wrong of [`${callback}1`, callback.replace('drawbridge', 'evil'), `${callback}/../x`]) {
+      assert.match(foreignAddress({ ...request, callback: wrong }, own) ?? '', /callback/);
+    }
+  });
+
+  it('must bring the authority that is configured, or none where none is', () => {
+    const bare = { ...request, auth: { token: 't', expires: '' } };
+    assert.match(foreignAddress(bare, own) ?? '', /authority/);
+    assert.equal(foreignAddress(bare, { ...own, apiCa: undefined }), undefined);
+  });
+});

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { macAnnotation, planHashAnnotation } from '../../../src/api/access/names.ts';
+import type { KubeObject } from '../../../src/api/object.ts';
+import { pods, roleBindings, roles } from '../../../src/api/resources.ts';
+import type { Client } from '../../../src/kube/client.ts';
+import { ApiError, TransportError } from '../../../src/kube/errors.ts';
+import { Applier } from '../../../src/rbac/applier.ts';
+
+const { signal } = new AbortController();
+const name = { namespace: 'payments', name: 'debug-1a2b3c4d-access' };
+const provenance = {
+  ownerUid: 'r-1',
+  planHash: 'c0ffee',
+  isOurMac: (mac: string | undefined) => Promise.resolve(mac === 'ours'),
+};
+
+const object = (uid: string, ownerUid = 'r-1', planHash = 'c0ffee', controller = true, mac = 'ours'): KubeObject => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'RoleBinding',
+  metadata: {
+    ...name,
+    uid,
+    annotations: { [planHashAnnotation]: planHash, ...(mac === '' ? {} : { [macAnnotation]: mac }) },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'R', name: 'debug', uid: ownerUid, controller }],
+  },
+});
+const answer = (code: number, reason: string): ApiError => new ApiError(code, reason, `answer ${code}`);
+
+/** Holds one object, or none, under the name. */
+function applierOver(held: KubeObject | undefined, create: () => Promise<KubeObject> = () => Promise.reject()) {
+  const calls: string[] = [];
+  const client: Pick<Client, 'create' | 'get' | 'delete'> = {
+    create: () => {
+      calls.push('create');
+      return create();
+    },
+    get: () => {
+      calls.push('get');
+      return held ? Promise.resolve(held) : Promise.reject(answer(404, 'NotFound'));
+    },
+    delete: (_resource, _name, options) => {
+      calls.push(`delete ${options?.uid}`);
+      if (!held) return Promise.resolve('absent');
+      return held.metadata.uid === options?.uid ? Promise.resolve('deleted') : Promise.reject(answer(409, 'Conflict'));
+    },
+  };
+  return { applier: new Applier(client as Client), calls };
+}
+
+describe('the applier', () => {
+  describe('creating', () => {
+    const taken = (): Promise<KubeObject> => Promise.reject(answer(409, 'AlreadyExists'));
+    const outcomes: [string, KubeObject, string][] = [
+      ['ours from an earlier try', object('b-1'), 'adopted'],
+      ['one of another request', object('b-1', 'r-2'), 'collision'],
+      ['one of ours from another plan', object('b-1', 'r-1', 'beef'), 'collision'],
+      ['one that looks like ours and has no MAC', object('b-1', 'r-1', 'c0ffee', true, ''), 'collision'],
+      ['one that looks like ours and has another MAC', object('b-1', 'r-1', 'c0ffee', true, 'theirs'), 'collision'],
+      ['one that names us as owner, but not as controller', object('b-1', 'r-1', 'c0ffee', false), 'collision'],
+    ];
+    for (const [what, held, expected] of outcomes) {
+      it(`meets ${what}: ${expected}`, async () => {
+        const { applier } = applierOver(held, taken);
+        assert.equal((await applier.create(roleBindings, object(''), provenance, signal)).kind, expected);
+      });
+    }
+
+    for (const code of [400, 403, 404, 405, 413, 422]) {
+      it(`takes the answer ${code} for the last word`, async () => {
+        const { applier } = applierOver(undefined, () => Promise.reject(answer(code, '')));
+        assert.equal((await applier.create(roleBindings, object(''), provenance, signal)).kind, 'refused');
+      });
+    }
+
+    for (const error of [
+      answer(500, ''),
+      answer(429, 'TooManyRequests'),
+      new TransportError('cut', undefined, false),
+    ]) {
+      it(`leaves ${error.message} to a later try`, async () => {
+        const { applier } = applierOver(undefined, () => Promise.reject(error));
+        await assert.rejects(applier.create(roleBindings, object(''), provenance, signal), error);
+      });
+    }
+  });
+
+  describe('deleting', () => {
+    const known = { uid: 'b-1', ownerUid: 'r-1' };
+    const unknown = { ownerUid: 'r-1' };
+    const rows: [string, KubeObject | undefined, { uid?: string; ownerUid: string }, boolean, string[]][] = [
+      ['an object whose uid is known takes one call', object('b-1'), known, true, ['delete b-1']],
+      ['an object that is gone takes one call', undefined, known, false, ['delete b-1']],
+      ['an object whose uid is not known is read first', object('b-1'), unknown, true, ['get', 'delete b-1']],
+      ['what is not there is nothing to delete', undefined, unknown, false, ['get']],
+      ['somebody else’s object stays', object('b-9', 'r-2'), unknown, false, ['get']],
+      ['somebody else’s object under our name stays', object('b-9', 'r-2'), known, false, ['delete b-1', 'get']],
+      [
+        'an object of ours goes even when its uid was noted down wrong',
+        object('b-9'),
+        known,
+        true,
+        ['delete b-1', 'get', 'delete b-9'],
+      ],
+    ];
+    for (const [what, held, owner, expected, expectedCalls] of rows) {
+      it(what, async () => {
+        const { applier, calls } = applierOver(held);
+        assert.equal(await applier.delete(roleBindings, name, owner, signal), expected);
+        assert.deepEqual(calls, expectedCalls);
+      });
+    }
+
+    it('gives a Pod one second, with which its node cannot mistake it for its own grace period', async () => {
+      const told: unknown[] = [];
+      const client: Pick<Client, 'delete'> = {
+        delete: (_resource, _name, { signal: _, ...options } = {}) => {
+          told.push(options);
+          return Promise.resolve('deleted');
+        },
+      };
+      await new Applier(client as Client).delete(pods, name, known, signal);
+      assert.deepEqual(told, [{ uid: 'b-1', gracePeriodSeconds: 1, propagation: 'Background' }]);
+    });
+
+    describe('what finalizers hold', () => {
+      const held = (subjects?: readonly object[]): KubeObject => {
+        const { metadata, ...rest } = object('b-1');
+        return { ...rest, metadata: { ...metadata, finalizers: ['a.b/c'] }, ...(subjects ? { subjects } : {}) };
+      };
+      const alice = [{ kind: 'User', name: 'alice' }];
+      const deleted = async (found: KubeObject, resource = roleBindings, fails?: ApiError) => {
+        const patches: unknown[] = [];
+        const client: Pick<Client, 'delete' | 'jsonPatch'> = {
+          delete: () => Promise.resolve({ held: found }),
+          jsonPatch: (_resource, _name, ops) => {
+            patches.push(ops);
+            return fails ? Promise.reject(fails) : Promise.resolve(found);
+          },
+        };
+        const existed = await new Applier(client as Client).delete(resource, name, known, signal);
+        return { existed, patches };
+      };
+      const emptied = [
+        { op: 'test', path: '/metadata/uid', value: 'b-1' },
+        { op: 'remove', path: '/subjects' },
+      ];
+
+      it('lets nobody in any more, if it is a RoleBinding', async () => {
+        assert.deepEqual(await deleted(held(alice)), { existed: true, patches: [emptied] });
+      });
+
+      for (const subjects of [undefined, []]) {
+        it(`was closed before, if it is a RoleBinding with ${subjects ? 'an empty list of' : 'no'} subjects`, async () => {
+          assert.deepEqual(await deleted(held(subjects)), { existed: false, patches: [] });
+        });
+      }
+
+      it('is let be, if it lets nobody in', async () => {
+        for (const resource of [roles, pods]) {
+          assert.deepEqual(await deleted(held(), resource), { existed: true, patches: [] });
+        }
+      });
+
+      it('counts as closed when it, or the Role that it names, is gone before that', async () => {
+        const { existed } = await deleted(held(alice), roleBindings, answer(404, 'NotFound'));
+        assert.equal(existed, true);
+      });
+
+      for (const error of [answer(403, 'Forbidden'), answer(409, 'Conflict'), answer(422, 'Invalid')]) {
+        it(`does not count as closed on ${error.message}`, () =>
+          assert.rejects(deleted(held(alice), roleBindings, error), error));
+      }
+    });
+
+    it('does not take a conflict about an object of ours for its end', async () => {
+      const conflict = answer(409, 'Conflict');
+      const client: Pick<Client, 'get' | 'delete'> = {
+        get: () => Promise.resolve(object('b-1')),
+        delete: () => Promise.reject(conflict),
+      };
+      await assert.rejects(new Applier(client as Client).delete(roleBindings, name, known, signal), conflict);
+    });
+  });
+});
