@@ -1,14 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError } from '../kit/errors.ts';
 import type { FairShare } from '../kit/fair-share.ts';
+import { announcedBytes, collectBody } from '../kit/request-body.ts';
 import type { FairQueue } from './fair-queue.ts';
 
 /** etcd takes objects up to 1.5 MiB, and an UPDATE carries two of them. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** First buffer of a body whose length is not announced. */
-const FIRST_BYTES = 64 * 1024;
-/** After so many bytes the rest of a body waits for its turn: to decrypt and to copy them costs as long as a review. */
-const PIECE_BYTES = 256 * 1024;
+/** Processor time of reading 256 KiB, milliseconds: to decrypt and to copy them costs as much as a review. */
 const PIECE_COST_MS = 0.5;
 
 /** A call that is not worth parsing, or that there is no room for; `status` is what HTTP calls it. */
@@ -48,56 +46,13 @@ export async function readBody(
   if (!giveBack) throw new BodyError(503, 'Overloaded', 'too many bytes of other calls are in memory; try again');
   response.once('close', giveBack);
   const nextTurn = (): Promise<void> => turns.run(addressOf(request), () => {}, PIECE_COST_MS);
-  return collect(request, Buffer.allocUnsafe(announced ?? FIRST_BYTES), nextTurn);
+  const body = await collectBody(request, { maxBytes: MAX_BODY_BYTES, nextTurn });
+  if (!body) throw tooLarge('more was sent');
+  return body;
 }
 
 /** Whom a call is counted for. */
 export const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? '';
-
-/** Copies what arrives into one buffer: chunks that were kept could be of one byte each, and a chunk costs a hundred. */
-function collect(request: IncomingMessage, first: Buffer, nextTurn: () => Promise<void>): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let bytes = first;
-    let length = 0;
-    let pauseAt = PIECE_BYTES;
-    const fail = (error: unknown): void => {
-      request.removeListener('data', onData);
-      reject(error);
-    };
-    const onData = (chunk: Buffer): void => {
-      const needed = length + chunk.length;
-      if (needed > MAX_BODY_BYTES) {
-        fail(tooLarge('more was sent'));
-        return;
-      }
-      if (needed > bytes.length) bytes = grown(bytes.subarray(0, length), needed);
-      chunk.copy(bytes, length);
-      length = needed;
-      if (length < pauseAt) return;
-      pauseAt = length + PIECE_BYTES;
-      request.pause();
-      nextTurn().then(() => request.resume(), fail);
-    };
-    request.on('data', onData);
-    request.once('end', () => resolve(bytes.subarray(0, length)));
-    request.once('error', fail);
-    request.once('close', () => {
-      // It comes after every request; an error and its stack for each would be the dearest part of most.
-      if (!request.complete) fail(new BodyError(400, 'IncompleteBody', 'the connection ended before the body did'));
-    });
-  });
-}
-
-function grown(bytes: Buffer, needed: number): Buffer {
-  const larger = Buffer.allocUnsafe(Math.min(Math.max(needed, 2 * bytes.length), MAX_BODY_BYTES));
-  bytes.copy(larger);
-  return larger;
-}
-
-/** Undefined where the body comes in chunks; Node refuses calls that claim both. */
-function announcedBytes({ headers }: IncomingMessage): number | undefined {
-  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : undefined;
-}
 
 function expectJson(request: IncomingMessage): void {
   const type = request.headers['content-type'] ?? '';

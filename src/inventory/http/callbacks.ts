@@ -1,12 +1,13 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { callbackPath } from '../../api/inventory/contract/request.ts';
 import { describe } from '../../kit/errors.ts';
+import { collectBody } from '../../kit/request-body.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import type { Log } from '../../observe/log.ts';
 import { readRunId } from '../key.ts';
 import { readComponentAccount } from '../policy/run-authorization.ts';
 import type { ReportSink, TokenReader } from '../ports.ts';
-import { bearerToken, readBody, sendJson } from './json-server.ts';
+import { bearerToken, sendJson } from './json-server.ts';
 
 interface CallbacksDeps {
   readonly reports: ReportSink;
@@ -98,7 +99,7 @@ async function take(
   credentialId: string,
   request: IncomingMessage,
 ): Promise<Said> {
-  const bytes = await readBody(request, maxReportBytes);
+  const bytes = await collectBody(request, { maxBytes: maxReportBytes });
   if (!bytes) return refusal(413, 'TooLarge', `a report may have ${maxReportBytes} bytes`);
   let body: unknown;
   try {

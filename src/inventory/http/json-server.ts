@@ -4,19 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 export const bearerToken = ({ headers }: IncomingMessage): string | undefined =>
   /^Bearer ([\x21-\x7e]{1,16384})$/i.exec(headers.authorization ?? '')?.[1];
 
-/** Undefined when the body has more than `maxBytes`. */
-export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return undefined;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, length);
-}
-
 /** Answers with JSON, unless an answer has begun or the caller is gone. A caller that is told 429 or 503 comes back after a second. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, body: object): void {
   if (response.destroyed || response.headersSent) return;

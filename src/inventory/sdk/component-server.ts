@@ -5,9 +5,10 @@ import { type ReconcileRequest, readReconcileRequest, reconcilePath } from '../.
 import type { Clock } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { listen } from '../../kit/listen.ts';
+import { collectBody } from '../../kit/request-body.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import type { Log } from '../../observe/log.ts';
-import { bearerToken, readBody, sendJson } from '../http/json-server.ts';
+import { bearerToken, sendJson } from '../http/json-server.ts';
 import type { Component } from '../ports.ts';
 import type { Callers } from './callers.ts';
 import { type Addresses, foreignAddress } from './http-transports.ts';
@@ -136,7 +137,7 @@ async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> 
   if (!/^application\/json[\t ]*(;|$)/i.test(request.headers['content-type'] ?? '')) {
     throw new Refusal(415, 'UnsupportedMediaType', 'the body must be application/json');
   }
-  const bytes = await readBody(request, MAX_REQUEST_BYTES);
+  const bytes = await collectBody(request, { maxBytes: MAX_REQUEST_BYTES });
   if (!bytes) throw new Refusal(413, 'BodyTooLarge', `the body may have ${MAX_REQUEST_BYTES} bytes at most`);
   let body: unknown;
   try {
