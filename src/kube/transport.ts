@@ -5,7 +5,7 @@ import { ApiError, TransportError } from './errors.ts';
 import { CallError, jsonCall, Limit } from './json-call.ts';
 import { type Lane, Pools, sameTls } from './pools.ts';
 import { retryDelayMs } from './retry.ts';
-import { toApiError } from './status-error.ts';
+import { textOf, toApiError } from './status-error.ts';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -117,7 +117,7 @@ export class Transport {
         limit.disarm();
         return this.#chunks(answer.body, spec.signal, limit);
       }
-      throw this.#failure(answer.statusCode, answer.headers['retry-after'], await answer.body.text());
+      throw toApiError(answer.statusCode, answer.headers['retry-after'], await answer.body.text());
     } catch (error) {
       limit.release();
       throw this.#explain(error, spec.path, spec.signal, limit);
@@ -159,10 +159,8 @@ export class Transport {
         maxAnswerBytes: MAX_ANSWER_BYTES,
       };
       const answer = await pools.call(lane, (agent) => jsonCall(agent, call, limit));
-      const { status } = answer;
-      const text = answer.body.toString('utf8');
       this.#tellTime(answer.headers['date']);
-      if (status < 200 || status > 299) throw this.#failure(status, answer.headers['retry-after'], text);
+      const text = textOf(answer);
       return text === '' ? undefined : JSON.parse(text);
     } catch (error) {
       throw this.#explain(error, `${spec.method} ${spec.path}`, spec.signal, limit);
@@ -186,13 +184,9 @@ export class Transport {
     if (serverMs !== undefined) this.#onServerTime(serverMs);
   }
 
-  #failure(code: number, retryAfter: string | string[] | undefined, text: string): ApiError {
-    // The next try asks the credentials again: a token may have been replaced before its time.
-    if (code === 401) this.#material = undefined;
-    return toApiError(code, typeof retryAfter === 'string' ? retryAfter : undefined, text);
-  }
-
   #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
+    // The next try asks the credentials again: a token may have been replaced before its time.
+    if (error instanceof ApiError && error.code === 401) this.#material = undefined;
     const isOwn = error instanceof ApiError || error instanceof TransportError;
     if (isOwn && !(error instanceof CallError)) return error;
     if (!limit.timedOut && signal?.aborted) return signal.reason;

@@ -10,7 +10,7 @@ import { parseJson } from '../../kit/safe-json.ts';
 import { groupPath, resourcePath } from '../../kube/api-paths.ts';
 import { TransportError } from '../../kube/errors.ts';
 import { type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
-import { toApiError } from '../../kube/status-error.ts';
+import { textOf } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
 import type { RunTransports } from './run.ts';
 
@@ -124,16 +124,14 @@ function entryAccessor(
     url,
     ...wanted
   }: Pick<JsonRequest, 'method' | 'body'> & { readonly url: string }): Promise<KubeObject> => {
-    const { status, headers, body } = await caller.call({
+    const answer = await caller.call({
       ...wanted,
       url: new URL(url),
       headers: { authorization: `Bearer ${token()}` },
       contentType: 'application/merge-patch+json',
       signal,
     });
-    const text = body.toString('utf8');
-    if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
-    return readObject(text);
+    return readObject(textOf(answer));
   };
   const secretUrl = (name: string): string => `${apiUrl}${resourcePath(secrets, { ...at, name })}`;
   const kubeconfig = secretUrl(kubeconfigSecretName(entry.id));

@@ -200,7 +200,7 @@ describe('two servers of the inventory', function () {
   async function startSlow(): Promise<ComponentServer> {
     const credentials = await fileCredentials(await plane.kubeconfigFor('component', ['system:masters']));
     const serverNamespace = home;
-    const callers = await tokenReviews({ credentials, component: 'slow', serverNamespace, clock });
+    const callers = tokenReviews({ credentials, component: 'slow', serverNamespace, clock });
     const { ca } = (await credentials.material()).tls;
     const callbackUrl = `http://127.0.0.1:${callbacks.port}`;
     const addresses = { apiUrl: plane.server, apiCa: ca?.toString(), callbackUrl };

@@ -58,7 +58,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
   const addresses = { apiUrl, apiCa: undefined, callbackUrl };
   const doors = httpTransports({ ...addresses, callbackCa: undefined }, clock);
   const credentials = staticCredentials({ server: apiUrl, token: reviewToken });
-  const reviews = await tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
+  const reviews = tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
   const authority = createAuthority('of the registration');
   const identity = issue(authority, { commonName: component, serves: ['127.0.0.1'] });
   const server = await serveComponent({
@@ -74,7 +74,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
   });
   const close = async (): Promise<void> => {
     await server.close();
-    reviews.close();
+    await reviews.close();
     doors.close();
   };
   return overHttp({ url: `https://127.0.0.1:${server.port}`, ca: authority.certificate }, close);

@@ -83,7 +83,7 @@ export class ReferenceFleet {
           return reference.reconcile(run);
         },
       };
-      const callers = await tokenReviews({
+      const callers = tokenReviews({
         credentials,
         component: component.name,
         serverNamespace: server.namespace,

@@ -27,7 +27,7 @@ describe('the server of a component', () => {
     const addresses = { apiUrl: world.apiUrl, apiCa: undefined, callbackUrl: world.callbackUrl };
     server = await serveComponent({
       component: { name: component, reconcile: (run) => reconcile(run) },
-      callers: { isServer: (token) => knows(token), close: () => undefined },
+      callers: { isServer: (token) => knows(token), close: () => Promise.resolve() },
       addresses,
       doors: httpTransports({ ...addresses, callbackCa: undefined }, clock),
       tls: undefined,
