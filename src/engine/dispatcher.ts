@@ -1,3 +1,4 @@
+import { askedDelayMs } from '../kit/backoff.ts';
 import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import { deferred } from '../kit/promises.ts';
@@ -150,14 +151,8 @@ export class Dispatcher {
 
   /** In its own lane: an urgent key that failed is still urgent. */
   #retry({ key, lane, reasons }: Work, cause: unknown): ReconcileOutcome {
-    const inMs = this.queue.retry(key, 'retry', lane, retryAfterMs(cause));
+    const inMs = this.queue.retry(key, 'retry', lane, askedDelayMs(cause));
     this.#options.log.warn('reconcile failed', { key, reasons, error: describe(cause), retryInMs: Math.round(inMs) });
     return 'error';
   }
-}
-
-/** What the server asked for: errors of calls carry it by this name. */
-function retryAfterMs(cause: unknown): number {
-  if (!(cause instanceof Error) || !('retryAfterMs' in cause)) return 0;
-  return typeof cause.retryAfterMs === 'number' && Number.isFinite(cause.retryAfterMs) ? cause.retryAfterMs : 0;
 }

@@ -16,11 +16,17 @@ interface BackoffOptions {
 /**
  * Milliseconds to wait before the next attempt: exponential with jitter, up to `min(cap, base * 2^attempt)`, so that clients which
  * failed together do not come back together. A server's Retry-After is a lower bound of its own: the caller waits
- * `Math.max(retryAfterMs, backoffMs(…))`.
+ * `Math.max(askedDelayMs(error), backoffMs(…))`.
  */
 export function backoffMs({ baseMs, capMs, attempt, jitter = 'full', random }: BackoffOptions): number {
   const mostMs = Math.min(capMs, baseMs * 2 ** attempt);
   return jitter === 'full' ? random() * mostMs : mostMs / 2 + random() * (mostMs / 2);
+}
+
+/** Milliseconds that a server asked its caller to wait for; 0 when it did not. Errors of calls carry them as `retryAfterMs`. */
+export function askedDelayMs(error: unknown): number {
+  if (!(error instanceof Error) || !('retryAfterMs' in error)) return 0;
+  return typeof error.retryAfterMs === 'number' && Number.isFinite(error.retryAfterMs) ? error.retryAfterMs : 0;
 }
 
 /** `period`, shorter or longer by up to `share` of it: for what is done at intervals. */

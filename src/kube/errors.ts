@@ -38,4 +38,7 @@ export const isAlreadyExists = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'AlreadyExists';
 export const isConflict = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 409 && error.reason === 'Conflict';
+/** The server is away or has too much to do, whatever was asked for: the same call may pass later, and others fare no better now. */
+export const isUnreachable = (error: unknown): boolean =>
+  error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
 export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.code === 410;

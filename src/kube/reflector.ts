@@ -1,9 +1,9 @@
 import type { KubeObject, Resource } from '../api/object.ts';
-import { backoffMs, jittered } from '../kit/backoff.ts';
+import { askedDelayMs, backoffMs, jittered } from '../kit/backoff.ts';
 import { type Clock, sleep } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { resourcePath } from './api-paths.ts';
-import { ApiError, isExpired, isNotFound } from './errors.ts';
+import { isExpired, isNotFound } from './errors.ts';
 import { listPages } from './list-pages.ts';
 import type { KubeLog } from './log.ts';
 import { isOlder } from './resource-version.ts';
@@ -202,8 +202,7 @@ class Reflector {
       if (this.#spec.optional) return this.#lookAgain();
     }
     const delayMs = this.#backoff(error === undefined ? 'the server ended the watch at once' : describe(error));
-    const askedMs = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-    return Math.max(delayMs, Math.min(askedMs, LONGEST_RETRY_AFTER_MS));
+    return Math.max(delayMs, Math.min(askedDelayMs(error), LONGEST_RETRY_AFTER_MS));
   }
 
   #lookAgain(): number {

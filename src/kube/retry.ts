@@ -1,5 +1,5 @@
-import { backoffMs } from '../kit/backoff.ts';
-import { ApiError, TransportError } from './errors.ts';
+import { askedDelayMs, backoffMs } from '../kit/backoff.ts';
+import { ApiError, isUnreachable, TransportError } from './errors.ts';
 
 const MAX_TRIES = 4;
 const BASE_MS = 250;
@@ -16,13 +16,8 @@ export interface FailedTry {
 
 /** Milliseconds to wait before the same request goes out again, or undefined when it must not. */
 export function retryDelayMs({ error, idempotent, attempt, random }: FailedTry): number | undefined {
-  if (attempt + 1 >= MAX_TRIES || !(idempotent ? mayPass(error) : neverActed(error))) return undefined;
-  const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-  return asked + backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random });
-}
-
-function mayPass(error: unknown): boolean {
-  return error instanceof ApiError ? error.code === 429 || error.code >= 500 : error instanceof TransportError;
+  if (attempt + 1 >= MAX_TRIES || !(idempotent ? isUnreachable(error) : neverActed(error))) return undefined;
+  return askedDelayMs(error) + backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random });
 }
 
 /** A write is sent again only when the server said, or the connection shows, that it did nothing with the first. */

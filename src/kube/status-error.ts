@@ -1,3 +1,4 @@
+import { parseHttpDate } from '../kit/clock.ts';
 import { own } from '../kit/json-value.ts';
 import { ApiError } from './errors.ts';
 import { number, text } from './fields.ts';
@@ -20,7 +21,7 @@ export function toApiError(code: number, retryAfter: string | string[] | undefin
     code,
     text(status, 'reason') ?? '',
     `${code}: ${message.slice(0, MAX_MESSAGE)}`,
-    retryAfterMs(retryAfter, own(status, 'details')),
+    retryAfterMs(retryAfter) ?? detailedDelayMs(status),
   );
 }
 
@@ -37,9 +38,18 @@ function parseStatus(body: string): unknown {
   }
 }
 
-function retryAfterMs(header: string | string[] | undefined, details: unknown): number | undefined {
-  // The date form of Retry-After is never sent by an apiserver and would need trust in its clock.
-  if (typeof header === 'string' && /^\d{1,6}$/.test(header)) return Number(header) * 1000;
-  const seconds = number(details, 'retryAfterSeconds') ?? 0;
+/**
+ * Milliseconds of a Retry-After header: whole seconds, at most six digits. A date is read only with `nowMs`, the wall clock, because it
+ * needs trust in the clock of who sent it; API servers send none.
+ */
+export function retryAfterMs(header: string | string[] | undefined, nowMs?: number): number | undefined {
+  if (typeof header !== 'string') return undefined;
+  if (/^\d{1,6}$/.test(header)) return Number(header) * 1000;
+  const atMs = nowMs === undefined ? undefined : parseHttpDate(header);
+  return atMs === undefined || nowMs === undefined ? undefined : Math.max(0, atMs - nowMs);
+}
+
+function detailedDelayMs(status: unknown): number | undefined {
+  const seconds = number(own(status, 'details'), 'retryAfterSeconds') ?? 0;
   return seconds > 0 ? seconds * 1000 : undefined;
 }

@@ -1,13 +1,7 @@
+import { askedDelayMs } from '../../kit/backoff.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
-import {
-  ApiError,
-  isAlreadyExists,
-  isConflict,
-  isForbidden,
-  isObjectNotFound,
-  TransportError,
-} from '../../kube/errors.ts';
+import { isAlreadyExists, isConflict, isForbidden, isObjectNotFound, isUnreachable } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { SyncObserver } from '../metrics.ts';
 import { Attempts } from './attempts.ts';
@@ -105,8 +99,7 @@ export class Writer {
       return;
     }
     const forbidden = isForbidden(error);
-    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-    const waitMs = Math.max(asked, failed(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
+    const waitMs = Math.max(askedDelayMs(error), failed(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
     turn.later(waitMs);
     const fields = { key: turn.key, action: write.action, side, error: message, retryInMs: Math.round(waitMs) };
     // An outage is told once, not once an object.
@@ -146,9 +139,6 @@ const STALE_MS = 1_000;
 const STUCK_MS = 2_000;
 /** A provider that is there every other second must not wake everything each time. */
 const WAKE_MS = 1_000;
-
-const isUnreachable = (error: unknown): boolean =>
-  error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));
 
 const isOvertaken = (error: unknown): boolean => isConflict(error) || isAlreadyExists(error) || isObjectNotFound(error);
 

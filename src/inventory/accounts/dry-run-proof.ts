@@ -2,7 +2,7 @@ import { clusterInventories } from '../../api/inventory/names.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
-import { ApiError, isForbidden, TransportError } from '../../kube/errors.ts';
+import { isForbidden, isUnreachable } from '../../kube/errors.ts';
 import type { Log } from '../../observe/log.ts';
 import type { Entry } from '../entry.ts';
 import { noSuchRunCode } from '../policy/violation.ts';
@@ -74,7 +74,7 @@ export class DryRunProof implements AuthorizationProof {
     } catch (error) {
       const about = { entry: `${namespace}/${name}`, error: describe(error) };
       if (!signal.aborted) log.warn('not known yet whether writes of components are fenced, so none is run', about);
-      return isAway(error) ? 'away' : 'unknown';
+      return isUnreachable(error) ? 'away' : 'unknown';
     }
   }
 
@@ -115,7 +115,3 @@ export class DryRunProof implements AuthorizationProof {
     }
   }
 }
-
-/** Of the API server or the webhook, whatever the entry: others would fare no better now. */
-const isAway = (error: unknown): boolean =>
-  error instanceof TransportError || (error instanceof ApiError && (error.code >= 500 || error.code === 429));

@@ -2,11 +2,12 @@ import { readOutcome } from '../../api/inventory/contract/outcome.ts';
 import { readAccepted } from '../../api/inventory/contract/report.ts';
 import { type ReconcileRequest, reconcilePath } from '../../api/inventory/contract/request.ts';
 import type { FieldError } from '../../api/schema/read.ts';
-import { type Clock, parseHttpDate } from '../../kit/clock.ts';
+import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { parseJson } from '../../kit/safe-json.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { CallError, type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
+import { retryAfterMs } from '../../kube/status-error.ts';
 import type { BrokenCode, ComponentClient, Reply, TokenIssuer } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 
@@ -77,8 +78,8 @@ export class HttpClient implements ComponentClient {
     } catch (error) {
       signal.throwIfAborted();
       const message = `no token for calling the component: ${describe(error)}`;
-      const retryAfterMs = error instanceof ApiError ? error.retryAfterMs : undefined;
-      return { kind: 'notCalled', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+      const delayMs = error instanceof ApiError ? error.retryAfterMs : undefined;
+      return { kind: 'notCalled', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
     }
     const headers = { authorization: `Bearer ${token}` };
     // After the token: meanwhile another call may have replaced the connections of a changed registration.
@@ -145,9 +146,9 @@ function replyTo({ failure, timedOut, why }: CallError): Reply {
 
 function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileRequest, clock: Clock): Reply {
   if (status === 429 || status === 503) {
-    const retryAfterMs = retryAfterOf(headers['retry-after'], clock);
+    const delayMs = retryAfterMs(headers['retry-after'], clock.now());
     const message = `the component answered ${status}`;
-    return { kind: 'notAccepted', code: 'Busy', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    return { kind: 'notAccepted', code: 'Busy', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
   }
   if (status === 202) return readLease(body);
   if (status === 200) return readResult(body, request);
@@ -188,11 +189,4 @@ const listed = (errors: readonly FieldError[]): string =>
 function said(body: Buffer): string {
   const text = body.subarray(0, 256).toString('utf8').replace(/\s+/g, ' ').trim();
   return text === '' ? '' : `: ${text}`;
-}
-
-function retryAfterOf(header: string | undefined, clock: Clock): number | undefined {
-  if (header === undefined) return undefined;
-  if (/^\d{1,6}$/.test(header)) return Number(header) * 1000;
-  const at = parseHttpDate(header);
-  return at === undefined ? undefined : Math.max(0, at - clock.now());
 }

@@ -1,5 +1,5 @@
 import { maxMessage } from '../../api/inventory/contract/outcome.ts';
-import { backoffMs } from '../../kit/backoff.ts';
+import { askedDelayMs, backoffMs } from '../../kit/backoff.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { CodedError, describe } from '../../kit/errors.ts';
 import { ApiError, TransportError } from '../../kube/errors.ts';
@@ -44,7 +44,7 @@ export async function persist<T>(
       signal.throwIfAborted();
       if (!mayPass(error)) throw error;
       if (error instanceof ApiError && refusals.has(error.code) && ++refused >= mostRefusals) throw error;
-      const asked = error instanceof ApiError ? Math.min(error.retryAfterMs ?? 0, longestAskedMs) : 0;
+      const asked = Math.min(askedDelayMs(error), longestAskedMs);
       const delayMs = Math.max(asked, backoffMs({ ...backoff, attempt: failures, random }));
       log.warn(`${what} failed`, { error: describe(error), retryInMs: Math.round(delayMs) });
       await sleep(clock, delayMs, signal);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { backoffMs, jittered } from '../../../src/kit/backoff.ts';
+import { askedDelayMs, backoffMs, jittered } from '../../../src/kit/backoff.ts';
 
 describe('backoffMs', () => {
   it('doubles its upper bound up to the cap, however many attempts there were', () => {
@@ -24,6 +24,19 @@ describe('backoffMs with half jitter', () => {
     );
     assert.deepEqual(delays, [200, 300, 400]);
   });
+});
+
+describe('askedDelayMs', () => {
+  const cases: [what: string, error: unknown, expected: number][] = [
+    ['an error that carries a delay', Object.assign(new Error('busy'), { retryAfterMs: 4000 }), 4000],
+    ['an error without one', new Error('away'), 0],
+    ['an error whose delay is no number', Object.assign(new Error('busy'), { retryAfterMs: '4' }), 0],
+    ['an error whose delay never ends', Object.assign(new Error('busy'), { retryAfterMs: Infinity }), 0],
+    ['what is no error', { retryAfterMs: 4000 }, 0],
+  ];
+  for (const [what, error, expected] of cases) {
+    it(`is ${expected} ms for ${what}`, () => assert.equal(askedDelayMs(error), expected));
+  }
 });
 
 describe('jittered', () => {
