@@ -1,16 +1,27 @@
 /** Uniform in [0, 1), as Math.random. */
 type Random = () => number;
 
-interface BackoffOptions {
+interface Bounds {
   /** Upper bound of the first delay, milliseconds. */
   readonly baseMs: number;
   /** Upper bound of every delay, milliseconds. */
   readonly capMs: number;
+}
+
+interface Attempt extends Bounds {
   /** Failures before this one: 0 gives the first delay. */
   readonly attempt: number;
+}
+
+interface Jitter {
   /** `full`: anything from 0 to the upper bound. `half`: its upper half, where a delay near 0 would be a hot loop. Default `full`. */
   readonly jitter?: 'full' | 'half';
   readonly random: Random;
+}
+
+/** The upper bound itself, where one process waits for something of its own and there is no crowd to spread. */
+interface NoJitter {
+  readonly jitter: 'none';
 }
 
 /**
@@ -18,8 +29,11 @@ interface BackoffOptions {
  * failed together do not come back together. A server's Retry-After is a lower bound of its own: the caller waits
  * `Math.max(askedDelayMs(error), backoffMs(…))`.
  */
-export function backoffMs({ baseMs, capMs, attempt, jitter = 'full', random }: BackoffOptions): number {
+export function backoffMs(options: Attempt & (Jitter | NoJitter)): number {
+  const { baseMs, capMs, attempt } = options;
   const mostMs = Math.min(capMs, baseMs * 2 ** attempt);
+  if (options.jitter === 'none') return mostMs;
+  const { jitter = 'full', random } = options;
   return jitter === 'full' ? random() * mostMs : mostMs / 2 + random() * (mostMs / 2);
 }
 
@@ -33,13 +47,8 @@ export function askedDelayMs(error: unknown): number {
 export const jittered = (period: number, share: number, random: Random): number =>
   period * (1 - share + 2 * share * random());
 
-interface KeyBackoffOptions {
-  /** Upper bound of the first delay, milliseconds. */
-  readonly baseMs: number;
-  /** Upper bound of every delay, milliseconds. */
-  readonly capMs: number;
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
+interface KeyBackoffOptions extends Bounds {
+  readonly random: Random;
 }
 
 /** Failures in a row of one sort, by key, and how long to wait after them. What does not fail costs nothing. */

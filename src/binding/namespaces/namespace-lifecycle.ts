@@ -78,13 +78,12 @@ interface NamespaceReconcilerOptions {
 /** A provider gives rights while we ask, so that it is asked again soon. */
 const refusedBackoff = { baseMs: 250, capMs: 5_000 };
 /** Between looks at a namespace of the provider that still holds copies: the first, and the most, since some are left for good. */
-const LEFTOVERS_MS = 5_000;
-const LEFTOVERS_CAP_MS = 5 * 60_000;
+const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
 /** Keeps the existence of one consumer namespace and of its APIServiceNamespace together: whoever made it first decides. */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
-  /** By name: when to look the next time at one that still holds copies, milliseconds. */
+  /** By name: looks in a row that found copies. */
   readonly #leftovers = new Map<string, number>();
   /** By name: refusals in a row. */
   readonly #refused = new Map<string, number>();
@@ -143,10 +142,10 @@ class NamespaceReconciler implements Reconciler {
     if (asked.serviceNamespace !== undefined) {
       const copies = await leftoverCopies(session, asked.serviceNamespace, { signal });
       if (copies > 0) {
-        const waitMs = this.#leftovers.get(asked.name) ?? LEFTOVERS_MS;
-        this.#leftovers.set(asked.name, Math.min(waitMs * 2, LEFTOVERS_CAP_MS));
+        const attempt = this.#leftovers.get(asked.name) ?? 0;
+        this.#leftovers.set(asked.name, attempt + 1);
         log.info('a namespace is gone, its copies in the provider are not yet', { namespace: asked.name, copies });
-        return after(waitMs);
+        return after(backoffMs({ ...leftoversBackoff, attempt, jitter: 'none' }));
       }
     }
     const { namespace, name, uid } = asked;

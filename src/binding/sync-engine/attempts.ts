@@ -44,7 +44,7 @@ export class Attempts {
     const before = this.#keys.get(key)?.get(action);
     const again = before && !before.failed && before.fingerprint === fingerprint(content);
     const count = again ? before.count + 1 : 0;
-    const waitMs = Math.min(REPEAT_CAP_MS, REPEAT_BASE_MS * 2 ** count);
+    const waitMs = backoffMs({ baseMs: REPEAT_BASE_MS, capMs: REPEAT_CAP_MS, attempt: count, jitter: 'none' });
     this.#set(key, action, { content, count, failed: false, nowMs, waitMs });
   }
 
@@ -54,7 +54,8 @@ export class Attempts {
    */
   futile(key: string, action: string, content: string, nowMs: number, capMs = Number.POSITIVE_INFINITY): number {
     const count = this.#keys.get(key)?.get(action)?.count ?? 0;
-    const waitMs = Number.isFinite(capMs) ? Math.min(capMs, REPEAT_BASE_MS * 2 ** count) : capMs;
+    const repeat = { baseMs: REPEAT_BASE_MS, capMs, attempt: count, jitter: 'none' } as const;
+    const waitMs = Number.isFinite(capMs) ? backoffMs(repeat) : capMs;
     this.#set(key, action, { content, count, failed: false, nowMs, waitMs });
     return waitMs;
   }

@@ -1,4 +1,5 @@
 import { clusterInventories } from '../../api/inventory/names.ts';
+import { backoffMs } from '../../kit/backoff.ts';
 import { type Clock, sleep } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
@@ -25,7 +26,7 @@ const nobody: Grantee = { name: '0-proof', kubeconfig: 'none' };
 /** How often somebody looks for a first entry. */
 const lookMs = 100;
 /** Between two trials: at other entries, and the longest when all have been tried or another one would tell no more. */
-const pausesMs = { least: 500, most: 30_000 };
+const pauses = { baseMs: 500, capMs: 30_000 };
 
 /** Proves that writes of components are fenced, by one that has to be refused: a dry run, with a token that holds no run. */
 export class DryRunProof implements AuthorizationProof {
@@ -44,7 +45,7 @@ export class DryRunProof implements AuthorizationProof {
 
   async prove(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
-    let pauseMs = pausesMs.least;
+    let rounds = 0;
     while (!this.#proved && !signal.aborted) {
       const entry = this.#untried();
       // Without an entry there is nothing to write into, and nothing to dispatch.
@@ -53,11 +54,8 @@ export class DryRunProof implements AuthorizationProof {
       if (this.#proved) return;
       const isRoundOver = found === 'open' || (this.#tried.size > 0 && !this.#untried());
       if (isRoundOver) this.#tried.clear();
-      let waitMs = found ? pausesMs.least : lookMs;
-      if (isRoundOver || found === 'away') {
-        waitMs = pauseMs;
-        pauseMs = Math.min(pauseMs * 2, pausesMs.most);
-      }
+      let waitMs = found ? pauses.baseMs : lookMs;
+      if (isRoundOver || found === 'away') waitMs = backoffMs({ ...pauses, attempt: rounds++, jitter: 'none' });
       await sleep(clock, waitMs, signal).catch(() => undefined);
     }
   }

@@ -123,4 +123,4 @@ export function afterCall(
 }
 
 /** 1, 2, 4 … 30 s: one endpoint, one probe, so nothing to spread. */
-const probeDelayMs = (attempt: number): number => backoffMs({ ...probe, attempt, random: () => 1 });
+const probeDelayMs = (attempt: number): number => backoffMs({ ...probe, attempt, jitter: 'none' });

@@ -26,6 +26,13 @@ describe('backoffMs with half jitter', () => {
   });
 });
 
+describe('backoffMs without jitter', () => {
+  it('waits for exactly the bound', () => {
+    const delays = [0, 1, 5000].map((attempt) => backoffMs({ baseMs: 100, capMs: 1000, attempt, jitter: 'none' }));
+    assert.deepEqual(delays, [100, 200, 1000]);
+  });
+});
+
 describe('askedDelayMs', () => {
   const cases: [what: string, error: unknown, expected: number][] = [
     ['an error that carries a delay', Object.assign(new Error('busy'), { retryAfterMs: 4000 }), 4000],
