@@ -1,5 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import { CodedError } from '../kit/errors.ts';
+import { RecentMap } from '../kit/recent-map.ts';
 
 interface FairQueueOptions {
   readonly clock: Clock;
@@ -33,8 +34,7 @@ interface Use {
 export class FairQueue {
   readonly #clock: Clock;
   readonly #maxWaiting: number;
-  /** Least recently charged first. */
-  readonly #used = new Map<string, Use>();
+  readonly #used = new RecentMap<string, Use>(MAX_SOURCES);
   /** By source, oldest job first; no list is empty. */
   readonly #lines = new Map<string, Job[]>();
   #waiting = 0;
@@ -73,10 +73,7 @@ export class FairQueue {
 
   #charge(source: string, ms: number, atMs: number): void {
     const used = this.#usedBy(source, atMs) + ms;
-    this.#used.delete(source);
     this.#used.set(source, { ms: used, atMs });
-    const [oldest] = this.#used.keys();
-    if (this.#used.size > MAX_SOURCES && oldest !== undefined) this.#used.delete(oldest);
     this.#sliceMs += ms;
     this.#pause();
   }

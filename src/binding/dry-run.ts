@@ -3,6 +3,7 @@ import { secrets } from '../api/resources.ts';
 import { canonicalJson, sha256Hex } from '../kit/canonical-json.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { isRecord } from '../kit/json-value.ts';
+import { RecentMap } from '../kit/recent-map.ts';
 import { type Client, type DeleteOptions, findObject, type WriteOptions } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
@@ -112,8 +113,8 @@ interface Intention {
 
 class Intentions {
   readonly #log: Log;
-  /** Digest of what was printed last, by what it is about; the oldest first. */
-  readonly #printed = new Map<string, string>();
+  /** Digest of what was printed last, by what it is about. */
+  readonly #printed = new RecentMap<string, string>(maxPrinted);
 
   constructor(log: Log) {
     this.#log = log;
@@ -143,17 +144,8 @@ class Intentions {
     const about = canonicalJson([verb, resource.group, fields.resource, fields.name, subresource]);
     const digest = sha256Hex(canonicalJson([message, more]));
     if (this.#printed.get(about) === digest) return;
-    this.#printed.delete(about);
     this.#printed.set(about, digest);
-    if (this.#printed.size > maxPrinted) this.#forgetOldest();
     this.#log.info(message, fields);
-  }
-
-  #forgetOldest(): void {
-    for (const oldest of this.#printed.keys()) {
-      this.#printed.delete(oldest);
-      return;
-    }
   }
 }
 

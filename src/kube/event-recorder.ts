@@ -2,6 +2,7 @@ import type { ObjectName } from '../api/object.ts';
 import { events } from '../api/resources.ts';
 import { type Cancel, type Clock, formatMicroTime, sleep } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
+import { RecentMap } from '../kit/recent-map.ts';
 import type { Client } from './client.ts';
 import { isNotFound } from './errors.ts';
 import { type EventSource, eventObject, type RecordedEvent, seriesKey } from './event-object.ts';
@@ -48,7 +49,7 @@ class Recorder implements EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #log: KubeLog;
   readonly #series = new Map<string, Series>();
-  readonly #budgets = new Map<string, { tokens: number; sinceMs: number }>();
+  readonly #budgets = new RecentMap<string, { tokens: number; sinceMs: number }>(MAX_SERIES);
   readonly #stop = new AbortController();
   #writes: Promise<void> = Promise.resolve();
   #pending = 0;
@@ -157,7 +158,6 @@ class Recorder implements EventRecorder {
     const earned = Math.floor((nowMs - budget.sinceMs) / REFILL_MS);
     budget.tokens = Math.min(BURST, budget.tokens + earned);
     budget.sinceMs += earned * REFILL_MS;
-    this.#budgets.delete(key);
     this.#budgets.set(key, budget);
     if (budget.tokens < 1) return false;
     budget.tokens--;
@@ -165,18 +165,10 @@ class Recorder implements EventRecorder {
   }
 
   #trim(): void {
-    dropOldest(this.#budgets, MAX_SERIES);
     for (const [key, series] of this.#series) {
       if (this.#series.size <= MAX_SERIES) return;
       series.cancelGather?.();
       this.#series.delete(key);
     }
-  }
-}
-
-function dropOldest(map: Map<string, unknown>, keep: number): void {
-  for (const key of map.keys()) {
-    if (map.size <= keep) return;
-    map.delete(key);
   }
 }

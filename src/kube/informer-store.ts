@@ -3,6 +3,7 @@ import { type KubeObject, keyOf, type Resource } from '../api/object.ts';
 import type { Clock } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
 import { deferred } from '../kit/promises.ts';
+import { RecentMap } from '../kit/recent-map.ts';
 import type { KubeLog } from './log.ts';
 import type { ReflectorSink } from './reflector.ts';
 import { compareResourceVersions, isOlder } from './resource-version.ts';
@@ -23,7 +24,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   readonly #log: KubeLog;
   readonly #indexes = new StoreIndexes<T>();
   readonly #listeners = new Set<(event: StoreEvent<T>) => void>();
-  readonly #tombstones = new Map<string, string>();
+  readonly #tombstones = new RecentMap<string, string>(MAX_TOMBSTONES);
   readonly #closed = new AbortController();
   readonly #firstSync = deferred();
   #objects = new Map<string, T>();
@@ -150,7 +151,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     if (this.#isPast(type, key, before, resourceVersion)) return;
     const now = type === 'DELETED' ? undefined : this.#projected(object);
     if (now && !before && this.#objects.size >= this.#maxObjects) this.#overflow();
-    if (type === 'DELETED') this.#bury(key, resourceVersion);
+    if (type === 'DELETED') this.#tombstones.set(key, resourceVersion);
     else this.#tombstones.delete(key);
     this.#set(key, before, now);
   }
@@ -190,16 +191,6 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     if (type === 'DELETED') return isOlder(resourceVersion, held);
     const order = compareResourceVersions(resourceVersion, held);
     return order !== undefined && order <= 0;
-  }
-
-  #bury(key: string, resourceVersion: string): void {
-    this.#tombstones.delete(key);
-    this.#tombstones.set(key, resourceVersion);
-    if (this.#tombstones.size <= MAX_TOMBSTONES) return;
-    for (const oldest of this.#tombstones.keys()) {
-      this.#tombstones.delete(oldest);
-      return;
-    }
   }
 
   #set(key: string, before: T | undefined, now: T | undefined, inferred = false): void {

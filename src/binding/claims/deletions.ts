@@ -1,3 +1,4 @@
+import { RecentMap } from '../../kit/recent-map.ts';
 import type { Projected, StoreEvent } from '../../kube/store.ts';
 import type { Gone } from './plan.ts';
 
@@ -6,18 +7,11 @@ const most = 10_000;
 
 /** The objects that went, by key, for as long as a copy may have to follow them. */
 export class Deletions {
-  readonly #gone = new Map<string, Gone>();
+  readonly #gone = new RecentMap<string, Gone>(most);
 
   observe(key: string, event: StoreEvent<Projected>): void {
     if (event.type !== 'deleted') return;
-    // The latest goes last, so that the first is the oldest.
-    this.#gone.delete(key);
     this.#gone.set(key, { uid: event.before.uid, wasSeen: event.inferred !== true });
-    if (this.#gone.size <= most) return;
-    for (const oldest of this.#gone.keys()) {
-      this.#gone.delete(oldest);
-      return;
-    }
   }
 
   get(key: string): Gone | undefined {

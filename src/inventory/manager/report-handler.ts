@@ -2,6 +2,7 @@ import { type Lease, readReport } from '../../api/inventory/contract/report.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
+import { RecentMap } from '../../kit/recent-map.ts';
 import type { Log } from '../../observe/log.ts';
 import type { StoredRecord } from '../core/run-record.ts';
 import { type ComponentKey, keyText, runId } from '../key.ts';
@@ -36,7 +37,7 @@ const mostEnded = 10_000;
 export class ReportHandler implements ReportSink {
   readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
-  readonly #ended = new Map<string, Ended>();
+  readonly #ended = new RecentMap<string, Ended>(mostEnded);
 
   constructor(loops: KeyLoops, deps: ReportHandlerDeps) {
     this.#loops = loops;
@@ -75,7 +76,7 @@ export class ReportHandler implements ReportSink {
     const { unstored } = memory;
     const { phase, stored: after } = memory.state;
     if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return over(run);
-    this.#remember(run, { seq: run.seq, credentials, outcome: fingerprint(body) });
+    this.#ended.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body) });
     return unstored ? notStored : { status: 200, lease: undefined };
   }
 
@@ -128,15 +129,6 @@ export class ReportHandler implements ReportSink {
       code: 'OutcomeDiffers',
       message: 'the run has ended with another outcome; the first one counts',
     };
-  }
-
-  #remember(run: Run, ended: Ended): void {
-    this.#ended.delete(keyText(run));
-    this.#ended.set(keyText(run), ended);
-    for (const oldest of this.#ended.keys()) {
-      if (this.#ended.size <= mostEnded) return;
-      this.#ended.delete(oldest);
-    }
   }
 }
 

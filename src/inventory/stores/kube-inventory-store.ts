@@ -6,6 +6,7 @@ import {
 } from '../../api/inventory/cluster-inventory.ts';
 import { abandonAnnotation, clusterInventories, forceAnnotation } from '../../api/inventory/names.ts';
 import { apiVersionOf, type KubeObject, keyOf } from '../../api/object.ts';
+import { RecentMap } from '../../kit/recent-map.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import type { Projected, Store, StoreEvent } from '../../kube/store.ts';
 import type { Entry, EntryContent, EntryRef } from '../entry.ts';
@@ -72,8 +73,7 @@ function disabledIn(components: Readonly<Record<string, { readonly enabled: bool
 }
 
 /** Unpacked values that are kept, for whoever looks at one several times in a row. */
-const mostUnpacked = 64;
-const unpacked = new Map<Packed<unknown>, unknown>();
+const unpacked = new RecentMap<Packed<unknown>, unknown>(64);
 
 /** A JSON value that is rarely looked at, in a tenth of the memory. Each look may give another copy: do not change it. */
 class Packed<T> {
@@ -90,10 +90,6 @@ class Packed<T> {
     if (known !== undefined) return known as T;
     const value = JSON.parse(inflateRawSync(Buffer.from(this.#bytes, 'latin1')).toString('utf8')) as T;
     unpacked.set(this, value);
-    for (const oldest of unpacked.keys()) {
-      if (unpacked.size <= mostUnpacked) break;
-      unpacked.delete(oldest);
-    }
     return value;
   }
 }
