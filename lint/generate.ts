@@ -1,30 +1,33 @@
 import { writeFileSync } from 'node:fs';
-import { layers, packages, readsConfig, roots } from './layers.ts';
+import { layers, packages } from './layers.ts';
 
-/** How deep folders of `src/` lie: an import goes up to three levels. */
-const ups = ['../', '../../', '../../../'];
-const folders = Object.keys(layers).filter((folder) => !folder.includes('/'));
+/** How many folders a file may lie below the folder of its layer. */
+const depths = [0, 1, 2];
 
-const upwards = (folder: string): string[] => ups.map((up) => `${up}${folder}/**`);
+const up = (levels: number): string => '../'.repeat(levels);
 
-const rules = Object.entries(layers).map(([layer, allowed]) => {
+/** `target` as a file imports it that lies `depth` folders below the folder of `layer`: by the shortest way. */
+function importOf(target: string, layer: string, depth: number): string {
+  const from = layer.split('/');
+  const to = target.split('/');
+  const isShared = from.length > 1 && from[0] === to[0];
+  const path = isShared ? `${up(depth + 1)}${to.slice(1).join('/')}` : `${up(depth + from.length)}${target}`;
+  return /\.[a-z]+$/.test(target) ? path : `${path}/**`;
+}
+
+const rules = Object.entries(layers).flatMap(([layer, allowed]) => {
   const [top = ''] = layer.split('/');
-  const isDenied = (folder: string): boolean => folder !== layer && !allowed.includes(folder);
-  const exceptions = allowed.filter((folder) => folder.includes('/'));
-  const group = [
-    ...folders.filter((folder) => isDenied(folder)).flatMap(upwards),
-    ...exceptions.flatMap(upwards).map((pattern) => `!${pattern}`),
-    ...roots.filter((file) => layer !== readsConfig || file !== 'config.ts').map((file) => `**/${file}`),
-    '**/test/**',
-    '**/sandbox/**',
-  ];
   const message = `src/${layer}/ may import only ${[...allowed, layer].join(', ')} (docs/architecture.md, layers).`;
   const paths = Object.entries(packages)
     .filter(([, folder]) => folder !== top)
     .map(([name, folder]) => [name, `Only src/${folder}/ may import ${name}.`]);
-  const options = { patterns: [{ group, message }], paths: Object.fromEntries(paths) };
-  const noRestrictedImports = { level: 'error', options };
-  return { includes: [`src/${layer}/**`], linter: { rules: { style: { noRestrictedImports } } } };
+  return depths.map((depth) => {
+    const group = [`${up(depth + 1)}**`, ...allowed.map((target) => `!${importOf(target, layer, depth)}`)];
+    const options = { patterns: [{ group, message }], paths: Object.fromEntries(paths) };
+    const noRestrictedImports = { level: 'error', options };
+    const includes = [`src/${layer}/${'*/'.repeat(depth)}*.ts`];
+    return { includes, linter: { rules: { style: { noRestrictedImports } } } };
+  });
 });
 
 const lines = rules.map((rule) => JSON.stringify(rule)).join(',\n');

@@ -47,6 +47,22 @@ const planted: readonly Planted[] = [
     },
   },
   {
+    fault: 'an import by the pure core of the inventory of what is around it',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/inventory/core/a.ts': "import { b } from '../mothership/b.ts';\nexport const a = b;\n",
+      'src/inventory/mothership/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
+    fault: 'the same by a folder of the core',
+    rule: 'noRestrictedImports',
+    files: {
+      'src/inventory/core/steps/a.ts': "import { b } from '../../b.ts';\nexport const a = b;\n",
+      'src/inventory/b.ts': 'export const b = 1;\n',
+    },
+  },
+  {
     fault: 'an import of what opens features',
     rule: 'noRestrictedImports',
     files: {
@@ -118,6 +134,10 @@ const clean = {
   'src/kit/b.ts': 'export const b = 1;\n',
   'src/admission/a.ts': "import { c } from '../access/policy/c.ts';\n\nexport const a = c;\n",
   'src/access/policy/c.ts': 'export const c = 1;\n',
+  'src/inventory/core/steps/a.ts':
+    "import { b } from '../../policy/b.ts';\nimport { c } from '../c.ts';\n\nexport const a = b + c;\n",
+  'src/inventory/policy/b.ts': 'export const b = 1;\n',
+  'src/inventory/core/c.ts': 'export const c = 1;\n',
 };
 
 describe('lint', function () {
