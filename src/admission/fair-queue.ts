@@ -8,9 +8,8 @@ interface FairQueueOptions {
   readonly maxWaiting?: number;
 }
 
-/** Jobs run back to back for so long, milliseconds; then the rest of the process has its turn. */
+/** Jobs run back to back for so long, milliseconds; then the process reads, writes and runs its timers. */
 const SLICE_MS = 5;
-const PAUSE_MS = 1;
 /** After this long, half of what a source has used is forgotten. */
 const HALF_LIFE_MS = 5_000;
 /** Sources whose use is remembered. */
@@ -78,11 +77,11 @@ export class FairQueue {
     this.#pause();
   }
 
-  /** Ends the slice, some time: between slices the process reads, writes and looks at its timers. */
+  /** Ends the slice once the process has read, written, and run its timers. */
   #pause(): void {
     if (this.#pausing) return;
     this.#pausing = true;
-    this.#clock.schedule(PAUSE_MS, () => {
+    this.#clock.schedule(0, () => {
       this.#pausing = false;
       this.#sliceMs = 0;
       while (this.#waiting > 0 && this.#sliceMs < SLICE_MS) this.#next()?.run();

@@ -12,8 +12,8 @@ export interface Clock {
   /** Milliseconds since an arbitrary origin; never goes backwards, unaffected by changes of the wall clock. */
   monotonic(): number;
   /**
-   * Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time, and never before `monotonic` shows that. A pending call
-   * does not keep the process alive.
+   * Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time, and never before `monotonic` shows that. After 0 ms
+   * it runs as soon as the process has read what has arrived. A pending call does not keep the process alive.
    */
   schedule(delayMs: number, callback: () => void): Cancel;
 }
@@ -25,7 +25,12 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   schedule(delayMs, callback) {
-    const dueMs = performance.now() + Math.max(0, delayMs);
+    if (delayMs <= 0) {
+      // The shortest timer of Node takes a millisecond or two. Without its reference the loop would wait for input first.
+      const immediate = setImmediate(callback);
+      return () => clearImmediate(immediate);
+    }
+    const dueMs = performance.now() + delayMs;
     let timer: NodeJS.Timeout;
     const arm = (): void => {
       const leftMs = Math.max(0, Math.ceil(dueMs - performance.now()));

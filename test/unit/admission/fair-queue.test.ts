@@ -39,9 +39,10 @@ describe('the queue of what costs processor time', () => {
   it('lets the rest of the process run after five milliseconds of jobs', async () => {
     for (let index = 0; index < 12; index++) void run('a', 1, `${index}`);
     assert.equal(done.length, 5);
+    let doneBetweenSlices = 0;
+    clock.schedule(0, () => (doneBetweenSlices = done.length));
     await clock.advance(1);
-    assert.equal(done.length, 10);
-    await clock.advance(1);
+    assert.equal(doneBetweenSlices, 10);
     assert.equal(done.length, 12);
   });
 
@@ -77,8 +78,10 @@ describe('the queue of what costs processor time', () => {
       void queue.run('a', () => void done.push(`${index}`), 5);
     }
     assert.deepEqual(done, ['0']);
+    let doneBetweenSlices: string[] = [];
+    clock.schedule(0, () => (doneBetweenSlices = [...done]));
     await clock.advance(1);
-    assert.deepEqual(done, ['0', '1']);
+    assert.deepEqual(doneBetweenSlices, ['0', '1']);
   });
 
   it('refuses the newest of the longest line when too many wait', async () => {
