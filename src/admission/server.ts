@@ -32,7 +32,10 @@ export interface AdmissionServer {
   close(): Promise<void>;
 }
 
-/** The apiserver keeps idle connections for 90 s; whoever closes first loses requests that are already on the way. */
+/**
+ * The API server keeps idle connections for 90 s, spare ones that carried no call yet included. The side that closes first loses the
+ * calls that are already on the way.
+ */
 const KEEP_ALIVE_MS = 120_000;
 const HEADERS_MS = 5_000;
 const REQUEST_MS = 10_000;
@@ -70,6 +73,8 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
       else request.socket.destroy();
     },
   );
+  // For connections that carried no call yet; Node ends the others itself.
+  server.timeout = KEEP_ALIVE_MS;
   limitConnections(server, { turns, refused: onRefused });
   server.on('connection', (socket) => connections.accepted(socket));
   server.on('secureConnection', (socket) => connections.opened(socket));
@@ -186,6 +191,8 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
 /** Not HTTP or too slow: one line, and the socket is closed. Everything else has no HTTP on it yet, or is gone. */
 function refuseClient(error: NodeJS.ErrnoException, socket: Socket): void {
   const code = error.code ?? '';
+  // Node's limits count from the handshake. To close a spare connection would lose the call that is just being sent on it.
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) return;
   if (!socket.writable || !(code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT')) {
     socket.destroy();
     return;

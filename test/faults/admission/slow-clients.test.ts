@@ -84,7 +84,6 @@ describe('clients that are slow on purpose', function () {
     await review();
     const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
     const noHandshake = lifeOf(keep(connectTcp(server.port, '127.0.0.1')));
-    const silent = lifeOf(await tls());
     const slowHeaders = await tls();
     slowHeaders.write(head);
     const headers = lifeOf(slowHeaders);
@@ -93,7 +92,7 @@ describe('clients that are slow on purpose', function () {
     const bodies = lifeOf(slowBody);
     await Promise.all(Array.from({ length: 300 }, tls));
     const times: number[] = [];
-    const settled = Promise.all([noHandshake, silent, headers, bodies]);
+    const settled = Promise.all([noHandshake, headers, bodies]);
     let over = false;
     void settled.then(() => {
       over = true;
@@ -102,10 +101,9 @@ describe('clients that are slow on purpose', function () {
       times.push(await review());
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    const [handshakeMs, silentMs, headersMs, bodyMs] = await settled;
+    const [handshakeMs, headersMs, bodyMs] = await settled;
     for (const [title, ms, limit] of [
       ['handshake', handshakeMs, 5_000],
-      ['silence', silentMs, 5_000],
       ['headers', headersMs, 5_000],
       ['body', bodyMs, 10_000],
     ] as const) {
@@ -113,5 +111,18 @@ describe('clients that are slow on purpose', function () {
     }
     const p99 = times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
     assert.ok(p99 <= 250, `p99 ${p99} ms`);
+  });
+
+  // Go's HTTP client opens spare connections, and its first call on one may cross with whatever the server sends.
+  it('that keep a spare connection may use it after twice the time that headers have, and it answers nothing before', async () => {
+    const spare = await tls();
+    const received: string[] = [];
+    spare.on('data', (chunk) => received.push(String(chunk)));
+    await new Promise((resolve) => setTimeout(resolve, 10_000));
+    assert.deepEqual(received, []);
+    const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
+    spare.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    await once(spare, 'data');
+    assert.match(received.join(''), /^HTTP\/1\.1 200 OK/);
   });
 });
