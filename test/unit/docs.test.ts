@@ -17,7 +17,13 @@ const documents = [
   ...readdirSync(root).filter((name) => name.endsWith('.md')),
   ...['docs', 'examples', 'certs'].flatMap((folder) => filesIn(folder, '.md')),
 ].sort();
-const operations = read('docs/operations.md');
+/** Where flags, metrics, and codes are listed. */
+const reference = filesIn('docs/reference', '.md').map(read).join('\n');
+/** Generated pages, the record of releases, and decisions, which keep the words of their time. */
+const isFree = (document: string, text: string): boolean =>
+  ['CHANGELOG.md', 'docs/architecture.md'].includes(document) ||
+  document.startsWith('docs/adr/') ||
+  text.startsWith('<!-- Generated');
 
 describe('documents', () => {
   for (const document of documents) {
@@ -54,6 +60,32 @@ describe('documents', () => {
       assert.deepEqual(unknown, []);
     });
   }
+
+  for (const document of documents) {
+    const text = read(document);
+    if (isFree(document, text)) continue;
+
+    it(`${document} is short: at most 1,600 words, and 35 in a sentence`, () => {
+      assert.ok(wordsOf(text).length <= 1600, `${wordsOf(text).length} words`);
+      assert.deepEqual(
+        sentencesOf(text).filter((sentence) => wordsOf(sentence).length > 35),
+        [],
+      );
+    });
+
+    it(`${document} names who acts`, () => {
+      assert.deepEqual(all(text, /\b(nobody|somebody|whoever)\b/gi), []);
+    });
+  }
+
+  it('list every page under docs, with its question', () => {
+    const index = read('docs/README.md');
+    const pages = filesIn('docs', '.md').map((path) => path.slice('docs/'.length));
+    assert.deepEqual(
+      pages.filter((page) => !/^(README|adr\/0)/.test(page) && !index.includes(`(${page})`)),
+      [],
+    );
+  });
 
   it('list every flag and its variable', () => {
     const known = all(usage(), /(--[a-z-]+(?= [A-Z\w|]+ )|(?<=\[\$)[A-Z_]+)/g);
@@ -96,9 +128,22 @@ describe('documents', () => {
   });
 });
 
-/** What docs/operations.md does not name as code. */
+/** What no page of docs/reference/ names as code. */
 const missing = (names: readonly string[]): string[] =>
-  [...new Set(names)].filter((name) => !operations.includes(`\`${name}\``));
+  [...new Set(names)].filter((name) => !reference.includes(`\`${name}\``) && !reference.includes(`\`${name} `));
+
+const wordsOf = (text: string): readonly string[] => text.match(/[\p{L}\p{N}][\p{L}\p{N}’'/.,-]*/gu) ?? [];
+
+/** Prose without code: paragraphs, list items, and cells of tables, cut at ends of sentences. */
+function sentencesOf(text: string): string[] {
+  const prose = text
+    .replace(/^ *```[\s\S]*?^ *```$/gm, '')
+    .replace(/<!--[\s\S]*?-->/g, '')
+    .replace(/\]\([^)]*\)/g, ']')
+    .replace(/`[^`]*`/g, 'X');
+  const blocks = prose.split(/\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.) ?)|\|/);
+  return blocks.flatMap((block) => block.replace(/\s+/g, ' ').split(/(?<=[.!?][)"*]*) /));
+}
 
 /** As GitHub makes anchors of headings. */
 const headingsOf = (text: string): string[] =>

@@ -107,7 +107,7 @@ describe("what this konnector leaves to kube-bind's", () => {
     await stage.whenObjectGone(kind(), name('tea'));
   });
 
-  it('is a binding that goes as soon as our finalizer is taken off, as binding.md says', async () => {
+  it('is a binding that goes as soon as our finalizer is taken off, as docs/tasks/migrate-from-kube-bind.md says', async () => {
     const { consumer } = stage.side;
     assert.deepEqual(binding.metadata.finalizers, [unbindFinalizer]);
     await consumer.client.jsonPatch(apiServiceBindings, { name: 'kitchen' }, [

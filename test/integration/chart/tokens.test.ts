@@ -86,7 +86,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     await stage.close();
   });
 
-  it('can do what SECURITY.md lists, and nothing else of what its roles say', async () => {
+  it('can do what docs/reference/token-rights.md lists, and nothing else of what its roles say', async () => {
     const found: string[] = [];
     for (const account of accounts) {
       const thief = await thiefOf(stage.plane, account);
@@ -95,7 +95,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
       );
       found.push(...rowsOf(account, opened));
     }
-    const page = readFileSync(join(chart, '../../SECURITY.md'), 'utf8');
+    const page = readFileSync(join(chart, '../../docs/reference/token-rights.md'), 'utf8');
     const listed = page.split('\n').filter((line) => /^\| `drawbridge[a-z-]*` \|/.test(line));
     assert.equal(listed.join('\n'), found.join('\n'));
   });
@@ -157,7 +157,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     return [...new Map(rights.map((right) => [JSON.stringify(right), right])).values()];
   }
 
-  /** Where the right gets through, in the words of SECURITY.md; undefined when it does nowhere. */
+  /** Where the right gets through, in the words of that page; undefined when it does nowhere. */
   async function reach(thief: Person, right: Right): Promise<string | undefined> {
     const places = placesOf(right);
     const open = await Promise.all(places.map((place) => isLetThrough(thief, right, place, foreign)));
@@ -319,7 +319,7 @@ const rightsIn = ({ apiGroups, resources, verbs, resourceNames = [] }: Rule, nam
     ),
   );
 
-/** The rows of the table in SECURITY.md: what has the same verbs in the same place is in one. */
+/** The rows of the table in docs/reference/token-rights.md: what has the same verbs in the same place is in one. */
 function rowsOf(account: string, reached: readonly (readonly [Right, string | undefined])[]): string[] {
   const open = reached.flatMap(([right, where]) => (where === undefined ? [] : [{ ...right, where }]));
   const verbsOn = grouped(

@@ -68,10 +68,10 @@ describe('admission policies', () => {
   });
 
   it('answer with a code that is documented', () => {
-    const operations = read('docs/operations.md');
+    const codes = read('docs/reference/codes.md');
     for (const { message, reason } of policies.flatMap(({ spec }) => spec.validations ?? [])) {
       const [code = ''] = message.split(':');
-      assert.ok(operations.includes(`\`${code}\``), code);
+      assert.ok(codes.includes(`\`${code}\``), code);
       assert.equal(reason, 'Forbidden');
     }
   });

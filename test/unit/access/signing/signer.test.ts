@@ -84,7 +84,7 @@ describe('a signer', () => {
   it('signs a grant so that who has the public key, and nothing else, can verify it', () => {
     const { mac: _, signature = '', ...rest } = signer.signGrant(owner, grant);
     const x = new DerivedKeyPair(keyOf('ours'), grantPurpose).publicKey.toString('base64url');
-    // With Node alone, as docs/operations.md tells others to.
+    // With Node alone, as docs/tasks/signing-keys.md shows.
     const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
     const verifies = (where: object, what: object): boolean => {
       const text = `drawbridge.dev/grant-signature/v1\n${canonicalJson({ ...owner, ...where, grant: { ...rest, ...what } })}`;
