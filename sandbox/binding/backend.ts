@@ -8,9 +8,10 @@ import {
   ownerLabel,
 } from '../../src/api/binding/names.ts';
 import type { PermissionClaim } from '../../src/api/binding/permission-claim.ts';
+import { sameConditions } from '../../src/api/conditions.ts';
 import { apiVersionOf, type KubeObject, type OwnerReference } from '../../src/api/object.ts';
 import { namespaces } from '../../src/api/resources.ts';
-import { type BindFinding, holds, sameConditions, setConditions } from '../../src/binding/conditions.ts';
+import { type BindFinding, holds, setConditions } from '../../src/binding/conditions.ts';
 import type { OpenedStores } from '../../src/binding/stores/open-stores.ts';
 import {
   openProviderStores,

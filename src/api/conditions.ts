@@ -54,13 +54,18 @@ export function mergeConditions<Condition extends AnyCondition>(
   return isChanged ? [...byType.values()] : before;
 }
 
-/** True when both lists consist of the same objects, in any order: nothing was found out between them. */
-export function sameConditions<Condition>(before: readonly Condition[], now: readonly Condition[]): boolean {
-  return before.length === now.length && now.every((condition) => before.includes(condition));
+/** Whether two lists say the same: times and order do not matter. */
+export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondition[]): boolean {
+  if (a.length !== b.length) return false;
+  const byType = new Map(a.map((condition) => [condition.type, condition]));
+  return b.every((condition) => {
+    const other = byType.get(condition.type);
+    return other !== undefined && saysTheSame(other, condition);
+  });
 }
 
 /** Equal but for the time. */
-export function saysTheSame(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a): boolean {
+function saysTheSame(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a): boolean {
   return (
     a.status === b.status &&
     a.severity === b.severity &&

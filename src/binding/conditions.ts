@@ -1,7 +1,7 @@
 import type { BindCondition } from '../api/binding/condition.ts';
 import { bindConditions } from '../api/binding/names.ts';
 import type { BindReason } from '../api/binding/reasons.ts';
-import { type FindingOf, mergeConditions, saysTheSame } from '../api/conditions.ts';
+import { type FindingOf, mergeConditions } from '../api/conditions.ts';
 
 /** One thing that was found out; becomes a condition when it differs from what the object says already. */
 export type BindFinding = FindingOf<BindCondition>;
@@ -57,16 +57,6 @@ export function summaryOf(conditions: readonly BindCondition[]): BindFinding | u
     undefined,
   );
   return worst && tidy({ ...worst, type: bindConditions.ready });
-}
-
-/** Whether two lists say the same: times and order do not matter. */
-export function sameConditions(a: readonly BindCondition[], b: readonly BindCondition[]): boolean {
-  if (a.length !== b.length) return false;
-  const byType = new Map(a.map((condition) => [condition.type, condition]));
-  return b.every((condition) => {
-    const other = byType.get(condition.type);
-    return other !== undefined && saysTheSame(other, condition);
-  });
 }
 
 export function findCondition(conditions: readonly BindCondition[], type: string): BindCondition | undefined {

@@ -8,6 +8,7 @@ import {
   clusterBindings,
 } from '../../api/binding/names.ts';
 import type { BindReason } from '../../api/binding/reasons.ts';
+import { sameConditions } from '../../api/conditions.ts';
 import { apiVersionOf } from '../../api/object.ts';
 import { namespaces } from '../../api/resources.ts';
 import { done, notReady, type Reconciler, type Result, retry } from '../../engine/result.ts';
@@ -15,7 +16,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isAlreadyExists, isNotFound } from '../../kube/errors.ts';
-import { type BindFinding, fails, holds, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import { type BindFinding, fails, holds, setConditionsAndReady } from '../conditions.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import type { BindingView, BundleView, ConsumerStores } from '../stores/consumer-stores.ts';
 import type { DeletedExports } from './deleted-exports.ts';

@@ -1,8 +1,9 @@
 import type { BindCondition } from '../../api/binding/condition.ts';
 import { bindConditions } from '../../api/binding/names.ts';
+import { sameConditions } from '../../api/conditions.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
-import { type BindFinding, fails, findCondition, holds, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import { type BindFinding, fails, findCondition, holds, setConditionsAndReady } from '../conditions.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
 
 /** What the provider is promised, as Go writes it. */

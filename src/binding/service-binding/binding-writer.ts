@@ -2,6 +2,7 @@ import type { BindCondition } from '../../api/binding/condition.ts';
 import { boundSchemaName, type GroupResource } from '../../api/binding/group-resource.ts';
 import { apiServiceBindings, bindConditions, unbindFinalizer } from '../../api/binding/names.ts';
 import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
+import { sameConditions } from '../../api/conditions.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
@@ -9,7 +10,7 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
-import { type BindFinding, findCondition, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import { type BindFinding, findCondition, setConditionsAndReady } from '../conditions.ts';
 import type { BindingView, ConsumerStores } from '../stores/consumer-stores.ts';
 
 export interface BindingWriterDeps {

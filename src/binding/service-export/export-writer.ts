@@ -1,5 +1,6 @@
 import type { BindCondition } from '../../api/binding/condition.ts';
 import { apiServiceExports, bindConditions, bindFieldManager, boundSchemas } from '../../api/binding/names.ts';
+import { sameConditions } from '../../api/conditions.ts';
 import type { Resource } from '../../api/object.ts';
 import { canonicalJson } from '../../kit/canonical-json.ts';
 import type { Clock } from '../../kit/clock.ts';
@@ -7,7 +8,7 @@ import { isRecord, type JsonObject } from '../../kit/json-value.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
-import { type BindFinding, sameConditions, setConditionsAndReady } from '../conditions.ts';
+import { type BindFinding, setConditionsAndReady } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { CommonView } from '../stores/common-view.ts';
 import type { CrdView } from '../stores/consumer-stores.ts';

@@ -80,3 +80,28 @@ describe('merging conditions', () => {
     assert.equal(mergeConditions(again, [finding], nowMs + 60_000), again);
   });
 });
+
+describe('equality of conditions', () => {
+  const a = { ...stored('A', 'False'), severity: 'Error', observedGeneration: 1 };
+  const b = stored('B', 'True');
+
+  it('ignores times and order', () => {
+    assert.ok(sameConditions([a, b], [b, { ...a, lastTransitionTime: now }]));
+  });
+
+  for (const [title, other] of [
+    ['a status', [{ ...a, status: 'Unknown' as const }, b]],
+    ['a severity', [{ ...a, severity: 'Info' }, b]],
+    ['a reason', [{ ...a, reason: 'Other' }, b]],
+    ['a message', [{ ...a, message: 'other' }, b]],
+    ['a generation', [{ ...a, observedGeneration: 2 }, b]],
+    ['a type', [{ ...a, type: 'C' }, b]],
+    ['one that is missing', [a]],
+    ['one more', [a, b, stored('C', 'True')]],
+  ] as const) {
+    it(`sees ${title}`, () => {
+      assert.ok(!sameConditions([a, b], other));
+      assert.ok(!sameConditions(other, [a, b]));
+    });
+  }
+});

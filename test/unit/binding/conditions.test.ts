@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type BindCondition, readBindConditions } from '../../../src/api/binding/condition.ts';
-import { maxConditionMessage } from '../../../src/api/conditions.ts';
+import { maxConditionMessage, sameConditions } from '../../../src/api/conditions.ts';
 import {
   type BindFinding,
   holds,
-  sameConditions,
   setConditions,
   setConditionsAndReady,
   summaryOf,
@@ -166,30 +165,6 @@ describe('a lasting state', () => {
       { seed: 1 },
     );
   });
-});
-
-describe('equality of conditions', () => {
-  const a = at(earlier, fails('a', 'Error', 'A', 'x'));
-  const b = at(earlier, holds('b'));
-
-  it('ignores times and order', () => {
-    assert.ok(sameConditions([a, b], [b, { ...a, lastTransitionTime: now }]));
-  });
-
-  for (const [title, other] of [
-    ['a status', [{ ...a, status: 'Unknown' as const }, b]],
-    ['a severity', [{ ...a, severity: 'Info' as const }, b]],
-    ['a reason', [{ ...a, reason: 'B' }, b]],
-    ['a message', [{ ...a, message: 'y' }, b]],
-    ['a type', [{ ...a, type: 'c' }, b]],
-    ['one that is missing', [a]],
-    ['one more', [a, b, at(earlier, holds('c'))]],
-  ] as const) {
-    it(`sees ${title}`, () => {
-      assert.ok(!sameConditions([a, b], other));
-      assert.ok(!sameConditions(other, [a, b]));
-    });
-  }
 });
 
 describe('reading conditions from anywhere', () => {
