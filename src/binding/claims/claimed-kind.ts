@@ -67,7 +67,6 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     clock: deps.clock,
     problems: loop.problems,
     consumerKeys: (namespace) => consumer.keysIn(namespace),
-    onEvent: (key) => loop.seen('provider', key),
   });
   const kind = new ClaimedObjects({
     plan: mode === 'sync' ? planClaim : mayDelete ? planUnclaim : undefined,
@@ -91,7 +90,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   const controller = loop.open({
     kind,
     sources: [
-      provider,
+      ...provider.sources((key) => loop.seen('provider', key)),
       ...consumer.sources((key) => loop.seen('consumer', key)),
       // What gains or loses something that refers to it.
       fromSubscription('reference', references.index, ({ namespace, name }) =>

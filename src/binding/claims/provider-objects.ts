@@ -1,6 +1,8 @@
 import { keyOf, nameOf, type Resource } from '../../api/object.ts';
-import type { Emit, Source } from '../../engine/source.ts';
+import type { Source } from '../../engine/source.ts';
+import { fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { Cancel, Clock } from '../../kit/clock.ts';
+import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { byServiceNamespace, type ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { ServiceNamespaceStore } from '../sync/service-namespace-store.ts';
@@ -16,7 +18,6 @@ export interface ProviderObjectsOptions {
   readonly problems: Problems;
   /** Keys of the consumer's objects in a namespace. */
   readonly consumerKeys: (namespace: string) => Iterable<string>;
-  readonly onEvent: (key: string) => void;
 }
 
 /** Rights to a new namespace follow within seconds; what takes longer is told, milliseconds. */
@@ -24,11 +25,9 @@ const patienceMs = 10_000;
 
 /**
  * The provider's objects of one claimed kind, under the keys of the consumer. Only the service namespaces are watched, each by
- * itself: the rights to them are given one by one, and what others have in the provider is none of ours. As a source it does not
- * wait for any of them.
+ * itself: the rights to them are given one by one, and what others have in the provider is none of ours.
  */
-export class ProviderObjects implements Source {
-  readonly name = 'provider';
+export class ProviderObjects {
   readonly #options: ProviderObjectsOptions;
   readonly #store: ServiceNamespaceStore<ClaimedView>;
   readonly departures = new Deletions();
@@ -50,40 +49,36 @@ export class ProviderObjects implements Source {
     });
   }
 
-  async start(emit: Emit, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const { onEvent, session, consumerKeys } = this.#options;
+  /** They wait for no namespace to be listed. */
+  sources(onEvent: (key: string) => void): Source[] {
+    const { consumerKeys, session } = this.#options;
     const { serviceNamespaces } = session.stores;
-    const emitAll = (namespace: string): void => {
-      for (const key of [...consumerKeys(namespace), ...this.keysIn(namespace)]) emit(key, 'service namespace');
-    };
-    const unsubscribes = [
-      this.#store.subscribe((event) => {
-        for (const key of this.#consumerKeysOf(event.key)) {
-          onEvent(key);
-          emit(key, this.name);
-        }
-      }),
-      this.#store.onListed((serviceNamespace) => {
-        this.#beContent(serviceNamespace);
-        for (const { name } of this.#standingFor(serviceNamespace)) emitAll(name);
-      }),
-      serviceNamespaces.subscribe((event) => {
+    const keysIn = (namespace: string): string[] => [...consumerKeys(namespace), ...this.keysIn(namespace)];
+    return [
+      fromSubscription(
+        'provider',
+        { subscribe: (listener) => this.#store.subscribe(listener) },
+        (event: StoreEvent<ClaimedView>) => {
+          const keys = this.#consumerKeysOf(event.key);
+          for (const key of keys) onEvent(key);
+          return keys;
+        },
+      ),
+      fromSubscription(
+        'service namespace',
+        { subscribe: (listener) => this.#store.onListed(listener) },
+        (serviceNamespace: string) => {
+          this.#beContent(serviceNamespace);
+          return this.#standingFor(serviceNamespace).flatMap(({ name }) => keysIn(name));
+        },
+      ),
+      fromSubscription('service namespace', serviceNamespaces, (event) => {
         const view = 'now' in event ? event.now : event.before;
-        if (view.namespace !== session.clusterNamespace) return;
+        if (view.namespace !== session.clusterNamespace) return [];
         this.#bePatient(view, event.type !== 'deleted');
-        emitAll(view.name);
+        return keysIn(view.name);
       }),
     ];
-    signal.addEventListener(
-      'abort',
-      () => {
-        for (const unsubscribe of unsubscribes) unsubscribe();
-        for (const serviceNamespace of [...this.#patience.keys()]) this.#beContent(serviceNamespace);
-      },
-      { once: true },
-    );
-    await serviceNamespaces.whenSynced(signal);
   }
 
   serviceNamespace(namespace: string): ServiceNamespace {
@@ -136,6 +131,7 @@ export class ProviderObjects implements Source {
 
   close(): void {
     this.#stopObserving();
+    for (const cancel of this.#patience.values()) cancel();
     this.#store.close();
   }
 

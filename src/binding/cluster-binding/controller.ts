@@ -2,12 +2,12 @@ import { clusterBindingName } from '../../api/binding/names.ts';
 import { keyOf, nameOf } from '../../api/object.ts';
 import { secrets } from '../../api/resources.ts';
 import { Controller } from '../../engine/controller.ts';
-import type { Emit, Source } from '../../engine/source.ts';
-import { fromSubscription } from '../../engine/sources/from-subscription.ts';
+import type { Source } from '../../engine/source.ts';
+import { fromEach, fromSubscription } from '../../engine/sources/from-subscription.ts';
 import { interval } from '../../engine/sources/interval.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
-import type { Store, StoreHandle } from '../../kube/store.ts';
+import type { Store } from '../../kube/store.ts';
 import type { BindingDeps } from '../deps.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
@@ -33,7 +33,7 @@ const lookMs = 5_000;
 export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {
   const { registry, watches, clock, log, metrics } = deps;
   const key = keyOf({ namespace: session.clusterNamespace, name: clusterBindingName });
-  const provider = new ProviderSecretWatch(session, key);
+  const provider = watchProviderSecret(session, key);
   // Of all sessions that report to the same ClusterBinding: an old and a new kubeconfig may serve side by side.
   const beside = (): OpenSession[] =>
     [...registry.list()].filter((other) => other !== session && isSamePlace(other, session));
@@ -56,7 +56,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
     sources: [
       fromSubscription('clusterbinding', session.stores.clusterBindings, (event) => (event.key === key ? [key] : [])),
       fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
-      provider,
+      provider.source,
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
       // Also where there is no ClusterBinding that could tell of itself.
       interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
@@ -72,6 +72,12 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
   });
 }
 
+interface ProviderSecret {
+  readonly source: Source;
+  /** The store of that Secret (`namespace/name`); undefined while it is not watched. */
+  readonly store: (secret: string) => Store<SecretView> | undefined;
+}
+
 const isSamePlace = (a: OpenSession, b: OpenSession): boolean =>
   a.clusterNamespace === b.clusterNamespace &&
   (a.server === b.server || (a.clusterNamespaceUid !== undefined && a.clusterNamespaceUid === b.clusterNamespaceUid));
@@ -80,59 +86,36 @@ const byKey = (a: { namespace: string; name: string }, b: { namespace: string; n
   keyOf(a) < keyOf(b) ? -1 : 1;
 
 /**
- * Watches the one Secret of the provider that the ClusterBinding names, once that is known. Nobody waits for it: heartbeats must go
- * out also where the Secret may not be watched.
+ * Watches the one Secret of the provider that the ClusterBinding (`key`) names, once that is known. Nobody waits for it: heartbeats
+ * must go out also where the Secret may not be watched.
  */
-class ProviderSecretWatch implements Source {
-  readonly name = 'provider-secret';
-  readonly #session: ProviderSession;
-  /** Of the ClusterBinding. */
-  readonly #key: string;
-  #watched: { readonly secret: string; readonly handle: StoreHandle<SecretView> } | undefined;
-
-  constructor(session: ProviderSession, key: string) {
-    this.#session = session;
-    this.#key = key;
-  }
-
-  start(emit: Emit, signal: AbortSignal): Promise<void> {
-    const unsubscribe = this.#session.stores.clusterBindings.subscribe((event) => {
-      if (event.type === 'deleted' || event.key !== this.#key) return;
-      const { namespace, secretRef } = event.now;
-      this.#watch(keyOf({ namespace, name: secretRef.name }), emit);
-    });
-    signal.addEventListener(
-      'abort',
-      () => {
-        unsubscribe();
-        this.#release();
-      },
-      { once: true },
-    );
-    return Promise.resolve();
-  }
-
-  /** The store of that Secret (`namespace/name`); undefined while it is not watched. */
-  store(secret: string): Store<SecretView> | undefined {
-    return this.#watched?.secret === secret ? this.#watched.handle.store : undefined;
-  }
-
-  #watch(secret: string, emit: Emit): void {
-    if (this.#watched?.secret === secret) return;
-    this.#release();
-    const { namespace = '', name } = nameOf(secret);
-    const fieldSelector = `metadata.name=${name}`;
-    const handle = this.#session.cluster.watch({ resource: secrets, namespace, fieldSelector, project: secretView });
-    this.#watched = { secret, handle };
-    const tell = (): void => {
-      if (this.#watched?.handle === handle) emit(this.#key, this.name);
-    };
-    handle.store.subscribe(tell);
-    handle.store.whenSynced().then(tell, () => undefined);
-  }
-
-  #release(): void {
-    this.#watched?.handle.release();
-    this.#watched = undefined;
-  }
+function watchProviderSecret({ cluster, stores: { clusterBindings } }: ProviderSession, key: string): ProviderSecret {
+  const name = 'provider-secret';
+  const secretsNamed = {
+    subscribe: (listener: () => void) => clusterBindings.subscribe(listener),
+    list: () => {
+      const binding = clusterBindings.get(key);
+      return binding ? [keyOf({ namespace: binding.namespace, name: binding.secretRef.name })] : [];
+    },
+  };
+  let watched: { readonly secret: string; readonly store: Store<SecretView> } | undefined;
+  return {
+    store: (secret) => (watched?.secret === secret ? watched.store : undefined),
+    source: fromEach(name, secretsNamed, (secret, emit) => {
+      const { namespace = '', name: secretName } = nameOf(secret);
+      const fieldSelector = `metadata.name=${secretName}`;
+      const handle = cluster.watch({ resource: secrets, namespace, fieldSelector, project: secretView });
+      const { store } = handle;
+      watched = { secret, store };
+      const tell = (): void => {
+        if (watched?.store === store) emit(key, name);
+      };
+      store.subscribe(tell);
+      store.whenSynced().then(tell, () => undefined);
+      return () => {
+        watched = undefined;
+        handle.release();
+      };
+    }),
+  };
 }

@@ -1,7 +1,7 @@
 import { keyOf } from '../../api/object.ts';
 import { Controller } from '../../engine/controller.ts';
 import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
-import type { Emit, Source } from '../../engine/source.ts';
+import type { Source } from '../../engine/source.ts';
 import { fromEach, fromSubscription } from '../../engine/sources/from-subscription.ts';
 import type { BindingDeps } from '../deps.ts';
 import { lookupOf, type ProviderSession, type Sessions, servingSession } from '../sessions/provider-session.ts';
@@ -88,6 +88,10 @@ export class BindingReconciler implements Reconciler {
   }
 }
 
+interface Named {
+  readonly name: string;
+}
+
 /** All that a binding's reconciler looks at. */
 function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
@@ -99,33 +103,30 @@ function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: Con
       return [...owningBindings(owners), ...exporting];
     }),
     fromSubscription('session', sessions, bindingsOf),
-    fromEach('session', sessions, (session, emit) =>
-      watchSession(session, emit, () => [...sessions.secretsOf(session)].flatMap(bindingsOf)),
+    fromEach('export', sessions, ({ stores }, emit) =>
+      stores.exports.subscribe((event) => emit(named(event), 'export')),
+    ),
+    fromEach('request', sessions, ({ stores }, emit) =>
+      stores.exportRequests.subscribe((event) => emit(named(event), 'request')),
+    ),
+    fromEach('schema', sessions, (session, emit) =>
+      session.stores.schemas.subscribe((event) => {
+        for (const name of exportsOf(session, named(event))) emit(name, 'schema');
+      }),
+    ),
+    fromEach('provider', sessions, (session, emit) =>
+      session.stores.clusterBindings.subscribe((event) => {
+        // A heartbeat changes it every few minutes, and nothing here.
+        if (event.type === 'updated' && event.before.providerPrettyName === event.now.providerPrettyName) return;
+        for (const secret of sessions.secretsOf(session)) for (const name of bindingsOf(secret)) emit(name, 'provider');
+      }),
     ),
     fromSubscription('syncers', syncers, (binding) => [binding]),
   ];
 }
 
-function watchSession(session: ProviderSession, emit: Emit, bindings: () => Iterable<string>): () => void {
-  const { exports, schemas, exportRequests, clusterBindings } = session.stores;
-  const named = (event: { readonly now?: { readonly name: string }; readonly before?: { readonly name: string } }) =>
-    (event.now ?? event.before)?.name ?? '';
-  const unsubscribes = [
-    exports.subscribe((event) => emit(named(event), 'export')),
-    exportRequests.subscribe((event) => emit(named(event), 'request')),
-    schemas.subscribe((event) => {
-      for (const name of exportsOf(session, named(event))) emit(name, 'schema');
-    }),
-    clusterBindings.subscribe((event) => {
-      // A heartbeat changes it every few minutes, and nothing here.
-      if (event.type === 'updated' && event.before.providerPrettyName === event.now.providerPrettyName) return;
-      for (const binding of bindings()) emit(binding, 'provider');
-    }),
-  ];
-  return () => {
-    for (const unsubscribe of unsubscribes) unsubscribe();
-  };
-}
+const named = ({ now, before }: { readonly now?: Named; readonly before?: Named }): string =>
+  (now ?? before)?.name ?? '';
 
 /** Names of the exports, and so of the bindings, that a BoundSchema or CustomResourceDefinition is about. */
 function exportsOf({ stores }: ProviderSession, schemaName: string): string[] {

@@ -49,11 +49,14 @@ export function openCopies(
     store,
     knows: () => store.synced,
     subscribe: (listener) => store.subscribe(listener),
-    onListed(listener) {
-      const stop = new AbortController();
-      store.whenSynced(stop.signal).then(listener, () => undefined);
-      return () => stop.abort();
-    },
+    onListed: (listener) => onSynced(store, listener),
     close: release,
   };
+}
+
+/** Calls back once the store has been listed; returns the unsubscribe. */
+export function onSynced(store: Pick<Store<never>, 'whenSynced'>, listener: () => void): () => void {
+  const stop = new AbortController();
+  store.whenSynced(stop.signal).then(listener, () => undefined);
+  return () => stop.abort();
 }

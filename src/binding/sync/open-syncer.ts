@@ -16,7 +16,7 @@ import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
 import { gathered, SyncLoop } from '../sync-engine/sync-loop.ts';
 import { BoundObjects } from './bound-objects.ts';
 import { ConsumerObjects, consumerResource, syncVersion } from './consumer-objects.ts';
-import { type Copies, openCopies } from './copies.ts';
+import { type Copies, onSynced, openCopies } from './copies.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
 import { type Origin, ownershipOf } from './ownership.ts';
 import type { Terms } from './plan.ts';
@@ -97,7 +97,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     }),
     sources: [
       ...objectSources(sides, consumers, copies, loop),
-      ...(usesNamespaces ? [namespaceSource(session, consumers, loop)] : []),
+      ...(usesNamespaces ? namespaceSources(session, consumers, loop) : []),
     ],
     *keys() {
       for (const { key } of consumers.list()) yield key;
@@ -171,31 +171,28 @@ function objectSources(sides: Sides, consumers: ConsumerObjects, copies: Copies,
     loop.seen(side, key);
     return [key];
   };
-  const listed = {
-    subscribe(listener: (event: undefined) => void) {
-      const tell = (): void => listener(undefined);
-      const stops = [consumers.onListed(tell), copies.onListed(tell)];
-      return () => {
-        for (const stop of stops) stop();
-      };
-    },
-  };
   return [
     fromSubscription('consumer', consumers, (event) => seenKeys('consumer', sides.observeConsumer(event))),
     fromSubscription('provider', copies, (event) => seenKeys('provider', sides.observeCopy(event))),
-    fromSubscription('listed', listed, () => {
-      loop.wakeAll('listed');
-      return [];
-    }),
+    waking('listed', (listener) => consumers.onListed(listener), loop),
+    waking('listed', (listener) => copies.onListed(listener), loop),
   ];
 }
 
+/** Wakes all keys at each call back. */
+function waking(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
+  return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
+    loop.wakeAll(name);
+    return [];
+  });
+}
+
 /** Keys of objects in a namespace that comes to stand for another one of the provider, or none. */
-function namespaceSource(
+function namespaceSources(
   { clusterNamespace, stores }: ProviderSession,
   consumers: ConsumerObjects,
   loop: SyncLoop,
-): Source {
+): Source[] {
   const { serviceNamespaces: store } = stores;
   const keysOf = (event: StoreEvent<ServiceNamespaceView>): string[] => {
     const view = 'now' in event ? event.now : event.before;
@@ -206,17 +203,10 @@ function namespaceSource(
     if (view.namespace !== clusterNamespace || unchanged) return [];
     return consumers.inNamespace(view.name).map(({ key }) => key);
   };
-  const source = fromSubscription('namespace', { subscribe: (listener) => store.subscribe(listener) }, keysOf);
-  return {
-    name: source.name,
-    start(emit, signal) {
-      store.whenSynced(signal).then(
-        () => loop.wakeAll('namespaces'),
-        () => undefined,
-      );
-      return source.start(emit, signal);
-    },
-  };
+  return [
+    fromSubscription('namespace', { subscribe: (listener) => store.subscribe(listener) }, keysOf),
+    waking('namespaces', (listener) => onSynced(store, listener), loop),
+  ];
 }
 
 function namespacePairs({ clusterNamespace, stores }: ProviderSession): NamespacePairs {
