@@ -2,15 +2,8 @@ import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { deferred } from '../../../src/kit/promises.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import { report } from '../../support/inventory/run-report.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
-import { patchStatus, readEntry } from '../../support/inventory/status-patch.ts';
-
-type Outputs = Readonly<Record<string, { readonly count?: number } | undefined>>;
-
-/** In an entry as the API server gave it. */
-const outputsIn = (body = '{}'): Outputs | undefined =>
-  (JSON.parse(body) as { status?: { outputs?: Outputs } }).status?.outputs;
+import { outputsIn, patchStatus, readEntry } from '../../support/inventory/status-patch.ts';
 
 describe('the content of an entry', function () {
   this.timeout(120_000);
@@ -33,40 +26,6 @@ describe('the content of an entry', function () {
       novel: { enabled: true, config, more: 'field' },
     });
     assert.deepEqual(content.status.outputs['novel'], { made: config });
-  });
-
-  it('loses nothing of 1,000 patches by two components at the same time, and has no conflict', async () => {
-    const rounds = 500;
-    const names = ['left', 'right'];
-    const runs = new Map<string, ReconcileRequest>();
-    for (const name of names) {
-      const goesOn = (run: ReconcileRequest) => {
-        runs.set(name, run);
-        return { status: 202, body: { leaseSeconds: 120 } };
-      };
-      await stage.component(name, goesOn);
-    }
-    await stage.entry('one');
-    await stage.until('both to be called', () => runs.size === names.length);
-    const began = performance.now();
-    const patchAll = async ([name, run]: [string, ReconcileRequest]): Promise<void> => {
-      for (let i = 1; i <= rounds; i++) {
-        const { status, body } = await patchStatus(run, { status: { outputs: { [name]: { count: i } } } });
-        assert.equal(status, 200, `${name} ${i}: ${body}`);
-        assert.equal(outputsIn(body)?.[name]?.count, i, 'it reads what it wrote');
-      }
-    };
-    await Promise.all([...runs].map(patchAll));
-    console.log(`      1,000 patches: ${(performance.now() - began).toFixed(0)} ms`);
-    const { content } = await stage.get('one');
-    assert.deepEqual(content.status.outputs, { left: { count: rounds }, right: { count: rounds } });
-    assert.deepEqual(
-      (await stage.records()).map(({ seq, phase }) => [seq, phase]),
-      names.map(() => [1, 'Running']),
-      'own writes start nothing',
-    );
-    for (const run of runs.values()) assert.equal(await report(run, { outcome: 'Done' }), 200);
-    await stage.ready('one');
   });
 
   it('is seen by each component as the other has just written it', async () => {

@@ -19,6 +19,12 @@ export function readEntry({ entry, auth }: Target): Promise<Said> {
   return called({ method: 'GET', url: entry.url, headers: {} }, auth);
 }
 
+type Outputs = Readonly<Record<string, { readonly count?: number } | undefined>>;
+
+/** The outputs in an entry as the API server returned it. */
+export const outputsIn = (body = '{}'): Outputs | undefined =>
+  (JSON.parse(body) as { status?: { outputs?: Outputs } }).status?.outputs;
+
 function called(
   { method, url, headers }: { method: string; url: string; headers: Readonly<Record<string, string>> },
   { ca, token }: Target['auth'],
