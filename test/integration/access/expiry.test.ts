@@ -12,6 +12,24 @@ import {
 } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
+/** Registers each case as a test, and starts all of them at once, because each takes its seconds. */
+function sideBySide(cases: readonly (readonly [string, () => Promise<void>])[]): void {
+  const outcomes = new Map<string, Promise<unknown>>();
+  before(() => {
+    for (const [title, run] of cases)
+      outcomes.set(
+        title,
+        run().catch((error: unknown) => error),
+      );
+  });
+  for (const [title] of cases) {
+    it(title, async () => {
+      const error = await outcomes.get(title);
+      if (error) throw error;
+    });
+  }
+}
+
 describe('M5: a grant', () => {
   let stage: AccessStage;
 
@@ -102,7 +120,7 @@ describe('M5: a grant', () => {
     const patchTemplate = (name: string, spec: object): Promise<string> =>
       stage.kubectl('patch', 'podaccesstemplate', name, '--type=merge', '-p', JSON.stringify({ spec }));
 
-    const cases: [string, () => Promise<void>][] = [
+    sideBySide([
       ['of a pod of one’s own', () => lives(podRequest('plain', { duration: '12s' }), async () => undefined)],
       ['of a running pod, which stays', ofRunningPod],
       [
@@ -133,24 +151,7 @@ describe('M5: a grant', () => {
       ],
       ['with a hundred requests whose pods are never Ready before it in line', amongUnready],
       ['with somebody else’s finalizer on the request, which then waits without any access', withForeignFinalizer],
-    ];
-    const outcomes = new Map<string, Promise<unknown>>();
-
-    // Side by side, because each takes its seconds.
-    before(() => {
-      for (const [title, run] of cases)
-        outcomes.set(
-          title,
-          run().catch((error: unknown) => error),
-        );
-    });
-
-    for (const [title] of cases) {
-      it(title, async () => {
-        const error = await outcomes.get(title);
-        if (error) throw error;
-      });
-    }
+    ]);
 
     function adopt({ metadata: { name } }: StoredRequest): Promise<string> {
       const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'somebody', uid: '0', controller: true };
@@ -363,39 +364,10 @@ describe('M5: a grant', () => {
     });
   });
 
-  it('ends while the node of its pod is away: nothing waits for the pod, which has a second left once it is back', async () => {
-    const { spec } = template('away') as unknown as { spec: object };
-    // The plane's only node takes the pod and does nothing about it.
-    const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/host': 'true' } };
-    await stage.apply({ ...template('away'), spec: { ...spec, controllerTargetMutationConfig } });
-    await stage.templateReady('PodAccessTemplate', 'away');
-    const asked = await stage.askOk(stage.alice, podRequest('away', { templateName: 'away', duration: '10m' }));
-    const { status } = await stage.requestUntil(
-      'to be opened',
-      asked,
-      (one) => conditionOf(one, created) !== undefined,
-    );
-    const pod = status?.podName ?? '';
-    const field = (path: string): Promise<string> => stage.kubectl('get', 'pod', pod, '-o', `jsonpath={${path}}`);
-    await until('a node', async () => (await field('.spec.nodeName')) !== '', { timeoutMs: 30_000, everyMs: 50 });
-    await stage.alice.call('PATCH', stage.urlOf(asked.kind, 'away'), { spec: { revoked: true } });
-    const released = async (): Promise<boolean> => (await stage.read(asked.kind, 'away')) === undefined;
-    await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
-    assert.deepEqual(await stage.children(asked.metadata.uid), [{ kind: 'Pod', name: pod }]);
-    assert.equal(await field('.metadata.deletionGracePeriodSeconds'), '1');
-    assert.equal(await field('.spec.terminationGracePeriodSeconds'), '1');
-    await stage.restart();
-    const lines = await stage.audit(({ event, what }) => {
-      return event === 'revocation' && (what.name === 'away' || what.name === pod);
-    });
-    assert.deepEqual(
-      lines.map((line) => line['code']),
-      ['Revoked'],
-    );
-    await stage.kubectl('delete', 'pod', pod, '--grace-period=0', '--force');
-  });
+  describe('is closed though what was made for it does not go:', () => {
+    /** It stays until it is deleted by force: nothing acts on the node that it was given. */
+    let podOnLostNode = '';
 
-  describe('is closed though somebody holds what was made for it by finalizers', () => {
     before(() => stage.removePolicies());
     after(async () => {
       await stage.restoreWebhooks();
@@ -409,48 +381,99 @@ describe('M5: a grant', () => {
     };
 
     const endings: [string, string, string, (request: StoredRequest) => Promise<unknown>][] = [
-      ['when its time is over', '5s', 'Expired', (request) => reaches(deadlineOf(request))],
       [
-        'when it is given back',
+        'somebody holds it by finalizers when its time is over',
+        '8s',
+        'Expired',
+        (request) => reaches(deadlineOf(request)),
+      ],
+      [
+        'somebody holds it by finalizers when it is given back',
         '10m',
         'Revoked',
         ({ kind, metadata: { name } }) =>
           stage.alice.call('PATCH', stage.urlOf(kind, name), { spec: { revoked: true } }),
       ],
     ];
-    for (const [index, [title, duration, code, end]] of endings.entries()) {
-      it(title, async () => {
-        const name = `holding-${index}`;
-        const request = await stage.askUntilReady(stage.alice, podRequest(name, { duration }));
-        const pod = request.status?.podName ?? '';
-        await hold(pod, ['example.com/hold']);
-        assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
-        await end(request);
-        await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
-          timeoutMs: 1000,
-          everyMs: 10,
-        });
-        const line = await stage.auditLine(
-          'the revocation',
-          ({ event, what }) => event === 'revocation' && what.name === name,
-        );
-        assert.equal(line['code'], code);
-        const released = async (): Promise<boolean> => (await stage.read(request.kind, name)) === undefined;
-        await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
-        const held = await stage.children(request.metadata.uid);
-        assert.deepEqual(
-          held.map(({ kind }) => kind),
-          ['Pod', 'Role', 'RoleBinding'],
-        );
-        for (const plural of plurals) {
-          const metadata = await stage.kubectl('get', plural, pod, '-o', 'jsonpath={.metadata.deletionTimestamp}');
-          assert.notEqual(metadata, '', plural);
-        }
-        assert.equal(await stage.kubectl('get', 'rolebinding', pod, '-o', 'jsonpath={.subjects}'), '');
-        assert.deepEqual(await stage.audit(({ what, ...one }) => what.name === pod && one['code'] === 'Orphaned'), []);
-        await hold(pod, null);
-        await stage.gone(request);
+    sideBySide([
+      ...endings.map(
+        ([title, duration, code, end], index) => [title, () => heldByFinalizers(index, duration, code, end)] as const,
+      ),
+      ['the node of its pod is away; the pod has a second left once the node is back', whileItsNodeIsAway],
+    ]);
+
+    it('the end is told once, also after a restart while that pod is still there', async () => {
+      await stage.restart();
+      const lines = await stage.audit(({ event, what }) => {
+        return event === 'revocation' && (what.name === 'away' || what.name === podOnLostNode);
       });
+      assert.deepEqual(
+        lines.map((line) => line['code']),
+        ['Revoked'],
+      );
+      await stage.kubectl('delete', 'pod', podOnLostNode, '--grace-period=0', '--force');
+    });
+
+    async function whileItsNodeIsAway(): Promise<void> {
+      const { spec } = template('away') as unknown as { spec: object };
+      // The plane's only node takes the pod and does nothing about it.
+      const controllerTargetMutationConfig = { podAnnotations: { 'sandbox/host': 'true' } };
+      await stage.apply({ ...template('away'), spec: { ...spec, controllerTargetMutationConfig } });
+      await stage.templateReady('PodAccessTemplate', 'away');
+      const asked = await stage.askOk(stage.alice, podRequest('away', { templateName: 'away', duration: '10m' }));
+      const { status } = await stage.requestUntil(
+        'to be opened',
+        asked,
+        (one) => conditionOf(one, created) !== undefined,
+      );
+      podOnLostNode = status?.podName ?? '';
+      const field = (path: string): Promise<string> =>
+        stage.kubectl('get', 'pod', podOnLostNode, '-o', `jsonpath={${path}}`);
+      await until('a node', async () => (await field('.spec.nodeName')) !== '', { timeoutMs: 30_000, everyMs: 50 });
+      await stage.alice.call('PATCH', stage.urlOf(asked.kind, 'away'), { spec: { revoked: true } });
+      const released = async (): Promise<boolean> => (await stage.read(asked.kind, 'away')) === undefined;
+      await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
+      assert.deepEqual(await stage.children(asked.metadata.uid), [{ kind: 'Pod', name: podOnLostNode }]);
+      assert.equal(await field('.metadata.deletionGracePeriodSeconds'), '1');
+      assert.equal(await field('.spec.terminationGracePeriodSeconds'), '1');
+    }
+
+    async function heldByFinalizers(
+      index: number,
+      duration: string,
+      code: string,
+      end: (request: StoredRequest) => Promise<unknown>,
+    ): Promise<void> {
+      const name = `holding-${index}`;
+      const request = await stage.askUntilReady(stage.alice, podRequest(name, { duration }));
+      const pod = request.status?.podName ?? '';
+      await hold(pod, ['example.com/hold']);
+      assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);
+      await end(request);
+      await until('the access to end', async () => !(await stage.alice.mayExec(stage.namespace, pod)), {
+        timeoutMs: 1000,
+        everyMs: 10,
+      });
+      const line = await stage.auditLine(
+        'the revocation',
+        ({ event, what }) => event === 'revocation' && what.name === name,
+      );
+      assert.equal(line['code'], code);
+      const released = async (): Promise<boolean> => (await stage.read(request.kind, name)) === undefined;
+      await until('the request to go', released, { timeoutMs: 20_000, everyMs: 50 });
+      const held = await stage.children(request.metadata.uid);
+      assert.deepEqual(
+        held.map(({ kind }) => kind),
+        ['Pod', 'Role', 'RoleBinding'],
+      );
+      for (const plural of plurals) {
+        const metadata = await stage.kubectl('get', plural, pod, '-o', 'jsonpath={.metadata.deletionTimestamp}');
+        assert.notEqual(metadata, '', plural);
+      }
+      assert.equal(await stage.kubectl('get', 'rolebinding', pod, '-o', 'jsonpath={.subjects}'), '');
+      assert.deepEqual(await stage.audit(({ what, ...one }) => what.name === pod && one['code'] === 'Orphaned'), []);
+      await hold(pod, null);
+      await stage.gone(request);
     }
   });
 });
