@@ -7,7 +7,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 import { orphansIn } from '../../support/orphans.ts';
 import { sharedPlane } from '../../support/plane.ts';
 
-/** From the beginning of the outage; the grants end in it. */
+/** How long each outage lasts: longer than the pauses between two tries of the server. The grants end in it. */
 const outageMs = 5000;
 
 describe('an apiserver that is away', () => {
@@ -66,12 +66,14 @@ describe('an apiserver that is away', () => {
   it('and comes back: what was asked and given back meanwhile is dealt with', async function () {
     this.timeout(40_000);
     const given = await stage.askUntilReady(stage.alice, podRequest('given-back', { duration: '10m' }));
+    const failures = async (): Promise<number> => (await stage.server.log()).split('list-watch keeps failing').length;
+    const before = await failures();
     proxy.refuse();
     proxy.resetAll();
     // The webhooks are reached all the same; templates are known.
     const asked = await stage.askOk(stage.alice, podRequest('asked', { duration: '10m' }));
     await stage.alice.call('DELETE', stage.urlOf(given.kind, given.metadata.name));
-    await sleep(2000);
+    await until('the server to have tried in vain', async () => (await failures()) > before, { timeoutMs: 30_000 });
     await proxy.pass();
     await stage.gone(given);
     await stage.ready(asked);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { until } from '../../../sandbox/wait.ts';
 import { headNames } from '../../../src/audit/head.ts';
@@ -82,7 +83,8 @@ describe('X1: the audit journal', () => {
         .resourceVersion;
     await proven();
     const before = await version();
-    await new Promise((resolve) => setTimeout(resolve, 6000));
+    // Long enough for one more look of the server, which comes every five seconds.
+    await sleep(6000);
     assert.equal(await version(), before);
   });
 
