@@ -134,7 +134,7 @@ describe('access command', () => {
       .map((parts) => parts.join(''));
     const hostile = ['a', ' ', '"', "'", '\\', '$', '`', '(', ')', '*', ';', '&', '|', '!', '~', 'é', '$(echo pwned)'];
     const value = fc.array(fc.constantFrom(...hostile), { minLength: 1, maxLength: 6 }).map((parts) => parts.join(''));
-    const samples = fc.sample(fc.tuple(literal, value), { seed: 11, numRuns: 600 }).flatMap(([before, note]) => {
+    const samples = fc.sample(fc.tuple(literal, value), { seed: 11, numRuns: runs(6000) }).flatMap(([before, note]) => {
       const source = `printf '%s\\0' ${before}{{ index .Metadata.Annotations "note" }}`;
       const command = render(source, { ...pod, annotations: { note } });
       if (command.startsWith('refused: ')) return [];
@@ -153,7 +153,7 @@ describe('access command', () => {
       if (reference.includes(MARKER)) seen += 1;
     }
     assert.ok(seen > 50, `${seen} values printed`);
-  }).timeout(60_000);
+  }).timeout(120_000);
 });
 
 const MARKER = 'MARKER';
@@ -165,7 +165,13 @@ function runAll(commands: readonly string[]): string[] {
   const script = commands
     .map((command) => `sh -c ${quoted(command)} </dev/null 2>/dev/null; printf '${END}'`)
     .join('\n');
-  const run = spawnSync('sh', [], { input: script, encoding: 'utf8', timeout: 50_000, cwd: '/' });
+  const run = spawnSync('sh', [], {
+    input: script,
+    encoding: 'utf8',
+    timeout: 110_000,
+    cwd: '/',
+    maxBuffer: 64 * 1024 * 1024,
+  });
   assert.equal(run.status, 0);
   return run.stdout.split(END);
 }
