@@ -3,11 +3,9 @@ import fc from 'fast-check';
 import supertest from 'supertest';
 import { runs } from '../support/runs.ts';
 import { paths, reviewOf, World } from '../unit/admission/support.ts';
+import { hostileValue } from './hostile-values.ts';
 
-const nasty = fc.constantFrom<unknown>(null, undefined, true, -1, '', '\u0000', 'x'.repeat(5_000), [], {}, [[]], {
-  constructor: { name: 'x' },
-});
-const anything = fc.oneof(nasty, fc.jsonValue({ maxDepth: 5 }));
+const anything = fc.oneof(hostileValue, fc.constant(undefined), fc.jsonValue({ maxDepth: 5 }));
 const entry = fc.oneof(
   anything,
   fc.record({ metadata: anything, spec: anything, status: anything }),
@@ -16,7 +14,12 @@ const entry = fc.oneof(
 const account = 'system:serviceaccount:fleet:inventory-0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001.network';
 const caller = fc.oneof(
   fc.constant({ username: account, extra: { 'authentication.kubernetes.io/credential-id': ['JTI=1'] } }),
-  fc.record({ username: fc.oneof(fc.constant(account), fc.string()), uid: nasty, groups: anything, extra: anything }),
+  fc.record({
+    username: fc.oneof(fc.constant(account), fc.string()),
+    uid: hostileValue,
+    groups: anything,
+    extra: anything,
+  }),
 );
 
 async function answer(world: World, path: string, request: object): Promise<{ status: number; allowed?: boolean }> {

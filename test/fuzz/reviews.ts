@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { anyCharacter } from '../support/any-character.ts';
 import { paths } from '../unit/admission/support.ts';
+import { hostileValue } from './hostile-values.ts';
 import type { ReferenceWorld } from './reference-policy.ts';
 
 /** One input: the bytes of a call, and the cluster that it meets. */
@@ -10,25 +11,7 @@ export interface FuzzCase {
   readonly world: ReferenceWorld;
 }
 
-const nasty = fc.constantFrom<unknown>(
-  null,
-  true,
-  false,
-  -1,
-  0,
-  1e308,
-  '',
-  '\u202e',
-  'x'.repeat(5_000),
-  [],
-  {},
-  [[]],
-  { constructor: { name: 'x' } },
-  { toString: null },
-  '9007199254740993',
-  ['a', null],
-);
-const anything = fc.oneof(nasty, fc.jsonValue({ maxDepth: 3 }), fc.string());
+const anything = fc.oneof(hostileValue, fc.jsonValue({ maxDepth: 3 }), fc.string());
 
 /** Mostly what belongs there. */
 const mostly = <T>(fitting: fc.Arbitrary<T>, weight = 9): fc.Arbitrary<unknown> =>

@@ -67,6 +67,9 @@ try {
     return stdout + stderr;
   };
 
+  const patch = (body: string): Promise<string> =>
+    kubectl('patch', 'podaccessrequest', '-n', 'payments', 'one', '--type=merge', '-p', body);
+
   await kubectl('create', 'namespace', 'payments');
   await kubectl('apply', '-f', join(root, 'examples', 'templates.yaml'));
   const name = '"name": "one", "finalizers": ["example.com/stay"]';
@@ -98,34 +101,10 @@ try {
     await create(request('"name": "bad"', '{"templateName": "payments-shell", "duration": "x"}')),
     /InvalidDuration/,
   );
-  assert.match(
-    await kubectl(
-      'patch',
-      'podaccessrequest',
-      '-n',
-      'payments',
-      'one',
-      '--type=merge',
-      '-p',
-      '{"spec":{"duration":"2h"}}',
-    ),
-    /SpecImmutable|immutable|cannot be changed/,
-  );
+  assert.match(await patch('{"spec":{"duration":"2h"}}'), /SpecImmutable|immutable|cannot be changed/);
   await kubectl('label', 'podaccessrequest', '-n', 'payments', 'one', 'team=sre');
   await kubectl('delete', 'podaccessrequest', '-n', 'payments', 'one', '--wait=false');
-  assert.match(
-    await kubectl(
-      'patch',
-      'podaccessrequest',
-      '-n',
-      'payments',
-      'one',
-      '--type=merge',
-      '-p',
-      '{"metadata":{"finalizers":null}}',
-    ),
-    /patched/,
-  );
+  assert.match(await patch('{"metadata":{"finalizers":null}}'), /patched/);
   await kubectl('apply', '-f', join(root, 'examples', 'exec-access-request.yaml'));
   await kubectl('run', '-n', 'payments', 'web', '--image=web');
   await kubectl('wait', '-n', 'payments', '--for=condition=Ready', 'pod/web', '--timeout=20s');

@@ -99,6 +99,12 @@ describe('the reference components, with a second plane as the managed cluster',
   };
   const seq = async (entry: string, component: string): Promise<unknown> =>
     valueAt(await run(entry, component), '/spec/seq');
+  /** Rethrows an error with the entries, the runs and the server's log. */
+  const withObjects = async (error: unknown): Promise<never> => {
+    const kinds = 'clusterinventories,reconcileruns';
+    const { stdout } = await management.kubectl(['get', kinds, '-n', namespace, '-o', 'yaml']);
+    throw new Error(`${String(error)}\n${stdout}\n${await server.log()}`);
+  };
   const ready = (name: string): Promise<boolean> =>
     until(
       `${name} to be ready`,
@@ -109,17 +115,7 @@ describe('the reference components, with a second plane as the managed cluster',
         );
       },
       waiting,
-    ).catch(async (error: unknown) => {
-      const { stdout } = await management.kubectl([
-        'get',
-        'clusterinventories,reconcileruns',
-        '-n',
-        namespace,
-        '-o',
-        'yaml',
-      ]);
-      throw new Error(`${String(error)}\n${stdout}\n${await server.log()}`);
-    });
+    ).catch(withObjects);
   const found = async (cluster: OpenCluster, resource: Resource, name: { namespace: string; name: string }) => {
     try {
       return await cluster.client.get(resource, name);
@@ -341,17 +337,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await Promise.all(['orders', 'legacy'].map((name) => here.client.delete(clusterInventories, { namespace, name })));
     const gone = async (): Promise<boolean> =>
       (await here.client.list(clusterInventories, { namespace })).items.length === 0;
-    await until('the end of both', gone, waiting).catch(async (error: unknown) => {
-      const { stdout } = await management.kubectl([
-        'get',
-        'clusterinventories,reconcileruns',
-        '-n',
-        namespace,
-        '-o',
-        'yaml',
-      ]);
-      throw new Error(`${String(error)}\n${stdout}`);
-    });
+    await until('the end of both', gone, waiting).catch(withObjects);
     for (const resource of [virtualNetworks, shoots]) {
       assert.deepEqual((await here.client.list(resource, { namespace })).items, []);
     }

@@ -54,6 +54,15 @@ const exported = (versions: readonly string[]): ExportView => ({
 
 const webhook = { strategy: 'Webhook', webhook: { clientConfig: { url: 'https://acme.example' } } };
 
+const allNames = {
+  plural: 'kettles',
+  kind: 'Kettle',
+  singular: 'pot',
+  listKind: 'Pots',
+  shortNames: ['k'],
+  categories: ['all'],
+};
+
 describe('the CustomResourceDefinition of a BoundSchema', () => {
   const good: [what: string, fields: Partial<BoundSchemaView>, spec: object, only?: string][] = [
     ['has the names that the API server would give it', {}, crdSpec],
@@ -65,14 +74,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
     [
       'has all that the schema names',
       {
-        names: {
-          plural: 'kettles',
-          kind: 'Kettle',
-          singular: 'pot',
-          listKind: 'Pots',
-          shortNames: ['k'],
-          categories: ['all'],
-        },
+        names: allNames,
         scope: 'Cluster',
         versions: [
           version({
@@ -85,14 +87,7 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
       },
       {
         ...crdSpec,
-        names: {
-          plural: 'kettles',
-          kind: 'Kettle',
-          singular: 'pot',
-          listKind: 'Pots',
-          shortNames: ['k'],
-          categories: ['all'],
-        },
+        names: allNames,
         scope: 'Cluster',
         versions: [
           {

@@ -2,27 +2,33 @@ import assert from 'node:assert/strict';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
+import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
 const refusal = new ApiError(422, 'Invalid', 'spec.lastOutcome.missing[0].value: Invalid value');
+
+/** Refuses every swap of a record but the first, which starts the run, until `refused` is false. */
+function refuseSwaps(inventory: MemoryInventory): { tried: number; refused: boolean } {
+  const swaps = { tried: 0, refused: true };
+  inventory.fault = (operation, when) =>
+    operation === 'run.swap' && when === 'before' && ++swaps.tried > 1 && swaps.refused ? refusal : undefined;
+  return swaps;
+}
 
 describe('a record that the API server does not take', () => {
   it('is tried less and less often, shows, and is stored once it is taken', async () => {
     const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
       network: () => answer({ outcome: 'Done', message: 'fine' }),
     });
-    let swaps = 0;
-    let refused = true;
-    inventory.fault = (operation, when) =>
-      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const swaps = refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(600_000);
-    assert.ok(swaps < 800, `${swaps} tries in 10 minutes`);
+    assert.ok(swaps.tried < 800, `${swaps.tried} tries in 10 minutes`);
     const [row] = inventory.entry(ref)?.components ?? [];
     assert.equal(row?.state, 'Failed');
     assert.equal(row.reason, 'NotStored');
     const key = { entryUid: ref.uid, component: 'network' };
     assert.equal(inventory.record(key)?.record.phase, 'Running');
-    refused = false;
+    swaps.refused = false;
     await clock.advance(60_000);
     const record = inventory.record(key)?.record;
     assert.equal(record?.phase, 'Idle');
@@ -59,15 +65,12 @@ describe('a record that the API server does not take', () => {
     const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
       network: () => done({ network: { vnet: 'v1' } }),
     });
-    let swaps = 0;
-    let refused = true;
-    inventory.fault = (operation, when) =>
-      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const swaps = refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     const outputs = () => inventory.entry(ref)?.content.status.outputs;
     await clock.advance(60_000);
     assert.deepEqual(outputs(), {});
-    refused = false;
+    swaps.refused = false;
     await clock.advance(60_000);
     assert.deepEqual(outputs(), { network: { vnet: 'v1' } });
     await ship.stop();
@@ -100,16 +103,13 @@ describe('a record that the API server does not take', () => {
     const { clock, inventory, ship } = await memoryStage([{ name: 'network', leaseSeconds: 60 }], {
       network: () => ({ kind: 'accepted', leaseMs: 60_000 }),
     });
-    let swaps = 0;
-    let refused = true;
-    inventory.fault = (operation, when) =>
-      operation === 'run.swap' && when === 'before' && ++swaps > 1 && refused ? refusal : undefined;
+    const swaps = refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     const row = () => inventory.entry(ref)?.components[0];
     // That it goes on could not be noted down; the next try is seconds away.
     for (let ms = 0; row()?.reason !== 'NotStored' && ms < 60_000; ms += 100) await clock.advance(100);
     assert.equal(row()?.reason, 'NotStored');
-    refused = false;
+    swaps.refused = false;
     const [request] = ship.calls;
     assert.ok(request);
     const run = { entryUid: ref.uid, component: 'network', seq: request.run.seq };
@@ -126,9 +126,7 @@ describe('a record that the API server does not take', () => {
     const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
       network: () => done(),
     });
-    let swaps = 0;
-    inventory.fault = (operation, when) =>
-      operation === 'run.swap' && when === 'before' && ++swaps > 1 ? refusal : undefined;
+    const swaps = refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     for (let ms = 0; inventory.entry(ref)?.components[0]?.reason !== 'NotStored' && ms < 60_000; ms += 100) {
       await clock.advance(100);
@@ -137,9 +135,9 @@ describe('a record that the API server does not take', () => {
       metadata.finalizers = [];
       metadata.deletionTimestamp = '2026-11-21T10:00:00Z';
     });
-    const before = swaps;
+    const before = swaps.tried;
     await clock.advance(600_000);
-    assert.equal(swaps, before);
+    assert.equal(swaps.tried, before);
     await ship.stop();
   });
 
@@ -147,9 +145,7 @@ describe('a record that the API server does not take', () => {
     const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
       network: () => done(),
     });
-    let swaps = 0;
-    inventory.fault = (operation, when) =>
-      operation === 'run.swap' && when === 'before' && ++swaps > 1 ? refusal : undefined;
+    refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(60_000);
     inventory.delete(ref);
