@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
+import { writesThatNobodyReads } from '../../support/inventory/consolidation.ts';
 import { report } from '../../support/inventory/run-report.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { outputsIn, patchStatus } from '../../support/inventory/status-patch.ts';
 
-describe('the content of an entry under load', function () {
+describe('an entry under load', function () {
   this.timeout(120_000);
   let stage: InventoryStage;
 
   before(async () => {
     stage = await InventoryStage.open();
   });
+  afterEach(async () => stage?.clear());
   after(async () => stage?.close());
 
   it('loses nothing of 1,000 patches by two components at the same time, and has no conflict', async () => {
@@ -45,5 +47,9 @@ describe('the content of an entry under load', function () {
     );
     for (const run of runs.values()) assert.equal(await report(run, { outcome: 'Done' }), 200);
     await stage.ready('one');
+  });
+
+  it('causes no run of a component that reads nothing of it, though it is written a thousand times', async () => {
+    assert.equal(await writesThatNobodyReads(stage, 1000), 0);
   });
 });
