@@ -9,6 +9,7 @@ import { headNames } from '../../../src/audit/head.ts';
 import type { ChainReport, VerifyReport } from '../../../src/audit/verify/report.ts';
 import { podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
+import { Person } from '../../support/person.ts';
 
 const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta.url));
 const configMapUrl = `/api/v1/namespaces/drawbridge-system/configmaps/${headNames.access.heads}`;
@@ -75,6 +76,18 @@ describe('X1: the audit journal', () => {
     assert.deepEqual([verdict, ours?.first, ours?.last], ['intact', 1, linesOf(stage.server.auditFile).length]);
     assert.ok(keys.length > 0);
     console.log(`      ${ours?.last} lines, signed to ${ours?.signedTo}, by one of ${keys.join(' ')}`);
+  });
+
+  it('keeps the group that let the requester in, however many groups there are', async () => {
+    const groups = [...Array.from({ length: 40 }, (_, index) => `team-${index}`), 'devs'];
+    const dave = await Person.of(stage.plane, 'dave', groups);
+    const request = await stage.askUntilReady(dave, podRequest('many-groups', { duration: '10m' }));
+    for (const event of ['admission', 'grant']) {
+      const line = await stage.auditLine(event, (one) => one.event === event && one.what.name === 'many-groups');
+      assert.ok(line.who.groups?.includes('devs'), `${event}: ${line.who.groups}`);
+    }
+    await dave.call('DELETE', stage.urlOf(request.kind, 'many-groups'));
+    await stage.closed(request);
   });
 
   it('does not write heads while nothing happens', async () => {
