@@ -113,6 +113,14 @@ describe('M4: without the webhooks', () => {
       }
     });
 
+    it('lets no attestation of one template vouch for another spec under the same name', async () => {
+      const harmless = { ...privileged, metadata: { name: 'swapped' }, spec: templateOf(['devs']) };
+      const { author } = (await attested('author', harmless, self)).spec as { author?: object };
+      stored(await create(mallory, { ...harmless, spec: { ...templateOf(['devs', 'qa']), author } }));
+      const judged = await stage.templateReady('PodAccessTemplate', 'swapped', false);
+      assert.equal(conditionOf(judged, 'AuthorHoldsRights')?.reason, 'AuthorUnknown');
+    });
+
     it('stores attestations of who stores them, whose template opens no privileged pod', async () => {
       const template = await attested('author', await defaulted(mallory, privileged, 'author', self), self);
       stored(await create(mallory, template));
@@ -270,6 +278,11 @@ describe('M4: without the webhooks', () => {
       await assertDenied(await stage.askOk(stage.alice, copy), 'StampReplayed');
     });
   });
+});
+
+const templateOf = (allowedGroups: readonly string[]): object => ({
+  accessConfig: { allowedGroups },
+  controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'payments' },
 });
 
 const writesTemplates: Manifest = {
