@@ -9,7 +9,7 @@ import { ServerProcess } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
 import { splitPath } from '../../../src/certificates/path-segment.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
-import { podRequest } from '../../support/access-requests.ts';
+import { deadlineOf, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { percentile } from '../../support/percentile.ts';
 import { sharedPlane } from '../../support/plane.ts';
@@ -295,18 +295,50 @@ describe('certificates without cert-manager', () => {
       assert.ok(grownMiB < 160, `${Math.round(grownMiB)} MiB`);
     });
 
+    /** Within the 4 MiB that a body may have. */
+    const dearReviews = (): Readonly<Record<string, string>> => {
+      const noted = forged({ object: {} });
+      const grouped = forged({ userInfo: { username: 'm', groups: [] } });
+      return {
+        'with 3.6 MB of text': noted.replace('"object":{}', `"object":{"note":"${'é'.repeat(1_900_000)}"}`),
+        'with a million groups': grouped.replace('"groups":[]', `"groups":[${'"",'.repeat(1_000_000)}""]`),
+      };
+    };
+
     it('a stranger who sends the dearest reviews from eight addresses waits behind the API server', async function () {
       this.timeout(90_000);
-      const { port } = stage.server.installation;
-      const note = 'é'.repeat(1_900_000);
-      const dear = forged({ object: {} }).replace('"object":{}', `"object":{"note":"${note}"}`);
-      const flood = attack.flood(port, await pathOf(routeOfRequests), dear, 8);
-      try {
-        tell('reviews of 3.6 MB', await timesOf(10));
-      } finally {
-        const answers = await flood.stop();
-        console.error(`      ${answers} of them were answered meanwhile`);
+      const path = await pathOf(routeOfRequests);
+      for (const [what, review] of Object.entries(dearReviews())) {
+        const flood = attack.flood(stage.server.installation.port, path, review, 8);
+        try {
+          tell(`reviews ${what}`, await timesOf(10));
+        } finally {
+          const answers = await flood.stop();
+          console.error(`      ${answers} of them were answered meanwhile`);
+        }
       }
+    });
+
+    it('a stranger who sends the dearest reviews delays no end of access', async function () {
+      this.timeout(90_000);
+      const since = stage.plane.auditLog.mark();
+      const request = await stage.askUntilReady(stage.alice, podRequest('among-dear', { duration: '8s' }));
+      const path = await pathOf(routeOfRequests);
+      const floods = Object.values(dearReviews()).map((review) =>
+        attack.flood(stage.server.installation.port, path, review, 8),
+      );
+      try {
+        await stage.closed(request);
+      } finally {
+        await Promise.all(floods.map((flood) => flood.stop()));
+      }
+      // Whichever replica leads by now.
+      const shut = stage.plane.auditLog
+        .calls({ since, verbs: ['delete'], resources: ['rolebindings'] })
+        .find(({ name }) => name === request.status?.podName);
+      const lateMs = Date.parse(shut?.time ?? '') - deadlineOf(request);
+      console.error(`      it ended ${lateMs} ms late`);
+      assert.ok(lateMs < 2_000, `${lateMs} ms late`);
     });
 
     it('a stranger who holds connections of the health and metrics ports makes no probe and no scrape fail', async function () {
