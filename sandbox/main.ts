@@ -29,6 +29,7 @@ function howToUse({ directory, adminKubeconfig, binaries, execUser }: Plane): st
   return `
 A Kubernetes ${kubernetesVersion} control plane is up. In another terminal:
 
+  cd ${process.cwd()}
   export KUBECONFIG=${adminKubeconfig}
   export PATH=${dirname(binaries.kubectl)}:$PATH
   kubectl get nodes

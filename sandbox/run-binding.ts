@@ -145,6 +145,7 @@ const eventually = (what: string, look: () => Promise<boolean>): Promise<boolean
 
 async function stayUp(tell: Narrator, consumer: Plane, acme: Plane, konnector: KonnectorProcess): Promise<void> {
   tell.title('Both go on. Try it in another terminal (Ctrl-C here ends everything):');
+  tell.command(`cd ${process.cwd()}`);
   tell.command(`export PATH=${consumer.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   tell.command(`export KUBECONFIG=${consumer.adminKubeconfig}   # ours`);
   tell.command(`export KUBECONFIG=${acme.adminKubeconfig}   # Acme's`);

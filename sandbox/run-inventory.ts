@@ -159,6 +159,7 @@ const eventually = (what: string, look: () => Promise<boolean>): Promise<boolean
 
 async function stayUp(tell: Narrator, management: Plane, managed: Plane, server: InventoryServer): Promise<void> {
   tell.title('Everything goes on. Try it in another terminal (Ctrl-C here ends it):');
+  tell.command(`cd ${process.cwd()}`);
   tell.command(`export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   tell.command(`export KUBECONFIG=${management.adminKubeconfig}   # ours`);
   tell.command(`export KUBECONFIG=${managed.adminKubeconfig}   # the other`);
