@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/kit/clock.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Everything that has to be edited by hand, as docs/architecture.md tells it, for a kind that does what ExecAccess does. */
+/** Everything that has to be edited by hand, as docs/architecture/extend.md says it, for a kind that does what ExecAccess does. */
 const lines: readonly (readonly [file: string, before: string, after: string])[] = [
   ['src/api/access/names.ts', "'ExecAccessTemplate'", "'ExecAccessTemplate', 'PortAccessTemplate'"],
   ['src/api/access/kinds.ts', 'import', "import { portAccess } from './port-access.ts';\nimport"],
@@ -64,8 +64,10 @@ describe('a third kind of access', function () {
     assert.equal(status, 0, stdout + stderr);
   };
 
-  it('touches only the files that docs/architecture.md names', () => {
-    const recipe = /- \*\*A kind of access\*\*.*?\n- /s.exec(readFileSync(join(root, 'docs/architecture.md'), 'utf8'));
+  it('touches only the files that docs/architecture/extend.md names', () => {
+    const recipe = /- \*\*A kind of access\*\*.*?\n- /s.exec(
+      readFileSync(join(root, 'docs/architecture/extend.md'), 'utf8'),
+    );
     const named = new Set(recipe?.[0].match(/(?<=`)src\/[^`]+(?=`)/g));
     for (const file of touched()) assert.ok(named.has(file) || named.has(`${dirname(file)}/`), `${file} is not named`);
   });
