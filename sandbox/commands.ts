@@ -74,6 +74,7 @@ function apiserver({ directory, ports, apiserverFlags }: CommandInputs): string[
     '--requestheader-extra-headers-prefix=X-Remote-Extra-',
     `--proxy-client-cert-file=${pki('front-proxy-client.crt')}`,
     `--proxy-client-key-file=${pki('front-proxy-client.key')}`,
+    `--admission-control-config-file=${pki('admission.yaml')}`,
     '--kubelet-preferred-address-types=InternalIP,Hostname',
     '--enable-priority-and-fairness=false',
     '--max-requests-inflight=0',

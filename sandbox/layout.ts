@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readFile, rename, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { type Authority, createAuthority, createSigningKey, type Identity, issue } from './pki.ts';
 
 /** What is written into a plane's folder as plane.json, for `attachPlane`. */
@@ -35,6 +36,7 @@ export async function createDirectory(): Promise<string> {
 export async function createPki(directory: string): Promise<Authority> {
   const authority = createAuthority('sandbox-ca');
   const frontProxy = createAuthority('sandbox-front-proxy-ca');
+  const webhookCaller = createAuthority('sandbox-webhook-caller-ca');
   const serves = ['127.0.0.1', '::1', 'localhost', 'kubernetes.default.svc', '10.96.0.1'];
   const serviceAccount = createSigningKey();
   await Promise.all([
@@ -42,10 +44,33 @@ export async function createPki(directory: string): Promise<Authority> {
     writeIdentity(directory, 'apiserver', issue(authority, { commonName: 'kube-apiserver', serves })),
     writeFile(join(directory, 'pki', 'front-proxy-ca.crt'), frontProxy.certificate),
     writeIdentity(directory, 'front-proxy-client', issue(frontProxy, { commonName: 'front-proxy-client' })),
+    writeFile(join(directory, 'pki', 'webhook-caller-ca.crt'), webhookCaller.certificate),
+    writeIdentity(directory, 'webhook-caller', issue(webhookCaller, { commonName: 'kube-apiserver' })),
+    writeAdmissionConfiguration(directory),
     writeFile(join(directory, 'pki', 'service-account.key'), serviceAccount.key, { mode: 0o600 }),
     writeFile(join(directory, 'pki', 'service-account.pub'), serviceAccount.publicKey),
   ]);
   return authority;
+}
+
+/** Has the apiserver show the client certificate `webhook-caller` to every webhook. */
+async function writeAdmissionConfiguration(directory: string): Promise<void> {
+  const path = (file: string): string => join(directory, 'pki', file);
+  const user = { 'client-certificate': path('webhook-caller.crt'), 'client-key': path('webhook-caller.key') };
+  const kubeConfigFile = path('webhook-caller.kubeconfig');
+  const plugins = ['MutatingAdmissionWebhook', 'ValidatingAdmissionWebhook'].map((name) => ({
+    name,
+    configuration: {
+      apiVersion: 'apiserver.config.k8s.io/v1',
+      kind: 'WebhookAdmissionConfiguration',
+      kubeConfigFile,
+    },
+  }));
+  const configuration = { apiVersion: 'apiserver.config.k8s.io/v1', kind: 'AdmissionConfiguration', plugins };
+  await Promise.all([
+    writeFile(kubeConfigFile, stringify({ apiVersion: 'v1', kind: 'Config', users: [{ name: '*', user }] })),
+    writeFile(path('admission.yaml'), stringify(configuration)),
+  ]);
 }
 
 /** The authority of a plane that somebody else started. */

@@ -412,6 +412,30 @@ describe('certificates without cert-manager', () => {
         assert.deepEqual((await load.stop()).failures, []);
       }
     });
+
+    it('are answered with --client-ca-file only to callers with a client certificate, which the API server shows', async function () {
+      this.timeout(60_000);
+      const { plane, server } = stage;
+      await stage.stop();
+      await other.stop();
+      const clientCa = `--client-ca-file=${plane.directory}/pki/webhook-caller-ca.crt`;
+      await stage.start({ installation: server.installation, flags: [...flags('left'), clientCa] });
+      await stage.askUntilReady(stage.alice, podRequest('shown'));
+
+      const path = await pathOf(routeOfRequests);
+      const stored = [await readFile(stage.server.auditFile, 'utf8'), await stage.server.log()];
+      const attack = new PortAttack();
+      const review = JSON.stringify({ ...forgedReview, note: 'x'.repeat(3_900_000) });
+      const cpuMs = await cpuMsOf(stage.server.pid);
+      const answers = await Promise.all(
+        Array.from({ length: 16 }, (_, index) => attack.post(stage.server.installation.port, path, review, index)),
+      );
+      attack.end();
+      assert.deepEqual(new Set(answers), new Set([undefined]), 'connections are cut in the handshake');
+      const usedMs = (await cpuMsOf(stage.server.pid)) - cpuMs;
+      console.error(`      16 calls without a certificate took ${usedMs} ms of processor time`);
+      assert.deepEqual([await readFile(stage.server.auditFile, 'utf8'), await stage.server.log()], stored);
+    });
   });
 });
 
@@ -426,6 +450,15 @@ const forgedRequest = {
   userInfo: { username: 'mallory', groups: ['devs'] },
   object: { metadata: { name: 'forged' }, spec: { templateName: 'payments-shell' } },
 };
+
+const forgedReview = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: forgedRequest };
+
+/** Processor time that a process has used, in ticks of 10 ms. */
+async function cpuMsOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const [user = 0, system = 0] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14).map(Number);
+  return (user + system) * 10;
+}
 
 async function residentMiB(pid: number): Promise<number> {
   const [, kibibytes = ''] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
