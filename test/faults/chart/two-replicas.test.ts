@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { chart } from '../../../sandbox/chart/helm.ts';
@@ -8,9 +9,11 @@ import { until } from '../../../sandbox/wait.ts';
 import { keySecretName } from '../../../src/access/signing/key-secret.ts';
 import type { VerifyReport } from '../../../src/audit/verify/report.ts';
 import { accessUrl, deadlineOf, execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
+import { AdmissionLoad } from '../../support/admission-load.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
 import { EarlierVersion } from '../../support/earlier-version.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
+import { enter } from '../../support/ways-in.ts';
 
 const lease = 'drawbridge-access';
 const leaseMs = 15_000;
@@ -48,6 +51,8 @@ const upgrade = function (this: Mocha.Suite): void {
   const group = '/apis/inventory.drawbridge.dev/v1alpha1';
   const entry = `${group}/namespaces/${fleet}/clusterinventories/rt-1`;
   const inUse: StoredRequest[] = [];
+  /** What was called during the rollout. */
+  let load: { readonly sent: number; readonly failures: readonly string[] } | undefined;
   let values: object;
   let network: ScriptedComponent;
   let finish = (): void => {};
@@ -81,6 +86,38 @@ const upgrade = function (this: Mocha.Suite): void {
     const { status } = (await stage.plane.probe(entry)).body as StoredRequest;
     return status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
   };
+  /** Ten requests, five template writes and five execs a second, until it is stopped. Resolves to the calls that failed. */
+  const startLoad = (): (() => Promise<{ readonly sent: number; readonly failures: readonly string[] }>) => {
+    const requests = new AdmissionLoad(stage.plane, stage.payments, 10);
+    const templates = accessUrl('PodAccessTemplate', stage.payments);
+    const failures: string[] = [];
+    let others = 0;
+    let running = true;
+    const loop = async (): Promise<void> => {
+      const { author: _, ...spec } = ((await stage.plane.probe(`${templates}/payments-shell`)).body as StoredRequest)
+        .spec as { author?: unknown };
+      const kind = { apiVersion: 'crds.wizardofoz.co/v1alpha1', kind: 'PodAccessTemplate' };
+      const pod = inUse[0]?.status?.podName ?? '';
+      while (running) {
+        const template = { ...kind, metadata: { name: `written-${others}` }, spec };
+        const [written, entered] = await Promise.all([
+          stage.plane.call('POST', `${templates}?dryRun=All`, template),
+          enter.exec(stage.alice, stage.payments, pod),
+          sleep(200),
+        ]);
+        others += 2;
+        if (written.status !== 201) failures.push(`template: ${written.status} ${JSON.stringify(written.body)}`);
+        // After admission the API server asks for an upgrade of the connection.
+        if (entered.status !== 400) failures.push(`exec: ${entered.status} ${JSON.stringify(entered.body)}`);
+      }
+    };
+    const stopped = loop();
+    return async () => {
+      running = false;
+      await Promise.all([stopped, requests.stop()]);
+      return { sent: requests.sent + others, failures: [...requests.failures, ...failures] };
+    };
+  };
   const bindingOf = async ({ metadata }: StoredRequest): Promise<string> =>
     (await stage.children(metadata.uid)).find(({ kind }) => kind === 'RoleBinding')?.name ?? '';
 
@@ -106,6 +143,7 @@ const upgrade = function (this: Mocha.Suite): void {
     );
     const requests = await Promise.all(asked);
     const names = await Promise.all(requests.map(bindingOf));
+    const stopLoad = startLoad();
     const startedMs = Date.now();
     await stage.helmWithValues(['upgrade', 'drawbridge', chart], 'own', values);
     await stage.kubelet.switchService('drawbridge-inventory-webhook');
@@ -113,6 +151,7 @@ const upgrade = function (this: Mocha.Suite): void {
     const isReplaced = (): boolean => stage.kubelet.pods.every(({ name }) => !old.includes(name));
     await until('the replicas of before to end', isReplaced, patience);
     const endedMs = Date.now();
+    load = await stopLoad();
 
     /** When the API server was told to delete it, by its own clock. */
     const deletedMs = (name: string): number | undefined => {
@@ -132,6 +171,12 @@ const upgrade = function (this: Mocha.Suite): void {
     // On a busy machine the half second between two leaders may last longer; one deadline at most falls into it.
     const [late = 0, ...more] = lateMs.filter((ms) => !onTime(ms)).toSorted((one, other) => other - one);
     assert.ok(late <= 3000 && more.length === 0, `${lateMs} ms`);
+  });
+
+  it('answers every request, template write and exec meanwhile, though its version knew no segments in paths', () => {
+    console.log(`      ${load?.sent} calls`);
+    assert.deepEqual(load?.failures, []);
+    assert.ok((load?.sent ?? 0) >= 50, `${load?.sent} calls`);
   });
 
   it('runs each feature on its own afterwards, and finishes the run that was in flight', async () => {
