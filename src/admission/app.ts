@@ -20,6 +20,9 @@ export interface ServedFeatures {
 /** Bodies in memory, from before their first byte until they are answered. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
+/** Bytes of a review that are parsed in a millisecond at most: those with other characters than ASCII take longest. */
+const BYTES_PER_MS = 100_000;
+
 /** What all calls share. */
 interface Shared extends BodyLimits {
   readonly ports: ReviewPorts;
@@ -105,11 +108,12 @@ async function answer(
     const waits = deadlineMs(route, timeoutOf(request));
     const body = await readBody(request, response, shared);
     const readMs = ports.clock.monotonic();
-    const review = await turns.run(addressOf(request), () => {
+    const decide = (): Promise<unknown> => {
       if (response.destroyed) throw new BodyError(400, 'IncompleteBody', 'nobody waits for the answer any more');
       const leftMs = Math.max(0, waits - (ports.clock.monotonic() - readMs));
       return handleReview(route, handler, parseJson(body), leftMs, ports);
-    });
+    };
+    const review = await turns.run(addressOf(request), decide, body.length / BYTES_PER_MS);
     send(response, 200, 'application/json', JSON.stringify(review));
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;

@@ -16,6 +16,7 @@ const HALF_LIFE_MS = 5_000;
 const MAX_SOURCES = 4096;
 
 interface Job {
+  readonly isLong: boolean;
   readonly run: () => void;
   readonly refuse: (error: CodedError) => void;
 }
@@ -29,12 +30,13 @@ interface Use {
 /**
  * Runs what costs processor time, one job at a time. While there is little to do, a job runs at once. When jobs have to wait, the next
  * one belongs to the source that has used the least time lately: who sends what is dear to read waits behind those who send little.
+ * Of the jobs of one source, one that is expected to take longer than a slice waits until none of the others waits.
  */
 export class FairQueue {
   readonly #clock: Clock;
   readonly #maxWaiting: number;
   readonly #used = new RecentMap<string, Use>(MAX_SOURCES);
-  /** By source, oldest job first; no list is empty. */
+  /** By source, oldest job first, long ones behind all others; no list is empty. */
   readonly #lines = new Map<string, Job[]>();
   #waiting = 0;
   #sliceMs = 0;
@@ -48,15 +50,22 @@ export class FairQueue {
   /**
    * Settles as `job` does. What the job awaits is neither counted nor waited for. Rejects with CodedError `Overloaded` when too many
    * jobs wait; it is the longest line that loses its newest job.
-   * @param leastMs What the job counts for at least, milliseconds: for work that it only sets off.
+   * @param leastMs What the job counts for at least, milliseconds: for work that it only sets off, and for its place in line.
    */
   run<T>(source: string, job: () => T | Promise<T>, leastMs = 0): Promise<T> {
     if (this.#waiting === 0 && this.#sliceMs < SLICE_MS) return this.#measured(source, job, leastMs);
     return new Promise<T>((resolve, reject) => {
-      this.#line(source).push({ run: () => resolve(this.#measured(source, job, leastMs)), refuse: reject });
+      const run = (): void => resolve(this.#measured(source, job, leastMs));
+      this.#enqueue(this.#line(source), { isLong: leastMs > SLICE_MS, run, refuse: reject });
       this.#waiting++;
       if (this.#waiting > this.#maxWaiting) this.#shorten();
     });
+  }
+
+  #enqueue(line: Job[], job: Job): void {
+    const firstLong = job.isLong ? -1 : line.findIndex(({ isLong }) => isLong);
+    if (firstLong < 0) line.push(job);
+    else line.splice(firstLong, 0, job);
   }
 
   async #measured<T>(source: string, job: () => T | Promise<T>, leastMs: number): Promise<T> {

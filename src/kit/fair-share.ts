@@ -4,7 +4,7 @@ type GiveBack = () => void;
 interface FairShareOptions {
   /** What all sources may hold together. */
   readonly total: number;
-  /** What one source may hold. Default: all of it. */
+  /** What one source may hold. Default: as much as there is. */
   readonly perSource?: number;
 }
 
@@ -22,7 +22,8 @@ interface Share {
 /**
  * A budget that sources hold pieces of: connections, bytes. While there is room, a source takes what it likes, up to its own limit.
  * When there is none, a source that holds little takes room from the one that holds most, which loses its oldest pieces. So many
- * greedy sources cannot keep a modest one out, however many pieces they hold and for however long.
+ * greedy sources cannot keep a modest one out, however many pieces they hold and for however long. Of its own pieces, a source loses
+ * only larger ones for a smaller one.
  */
 export class FairShare {
   readonly #total: number;
@@ -30,7 +31,7 @@ export class FairShare {
   readonly #shares = new Map<string, Share>();
   #held = 0;
 
-  constructor({ total, perSource = total }: FairShareOptions) {
+  constructor({ total, perSource = Number.POSITIVE_INFINITY }: FairShareOptions) {
     this.#total = total;
     this.#perSource = perSource;
   }
@@ -45,17 +46,29 @@ export class FairShare {
    * @param drop Called when the piece goes to another source; it must end what the piece stands for, and not throw.
    */
   take(source: string, amount: number, drop: () => void): GiveBack | undefined {
-    const held = this.#shares.get(source)?.held ?? 0;
-    if (held + amount > this.#perSource) return undefined;
+    if (this.#heldBy(source) + amount > this.#perSource) return undefined;
     while (this.#held + amount > this.#total) {
-      const greediest = this.#greediest();
-      if (!greediest || !mayDisplace(held, amount, greediest.share.held)) return undefined;
-      const [oldest] = greediest.share.pieces;
-      if (!oldest) return undefined;
-      this.#giveBack(greediest.source, oldest);
-      oldest.drop();
+      const loser = this.#loser(source, amount);
+      if (!loser) return undefined;
+      this.#giveBack(loser.source, loser.piece);
+      loser.piece.drop();
     }
     return this.#hold(source, { amount, drop });
+  }
+
+  /** The piece that makes room for `amount` of `source`. */
+  #loser(source: string, amount: number): { readonly source: string; readonly piece: Piece } | undefined {
+    const greediest = this.#greediest();
+    if (greediest && mayDisplace(this.#heldBy(source), amount, greediest.share.held)) {
+      const [piece] = greediest.share.pieces;
+      return piece && { source: greediest.source, piece };
+    }
+    const piece = [...(this.#shares.get(source)?.pieces ?? [])].find((own) => own.amount > amount);
+    return piece && { source, piece };
+  }
+
+  #heldBy(source: string): number {
+    return this.#shares.get(source)?.held ?? 0;
   }
 
   #hold(source: string, piece: Piece): GiveBack {

@@ -84,6 +84,15 @@ describe('the queue of what costs processor time', () => {
     assert.deepEqual(doneBetweenSlices, ['0', '1']);
   });
 
+  it('runs of one source what takes longer than a slice after all the rest, in order', async () => {
+    await run('other', 5);
+    const wait = (name: string, leastMs: number): Promise<void> => queue.run('a', () => void done.push(name), leastMs);
+    const all = [wait('long 1', 40), wait('long 2', 6), wait('short 1', 5), wait('short 2', 0)];
+    await clock.advance(10);
+    await Promise.all(all);
+    assert.deepEqual(done, ['other', 'short 1', 'short 2', 'long 1', 'long 2']);
+  });
+
   it('refuses the newest of the longest line when too many wait', async () => {
     queue = new FairQueue({ clock, maxWaiting: 3 });
     await run('greedy', 5);

@@ -284,6 +284,19 @@ describe('the webhook server', () => {
       assert.equal((await post()).status, 200);
     });
 
+    it('with unfinished bodies of the address that the API server has: answers it, whose body is smaller', async function () {
+      this.timeout(30_000);
+      for (let index = 0; index < 16; index++) {
+        const socket = await openTls('127.0.0.1');
+        socket.write(`${head}Content-Length: 4194304\r\n\r\n{`);
+      }
+      const extra = await openTls('127.0.0.1');
+      extra.write(`${head}Content-Length: 4194304\r\n\r\n{`);
+      const [refused] = (await once(extra, 'data')) as [Buffer];
+      assert.match(`${refused}`, /^HTTP\/1.1 503/, 'all room is taken');
+      assert.equal((await post()).status, 200);
+    });
+
     it('with a body of single bytes: keeps the body, not the pieces', async function () {
       this.timeout(30_000);
       const socket = await openTls('127.0.0.2');

@@ -15,8 +15,7 @@ describe('a budget that sources share', () => {
   it('gives one source all of it, to the last piece and no further', () => {
     const share = new FairShare({ total: 3 });
     const take = taker(share);
-    assert.ok(take('a', 2));
-    assert.ok(take('a'));
+    for (let n = 0; n < 3; n++) assert.ok(take('a'));
     assert.equal(take('a'), undefined);
     assert.deepEqual([share.held, dropped], [3, []]);
   });
@@ -58,6 +57,15 @@ describe('a budget that sources share', () => {
     assert.deepEqual(dropped, ['a0', 'a1']);
     assert.equal(take('c', 65), undefined);
     assert.deepEqual(dropped, ['a0', 'a1']);
+  });
+
+  it('takes the oldest larger piece of a source that holds all for a smaller one of its own, and none for an equal one', () => {
+    const take = taker(new FairShare({ total: 9 }));
+    for (const name of ['small', 'large', 'larger']) take('a', name === 'small' ? 1 : 4, name);
+    assert.equal(take('a', 4), undefined);
+    assert.deepEqual(dropped, []);
+    assert.ok(take('a', 1));
+    assert.deepEqual(dropped, ['large']);
   });
 
   it('has room again for what was given back, once', () => {
