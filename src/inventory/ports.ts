@@ -1,6 +1,6 @@
 import type { RemoteWatch } from '../api/inventory/component-reconciler.ts';
 import type { Outcome } from '../api/inventory/contract/outcome.ts';
-import type { Lease } from '../api/inventory/contract/report.ts';
+import type { RunExtension } from '../api/inventory/contract/report.ts';
 import type { ReconcileRequest } from '../api/inventory/contract/request.ts';
 import type { KubeObject } from '../api/object.ts';
 import type { Subscribable } from '../engine/sources/from-subscription.ts';
@@ -68,10 +68,10 @@ export type Reply =
   /** It was not called, for a reason of our own: that says nothing of its endpoint. */
   | { readonly kind: 'notCalled'; readonly message: string; readonly retryAfterMs?: number }
   /** It may have happened, and nothing can be made of it. */
-  | { readonly kind: 'broken'; readonly code: BrokenCode; readonly message: string };
+  | { readonly kind: 'broken'; readonly code: CallFailureCode; readonly message: string };
 
 /** Stable: in records, metrics and logs. */
-export type BrokenCode =
+export type CallFailureCode =
   | 'Timeout'
   | 'Cut'
   | 'TooLarge'
@@ -120,7 +120,7 @@ export interface Component {
 /** What whoever reports is told; `status` is that of HTTP. */
 export type ReportAnswer =
   /** Taken, or known already: the same outcome twice is taken once. */
-  | { readonly status: 200; readonly lease: Lease | undefined }
+  | { readonly status: 200; readonly extension: RunExtension | undefined }
   /** Not what the contract says. */
   | { readonly status: 400; readonly code: 'InvalidReport'; readonly message: string }
   /** Not by the credential of that run. */
@@ -184,7 +184,7 @@ export interface RemoteEvent {
   readonly about: string;
 }
 
-export interface WantedWatches {
+export interface ComponentWatches {
   readonly component: string;
   readonly watches: readonly RemoteWatch[];
 }
@@ -192,7 +192,7 @@ export interface WantedWatches {
 /** Watches outside of the inventory, by entry. */
 export interface RemoteEvents {
   /** From now on exactly these for the entry; opened again when its kubeconfig has a new version. */
-  want(entry: Entry, wanted: readonly WantedWatches[]): void;
+  setWatches(entry: Entry, wanted: readonly ComponentWatches[]): void;
   forget(entryUid: string): void;
   /** Something that a component watches has changed, or may have while nobody looked. */
   subscribe(listener: (event: RemoteEvent) => void): () => void;

@@ -17,30 +17,30 @@ export interface KeyState {
   /** While queued: what for. From `starting` on: what has come since (dirty). */
   readonly pending: Pending | undefined;
   /** Of the run that is starting or on: what it is for, and what the record said before it. */
-  readonly doing: Doing | undefined;
+  readonly cause: RunCause | undefined;
   /** When it runs again by itself, and what it is called then. Undefined while a run is on. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
   /** Monotonic milliseconds when the run that is on counts as lost: `leaseOver` before that changes nothing. */
-  readonly leaseAt: number | undefined;
+  readonly deadlineAt: number | undefined;
   /** The outcome whose outputs are being written. */
-  readonly outcome: Published | undefined;
+  readonly outcome: OutcomeWithOutputs | undefined;
   /** Monotonic milliseconds of the last start: the next one comes 200 ms later at the earliest. */
   readonly lastStart: number | undefined;
   /** The digests of the last starts, for the livelock guard; one entry for starts in a row with the same. */
-  readonly recent: readonly RecentStart[];
+  readonly recentStarts: readonly RecentStart[];
   /**
    * During the run that is on, the inputs were seen to be others than it was started with. The component may have read those, so that
    * it has to run again even if they are back.
    */
-  readonly strayed: boolean;
+  readonly inputsChanged: boolean;
   /** Since the last run, what it was missing was seen to be missing. */
-  readonly missed: boolean;
+  readonly sawMissing: boolean;
   /** What was last told. */
   readonly status: KeyStatus | undefined;
 }
 
 /** An outcome that comes with outputs. */
-export type Published = Extract<Outcome, { readonly outcome: 'Done' | 'Progressing' }>;
+export type OutcomeWithOutputs = Extract<Outcome, { readonly outcome: 'Done' | 'Progressing' }>;
 
 export interface RecentStart {
   readonly digest: string;
@@ -48,7 +48,7 @@ export interface RecentStart {
   readonly at: number;
 }
 
-interface Doing {
+interface RunCause {
   readonly digest: string;
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
@@ -65,10 +65,16 @@ export interface Inputs {
   /** Whether all that the last run was missing is there. */
   readonly arrived: boolean;
   /** `no`, with the reason for its row of the status: nothing starts. */
-  readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NoRun };
+  readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NotRunReason };
 }
 
-export type NoRun = 'Suspended' | 'Disabled' | 'NotApplicable' | 'TooLarge' | 'RegistrationRefused' | 'Abandoned';
+export type NotRunReason =
+  | 'Suspended'
+  | 'Disabled'
+  | 'NotApplicable'
+  | 'TooLarge'
+  | 'RegistrationRefused'
+  | 'Abandoned';
 
 /** What happens to a key. Each row of the table of states is one of these. */
 export type KeyEvent =
@@ -84,21 +90,25 @@ export type KeyEvent =
   | { readonly kind: 'accepted'; readonly leaseMs: number }
   | { readonly kind: 'heartbeat'; readonly leaseMs: number; readonly credential: Credential | undefined }
   /** An outcome of the run `seq`, in an answer or by callback. */
-  | ({ readonly kind: 'outcome'; readonly seq: number; readonly outcome: Outcome } & Looked)
+  | ({ readonly kind: 'outcome'; readonly seq: number; readonly outcome: Outcome } & WithInputs)
   /** Outputs are in the entry, or were refused (`Retry`, or `Failed` where they broke a rule). */
   | ({
       readonly kind: 'applied';
       readonly refusal: { readonly code: string; readonly message: string } | undefined;
-    } & Looked)
+    } & WithInputs)
   /** Timeout, garbage, a cut answer, a 4xx, a panic: the run may have happened. */
-  | ({ readonly kind: 'broken'; readonly code: string; readonly message: string } & Looked)
+  | ({ readonly kind: 'callFailed'; readonly code: string; readonly message: string } & WithInputs)
   /** 429, 503, no connection: the run has not happened. `notCalled`: nor was anybody asked, for a reason of our own. */
-  | ({ readonly kind: 'notAccepted'; readonly retryAfterMs: number | undefined; readonly notCalled?: true } & Looked)
-  | ({ readonly kind: 'leaseOver' } & Looked)
+  | ({
+      readonly kind: 'notAccepted';
+      readonly retryAfterMs: number | undefined;
+      readonly notCalled?: true;
+    } & WithInputs)
+  | ({ readonly kind: 'deadline' } & WithInputs)
   /** The record as it was found at start, or by the watch after somebody else wrote it. */
-  | { readonly kind: 'found'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
+  | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The entry has a deletionTimestamp. */
-  | ({ readonly kind: 'deleting' } & Looked)
+  | ({ readonly kind: 'deleting' } & WithInputs)
   /** The entry is not there any more. */
   | { readonly kind: 'gone' };
 
@@ -110,7 +120,7 @@ export interface Credential {
 }
 
 /** What was looked up when a run ended. */
-interface Looked {
+interface WithInputs {
   readonly inputs: Inputs;
   /** Of the outcome's own `missing`: whether it all held in the version that the run was started with, and whether it holds now. */
   readonly missing?: { readonly heldAtStart: boolean; readonly holdsNow: boolean };
@@ -149,7 +159,7 @@ export type Effect =
   /** For the circuit breaker of the endpoint. */
   | { readonly kind: 'endpoint'; readonly verdict: 'answered' | 'failed'; readonly retryAfterMs: number | undefined }
   /** The row of the component in the entry's status, and the run's line in log, metrics and Events. */
-  | { readonly kind: 'tell'; readonly row: KeyStatus }
+  | { readonly kind: 'reportStatus'; readonly status: KeyStatus }
   | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
 
 export interface KeyStatus {
@@ -189,13 +199,13 @@ export const freshKey: KeyState = {
   phase: 'idle',
   stored: undefined,
   pending: undefined,
-  doing: undefined,
+  cause: undefined,
   wake: undefined,
-  leaseAt: undefined,
+  deadlineAt: undefined,
   outcome: undefined,
   lastStart: undefined,
-  recent: [],
-  strayed: false,
-  missed: false,
+  recentStarts: [],
+  inputsChanged: false,
+  sawMissing: false,
   status: undefined,
 };

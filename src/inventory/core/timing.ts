@@ -23,8 +23,8 @@ export const tokenLifetimeMs = 600_000;
 
 const hourMs = 3_600_000;
 /** A component that waits for an input is asked again by then, whatever its interval is. */
-const notReadyMs = 600_000;
-const longestRetryAfterMs = 300_000;
+const maxNotReadyDelayMs = 600_000;
+const maxRetryAfterMs = 300_000;
 
 type Random = () => number;
 
@@ -42,7 +42,7 @@ function exactDelayMs(
     case 'Deleted':
       return jittered(intervalMs, 0.1, random);
     case 'NotReady':
-      return jittered(Math.min(intervalMs, notReadyMs), 0.2, random);
+      return jittered(Math.min(intervalMs, maxNotReadyDelayMs), 0.2, random);
     case 'Progressing':
       return Math.min(hourMs, Math.max(1000, (outcome.requeueAfterSeconds ?? 0) * 1000));
     case 'Retry':
@@ -53,12 +53,12 @@ function exactDelayMs(
 }
 
 /** The longest that what came of the last run can have made it wait: a stored time beyond that was written by another clock. */
-export function longestDelayMs(
+export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
 ): number {
   // It has not happened: it was not accepted, or could not be begun.
-  if (lastOutcome?.seq !== seq) return longestRetryAfterMs;
+  if (lastOutcome?.seq !== seq) return maxRetryAfterMs;
   const { outcome } = lastOutcome;
   // The attempt counts already.
   const before = outcome === 'Retry' ? Math.max(0, attempt - 1) : 0;
@@ -67,7 +67,7 @@ export function longestDelayMs(
 
 /** Milliseconds until a run that was not accepted is tried again, the breaker apart. */
 export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>
-  Math.round(Math.max(Math.min(retryAfterMs ?? 0, longestRetryAfterMs), random() * 1000));
+  Math.round(Math.max(Math.min(retryAfterMs ?? 0, maxRetryAfterMs), random() * 1000));
 
 /** What a key is called that runs again by itself after this. */
 export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
@@ -77,18 +77,18 @@ export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
 
 const windowMs = 600_000;
 /** So many starts with one and the same digest are no sign of anything. */
-const allowed = 5;
+const allowedReturns = 5;
 /** Enough for circles of ten. */
-const remembered = 64;
+const maxRecentStarts = 64;
 
 /** The starts to remember, after one with `digest`. Starts in a row with the same inputs do not count: nothing came back. */
 export function withStart(recent: readonly RecentStart[], digest: string, at: number): readonly RecentStart[] {
   const kept = within(recent, at);
-  return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-remembered);
+  return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-maxRecentStarts);
 }
 
 export const isLivelock = (recent: readonly RecentStart[], at: number): boolean =>
-  mostReturns(recent, at).most > allowed;
+  mostReturns(recent, at).most > allowedReturns;
 
 /**
  * Milliseconds between this key's starts: 200; in circles 1 s, and twice as many from each turn to the next, but never so many that
@@ -96,13 +96,13 @@ export const isLivelock = (recent: readonly RecentStart[], at: number): boolean 
  */
 export function spacingOf(recent: readonly RecentStart[], at: number): number {
   const { most, distinct } = mostReturns(recent, at);
-  if (most <= allowed) return spacingMs;
-  return Math.round(Math.min(1000 * 2 ** (most - allowed - 1), windowMs / (distinct * (allowed + 2))));
+  if (most <= allowedReturns) return spacingMs;
+  return Math.round(Math.min(1000 * 2 ** (most - allowedReturns - 1), windowMs / (distinct * (allowedReturns + 2))));
 }
 
 /** How often the inputs were there that have come back most often, and how many different ones there were. */
 function mostReturns(recent: readonly RecentStart[], at: number): { readonly most: number; readonly distinct: number } {
-  if (recent.length <= allowed) return { most: 0, distinct: 0 };
+  if (recent.length <= allowedReturns) return { most: 0, distinct: 0 };
   const counts = new Map<string, number>();
   for (const { digest } of within(recent, at)) counts.set(digest, (counts.get(digest) ?? 0) + 1);
   return { most: Math.max(0, ...counts.values()), distinct: counts.size };

@@ -45,7 +45,7 @@ export interface Trigger {
 }
 
 /** The lane of each reason, where nobody says otherwise. */
-const laneOf: Readonly<Record<TriggerReason, Lane>> = {
+const laneByReason: Readonly<Record<TriggerReason, Lane>> = {
   Created: lanes.manual,
   ConfigChanged: lanes.manual,
   Forced: lanes.manual,
@@ -62,7 +62,7 @@ const laneOf: Readonly<Record<TriggerReason, Lane>> = {
 
 /** A trigger at once, in the lane of its reason, about nothing, unless said otherwise. */
 export function trigger(reason: TriggerReason, rest: Partial<Omit<Trigger, 'reason'>> = {}): Trigger {
-  return { reason, about: undefined, lane: laneOf[reason], atMs: undefined, ...rest };
+  return { reason, about: undefined, lane: laneByReason[reason], atMs: undefined, ...rest };
 }
 
 /** As records, requests and logs have it. */
@@ -107,12 +107,12 @@ export function mergeTriggers(before: readonly Trigger[], more: readonly Trigger
     if (!merged.some((known) => sameReason(known, trigger))) merged.push(trigger);
   }
   if (merged.length <= maxReasons) return merged;
-  const kept = new Set([...new Set([...merged.filter(isOnlyTold), ...merged])].slice(0, maxReasons));
+  const kept = new Set([...new Set([...merged.filter(isNotInEntry), ...merged])].slice(0, maxReasons));
   return merged.filter((trigger) => kept.has(trigger));
 }
 
 /** Nothing in the entry shows it: what is forgotten of it is lost. */
-const isOnlyTold = ({ reason }: Trigger): boolean =>
+const isNotInEntry = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';
 
 const sameReason = (a: Trigger, b: Trigger): boolean => reasonText(a) === reasonText(b);

@@ -108,5 +108,7 @@ async function take(
     return refusal(400, 'InvalidReport', describe(error));
   }
   const said = await reports.report(run, credentialId, body);
-  return said.status === 200 ? { status: 200, body: said.lease ?? {} } : refusal(said.status, said.code, said.message);
+  return said.status === 200
+    ? { status: 200, body: said.extension ?? {} }
+    : refusal(said.status, said.code, said.message);
 }

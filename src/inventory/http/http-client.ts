@@ -8,7 +8,7 @@ import { parseJson } from '../../kit/safe-json.ts';
 import { ApiError } from '../../kube/errors.ts';
 import { CallError, type JsonAnswer, JsonCaller, type JsonRequest } from '../../kube/json-call.ts';
 import { retryAfterMs } from '../../kube/status-error.ts';
-import type { BrokenCode, ComponentClient, Reply, TokenIssuer } from '../ports.ts';
+import type { CallFailureCode, ComponentClient, Reply, TokenIssuer } from '../ports.ts';
 import type { Registration } from '../registration.ts';
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
@@ -152,7 +152,7 @@ function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileReq
   }
   if (status === 202) return readLease(body);
   if (status === 200) return readResult(body, request);
-  const code: BrokenCode = status === 400 || status === 401 || status === 403 ? 'Refused' : 'UnexpectedStatus';
+  const code: CallFailureCode = status === 400 || status === 401 || status === 403 ? 'Refused' : 'UnexpectedStatus';
   return { kind: 'broken', code, message: `the component answered ${status}${said(body)}` };
 }
 

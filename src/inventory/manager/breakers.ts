@@ -29,7 +29,7 @@ export class Breakers {
     return true;
   }
 
-  tell(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void {
+  record(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void {
     const { clock, onChange, onState } = this.#deps;
     const before = this.#breakers.get(component) ?? closedBreaker;
     const after = afterCall(before, verdict, clock.monotonic(), retryAfterMs);
@@ -88,7 +88,7 @@ export type Breaker =
     }
   | { readonly state: 'open'; readonly probeAt: number; readonly probes: number };
 
-const inRowLimit = 5;
+const maxConsecutiveFailures = 5;
 const windowSize = 20;
 const probe = { baseMs: 1000, capMs: 30_000 };
 
@@ -115,9 +115,10 @@ export function afterCall(
     return { ...breaker, probeAt: Math.max(breaker.probeAt, at + Math.min(retryAfterMs ?? 0, probe.capMs)) };
   }
   const last = [...breaker.last, verdict === 'failed'].slice(-windowSize);
-  const inRow = verdict === 'failed' ? breaker.inRow + 1 : 0;
-  const isHalf = last.length === windowSize && last.filter(Boolean).length * 2 >= windowSize;
-  if (inRow < inRowLimit && !(isHalf && verdict === 'failed')) return { state: 'closed', inRow, last };
+  const consecutiveFailures = verdict === 'failed' ? breaker.inRow + 1 : 0;
+  const halfFailed = last.length === windowSize && last.filter(Boolean).length * 2 >= windowSize;
+  if (consecutiveFailures < maxConsecutiveFailures && !(halfFailed && verdict === 'failed'))
+    return { state: 'closed', inRow: consecutiveFailures, last };
   const delayMs = Math.max(probeDelayMs(0), Math.min(retryAfterMs ?? 0, probe.capMs));
   return { state: 'open', probeAt: at + delayMs, probes: 1 };
 }

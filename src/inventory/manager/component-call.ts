@@ -12,18 +12,18 @@ import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { CurrentRun, KeyMemory } from './key-memory.ts';
 
 /** No lease is shorter, milliseconds, whatever a component asks for. */
-const shortestLeaseMs = 1000;
+const minLeaseMs = 1000;
 
 /** Calls the component for the run that this process has started; undefined when there is none. Rejects only when it does not lead any more. */
-export function callComponent(work: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
-  const { components, clock, signal, reporter: teller } = work;
-  const { run, state, wanted } = memory;
-  if (!state.stored || !run?.token || !run.sight) return undefined;
+export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
+  const { components, clock, signal, reporter } = deps;
+  const { run, state, oldestTrigger } = memory;
+  if (!state.stored || !run?.token || !run.snapshot) return undefined;
   const { record } = state.stored;
-  if (wanted) teller.dispatched(record, wanted.lane, clock.monotonic() - wanted.since);
-  memory.wanted = undefined;
+  if (oldestTrigger) reporter.dispatched(record, oldestTrigger.lane, clock.monotonic() - oldestTrigger.since);
+  memory.oldestTrigger = undefined;
   const { registration } = run;
-  const request = requestOf(work, entry, record, run.token, registration.timeoutMs);
+  const request = requestOf(deps, entry, record, run.token, registration.timeoutMs);
   return components.invoke(registration, request, signal).catch((error: unknown) => {
     signal.throwIfAborted();
     return { kind: 'broken', code: 'Crashed', message: describe(error) };
@@ -31,16 +31,16 @@ export function callComponent(work: KeyLoopDeps, memory: KeyMemory, entry: Entry
 }
 
 /** What the answer says of its run; undefined when that is over: a report or the end of the lease may have been first. */
-export function replyEvent(work: KeyLoopDeps, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
-  if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.isAtWork) return undefined;
-  const { clock, reporter: teller, uncalled } = work;
+export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
+  if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.hasActiveRun) return undefined;
+  const { clock, reporter, uncalled } = deps;
   if (reply.kind !== 'notCalled') uncalled.forget(memory);
   switch (reply.kind) {
     case 'outcome':
-      return outcomeEvent(work, run, reply.outcome);
+      return outcomeEvent(deps, run, reply.outcome);
     case 'accepted': {
-      const longestMs = memory.leftMs(clock.monotonic());
-      const leaseMs = Math.max(shortestLeaseMs, Math.min(reply.leaseMs ?? run.registration.leaseMs, longestMs));
+      const longestMs = memory.remainingMs(clock.monotonic());
+      const leaseMs = Math.max(minLeaseMs, Math.min(reply.leaseMs ?? run.registration.leaseMs, longestMs));
       return () => ({ kind: 'accepted', leaseMs });
     }
     case 'notAccepted': {
@@ -48,7 +48,7 @@ export function replyEvent(work: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
       return ({ inputs }) => ({ kind: 'notAccepted', retryAfterMs, inputs });
     }
     case 'notCalled': {
-      teller.notStarted(memory.key, reply.message);
+      reporter.notStarted(memory.key, reply.message);
       uncalled.failed(memory);
       // No breaker slows this down.
       const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(memory));
@@ -56,14 +56,14 @@ export function replyEvent(work: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
     }
     case 'broken': {
       const { code, message } = reply;
-      return ({ inputs }) => ({ kind: 'broken', code, message, inputs });
+      return ({ inputs }) => ({ kind: 'callFailed', code, message, inputs });
     }
   }
 }
 
 /** What a run has come to, by an answer or a report; with whether what it misses was there when it began, and is there now. */
 export function outcomeEvent(
-  { snapshots: look, outputs }: Pick<KeyLoopDeps, 'snapshots' | 'outputs'>,
+  { snapshots, outputs }: Pick<KeyLoopDeps, 'snapshots' | 'outputs'>,
   run: CurrentRun | undefined,
   outcome: Outcome,
 ): EventOf {
@@ -72,13 +72,13 @@ export function outcomeEvent(
     const event = {
       kind: 'outcome',
       seq,
-      outcome: outputs.withoutIdle(found.entry, outcome),
+      outcome: outputs.withoutUnchanged(found.entry, outcome),
       inputs: found.inputs,
     } as const;
     if (outcome.outcome !== 'NotReady') return event;
     const { missing } = outcome;
-    const heldAtStart = run?.sight !== undefined && look.holds(run.sight, missing);
-    return { ...event, missing: { heldAtStart, holdsNow: look.holds(found, missing) } };
+    const heldAtStart = run?.snapshot !== undefined && snapshots.holds(run.snapshot, missing);
+    return { ...event, missing: { heldAtStart, holdsNow: snapshots.holds(found, missing) } };
   };
 }
 

@@ -36,8 +36,8 @@ export function triggersOf(
     );
     if (arrived) triggers.push(trigger(triggerReasons.inputArrived, { about: arrived.path }));
   }
-  if (mayChanged(before, after, registration, record)) {
-    triggers.push(trigger(triggerReasons.configChanged, { about: whatChanged(before, after) }));
+  if (mayRunChanged(before, after, registration, record)) {
+    triggers.push(trigger(triggerReasons.configChanged, { about: changedField(before, after) }));
   }
   return triggers;
 }
@@ -61,12 +61,17 @@ export const isOfKubeconfig = ({ reason, about }: Trigger): boolean =>
   isPointer(about) &&
   isWithin(about, kubeconfigOutput);
 
-function mayChanged(before: Entry, after: Entry, registration: Registration, record: RunRecord | undefined): boolean {
+function mayRunChanged(
+  before: Entry,
+  after: Entry,
+  registration: Registration,
+  record: RunRecord | undefined,
+): boolean {
   const circumstances = { refused: false, recorded: record !== undefined };
   return !isDeepStrictEqual(mayRun(before, registration, circumstances), mayRun(after, registration, circumstances));
 }
 
-function whatChanged(before: Entry, after: Entry): string | undefined {
+function changedField(before: Entry, after: Entry): string | undefined {
   if (before.suspended !== after.suspended) return '/spec/suspend';
   return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
 }

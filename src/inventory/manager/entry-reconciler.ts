@@ -23,7 +23,7 @@ interface EntryReconcilerDeps {
   readonly remote: RemoteEvents;
   readonly status: EntryStatus;
   readonly newest: WriteThroughCache<Entry>;
-  readonly unwatched: Unwatched;
+  readonly watchFallback: WatchFallback;
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
   /** Its components may run from now on. */
@@ -31,7 +31,7 @@ interface EntryReconcilerDeps {
 }
 
 /** Between two writes of one status, milliseconds. */
-const paceMs = 250;
+const statusSpacingMs = 250;
 
 /** Looks after an entry as a whole: what it needs before its first run, its status, and its end. */
 export class EntryReconciler implements Reconciler {
@@ -40,7 +40,7 @@ export class EntryReconciler implements Reconciler {
   readonly #prepared = new Map<string, string>();
   readonly #watching = new Set<string>();
   /** When its status was last written, monotonic milliseconds. */
-  readonly #toldAt = new Map<string, number>();
+  readonly #statusWrittenAt = new Map<string, number>();
 
   constructor(deps: EntryReconcilerDeps) {
     this.#deps = deps;
@@ -65,13 +65,13 @@ export class EntryReconciler implements Reconciler {
     try {
       const entry = newest.get(uid) ?? watched;
       if (entry.deleting) {
-        if (await this.#ended(entry, signal)) return done;
+        if (await this.#finalize(entry, signal)) return done;
       } else {
         await this.#prepare(entry, signal);
       }
-      const lookInMs = this.#watchRemotely(entry);
-      const told = await this.#tell(newest.get(uid) ?? entry, signal);
-      return told.kind === 'done' && lookInMs !== Number.POSITIVE_INFINITY ? after(lookInMs) : told;
+      const fallbackInMs = this.#watchRemotely(entry);
+      const result = await this.#writeStatus(newest.get(uid) ?? entry, signal);
+      return result.kind === 'done' && fallbackInMs !== Number.POSITIVE_INFINITY ? after(fallbackInMs) : result;
     } catch (error) {
       // Gone meanwhile: the watch will tell.
       if (isNotFound(error)) return done;
@@ -98,7 +98,7 @@ export class EntryReconciler implements Reconciler {
   }
 
   /** True once nothing is left of it. */
-  async #ended(entry: Entry, signal: AbortSignal): Promise<boolean> {
+  async #finalize(entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { entries, access, loops } = this.#deps;
     const { ref, finalizers, resourceVersion } = entry;
     if (!loops() || this.#isRecorded(entry)) return false;
@@ -117,32 +117,32 @@ export class EntryReconciler implements Reconciler {
 
   /** Milliseconds until it has to be looked at again; Infinity: not for this. */
   #watchRemotely(entry: Entry): number {
-    const { registry, remote, unwatched, loops } = this.#deps;
+    const { registry, remote, watchFallback, loops } = this.#deps;
     const { uid } = entry.ref;
     const watching = [...registry.all()]
       .filter((registration) => registration.remoteWatches.length > 0 && isFor(entry, registration))
       .filter(({ name }) => !entry.disabled.has(name));
     if (watching.length > 0) {
       this.#watching.add(uid);
-      remote.want(
+      remote.setWatches(
         entry,
         watching.map(({ name, remoteWatches }) => ({ component: name, watches: remoteWatches })),
       );
     } else if (this.#watching.delete(uid)) {
       remote.forget(uid);
     }
-    if (loops() && remote.problem(uid) !== undefined) return unwatched.look(uid, watching.filter(hasManaged));
-    unwatched.forget(uid);
+    if (loops() && remote.problem(uid) !== undefined) return watchFallback.triggerDue(uid, watching.filter(hasManaged));
+    watchFallback.forget(uid);
     return Number.POSITIVE_INFINITY;
   }
 
   /** The first change at once, those after it together. */
-  async #tell(entry: Entry, signal: AbortSignal): Promise<Result> {
+  async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
     const { entries, status, newest, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
     if (!patch) return done;
     const { uid } = entry.ref;
-    const waitMs = (this.#toldAt.get(uid) ?? Number.NEGATIVE_INFINITY) + paceMs - clock.monotonic();
+    const waitMs = (this.#statusWrittenAt.get(uid) ?? Number.NEGATIVE_INFINITY) + statusSpacingMs - clock.monotonic();
     if (waitMs > 0) return after(waitMs);
     // A list is written as a whole: of the conditions some are of others, who may have written one that is not seen yet.
     const { resourceVersion } = entry;
@@ -153,24 +153,24 @@ export class EntryReconciler implements Reconciler {
       if (!isConflict(error)) throw error;
       // The watch may be far behind those who write outputs.
       const live = await newest.call(uid, () => entries.get(entry.ref, signal));
-      return after(live ? 0 : paceMs);
+      return after(live ? 0 : statusSpacingMs);
     }
-    this.#toldAt.set(uid, clock.monotonic());
+    this.#statusWrittenAt.set(uid, clock.monotonic());
     return done;
   }
 
   /** For whoever leads next: nothing that happens until then is noticed here. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
-    const { newest, unwatched } = this.#deps;
-    for (const known of [this.#prepared, newest, unwatched, this.#toldAt, this.#watching]) known.clear();
+    const { newest, watchFallback } = this.#deps;
+    for (const known of [this.#prepared, newest, watchFallback, this.#statusWrittenAt, this.#watching]) known.clear();
   }
 
   #forget(uid: string): void {
     this.#prepared.delete(uid);
     this.#deps.newest.forget(uid);
-    this.#toldAt.delete(uid);
-    this.#deps.unwatched.forget(uid);
+    this.#statusWrittenAt.delete(uid);
+    this.#deps.watchFallback.forget(uid);
     if (this.#watching.delete(uid)) this.#deps.remote.forget(uid);
   }
 }
@@ -178,7 +178,7 @@ export class EntryReconciler implements Reconciler {
 const hasManaged = ({ remoteWatches }: Registration): boolean =>
   remoteWatches.some(({ cluster }) => cluster === 'managed');
 
-interface UnwatchedDeps {
+interface WatchFallbackDeps {
   readonly loops: () => KeyLoops | undefined;
   readonly trigger: KeyEventSource['trigger'];
   readonly clock: Clock;
@@ -187,41 +187,41 @@ interface UnwatchedDeps {
 }
 
 /** A component whose watches are not to be relied on runs at least as often as this, milliseconds. */
-const longestIntervalMs = 300_000;
+const maxIntervalMs = 300_000;
 /** Clusters get lost together; their components need not come together. */
 const jitter = 0.1;
 
 /** When a component was last asked because of this, monotonic, and how long after that it is again; milliseconds. */
-interface Asked {
+interface LastTrigger {
   readonly at: number;
   readonly periodMs: number;
 }
 
 /** What the watches of other clusters do not tell while they are down is found out by running more often. */
-export class Unwatched {
-  readonly #deps: UnwatchedDeps;
+export class WatchFallback {
+  readonly #deps: WatchFallbackDeps;
   /** By entry and component. */
-  readonly #asked = new Map<string, Map<string, Asked>>();
+  readonly #lastTriggers = new Map<string, Map<string, LastTrigger>>();
 
-  constructor(deps: UnwatchedDeps) {
+  constructor(deps: WatchFallbackDeps) {
     this.#deps = deps;
   }
 
   /** Of an entry whose watches are down: triggers the components whose time it is. Milliseconds until the next one's; Infinity: none. */
-  look(entryUid: string, components: readonly Registration[]): number {
-    const before = this.#asked.get(entryUid);
-    const asked = new Map<string, Asked>();
-    this.#asked.set(entryUid, asked);
+  triggerDue(entryUid: string, components: readonly Registration[]): number {
+    const before = this.#lastTriggers.get(entryUid);
+    const triggered = new Map<string, LastTrigger>();
+    this.#lastTriggers.set(entryUid, triggered);
     let leftMs = Number.POSITIVE_INFINITY;
     for (const { name, intervalMs } of components) {
-      if (intervalMs <= longestIntervalMs) continue;
+      if (intervalMs <= maxIntervalMs) continue;
       const key = { entryUid, component: name };
       let last = before?.get(name) ?? this.#now();
       if (this.#leftMs(key, last) <= 0) {
         last = this.#now();
         this.#deps.trigger(key, trigger(triggerReasons.remote, { about: 'unwatched', lane: lanes.time }));
       }
-      asked.set(name, last);
+      triggered.set(name, last);
       leftMs = Math.min(leftMs, this.#leftMs(key, last));
     }
     return leftMs;
@@ -229,20 +229,20 @@ export class Unwatched {
 
   /** Its watches are fine, or it is gone. */
   forget(entryUid: string): void {
-    this.#asked.delete(entryUid);
+    this.#lastTriggers.delete(entryUid);
   }
 
   clear(): void {
-    this.#asked.clear();
+    this.#lastTriggers.clear();
   }
 
-  #now(): Asked {
+  #now(): LastTrigger {
     const { clock, random } = this.#deps;
-    return { at: clock.monotonic(), periodMs: jittered(longestIntervalMs, jitter, random) };
+    return { at: clock.monotonic(), periodMs: jittered(maxIntervalMs, jitter, random) };
   }
 
   /** Any start counts, whatever it was for. */
-  #leftMs(key: ComponentKey, { at, periodMs }: Asked): number {
+  #leftMs(key: ComponentKey, { at, periodMs }: LastTrigger): number {
     const { clock, loops } = this.#deps;
     const lastStart = loops()?.get(keyText(key))?.state.lastStart ?? Number.NEGATIVE_INFINITY;
     return Math.max(at, lastStart) + periodMs - clock.monotonic();

@@ -22,8 +22,8 @@ interface EntryStatusDeps {
   readonly remoteProblem: (entryUid: string) => string | undefined | null;
 }
 
-/** Most rows of one entry. */
-const mostRows = 64;
+/** Most statuses of one entry. */
+const maxComponentStatuses = 64;
 
 /** What is to stand in the status of an entry. */
 export class EntryStatus {
@@ -36,18 +36,18 @@ export class EntryStatus {
   /** As a merge patch; undefined when it stands there already. */
   patch(entry: Entry): { readonly status: Readonly<Record<string, unknown>> } | undefined {
     const nowMs = this.#deps.clock.now();
-    const rows = this.#rows(entry);
-    const components = componentStatuses(rows, entry.components, nowMs);
-    const conditions = mergeConditions(entry.conditions, this.#findings(entry, rows), nowMs);
+    const statuses = this.#statuses(entry);
+    const components = componentStatuses(statuses, entry.components, nowMs);
+    const conditions = mergeConditions(entry.conditions, this.#conditions(entry, statuses), nowMs);
     const sameRows = isDeepStrictEqual(components, sorted(entry.components));
     const sameConditions = conditions === entry.conditions;
     if (sameRows && sameConditions) return undefined;
     return { status: { ...(sameRows ? {} : { components }), ...(sameConditions ? {} : { conditions }) } };
   }
 
-  #findings(entry: Entry, rows: ReadonlyMap<string, KeyStatus>): FindingOf<Condition>[] {
-    const findings: FindingOf<Condition>[] = [readyOf(rows, entry)];
-    const livelock = livelockOf(rows);
+  #conditions(entry: Entry, statuses: ReadonlyMap<string, KeyStatus>): FindingOf<Condition>[] {
+    const findings: FindingOf<Condition>[] = [readyOf(statuses, entry)];
+    const livelock = livelockOf(statuses);
     if (livelock.status === 'True' || has(entry.conditions, entryConditions.livelock)) findings.push(livelock);
     const problem = this.#deps.remoteProblem(entry.ref.uid);
     const type = entryConditions.remoteWatchHealthy;
@@ -56,27 +56,27 @@ export class EntryStatus {
     return findings;
   }
 
-  #rows(entry: Entry): ReadonlyMap<string, KeyStatus> {
+  #statuses(entry: Entry): ReadonlyMap<string, KeyStatus> {
     const { registry, runs, loops } = this.#deps;
-    const rows = new Map<string, KeyStatus>();
+    const statuses = new Map<string, KeyStatus>();
     for (const registration of registry.all()) {
-      if (rows.size >= mostRows) return rows;
+      if (statuses.size >= maxComponentStatuses) return statuses;
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const state = loops()?.get(keyText(key))?.state;
       const isRecorded = runs.find(key) !== undefined;
       // What is gone and still has a record could not be taken out.
       if ((state?.phase === 'gone' || entry.deleting) && !isRecorded) continue;
-      const told = state?.status ?? (isRecorded ? rowFrom(entry, registration.name) : undefined);
+      const told = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
       const fallback = isFor(entry, registration)
         ? plainStatus('Progressing', 'Pending')
         : plainStatus('NotApplicable', 'NotApplicable');
-      rows.set(registration.name, told ?? fallback);
+      statuses.set(registration.name, told ?? fallback);
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
-      if (registry.get(key.component) || !runs.find(key) || rows.size >= mostRows) continue;
-      rows.set(key.component, unregistered(entry, key.component));
+      if (registry.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
+      statuses.set(key.component, unregistered(entry, key.component));
     }
-    return rows;
+    return statuses;
   }
 }
 
@@ -88,7 +88,7 @@ function unregistered(entry: Entry, component: string): KeyStatus {
 }
 
 /** What was told before this process led. */
-function rowFrom(entry: Entry, component: string): KeyStatus | undefined {
+function statusFromEntry(entry: Entry, component: string): KeyStatus | undefined {
   const found = entry.components.find(({ name }) => name === component);
   return (
     found && {
@@ -102,15 +102,15 @@ function rowFrom(entry: Entry, component: string): KeyStatus | undefined {
   );
 }
 
-const sorted = (rows: readonly ComponentStatus[]): ComponentStatus[] =>
-  [...rows].sort((a, b) => (a.name < b.name ? -1 : 1));
+const sorted = (statuses: readonly ComponentStatus[]): ComponentStatus[] =>
+  [...statuses].sort((a, b) => (a.name < b.name ? -1 : 1));
 const has = (conditions: readonly Condition[], type: string): boolean =>
   conditions.some((condition) => condition.type === type);
 
 export type KeyStatuses = ReadonlyMap<string, KeyStatus>;
 
 /** A condition, but for the time and generation that whoever writes it adds. */
-interface Finding {
+interface ConditionValue {
   readonly type: string;
   readonly status: 'True' | 'False';
   readonly reason: string;
@@ -119,14 +119,14 @@ interface Finding {
 
 /** `status.components`: by name, with `since` kept for as long as the state stays the same. */
 export function componentStatuses(
-  rows: KeyStatuses,
+  statuses: KeyStatuses,
   before: readonly ComponentStatus[],
   nowMs: number,
 ): ComponentStatus[] {
-  return [...rows]
+  return [...statuses]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, { state, reason, message, missing, observedInputs }]) => {
-      const old = before.find((row) => row.name === name);
+      const old = before.find((status) => status.name === name);
       return {
         name,
         state,
@@ -143,16 +143,21 @@ export function componentStatuses(
 const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady', 'Progressing', 'Deleting'];
 
 /** Whether every component that applies is Done with the inputs of now, and what is missing if not. */
-export function readyOf(rows: KeyStatuses, entry: { readonly bytes: number; readonly deleting: boolean }): Finding {
-  const no = (reason: string, message: string): Finding => ({
+export function readyOf(
+  statuses: KeyStatuses,
+  entry: { readonly bytes: number; readonly deleting: boolean },
+): ConditionValue {
+  const no = (reason: string, message: string): ConditionValue => ({
     type: entryConditions.ready,
     status: 'False',
     reason,
     message,
   });
-  const counted = [...rows].filter(([, { state }]) => state !== 'NotApplicable').sort(([a], [b]) => (a < b ? -1 : 1));
-  const open = worstFirst.flatMap((state) => counted.filter(([, row]) => row.state === state));
-  const message = listed(open.map(([name, row]) => `${name}: ${describe(row)}`));
+  const counted = [...statuses]
+    .filter(([, { state }]) => state !== 'NotApplicable')
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  const open = worstFirst.flatMap((state) => counted.filter(([, status]) => status.state === state));
+  const message = listed(open.map(([name, status]) => `${name}: ${describe(status)}`));
   if (entry.deleting) return no('Deleting', message || 'nothing is left');
   if (entry.bytes > maxEntryBytes) {
     return no(
@@ -167,15 +172,17 @@ export function readyOf(rows: KeyStatuses, entry: { readonly bytes: number; read
 }
 
 /** Which components' inputs go round in circles. */
-export function livelockOf(rows: KeyStatuses): Finding {
-  const circles = [...rows].flatMap(([name, { livelock }]) => (livelock === undefined ? [] : [`${name}: ${livelock}`]));
+export function livelockOf(statuses: KeyStatuses): ConditionValue {
+  const circles = [...statuses].flatMap(([name, { livelock }]) =>
+    livelock === undefined ? [] : [`${name}: ${livelock}`],
+  );
   const type = entryConditions.livelock;
   if (circles.length === 0) return { type, status: 'False', reason: 'None', message: '' };
   return { type, status: 'True', reason: 'InputsReturn', message: listed(circles.sort()) };
 }
 
-/** Characters of a message of a condition: the rows say all of it. */
-const mostListed = 4096;
+/** Characters of a message of a condition: the statuses say all of it. */
+const maxConditionMessage = 4096;
 
 /** As many as there is room for, the first of them in any case. */
 function listed(texts: readonly string[]): string {
@@ -183,7 +190,7 @@ function listed(texts: readonly string[]): string {
   for (const [index, one] of texts.entries()) {
     const longer = index === 0 ? one : `${text}; ${one}`;
     const left = texts.length - index;
-    if (index > 0 && longer.length > mostListed) return `${text}; and ${left} more`;
+    if (index > 0 && longer.length > maxConditionMessage) return `${text}; and ${left} more`;
     text = longer;
   }
   return text;

@@ -103,6 +103,6 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
 
 /** Epoch milliseconds: of the status, which knows more than the last of many outcomes that were the same. */
 function waitsSince(entry: Entry | undefined, component: string): number | undefined {
-  const row = entry?.components.find(({ name }) => name === component);
-  return row?.state === 'NotReady' || row?.state === 'Deleting' ? parseTime(row.since) : undefined;
+  const status = entry?.components.find(({ name }) => name === component);
+  return status?.state === 'NotReady' || status?.state === 'Deleting' ? parseTime(status.since) : undefined;
 }

@@ -12,7 +12,7 @@ import { lanes } from '../core/triggers.ts';
 import type { Entry } from '../entry.ts';
 import type { AuthorizationProof, EntryAccess, EntryChange, ReportSink } from '../ports.ts';
 import { Breakers } from './breakers.ts';
-import { EntryReconciler, Unwatched } from './entry-reconciler.ts';
+import { EntryReconciler, WatchFallback } from './entry-reconciler.ts';
 import { EntryStatus } from './entry-status.ts';
 import { observeInventory } from './gauges.ts';
 import type { KeyLoops } from './key-loop.ts';
@@ -32,7 +32,7 @@ interface InventoryManagerDeps extends LeaderDeps {
 
 const workers = 256;
 /** Kept free for what somebody waits for. */
-const reserved = 64;
+const reservedWorkers = 64;
 const entryWorkers = 32;
 /** A changed registration reaches its keys within five minutes, or sooner when they are few. */
 const spread = { mostMs: 300_000, eachMs: 30 };
@@ -40,19 +40,19 @@ const spread = { mostMs: 300_000, eachMs: 30 };
 export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
   readonly #queue = hintSource('run');
-  readonly #told = hintSource('told');
-  readonly #reached = hintSource('reached');
+  readonly #statusHints = hintSource('told');
+  readonly #registrationHints = hintSource('reached');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
   readonly #newest: WriteThroughCache<Entry>;
   readonly #entryReconciler: EntryReconciler;
   readonly #metrics: InventoryMetrics;
-  #lead: LeaderState | undefined;
+  #leader: LeaderState | undefined;
   #runs: Controller | undefined;
 
   constructor(deps: InventoryManagerDeps) {
     this.#deps = deps;
-    const { entries, runs, registrations, clock, access, remote, authorization: fence } = deps;
+    const { entries, runs, registrations, clock, access, remote, authorization } = deps;
     this.#newest = new WriteThroughCache({
       watched: (uid) => entries.find(uid),
       uidOf: ({ ref }) => ref.uid,
@@ -64,17 +64,17 @@ export class InventoryManager {
     this.#breakers = new Breakers({
       clock,
       onChange: (component, how) => this.#limits.componentChanged(component, how),
-      onState: (component) => this.#reached.hint(component),
+      onState: (component) => this.#registrationHints.hint(component),
     });
     this.#limits = new Limits({
       registry: registrations,
-      open: () => fence.proved,
+      authorizationProved: () => authorization.proved,
       prepared: (uid) => this.#entryReconciler.isPrepared(uid),
-      reachable: (component) => this.#breakers.admit(component),
-      laneOf: (text) => this.#lead?.loops.get(text)?.lane,
-      poke: (keys) => this.#runs?.wake(keys),
+      breakerAdmits: (component) => this.#breakers.admit(component),
+      laneOf: (text) => this.#leader?.loops.get(text)?.lane,
+      wake: (keys) => this.#runs?.wake(keys),
     });
-    const loops = (): KeyLoops | undefined => this.#lead?.loops;
+    const loops = (): KeyLoops | undefined => this.#leader?.loops;
     const status = new EntryStatus({
       registry: registrations,
       runs,
@@ -90,9 +90,9 @@ export class InventoryManager {
       remote,
       status,
       newest: this.#newest,
-      unwatched: new Unwatched({
+      watchFallback: new WatchFallback({
         loops,
-        trigger: (key, trigger) => this.#lead?.feed.trigger(key, trigger),
+        trigger: (key, trigger) => this.#leader?.eventSource.trigger(key, trigger),
         clock,
         random: deps.random,
       }),
@@ -116,7 +116,7 @@ export class InventoryManager {
 
   /** Whether this replica takes reports. */
   get leads(): boolean {
-    return this.#lead !== undefined;
+    return this.#leader !== undefined;
   }
 
   /** A watch could not go on, so that everything was listed anew. */
@@ -124,10 +124,10 @@ export class InventoryManager {
     this.#metrics.relisted('gone');
   }
 
-  /** Answers that this replica does not lead, while it does not. */
+  /** Answers that this replica does not leader, while it does not. */
   readonly reports: ReportSink = {
     report: async (run, credentialId, body) =>
-      (await this.#lead?.reports.report(run, credentialId, body)) ?? {
+      (await this.#leader?.reports.report(run, credentialId, body)) ?? {
         status: 503,
         code: 'NotLeading',
         message: 'another replica leads, or none does yet; report again',
@@ -150,7 +150,7 @@ export class InventoryManager {
     const { registrations, log, metrics, clock, random } = this.#deps;
     this.#limits.clear();
     this.#breakers.clear();
-    const lead = startLeading(
+    const leader = startLeading(
       this.#deps,
       {
         limits: this.#limits,
@@ -158,64 +158,68 @@ export class InventoryManager {
         newest: this.#newest,
         metrics: this.#metrics,
         queue: this.#queue,
-        told: this.#told,
+        statusHints: this.#statusHints,
       },
       signal,
     );
     const controller = new Controller({
       name: 'inventory-runs',
-      sources: [this.#queue, lead.feed],
-      reconciler: { reconcile: (text) => this.#turn(lead, text) },
+      sources: [this.#queue, leader.eventSource],
+      reconciler: { reconcile: (text) => this.#reconcileKey(leader, text) },
       lanes: Object.keys(lanes).length,
       admit: (text) => this.#limits.admit(text),
       workers,
-      reservedForUpperLanes: reserved,
+      reservedForUpperLanes: reservedWorkers,
       clock,
       random,
       log,
       metrics: metrics.controller('inventory-runs'),
     });
     this.#runs = controller;
-    const stop = registrations.onChange((changes) => this.#registered(lead, changes, signal));
+    const stop = registrations.onChange((changes) => this.#registrationsChanged(leader, changes, signal));
     try {
       await controller.run(signal, () => {
         // Before every key is known, an entry may look as if nobody had to do with it.
-        this.#lead = lead;
-        this.#tellAll();
+        this.#leader = leader;
+        this.#enqueueAllEntries();
         onSynced();
       });
     } finally {
       stop();
-      this.#lead = undefined;
+      this.#leader = undefined;
       this.#runs = undefined;
       this.#entryReconciler.clear();
     }
   }
 
-  async #turn({ loops }: LeaderState, text: string) {
+  async #reconcileKey({ loops }: LeaderState, text: string) {
     const loop = loops.get(text);
-    if (loop) await loop.turn();
+    if (loop) await loop.reconcile();
     else this.#limits.release(text);
     return done;
   }
 
-  #registered({ feed }: LeaderState, changes: readonly RegistrationChange[], signal: AbortSignal): void {
+  #registrationsChanged(
+    { eventSource }: LeaderState,
+    changes: readonly RegistrationChange[],
+    signal: AbortSignal,
+  ): void {
     const { random, log } = this.#deps;
     for (const { registration, endpoint } of changes) {
       if (endpoint) this.#breakers.forget(registration.name);
       const withinMs = (keys: number): number => Math.min(spread.mostMs, keys * spread.eachMs);
-      feed.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
+      eventSource.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
         if (!signal.aborted) log.error('not every key was told of its registration', { error: describe(error) });
       });
       this.#limits.componentChanged(registration.name, 'closed');
-      this.#reached.hint(registration.name);
+      this.#registrationHints.hint(registration.name);
     }
     // Their statuses name it.
-    this.#tellAll();
+    this.#enqueueAllEntries();
   }
 
-  #tellAll(): void {
-    for (const { ref } of this.#deps.entries.list()) this.#told.hint(ref.uid);
+  #enqueueAllEntries(): void {
+    for (const { ref } of this.#deps.entries.list()) this.#statusHints.hint(ref.uid);
   }
 
   #entries(): Runnable {
@@ -225,7 +229,7 @@ export class InventoryManager {
       name: 'inventory-entries',
       sources: [
         fromSubscription('entry', entries, uidOf),
-        this.#told,
+        this.#statusHints,
         fromSubscription<string>('remote-health', { subscribe: (told) => remote.onHealth(told) }, (uid) => [uid]),
       ],
       reconciler: this.#entryReconciler,
@@ -251,7 +255,7 @@ export class InventoryManager {
     };
     return new Controller({
       name: 'inventory-registrations',
-      sources: [fromSubscription('registration', all, (name) => [name]), this.#reached],
+      sources: [fromSubscription('registration', all, (name) => [name]), this.#registrationHints],
       reconciler: new RegistrationReconciler({ client, registrations, breakers: this.#breakers, clock }),
       workers: 4,
       clock,

@@ -99,7 +99,7 @@ export class KeyEventSource implements Source {
       if (!this.#isIntroduced(key.entryUid)) continue;
       // Nothing could be said of it while the component was not known.
       const stored = runs.find(key);
-      if (stored) loops.of(key).found(stored);
+      if (stored) loops.of(key).recordChanged(stored);
       const atMs = nowMs + random() * spreadMs;
       this.trigger(key, trigger(triggerReasons.registrationChanged, { atMs }));
     }
@@ -175,7 +175,7 @@ export class KeyEventSource implements Source {
   #appeared(entry: Entry): void {
     const { registry, runs, loops } = this.#deps;
     const { uid } = entry.ref;
-    for (const key of this.#early.get(uid)?.values() ?? []) loops.of(key).found(runs.find(key));
+    for (const key of this.#early.get(uid)?.values() ?? []) loops.of(key).recordChanged(runs.find(key));
     this.#early.delete(uid);
     for (const registration of registry.all()) {
       const key = { entryUid: uid, component: registration.name };
@@ -196,9 +196,9 @@ export class KeyEventSource implements Source {
       const trigger = firstTrigger(entry, registration, stored !== undefined, true);
       const state = loops.get(keyText(key))?.state;
       // It was taken for one that never ran.
-      if (stored && state?.phase === 'gone' && !state.stored) loops.of(key).found(stored);
+      if (stored && state?.phase === 'gone' && !state.stored) loops.of(key).recordChanged(stored);
       if (!trigger || (state?.phase ?? 'idle') !== 'idle') continue;
-      if (stored) loops.of(key).found(stored);
+      if (stored) loops.of(key).recordChanged(stored);
       loops.of(key).trigger(trigger);
     }
   }
@@ -208,12 +208,12 @@ export class KeyEventSource implements Source {
     if (change.kind === 'changed') {
       const { entry, component } = change.stored.record;
       const key = { entryUid: entry.uid, component };
-      if (this.#isIntroduced(entry.uid)) loops.of(key).found(change.stored);
+      if (this.#isIntroduced(entry.uid)) loops.of(key).recordChanged(change.stored);
       else this.#keep(key);
       return;
     }
     this.#early.get(change.key.entryUid)?.delete(keyText(change.key));
-    loops.get(keyText(change.key))?.found(undefined);
+    loops.get(keyText(change.key))?.recordChanged(undefined);
     this.#readerGone(change.key.entryUid);
     this.#deps.onRecordGone(change.key.entryUid);
   }

@@ -11,14 +11,14 @@ import { KeySteps } from './key-steps.ts';
 
 /** The life of one key: what is heard of it becomes events, one after the other, and what could not be handled is handled again. */
 export class KeyLoop {
-  readonly #work: KeyLoopDeps;
+  readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
   readonly #steps: KeySteps;
 
-  constructor(key: ComponentKey, work: KeyLoopDeps) {
-    this.#work = work;
+  constructor(key: ComponentKey, deps: KeyLoopDeps) {
+    this.#deps = deps;
     this.#memory = new KeyMemory(key);
-    this.#steps = new KeySteps(this.#memory, work);
+    this.#steps = new KeySteps(this.#memory, deps);
   }
 
   get key(): ComponentKey {
@@ -39,8 +39,8 @@ export class KeyLoop {
   }
 
   trigger(trigger: Trigger): void {
-    this.#steps.do(() => {
-      if (trigger.atMs === undefined) this.#memory.want(trigger.lane, this.#work.clock.monotonic());
+    this.#steps.submit(() => {
+      if (trigger.atMs === undefined) this.#memory.noteTrigger(trigger.lane, this.#deps.clock.monotonic());
       return this.#trigger(trigger);
     });
   }
@@ -51,38 +51,38 @@ export class KeyLoop {
    */
   contentChanged(): void {
     if (!this.#steps.isBusy) return;
-    this.#steps.do(() => {
+    this.#steps.submit(() => {
       const about = this.state.stored?.record.lastOutcome?.missing[0]?.path;
       return about === undefined ? undefined : this.#trigger(trigger(triggerReasons.inputArrived, { about }));
     });
   }
 
   /** The record as it lies in the store, for what is not known of it yet. */
-  found(stored: StoredRecord | undefined): void {
-    this.#steps.do(() => (this.#isNews(stored) ? this.#found(stored) : undefined));
+  recordChanged(stored: StoredRecord | undefined): void {
+    this.#steps.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
   }
 
   deleting(): void {
-    this.#steps.do(() => this.#steps.take(({ inputs }) => ({ kind: 'deleting', inputs })));
+    this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
   /** The entry is gone, or nobody has to do with the component any more. */
   drop(): void {
     this.#memory.dropped = true;
-    this.#work.limits.drop(this.key);
-    this.#steps.releaseIfFree();
+    this.#deps.limits.drop(this.key);
+    this.#steps.releaseSlotIfIdle();
   }
 
   /** Its turn in the queue: ends when everything has come to rest, a call included. */
-  async turn(): Promise<void> {
+  async reconcile(): Promise<void> {
     const steps = this.#steps;
-    await steps.inTurn(async () => {
-      await steps.settled(() => this.#onTurn());
-      await steps.answered();
+    await steps.holdingSlot(async () => {
+      await steps.run(() => this.#onDequeued());
+      await steps.callAnswered();
       // What the answer brought about.
-      await steps.settled(() => undefined);
+      await steps.run(() => undefined);
     });
-    this.#awaitLease();
+    this.#enqueueDeadline();
   }
 
   /** A report of the run that is on; see `Reports`. Between events, of which it may have some of its own taken. */
@@ -92,37 +92,37 @@ export class KeyLoop {
     const failed = (error: unknown): void => {
       answer.reject(error);
       // Otherwise nothing has happened yet, and it is reported again.
-      if (memory.trouble === 'lost') throw error;
+      if (memory.recovery === 'reload') throw error;
     };
-    this.#steps.do(() => {
-      if (memory.trouble === 'lost') return void answer.reject(new Error('the run is being looked at anew'));
+    this.#steps.submit(() => {
+      if (memory.recovery === 'reload') return void answer.reject(new Error('the run is being looked at anew'));
       return task(memory, async (event) => {
-        await this.#steps.take(event);
+        await this.#steps.handle(event);
       }).then(answer.resolve, failed);
     });
     return answer.promise;
   }
 
-  #onTurn(): Promise<unknown> | undefined {
+  #onDequeued(): Promise<unknown> | undefined {
     if (this.#steps.isCalling) return undefined;
-    return this.#memory.trouble ? this.#recover() : this.#slot();
+    return this.#memory.recovery ? this.#recover() : this.#slot();
   }
 
   #slot(): Promise<void> | undefined {
-    return this.#steps.take(({ inputs }) => ({ kind: 'slot', inputs }));
+    return this.#steps.handle(({ inputs }) => ({ kind: 'slot', inputs }));
   }
 
   #trigger(trigger: Trigger): Promise<void> | undefined {
-    return this.#steps.take(({ inputs }) => ({ kind: 'trigger', trigger, inputs }));
+    return this.#steps.handle(({ inputs }) => ({ kind: 'trigger', trigger, inputs }));
   }
 
-  async #found(stored: StoredRecord | undefined): Promise<void> {
-    await this.#steps.take(({ inputs }) => ({ kind: 'found', stored, inputs }));
+  async #recordChanged(stored: StoredRecord | undefined): Promise<void> {
+    await this.#steps.handle(({ inputs }) => ({ kind: 'recordChanged', stored, inputs }));
     if (this.state.stored === stored) this.#memory.unstored = false;
     this.#memory.adopt();
   }
 
-  #isNews(stored: StoredRecord | undefined): boolean {
+  #isNewer(stored: StoredRecord | undefined): boolean {
     const known = this.state.stored;
     if (!stored || !known) return stored !== known;
     return stored.resourceVersion !== known.resourceVersion && !isOlder(stored.resourceVersion, known.resourceVersion);
@@ -130,43 +130,43 @@ export class KeyLoop {
 
   /** As whoever begins to lead would go on with it. What came while it could not be handled was not heard: that is worth a run. */
   async #recover(): Promise<void> {
-    const { failures, runs } = this.#work;
+    const { failures, runs } = this.#deps;
     const memory = this.#memory;
     const before = failures.count(memory);
-    if (memory.trouble === 'lost') {
-      memory.forget();
-      memory.trouble = 'broken';
+    if (memory.recovery === 'reload') {
+      memory.reset();
+      memory.recovery = 'retry';
       try {
-        await this.#found(runs.find(this.key));
+        await this.#recordChanged(runs.find(this.key));
       } catch (error) {
-        memory.trouble = 'lost';
+        memory.recovery = 'reload';
         throw error;
       }
     }
     if (this.state.wake?.reason !== triggerReasons.retry) await this.#trigger(trigger(triggerReasons.requeue));
-    memory.trouble = undefined;
+    memory.recovery = undefined;
     await this.#slot();
     if (failures.count(memory) === before) failures.forget(memory);
   }
 
   /** Whatever has become of its call: a run that is still on is over with its lease. */
-  #awaitLease(): void {
-    const { clock, enqueue } = this.#work;
-    const { dropped, trouble, state, isAtWork } = this.#memory;
+  #enqueueDeadline(): void {
+    const { clock, enqueue } = this.#deps;
+    const { dropped, recovery, state, hasActiveRun } = this.#memory;
     // What is broken has a time of its own for being tried again.
-    if (dropped || trouble || state.leaseAt === undefined || !isAtWork) return;
-    enqueue(this.text, triggerReasons.leaseOver, lanes.time, state.leaseAt - clock.monotonic());
+    if (dropped || recovery || state.deadlineAt === undefined || !hasActiveRun) return;
+    enqueue(this.text, triggerReasons.leaseOver, lanes.time, state.deadlineAt - clock.monotonic());
   }
 }
 
 /** The keys that this process looks after while it leads. */
 export class KeyLoops {
-  readonly #work: KeyLoopDeps;
+  readonly #deps: KeyLoopDeps;
   readonly #byKey = new Map<string, KeyLoop>();
   readonly #byEntry = new Map<string, Set<KeyLoop>>();
 
-  constructor(work: KeyLoopDeps) {
-    this.#work = work;
+  constructor(deps: KeyLoopDeps) {
+    this.#deps = deps;
   }
 
   get(text: string): KeyLoop | undefined {
@@ -178,7 +178,7 @@ export class KeyLoops {
     const text = keyText(key);
     const known = this.#byKey.get(text);
     if (known) return known;
-    const loop = new KeyLoop(key, this.#work);
+    const loop = new KeyLoop(key, this.#deps);
     this.#byKey.set(loop.text, loop);
     const siblings = this.#byEntry.get(key.entryUid) ?? new Set();
     siblings.add(loop);

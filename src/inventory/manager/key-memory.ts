@@ -23,31 +23,31 @@ export class KeyMemory {
    * `broken`: it could not be handled, and is to be tried again. `lost`: nor is it known how much of what followed was carried out, so
    * that events say nothing until it is looked at anew.
    */
-  trouble: 'broken' | 'lost' | undefined;
+  recovery: 'retry' | 'reload' | undefined;
   /** The first trigger that is still to be answered: its lane, and when it came, in monotonic milliseconds. */
-  wanted: { readonly lane: number; readonly since: number } | undefined;
+  oldestTrigger: { readonly lane: number; readonly since: number } | undefined;
   /** Nobody looks after it any more. */
   dropped = false;
-  #written: { readonly from: string; readonly stored: StoredRecord } | undefined;
+  #lastWrite: { readonly from: string; readonly stored: StoredRecord } | undefined;
 
   constructor(key: ComponentKey) {
     this.key = key;
     this.text = keyText(key);
   }
 
-  want(lane: number, since: number): void {
-    this.wanted ??= { lane, since };
+  noteTrigger(lane: number, since: number): void {
+    this.oldestTrigger ??= { lane, since };
   }
 
   /** Whether a run of it is on, as far as the fence is concerned or not. */
-  get isAtWork(): boolean {
+  get hasActiveRun(): boolean {
     const { phase, stored } = this.state;
     if (phase === 'starting' || phase === 'running' || phase === 'applying') return true;
     return phase === 'draining' && stored !== undefined && stored.record.phase !== 'Idle';
   }
 
   /** Milliseconds that the run that is on may still take; `monotonicMs` is the present. */
-  leftMs(monotonicMs: number): number {
+  remainingMs(monotonicMs: number): number {
     const { lastStart } = this.state;
     if (lastStart === undefined || !this.run) return 0;
     return lastStart + this.run.registration.maxRunMs - monotonicMs;
@@ -56,37 +56,37 @@ export class KeyMemory {
   /** Goes on with the run that its record says is on, whoever started it. */
   adopt(): void {
     const record = this.state.stored?.record;
-    if (!record || !this.registration || !this.isAtWork || this.run?.seq === record.seq) return;
+    if (!record || !this.registration || !this.hasActiveRun || this.run?.seq === record.seq) return;
     this.run = new CurrentRun(record, this.registration);
   }
 
   /** Everything that can be found out anew, or that may be wrong. */
-  forget(): void {
-    const { status: row, recent, lastStart } = this.state;
-    this.state = { ...freshKey, status: row, recent, lastStart };
+  reset(): void {
+    const { status, recentStarts, lastStart } = this.state;
+    this.state = { ...freshKey, status, recentStarts, lastStart };
     this.run = undefined;
   }
 
-  show(row: KeyStatus | undefined): void {
-    this.state = { ...this.state, status: row };
+  setStatus(status: KeyStatus | undefined): void {
+    this.state = { ...this.state, status };
   }
 
   /** In place of `base`, `next` has been stored: as `stored`. */
-  wrote(base: StoredRecord, next: RunRecord, stored: StoredRecord): void {
-    this.#written = { from: base.resourceVersion, stored };
+  recordWrite(base: StoredRecord, next: RunRecord, stored: StoredRecord): void {
+    this.#lastWrite = { from: base.resourceVersion, stored };
     // `step` may have gone on from there.
     if (this.state.stored?.record === next) this.state = { ...this.state, stored };
   }
 
   /** What lies in the store since this very key replaced `base`. */
-  latest(base: StoredRecord): StoredRecord {
-    return this.#written?.from === base.resourceVersion ? this.#written.stored : base;
+  latestStored(base: StoredRecord): StoredRecord {
+    return this.#lastWrite?.from === base.resourceVersion ? this.#lastWrite.stored : base;
   }
 }
 
 /** What this process started a run with. */
 interface Start {
-  readonly sight: EntrySnapshot;
+  readonly snapshot: EntrySnapshot;
   readonly token: RunToken;
 }
 
@@ -95,15 +95,15 @@ export class CurrentRun {
   readonly seq: number;
   readonly registration: Registration;
   /** The version of the entry that it was started with; undefined when another process started it. */
-  readonly sight: EntrySnapshot | undefined;
+  readonly snapshot: EntrySnapshot | undefined;
   #token: RunToken | undefined;
-  #withheld: RunToken | undefined;
+  #pendingToken: RunToken | undefined;
   readonly #credentials: string[];
 
   constructor(record: RunRecord, registration: Registration, start?: Start) {
     this.seq = record.seq;
     this.registration = registration;
-    this.sight = start?.sight;
+    this.snapshot = start?.snapshot;
     this.#token = start?.token;
     this.#credentials = [record.credentialId, record.previousCredential?.id].filter((id) => id !== undefined);
   }
@@ -114,8 +114,8 @@ export class CurrentRun {
   }
 
   /** One that it is to have once the record that names it is stored. */
-  get withheld(): RunToken | undefined {
-    return this.#withheld;
+  get pendingToken(): RunToken | undefined {
+    return this.#pendingToken;
   }
 
   /** The ids of all tokens that it has had. */
@@ -123,14 +123,14 @@ export class CurrentRun {
     return this.#credentials;
   }
 
-  withhold(token: RunToken): void {
-    this.#withheld = token;
+  setPendingToken(token: RunToken): void {
+    this.#pendingToken = token;
   }
 
   /** It has this one besides the one before. */
-  refreshed(token: RunToken): void {
+  addToken(token: RunToken): void {
     this.#token = token;
-    this.#withheld = undefined;
+    this.#pendingToken = undefined;
     this.#credentials.push(token.id);
   }
 }

@@ -7,23 +7,23 @@ import { callComponent, replyEvent } from './component-call.ts';
 import type { ComponentSnapshot, EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { KeyMemory } from './key-memory.ts';
-import { type Again, isWrite, write } from './key-writes.ts';
+import { isWrite, type Retry, write } from './key-writes.ts';
 
 /**
  * Takes the events of one key: `step` says what follows, and that is carried out in order before the next event is looked at. Only
  * calls to components are not waited for; their answers are events.
  */
 export class KeySteps {
-  readonly #work: KeyLoopDeps;
+  readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
   /** While there is anything to do. */
   #mailbox: Mailbox | undefined;
   #call: Deferred<void> | undefined;
-  #inTurn = false;
+  #holdsSlot = false;
 
-  constructor(memory: KeyMemory, work: KeyLoopDeps) {
+  constructor(memory: KeyMemory, deps: KeyLoopDeps) {
     this.#memory = memory;
-    this.#work = work;
+    this.#deps = deps;
   }
 
   get isBusy(): boolean {
@@ -35,67 +35,67 @@ export class KeySteps {
   }
 
   /** Resolves when the call that is under way has been answered. */
-  async answered(): Promise<void> {
+  async callAnswered(): Promise<void> {
     await this.#call?.promise;
   }
 
-  /** After whatever goes on already, at once where nothing does. What it throws is trouble. */
-  do(task: Task): void {
+  /** After whatever goes on already, at once where nothing does. What it throws is recovery. */
+  submit(task: Task): void {
     this.#mailbox ??= new Mailbox({
       onError: (error) => {
-        if (!this.#work.signal.aborted) this.#broke(error);
+        if (!this.#deps.signal.aborted) this.#onError(error);
       },
       onEmpty: () => {
         this.#mailbox = undefined;
-        this.releaseIfFree();
+        this.releaseSlotIfIdle();
       },
     });
-    this.#mailbox.do(task);
+    this.#mailbox.submit(task);
   }
 
   /** Resolves once it is done with, also when it failed. */
-  settled(task: Task): Promise<void> {
+  run(task: Task): Promise<void> {
     const settled = deferred();
-    this.do(task);
-    this.do(() => void settled.resolve());
+    this.submit(task);
+    this.submit(() => void settled.resolve());
     return settled.promise;
   }
 
-  /** While `turn` goes on, its slot is not given away. */
-  async inTurn(turn: () => Promise<void>): Promise<void> {
-    this.#inTurn = true;
+  /** While `task` goes on, its slot is not given away. */
+  async holdingSlot(task: () => Promise<void>): Promise<void> {
+    this.#holdsSlot = true;
     try {
-      await turn();
+      await task();
     } finally {
-      this.#inTurn = false;
-      this.releaseIfFree();
+      this.#holdsSlot = false;
+      this.releaseSlotIfIdle();
     }
   }
 
   /** One event: `step`, then its effects, then what they answered. */
-  take(eventOf: EventOf): Promise<void> | undefined {
-    const found = this.#look();
+  handle(eventOf: EventOf): Promise<void> | undefined {
+    const found = this.#snapshot();
     if (!found) return undefined;
     const effects = this.#step(eventOf(found), found);
-    if (effects.some(isWrite)) return this.#carryOut(effects, found);
-    for (const effect of effects) this.#quick(effect, found);
+    if (effects.some(isWrite)) return this.#execute(effects, found);
+    for (const effect of effects) this.#executeSync(effect, found);
     return undefined;
   }
 
-  #look(): ComponentSnapshot | undefined {
-    const { snapshots: look, registry } = this.#work;
+  #snapshot(): ComponentSnapshot | undefined {
+    const { snapshots, registry } = this.#deps;
     const memory = this.#memory;
-    if (memory.dropped || memory.trouble === 'lost') return undefined;
+    if (memory.dropped || memory.recovery === 'reload') return undefined;
     const { entryUid, component } = memory.key;
     memory.registration = registry.get(component) ?? memory.registration;
-    const sight = look.snapshot(entryUid);
-    if (!sight || !memory.registration) return undefined;
-    const inputs = look.inputs(sight, memory.registration, memory.state.stored);
-    return { ...sight, registration: memory.registration, inputs };
+    const entrySnapshot = snapshots.snapshot(entryUid);
+    if (!entrySnapshot || !memory.registration) return undefined;
+    const inputs = snapshots.inputs(entrySnapshot, memory.registration, memory.state.stored);
+    return { ...entrySnapshot, registration: memory.registration, inputs };
   }
 
   #step(event: KeyEvent, { entry, registration }: ComponentSnapshot): readonly Effect[] {
-    const { clock, random, limits } = this.#work;
+    const { clock, random, limits } = this.#deps;
     const memory = this.#memory;
     const { state, effects } = step(memory.state, event, {
       nowMs: clock.now(),
@@ -105,58 +105,58 @@ export class KeySteps {
       registration,
     });
     memory.state = state;
-    if (memory.isAtWork) {
-      limits.hold(memory.key);
+    if (memory.hasActiveRun) {
+      limits.acquire(memory.key);
     } else {
       // It holds a version of the entry.
       memory.run = undefined;
-      if (state.phase === 'idle') memory.wanted = undefined;
+      if (state.phase === 'idle') memory.oldestTrigger = undefined;
     }
     return effects;
   }
 
-  async #carryOut(effects: readonly Effect[], found: ComponentSnapshot): Promise<void> {
+  async #execute(effects: readonly Effect[], found: ComponentSnapshot): Promise<void> {
     const events: EventOf[] = [];
     let stopped = false;
     try {
       for (const effect of effects) {
         if (!isWrite(effect)) {
           // Whatever else has become of it: nobody is called, but it is looked at again and told of.
-          if (!stopped || effect.kind !== 'call') this.#quick(effect, found);
+          if (!stopped || effect.kind !== 'call') this.#executeSync(effect, found);
         } else if (!stopped) {
-          const { event, stops, again } = await write(this.#work, this.#memory, effect, found);
+          const { event, stops, retry } = await write(this.#deps, this.#memory, effect, found);
           if (event) events.push(event);
-          if (again) this.#later(again);
+          if (retry) this.#retryLater(retry);
           stopped = stops === true;
         }
       }
-      for (const event of events) await this.take(event);
+      for (const event of events) await this.handle(event);
     } catch (error) {
-      this.#memory.trouble = 'lost';
+      this.#memory.recovery = 'reload';
       throw error;
     }
   }
 
-  #later({ delayMs, attempt }: Again): void {
-    const { clock, signal } = this.#work;
+  #retryLater({ delayMs, attempt }: Retry): void {
+    const { clock, signal } = this.#deps;
     const task = async (): Promise<void> => {
-      const { event, again } = await attempt();
-      if (event) await this.take(event);
-      if (again) this.#later(again);
+      const { event, retry } = await attempt();
+      if (event) await this.handle(event);
+      if (retry) this.#retryLater(retry);
     };
     sleep(clock, delayMs, signal).then(
-      () => this.do(task),
+      () => this.submit(task),
       () => undefined,
     );
   }
 
-  #quick(effect: Effect, found: ComponentSnapshot): void {
-    const { failures, enqueue, endpoint, reporter: teller } = this.#work;
+  #executeSync(effect: Effect, found: ComponentSnapshot): void {
+    const { failures, enqueue, endpoint, reporter } = this.#deps;
     const { key, text } = this.#memory;
     switch (effect.kind) {
       case 'enqueue': {
         // Before it is in the queue again: others may wait for its slot in a more urgent lane.
-        this.releaseIfFree();
+        this.releaseSlotIfIdle();
         const delayMs = Math.max(effect.delayMs, failures.delayMs(this.#memory));
         enqueue(text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
         return;
@@ -167,11 +167,11 @@ export class KeySteps {
       case 'endpoint':
         endpoint(key.component, effect.verdict, effect.retryAfterMs);
         return;
-      case 'tell':
-        teller.statusChanged(key);
+      case 'reportStatus':
+        reporter.statusChanged(key);
         return;
       case 'warn':
-        teller.warn(found.entry, key, effect.code, effect.message);
+        reporter.warn(found.entry, key, effect.code, effect.message);
         return;
       default:
         return;
@@ -180,38 +180,38 @@ export class KeySteps {
 
   #startCall({ entry }: ComponentSnapshot): void {
     const { run } = this.#memory;
-    const answer = callComponent(this.#work, this.#memory, entry);
+    const answer = callComponent(this.#deps, this.#memory, entry);
     if (!answer || !run) return;
     const call = deferred();
     this.#call = call;
     answer.then(
       (reply) =>
-        this.do(() => {
+        this.submit(() => {
           if (this.#call === call) this.#call = undefined;
           call.resolve();
-          const event = replyEvent(this.#work, this.#memory, run, reply);
-          return event && this.take(event);
+          const event = replyEvent(this.#deps, this.#memory, run, reply);
+          return event && this.handle(event);
         }),
       call.resolve,
     );
   }
 
   /** A bug, or a key that cannot be handled: it shows in the entry, is tried again, and nothing else is stopped by it. */
-  #broke(error: unknown): void {
-    const { reporter: teller, failures, enqueue } = this.#work;
+  #onError(error: unknown): void {
+    const { reporter, failures, enqueue } = this.#deps;
     const { key, text } = this.#memory;
-    this.#memory.show(teller.keyFailed(key, error));
-    teller.statusChanged(key);
-    this.#memory.trouble ??= 'broken';
+    this.#memory.setStatus(reporter.keyFailed(key, error));
+    reporter.statusChanged(key);
+    this.#memory.recovery ??= 'retry';
     failures.failed(this.#memory);
     enqueue(text, triggerReasons.requeue, lanes.time, failures.delayMs(this.#memory));
   }
 
   /** Its slot is somebody else's, unless it is in its turn or at work. Whom it calls is at work, though its entry may be gone. */
-  releaseIfFree(): void {
-    if (this.#inTurn) return;
-    const { dropped, trouble, isAtWork, text } = this.#memory;
-    if (dropped || trouble === 'lost' || !isAtWork) this.#work.limits.release(text);
+  releaseSlotIfIdle(): void {
+    if (this.#holdsSlot) return;
+    const { dropped, recovery, hasActiveRun, text } = this.#memory;
+    if (dropped || recovery === 'reload' || !hasActiveRun) this.#deps.limits.release(text);
   }
 }
 
@@ -234,7 +234,7 @@ class Mailbox {
     this.#deps = deps;
   }
 
-  do(task: Task): void {
+  submit(task: Task): void {
     this.#tasks.push(task);
     if (!this.#busy) void this.#drain();
   }

@@ -5,7 +5,7 @@ import { lanes, triggerReasons } from '../core/triggers.ts';
 import type { ComponentSnapshot, EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { CurrentRun, type KeyMemory } from './key-memory.ts';
-import { mayPass } from './persist.ts';
+import { isRetryable } from './persist.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
 /** The effects that are waited for. */
@@ -13,149 +13,154 @@ type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type Of<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
 /** What a write came to. */
-interface Written {
+interface WriteResult {
   /** What `step` has to know. */
   readonly event?: EventOf;
   /** Of the effects that were to follow, none happens that builds on it. */
   readonly stops?: true;
-  readonly again?: Again;
+  readonly retry?: Retry;
 }
 
 /** What was refused is tried again after `delayMs`, between other events. */
-export interface Again {
+export interface Retry {
   readonly delayMs: number;
-  readonly attempt: () => Promise<Written>;
+  readonly attempt: () => Promise<WriteResult>;
 }
 
 const writes: ReadonlySet<Effect['kind']> = new Set(writeKinds);
 export const isWrite = (effect: Effect): effect is Write => writes.has(effect.kind);
 
-export function write(work: KeyLoopDeps, memory: KeyMemory, effect: Write, found: ComponentSnapshot): Promise<Written> {
+export function write(
+  deps: KeyLoopDeps,
+  memory: KeyMemory,
+  effect: Write,
+  found: ComponentSnapshot,
+): Promise<WriteResult> {
   switch (effect.kind) {
     case 'start':
-      return start(work, memory, effect, found);
+      return start(deps, memory, effect, found);
     case 'store':
-      return store(work, memory, effect);
+      return store(deps, memory, effect);
     case 'apply':
-      return apply(work, memory, effect, found);
+      return apply(deps, memory, effect, found);
     case 'retire':
-      return retire(work, memory, effect, found);
+      return retire(deps, memory, effect, found);
   }
 }
 
 async function start(
-  work: KeyLoopDeps,
+  deps: KeyLoopDeps,
   memory: KeyMemory,
   { next, base }: Of<'start'>,
   found: ComponentSnapshot,
-): Promise<Written> {
-  const { failures, signal } = work;
+): Promise<WriteResult> {
+  const { failures, signal } = deps;
   const { entry, present, registration } = found;
   try {
-    const token = await work.tokens.forRun(entry, registration, signal);
-    const swap = await work.runs.swap({ ...next, credentialId: token.id }, base, signal);
+    const token = await deps.tokens.forRun(entry, registration, signal);
+    const swap = await deps.runs.swap({ ...next, credentialId: token.id }, base, signal);
     failures.forget(memory);
     memory.unstored = false;
-    if (swap.kind === 'conflict') return beaten(work, swap.stored);
+    if (swap.kind === 'conflict') return conflictResult(deps, swap.stored);
     const { stored } = swap;
-    memory.run = new CurrentRun(stored.record, registration, { sight: { entry, present }, token });
+    memory.run = new CurrentRun(stored.record, registration, { snapshot: { entry, present }, token });
     return { event: ({ inputs }) => ({ kind: 'started', stored, inputs }) };
   } catch (error) {
     signal.throwIfAborted();
-    if (!mayPass(error)) throw error;
+    if (!isRetryable(error)) throw error;
     failures.failed(memory);
-    work.reporter.notStarted(memory.key, describe(error));
-    return notDone(base);
+    deps.reporter.notStarted(memory.key, describe(error));
+    return notStarted(base);
   }
 }
 
-async function store(work: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>): Promise<Written> {
+async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>): Promise<WriteResult> {
   const { base, next } = effect;
-  const swap = await work.records.store(next, memory.latest(base), work.signal);
-  if (swap.kind === 'refused') return storeLater(work, memory, effect, swap.message);
-  work.refusals.forget(memory);
+  const swap = await deps.records.store(next, memory.latestStored(base), deps.signal);
+  if (swap.kind === 'refused') return storeLater(deps, memory, effect, swap.message);
+  deps.refusals.forget(memory);
   memory.unstored = false;
   if (swap.kind === 'conflict') {
     // What was to follow is found out anew.
-    work.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
-    return beaten(work, swap.stored);
+    deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
+    return conflictResult(deps, swap.stored);
   }
-  memory.wrote(base, next, swap.stored);
-  work.reporter.stored(memory.key, base.record, swap.stored.record);
+  memory.recordWrite(base, next, swap.stored);
+  deps.reporter.stored(memory.key, base.record, swap.stored.record);
   return {};
 }
 
 /** What is refused shows, and is tried again, unless another event has made it pointless. */
-function storeLater(work: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, message: string): Written {
-  const { refusals } = work;
-  const { status: row } = memory.state;
+function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, message: string): WriteResult {
+  const { refusals } = deps;
+  const { status } = memory.state;
   memory.unstored = true;
-  const shown = show(work, memory, plainStatus('Failed', 'NotStored', message));
-  const attempt = async (): Promise<Written> => {
+  const shown = setStatus(deps, memory, plainStatus('Failed', 'NotStored', message));
+  const attempt = async (): Promise<WriteResult> => {
     const { phase, stored } = memory.state;
     if (memory.dropped || phase === 'gone' || stored?.record !== effect.next) return {};
-    if (memory.state.status === shown) memory.show(row);
-    const written = await store(work, memory, effect);
+    if (memory.state.status === shown) memory.setStatus(status);
+    const written = await store(deps, memory, effect);
     if (written.stops) return written;
-    work.reporter.statusChanged(memory.key);
+    deps.reporter.statusChanged(memory.key);
     // What was to follow from it.
-    work.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
+    deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
     return written;
   };
   refusals.failed(memory);
-  return { stops: true, again: { delayMs: refusals.delayMs(memory), attempt } };
+  return { stops: true, retry: { delayMs: refusals.delayMs(memory), attempt } };
 }
 
 async function apply(
-  work: KeyLoopDeps,
+  deps: KeyLoopDeps,
   memory: KeyMemory,
   { outputs }: Of<'apply'>,
   found: ComponentSnapshot,
-): Promise<Written> {
+): Promise<WriteResult> {
   const { registration } = memory.run ?? found;
-  const refusal = await work.outputs.apply(found.entry.ref, registration, outputs, work.signal);
+  const refusal = await deps.outputs.apply(found.entry.ref, registration, outputs, deps.signal);
   return { event: ({ inputs }) => ({ kind: 'applied', refusal, inputs }) };
 }
 
 /** What cannot be taken out stays with its record, shows, and is tried again. */
 async function retire(
-  work: KeyLoopDeps,
+  deps: KeyLoopDeps,
   memory: KeyMemory,
   { base, ended }: Of<'retire'>,
   found: ComponentSnapshot,
-): Promise<Written> {
-  const { failures, reporter: teller } = work;
+): Promise<WriteResult> {
+  const { failures, reporter } = deps;
   const { key } = memory;
   const { entry, registration, inputs } = found;
-  if (ended) teller.stored(key, base.record, ended);
-  const refusal = await work.outputs.retire(entry.ref, registration, memory.latest(base), work.signal);
+  if (ended) reporter.stored(key, base.record, ended);
+  const refusal = await deps.outputs.retire(entry.ref, registration, memory.latestStored(base), deps.signal);
   memory.unstored = refusal !== undefined;
   if (!refusal) {
     failures.forget(memory);
-    work.retired(key, entry, inputs.mayRun);
+    deps.retired(key, entry, inputs.mayRun);
     return {};
   }
-  show(work, memory, plainStatus('Deleting', refusal.code, refusal.message));
+  setStatus(deps, memory, plainStatus('Deleting', refusal.code, refusal.message));
   failures.failed(memory);
-  work.enqueue(memory.text, triggerReasons.requeue, lanes.time, failures.delayMs(memory));
+  deps.enqueue(memory.text, triggerReasons.requeue, lanes.time, failures.delayMs(memory));
   return {};
 }
 
 /** In place of what its last run came to. */
-function show(work: KeyLoopDeps, memory: KeyMemory, row: KeyStatus): KeyStatus {
-  memory.show(row);
-  work.reporter.statusChanged(memory.key);
-  return row;
+function setStatus(deps: KeyLoopDeps, memory: KeyMemory, status: KeyStatus): KeyStatus {
+  memory.setStatus(status);
+  deps.reporter.statusChanged(memory.key);
+  return status;
 }
 
 /** Somebody else has written the record first. */
-function beaten({ reporter: teller }: KeyLoopDeps, stored: StoredRecord | undefined): Written {
-  teller.conflict();
-  return notDone(stored);
+function conflictResult({ reporter }: KeyLoopDeps, stored: StoredRecord | undefined): WriteResult {
+  reporter.conflict();
+  return notStarted(stored);
 }
 
 /** The record is as it is said here, and nothing of what was to follow happens. */
-const notDone = (stored: StoredRecord | undefined): Written => ({
+const notStarted = (stored: StoredRecord | undefined): WriteResult => ({
   event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
   stops: true,
 });

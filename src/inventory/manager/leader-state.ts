@@ -56,13 +56,13 @@ interface ReplicaParts {
   /** Keys that are to have their turn. */
   readonly queue: HintSource;
   /** Entries whose status may have changed. */
-  readonly told: HintSource;
+  readonly statusHints: HintSource;
 }
 
 /** State that exists only while this replica is the leader. */
 export interface LeaderState {
   readonly loops: KeyLoops;
-  readonly feed: KeyEventSource;
+  readonly eventSource: KeyEventSource;
   readonly reports: ReportHandler;
 }
 
@@ -73,12 +73,12 @@ const startBackoff = { baseMs: 200, capMs: 30_000 };
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
   const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl, remote } =
     deps;
-  const { limits, breakers, newest, metrics, queue, told } = parts;
+  const { limits, breakers, newest, metrics, queue, statusHints } = parts;
   const persist = { clock, random, log };
   const backoff = { ...startBackoff, random };
   // Every call and write waits for it.
   setMaxListeners(0, signal);
-  const work: KeyLoopDeps = {
+  const loopDeps: KeyLoopDeps = {
     signal,
     clock,
     random,
@@ -92,21 +92,21 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
     api,
     callbackUrl,
     outputs: new Outputs({ entries, runs, registry: registrations, newest, ...persist }),
-    reporter: new RunReporter({ onStatusChange: (uid) => told.hint(uid), metrics, events, log }),
+    reporter: new RunReporter({ onStatusChange: (uid) => statusHints.hint(uid), metrics, events, log }),
     failures: new KeyBackoff(backoff),
     uncalled: new KeyBackoff(backoff),
     refusals: new KeyBackoff(backoff),
     enqueue: (text, reason, lane, delayMs) => void queue.hint(text, reason, { lane, delayMs }),
-    endpoint: (component, verdict, retryAfterMs) => breakers.tell(component, verdict, retryAfterMs),
+    endpoint: (component, verdict, retryAfterMs) => breakers.record(component, verdict, retryAfterMs),
     retired: (key, entry, may) => {
-      told.hint(key.entryUid);
+      statusHints.hint(key.entryUid);
       if (may.may === 'no' && may.why === 'Abandoned') auditAbandonment(deps, key, entry);
     },
   };
-  const loops = new KeyLoops(work);
+  const loops = new KeyLoops(loopDeps);
   return {
     loops,
-    feed: new KeyEventSource({
+    eventSource: new KeyEventSource({
       entries,
       runs,
       registry: registrations,
@@ -114,12 +114,12 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
       loops,
       metrics,
       remote,
-      onRecordGone: (uid) => told.hint(uid),
-      onLook: (uid) => told.hint(uid),
+      onRecordGone: (uid) => statusHints.hint(uid),
+      onLook: (uid) => statusHints.hint(uid),
       clock,
       random,
     }),
-    reports: new ReportHandler(loops, { ...work, entries, log }),
+    reports: new ReportHandler(loops, { ...loopDeps, entries, log }),
   };
 }
 

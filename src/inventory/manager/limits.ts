@@ -4,20 +4,20 @@ import type { Registry } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
 /** Runs of one entry at a time. */
-const mostOfEntry = 6;
+const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
   readonly registry: Registry;
   /** Whether anything may be dispatched at all. */
-  readonly open: () => boolean;
+  readonly authorizationProved: () => boolean;
   /** Whether what an entry needs before its first run is there. */
   readonly prepared: (entryUid: string) => boolean;
   /** Whether the endpoint of a component may be called; a call that it lets through counts as its probe. */
-  readonly reachable: (component: string) => boolean;
+  readonly breakerAdmits: (component: string) => boolean;
   /** The lane that a key waits in; undefined when nobody looks after it any more. */
   readonly laneOf: (key: string) => number | undefined;
   /** Tells the queue that these may have their turn now; all, when none are named. */
-  readonly poke: (keys?: Iterable<string>) => void;
+  readonly wake: (keys?: Iterable<string>) => void;
 }
 
 /**
@@ -42,23 +42,24 @@ export class Limits {
     const key = readKey(text);
     const lane = this.#deps.laneOf(text);
     if (!key || lane === undefined) return true;
-    if (!this.#deps.open()) return false;
+    if (!this.#deps.authorizationProved()) return false;
     const { entryUid, component } = key;
-    if ((this.#ofComponent.get(component) ?? 0) >= this.#most(component)) return this.#refuse(component, text, lane);
-    if (!this.#deps.prepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= mostOfEntry) {
-      this.#refuse(entryUid, text, lane);
+    if ((this.#ofComponent.get(component) ?? 0) >= this.#maxConcurrent(component))
+      return this.#addWaiting(component, text, lane);
+    if (!this.#deps.prepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= maxRunsPerEntry) {
+      this.#addWaiting(entryUid, text, lane);
       // The slot of the component is somebody else's then.
-      this.#next(component);
+      this.#wakeNext(component);
       return false;
     }
-    if (!this.#deps.reachable(component)) return this.#refuse(component, text, lane);
-    this.#hold(text, key);
+    if (!this.#deps.breakerAdmits(component)) return this.#addWaiting(component, text, lane);
+    this.#acquire(text, key);
     return true;
   }
 
   /** For a run that was found at work. */
-  hold(key: ComponentKey): void {
-    if (!this.#held.has(keyText(key))) this.#hold(keyText(key), key);
+  acquire(key: ComponentKey): void {
+    if (!this.#held.has(keyText(key))) this.#acquire(keyText(key), key);
   }
 
   release(text: string): void {
@@ -67,18 +68,18 @@ export class Limits {
     this.#held.delete(text);
     add(this.#ofComponent, key.component, -1);
     add(this.#ofEntry, key.entryUid, -1);
-    this.#next(key.component);
+    this.#wakeNext(key.component);
     this.entryChanged(key.entryUid);
   }
 
   /** Nobody looks after it any more: what is in the queue of it may end there. A slot that it has is still to be released. */
   drop(key: ComponentKey): void {
     const text = keyText(key);
-    this.#unlist(text, key);
+    this.#removeWaiting(text, key);
     for (const by of [key.component, key.entryUid]) {
       if (this.#waiting.get(by)?.every(({ size }) => size === 0)) this.#waiting.delete(by);
     }
-    this.#deps.poke([text]);
+    this.#deps.wake([text]);
   }
 
   /** What keeps the keys of an entry may be over. */
@@ -88,7 +89,7 @@ export class Limits {
 
   /** The breaker of its endpoint lets calls through again: one, or all. */
   componentChanged(component: string, how: 'probe' | 'closed'): void {
-    if (how === 'probe') this.#next(component);
+    if (how === 'probe') this.#wakeNext(component);
     else this.#wakeAll(component);
   }
 
@@ -101,19 +102,19 @@ export class Limits {
     for (const map of [this.#held, this.#ofComponent, this.#ofEntry, this.#waiting]) map.clear();
   }
 
-  #most(component: string): number {
+  #maxConcurrent(component: string): number {
     return this.#deps.registry.get(component)?.maxConcurrent ?? 0;
   }
 
-  #hold(text: string, key: ComponentKey): void {
+  #acquire(text: string, key: ComponentKey): void {
     // It waits no more: the next slot is for somebody who does.
-    this.#unlist(text, key);
+    this.#removeWaiting(text, key);
     this.#held.set(text, key);
     add(this.#ofComponent, key.component, 1);
     add(this.#ofEntry, key.entryUid, 1);
   }
 
-  #refuse(by: string, text: string, lane: number): false {
+  #addWaiting(by: string, text: string, lane: number): false {
     const waiting = this.#waiting.get(by) ?? Array.from({ length: laneCount }, () => new Set<string>());
     this.#waiting.set(by, waiting);
     for (const other of waiting) other.delete(text);
@@ -121,16 +122,16 @@ export class Limits {
     return false;
   }
 
-  #unlist(text: string, { component, entryUid }: ComponentKey): void {
+  #removeWaiting(text: string, { component, entryUid }: ComponentKey): void {
     for (const by of [component, entryUid]) for (const lane of this.#waiting.get(by) ?? []) lane.delete(text);
   }
 
   /** Of those that wait for a component, the first in the most urgent lane. */
-  #next(component: string): void {
+  #wakeNext(component: string): void {
     for (const lane of this.#waiting.get(component) ?? []) {
       for (const text of lane) {
         lane.delete(text);
-        this.#deps.poke([text]);
+        this.#deps.wake([text]);
         return;
       }
     }
@@ -139,7 +140,7 @@ export class Limits {
   #wakeAll(by: string): void {
     const waiting = this.#waiting.get(by);
     this.#waiting.delete(by);
-    for (const lane of waiting ?? []) if (lane.size > 0) this.#deps.poke(lane);
+    for (const lane of waiting ?? []) if (lane.size > 0) this.#deps.wake(lane);
   }
 }
 

@@ -30,14 +30,14 @@ interface Refusal {
 /** Writes what components publish into entries, one component of an entry at a time. */
 export class Outputs {
   readonly #deps: OutputsDeps;
-  readonly #alone = new KeyMutex();
+  readonly #mutex = new KeyMutex();
 
   constructor(deps: OutputsDeps) {
     this.#deps = deps;
   }
 
   /** The outcome without outputs that would change nothing. */
-  withoutIdle(entry: Entry, outcome: Outcome): Outcome {
+  withoutUnchanged(entry: Entry, outcome: Outcome): Outcome {
     if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
       return outcome;
     }
@@ -54,7 +54,7 @@ export class Outputs {
     outputs: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
-    return this.#alone.run(ref.uid, async () => {
+    return this.#mutex.run(ref.uid, async () => {
       const before = this.#deps.newest.get(ref.uid)?.content.status.outputs ?? {};
       const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
       const violation = outputsViolation(writer, before, outputs);
@@ -77,12 +77,16 @@ export class Outputs {
     base: StoredRecord,
     signal: AbortSignal,
   ): Promise<Refusal | undefined> {
-    const refusal = await this.#alone.run(ref.uid, () => this.#takeOut(ref, registration, signal));
+    const refusal = await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal));
     return refusal ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
   }
 
   /** What the watch has not seen yet would stay for good, so that this is looked up. */
-  async #takeOut(ref: EntryRef, { name, writes }: Registration, signal: AbortSignal): Promise<Refusal | undefined> {
+  async #removeOutputs(
+    ref: EntryRef,
+    { name, writes }: Registration,
+    signal: AbortSignal,
+  ): Promise<Refusal | undefined> {
     let entry: Entry | undefined;
     const refusal = await this.#persist('reading outputs', signal, async () => {
       entry = await this.#deps.entries.get(ref, signal);
@@ -142,14 +146,14 @@ function removal(writes: readonly JsonPointer[], outputs: unknown): Record<strin
   let patch: Record<string, unknown> | undefined;
   for (const pointer of writes) {
     const path = (pointerSegments(pointer) ?? []).slice(2);
-    if (path.length > 0 && isThere(outputs, path)) patch = withNull(patch ?? {}, path);
+    if (path.length > 0 && hasPath(outputs, path)) patch = withNull(patch ?? {}, path);
   }
   return patch;
 }
 
-function isThere(value: unknown, [first, ...rest]: readonly string[]): boolean {
+function hasPath(value: unknown, [first, ...rest]: readonly string[]): boolean {
   if (first === undefined) return true;
-  return isRecord(value) && Object.hasOwn(value, first) && isThere(value[first], rest);
+  return isRecord(value) && Object.hasOwn(value, first) && hasPath(value[first], rest);
 }
 
 function withNull(patch: Record<string, unknown>, [first = '', ...rest]: readonly string[]): Record<string, unknown> {

@@ -17,12 +17,12 @@ export interface PersistDeps {
 const refusals = new Set([400, 403, 404, 405, 409, 413, 422]);
 const backoff = { baseMs: 100, capMs: 10_000 };
 /** Whoever asks for more, a proxy perhaps, would have a run that has ended stand as one that is on. */
-const longestAskedMs = 30_000;
+const maxRetryAfterMs = 30_000;
 /** In all, outages in between or not: a webhook or a right may be missing for a moment only. */
-const mostRefusals = 5;
+const maxRefusals = 5;
 
 /** Whether trying again may help: whatever else is thrown is a bug, and met again. */
-export const mayPass = (error: unknown): boolean =>
+export const isRetryable = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
 
 /**
@@ -42,9 +42,9 @@ export async function persist<T>(
       return await attempt();
     } catch (error) {
       signal.throwIfAborted();
-      if (!mayPass(error)) throw error;
-      if (error instanceof ApiError && refusals.has(error.code) && ++refused >= mostRefusals) throw error;
-      const asked = Math.min(askedDelayMs(error), longestAskedMs);
+      if (!isRetryable(error)) throw error;
+      if (error instanceof ApiError && refusals.has(error.code) && ++refused >= maxRefusals) throw error;
+      const asked = Math.min(askedDelayMs(error), maxRetryAfterMs);
       const delayMs = Math.max(asked, backoffMs({ ...backoff, attempt: failures, random }));
       log.warn(`${what} failed`, { error: describe(error), retryInMs: Math.round(delayMs) });
       await sleep(clock, delayMs, signal);
@@ -53,7 +53,7 @@ export async function persist<T>(
 }
 
 /** `refused`: the API server does not take it, however often it is asked. */
-type Storing = Swap | { readonly kind: 'refused'; readonly message: string };
+type StoreResult = Swap | { readonly kind: 'refused'; readonly message: string };
 
 /** Of a request whose content is at fault. */
 const contentCodes = new Set([400, 413, 422]);
@@ -72,7 +72,7 @@ export class Records {
    * An outcome whose details are refused is stored without them. Rejects with the reason of `signal`, and with what is neither an answer
    * nor an outage.
    */
-  async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<Storing> {
+  async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
     const storing = await this.#try(next, base, signal);
     if (!(storing instanceof ApiError)) return storing;
     const bare = contentCodes.has(storing.code) ? withoutDetails(next, storing) : undefined;

@@ -37,14 +37,14 @@ export class Registrations implements Registry {
     this.#store = store;
     store.subscribe((event) => {
       const refusedBefore = new Map(this.#refusals);
-      this.#judge();
+      this.#validateAll();
       if (!store.synced || this.#listeners.size === 0) return;
       const changes = this.#changes(refusedBefore, event.type === 'deleted' ? undefined : event.key);
       const before = event.type === 'updated' ? event.before.registration : undefined;
       const own = event.type === 'deleted' ? undefined : event.now.registration;
-      const isNews = own !== undefined && own.generation !== before?.generation;
+      const isNewGeneration = own !== undefined && own.generation !== before?.generation;
       const endpoint = before !== undefined && !sameEndpoint(before, own ?? before);
-      const all = isNews ? [{ registration: own, endpoint }, ...changes] : changes;
+      const all = isNewGeneration ? [{ registration: own, endpoint }, ...changes] : changes;
       // Also of one that is gone: others may see it in their status.
       if (all.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(all);
     });
@@ -77,13 +77,13 @@ export class Registrations implements Registry {
   }
 
   /** The components that wait for one another in a circle with this one, in order; undefined when it is in none. */
-  circle(component: string): readonly string[] | undefined {
+  cycle(component: string): readonly string[] | undefined {
     const start = this.get(component);
-    return start && circleFrom(start, [...this.all()]);
+    return start && cycleFrom(start, [...this.all()]);
   }
 
   /** Of two that break a rule together, the younger one does. */
-  #judge(): void {
+  #validateAll(): void {
     this.#refusals.clear();
     const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
     const older: { name: string; spec: RegistrationView['spec'] }[] = [];
@@ -105,7 +105,7 @@ export class Registrations implements Registry {
 const sameEndpoint = (a: Registration, b: Registration): boolean =>
   isDeepStrictEqual(a.endpoint, b.endpoint) && a.caBundle === b.caBundle;
 
-function circleFrom(start: Registration, all: readonly Registration[]): readonly string[] | undefined {
+function cycleFrom(start: Registration, all: readonly Registration[]): readonly string[] | undefined {
   const readersOf = ({ writes }: Registration): Registration[] =>
     all.filter(({ reads }) => reads.some((read) => writes.some((write) => overlap(read, write))));
   const from = new Map<string, string | undefined>([[start.name, undefined]]);
@@ -147,7 +147,7 @@ export class RegistrationReconciler implements Reconciler {
     const view = registrations.view(component);
     if (!view) return done;
     const generation = view.registration.generation;
-    const conditions = mergeConditions(view.conditions, this.#findings(component), clock.now(), { generation });
+    const conditions = mergeConditions(view.conditions, this.#conditions(component), clock.now(), { generation });
     if (conditions === view.conditions) return done;
     try {
       const patch = { metadata: { uid: view.uid }, status: { conditions } };
@@ -158,11 +158,11 @@ export class RegistrationReconciler implements Reconciler {
     return done;
   }
 
-  #findings(component: string): FindingOf<Condition>[] {
+  #conditions(component: string): FindingOf<Condition>[] {
     const { registrations, breakers } = this.#deps;
     const { accepted, cyclic, reachable } = registrationConditions;
     const refusal = registrations.refusal(component);
-    const circle = registrations.circle(component);
+    const circle = registrations.cycle(component);
     return [
       refusal === undefined
         ? { type: accepted, status: 'True', reason: 'Accepted', message: '' }

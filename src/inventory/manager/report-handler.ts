@@ -1,4 +1,4 @@
-import { type Lease, readReport } from '../../api/inventory/contract/report.ts';
+import { type RunExtension, readReport } from '../../api/inventory/contract/report.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
@@ -18,7 +18,7 @@ interface ReportHandlerDeps extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | '
   readonly log: Log;
 }
 
-type Take = (eventOf: EventOf) => Promise<void>;
+type Handle = (eventOf: EventOf) => Promise<void>;
 type Run = ComponentKey & { readonly seq: number };
 
 /** What is kept of a run that has ended by a report, for reports that come twice. */
@@ -31,13 +31,13 @@ interface Ended {
 /** A token is replaced when less than this is left of it, milliseconds. */
 const refreshMs = 300_000;
 /** Runs whose end is remembered. */
-const mostEnded = 10_000;
+const maxEnded = 10_000;
 
 /** Takes the reports of runs that go on, while this process leads. */
 export class ReportHandler implements ReportSink {
   readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
-  readonly #ended = new RecentMap<string, Ended>(mostEnded);
+  readonly #ended = new RecentMap<string, Ended>(maxEnded);
 
   constructor(loops: KeyLoops, deps: ReportHandlerDeps) {
     this.#loops = loops;
@@ -46,19 +46,19 @@ export class ReportHandler implements ReportSink {
 
   async report(run: Run, credentialId: string, body: unknown): Promise<ReportAnswer> {
     const loop = this.#loops.get(keyText(run));
-    if (!loop) return this.#after(run, credentialId, body);
+    if (!loop) return this.#afterRun(run, credentialId, body);
     try {
-      return await loop.report((memory, take) => this.#taken(memory, run, credentialId, body, take));
+      return await loop.report((memory, take) => this.#handle(memory, run, credentialId, body, take));
     } catch (error) {
       return { status: 503, code: 'Unavailable', message: `not stored, report again: ${describe(error)}` };
     }
   }
 
-  async #taken(memory: KeyMemory, run: Run, credentialId: string, body: unknown, take: Take): Promise<ReportAnswer> {
-    const stored = onRun(memory, run);
-    if (!stored) return this.#after(run, credentialId, body, memory.unstored);
+  async #handle(memory: KeyMemory, run: Run, credentialId: string, body: unknown, take: Handle): Promise<ReportAnswer> {
+    const stored = currentRecord(memory, run);
+    if (!stored) return this.#afterRun(run, credentialId, body, memory.unstored);
     const isItsOwn = this.#isItsCredential(stored, credentialId);
-    if (!isItsOwn && !isOfDrained(memory, credentialId)) return foreign;
+    if (!isItsOwn && !isDrainingRunCredential(memory, credentialId)) return foreignCredential;
     const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
     if (!read.ok) {
       const [first] = read.errors;
@@ -68,44 +68,44 @@ export class ReportHandler implements ReportSink {
         message: first ? `${first.field}: ${first.message}` : 'not readable',
       };
     }
-    if (read.value.kind === 'heartbeat' && !isItsOwn) return foreign;
+    if (read.value.kind === 'heartbeat' && !isItsOwn) return foreignCredential;
     if (read.value.kind === 'heartbeat') return this.#heartbeat(memory, run, read.value.leaseSeconds, take);
     const credentials = memory.run?.credentials ?? [credentialId];
     await take(outcomeEvent(this.#deps, memory.run, read.value.outcome));
     // Unless somebody else had ended it first; what was Deleted leaves no outcome behind.
     const { unstored } = memory;
     const { phase, stored: after } = memory.state;
-    if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return over(run);
+    if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return runOver(run);
     this.#ended.set(keyText(run), { seq: run.seq, credentials, outcome: fingerprint(body) });
-    return unstored ? notStored : { status: 200, lease: undefined };
+    return unstored ? notStored : { status: 200, extension: undefined };
   }
 
-  async #heartbeat(memory: KeyMemory, run: Run, leaseSeconds: number | undefined, take: Take): Promise<ReportAnswer> {
+  async #heartbeat(memory: KeyMemory, run: Run, leaseSeconds: number | undefined, take: Handle): Promise<ReportAnswer> {
     const current = memory.run;
-    const left = memory.leftMs(this.#deps.clock.monotonic());
-    if (!current || left <= 0) return over(run);
+    const left = memory.remainingMs(this.#deps.clock.monotonic());
+    if (!current || left <= 0) return runOver(run);
     const leaseMs = Math.min((leaseSeconds ?? current.registration.leaseMs / 1000) * 1000, left);
-    const token = await this.#refreshed(memory);
+    const token = await this.#refreshToken(memory);
     const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
     await take(() => ({ kind: 'heartbeat', leaseMs, credential }));
-    if (!onRun(memory, run)) return over(run);
+    if (!currentRecord(memory, run)) return runOver(run);
     if (memory.unstored) {
       // The fence does not know it, and a second one would push out the one that the component has.
-      if (token) memory.run?.withhold(token);
+      if (token) memory.run?.setPendingToken(token);
       return notStored;
     }
-    if (token) memory.run?.refreshed(token);
-    return { status: 200, lease: leaseOf(leaseMs, token) };
+    if (token) memory.run?.addToken(token);
+    return { status: 200, extension: extensionOf(leaseMs, token) };
   }
 
   /** A new token, when the one that the component has does not last much longer; never for longer than the run may take. */
-  async #refreshed(memory: KeyMemory): Promise<RunToken | undefined> {
+  async #refreshToken(memory: KeyMemory): Promise<RunToken | undefined> {
     const { entries, tokens, clock, signal } = this.#deps;
     const current = memory.run;
     const entry = entries.find(memory.key.entryUid);
     if (!current || !entry) return undefined;
     const lasts = (token: RunToken): boolean => token.expiresAtMs - clock.now() > refreshMs;
-    if (current.withheld && lasts(current.withheld)) return current.withheld;
+    if (current.pendingToken && lasts(current.pendingToken)) return current.pendingToken;
     if (current.token && lasts(current.token)) return undefined;
     return tokens.forRun(entry, current.registration, signal);
   }
@@ -116,11 +116,11 @@ export class ReportHandler implements ReportSink {
   }
 
   /** The run is not on: the same outcome again is fine, everything else is too late. */
-  #after(run: Run, credentialId: string, body: unknown, unstored = false): ReportAnswer {
+  #afterRun(run: Run, credentialId: string, body: unknown, unstored = false): ReportAnswer {
     const ended = this.#ended.get(keyText(run));
-    if (ended?.seq !== run.seq) return over(run);
-    if (!ended.credentials.includes(credentialId)) return foreign;
-    if (ended.outcome === fingerprint(body)) return unstored ? notStored : { status: 200, lease: undefined };
+    if (ended?.seq !== run.seq) return runOver(run);
+    if (!ended.credentials.includes(credentialId)) return foreignCredential;
+    if (ended.outcome === fingerprint(body)) return unstored ? notStored : { status: 200, extension: undefined };
     this.#deps.log.warn('a run that has ended was reported again with another outcome; the first one counts', {
       run: runId(run, run.seq),
     });
@@ -133,16 +133,16 @@ export class ReportHandler implements ReportSink {
 }
 
 /** The record of the run, if that is the one that is on. */
-function onRun({ state }: KeyMemory, { seq }: Run): StoredRecord | undefined {
+function currentRecord({ state }: KeyMemory, { seq }: Run): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
 }
 
 /** A run whose entry is being deleted has no credential any more, and is waited for: that it is over may still be said. */
-const isOfDrained = ({ state, run }: KeyMemory, credentialId: string): boolean =>
+const isDrainingRunCredential = ({ state, run }: KeyMemory, credentialId: string): boolean =>
   state.phase === 'draining' && run?.credentials.includes(credentialId) === true;
 
-function leaseOf(leaseMs: number, token: RunToken | undefined): Lease {
+function extensionOf(leaseMs: number, token: RunToken | undefined): RunExtension {
   const leaseSeconds = Math.max(1, Math.floor(leaseMs / 1000));
   if (!token) return { leaseSeconds };
   return { leaseSeconds, auth: { token: token.token, expires: formatTime(token.expiresAtMs) } };
@@ -150,7 +150,7 @@ function leaseOf(leaseMs: number, token: RunToken | undefined): Lease {
 
 const fingerprint = (body: unknown): string => sha256Hex(canonicalJson(body));
 
-const foreign: ReportAnswer = {
+const foreignCredential: ReportAnswer = {
   status: 403,
   code: 'ForeignCredential',
   message: 'only the token of the run itself may report for it',
@@ -163,7 +163,7 @@ const notStored: ReportAnswer = {
   message: 'not stored, report again: the API server refuses the record of the run',
 };
 
-const over = (run: Run): ReportAnswer => ({
+const runOver = (run: Run): ReportAnswer => ({
   status: 409,
   code: 'RunOver',
   message: `run ${runId(run, run.seq)} is over, was replaced or never was`,

@@ -11,7 +11,7 @@ import type { Credentials } from '../../kube/credentials.ts';
 import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { Entry, EntryRef } from '../entry.ts';
-import type { RemoteEvent, RemoteEvents, WantedWatches } from '../ports.ts';
+import type { ComponentWatches, RemoteEvent, RemoteEvents } from '../ports.ts';
 import { ManagedClusterWatches } from './managed-cluster.ts';
 import { ManagementWatches } from './management-watches.ts';
 import { aboutOf, watchText } from './watch-spec.ts';
@@ -32,7 +32,7 @@ interface Followed {
   readonly ref: EntryRef;
   /** What is wanted, as text: nothing is to be done while it stays the same. */
   wanted: string;
-  watches: readonly WantedWatches[];
+  watches: readonly ComponentWatches[];
   /** Of the kubeconfig that is in use; undefined while there is none. */
   version: string | undefined;
   /** Undefined: nothing is wanted there, there is no kubeconfig, or it had to make room. */
@@ -68,7 +68,7 @@ export class RemoteHub implements RemoteEvents {
     this.#lookLater();
   }
 
-  want(entry: Entry, watches: readonly WantedWatches[]): void {
+  setWatches(entry: Entry, watches: readonly ComponentWatches[]): void {
     const { ref, content } = entry;
     const wanted = JSON.stringify(watches);
     const version = valueAt(content, `${kubeconfigOutput}/version`);
@@ -226,5 +226,5 @@ export class RemoteHub implements RemoteEvents {
 
 const hasManaged = ({ watches }: Followed): boolean => watchesOf(watches, 'managed').length > 0;
 
-const watchesOf = (wanted: readonly WantedWatches[], cluster: RemoteWatch['cluster']): RemoteWatch[] =>
+const watchesOf = (wanted: readonly ComponentWatches[], cluster: RemoteWatch['cluster']): RemoteWatch[] =>
   wanted.flatMap(({ watches }) => watches.filter((watch) => watch.cluster === cluster));

@@ -1,4 +1,4 @@
-import type { Lease } from '../../api/inventory/contract/report.ts';
+import type { RunExtension } from '../../api/inventory/contract/report.ts';
 import { callbackPath, type ReconcileRequest } from '../../api/inventory/contract/request.ts';
 import { clusterInventories, kubeconfigKey, kubeconfigSecretName } from '../../api/inventory/names.ts';
 import type { KubeObject, ObjectName } from '../../api/object.ts';
@@ -74,7 +74,7 @@ export function httpTransports(
 
 function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
   const body = parsed(bytes);
-  if (status === 200) return { status, lease: leaseIn(body) };
+  if (status === 200) return { status, extension: leaseIn(body) };
   const message = own(body, 'message');
   const said = typeof message === 'string' ? message : `the callback answered ${status}`;
   switch (status) {
@@ -90,7 +90,7 @@ function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
   }
 }
 
-function leaseIn(body: unknown): Lease | undefined {
+function leaseIn(body: unknown): RunExtension | undefined {
   const [leaseSeconds, auth] = [own(body, 'leaseSeconds'), own(body, 'auth')];
   if (typeof leaseSeconds !== 'number') return undefined;
   const [token, expires] = [own(auth, 'token'), own(auth, 'expires')];

@@ -101,7 +101,7 @@ export class Run implements RunContext {
       const answer = await this.#doors
         .report(this.request, this.#token, report, this.signal)
         .catch((error: unknown) => ({ status: 503, message: describe(error) }) as const);
-      if (answer.status === 200) return 'lease' in answer ? answer.lease : undefined;
+      if (answer.status === 200) return 'extension' in answer ? answer.extension : undefined;
       if (answer.status !== 503) this.abandon(`the report was refused: ${answer.message}`);
       else if (this.#clock.monotonic() + AGAIN_MS >= this.#leaseUntil) this.abandon('nobody took the report in time');
       else await sleep(this.#clock, AGAIN_MS, this.signal).catch(() => undefined);

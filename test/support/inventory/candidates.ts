@@ -87,7 +87,7 @@ export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> 
     report: (_, credentialId, body) => {
       const { status, body: said } = world.report(tokenWith(credentialId), body);
       const code = { 403: 'ForeignCredential', 503: 'Unavailable' }[status];
-      if (code === undefined) return Promise.resolve({ status: 200, lease: said as never });
+      if (code === undefined) return Promise.resolve({ status: 200, extension: said as never });
       return Promise.resolve({ status, code, message: 'no' } as never);
     },
   };

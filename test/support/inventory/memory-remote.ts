@@ -1,15 +1,15 @@
 import type { Entry } from '../../../src/inventory/entry.ts';
-import type { RemoteEvent, RemoteEvents, WantedWatches } from '../../../src/inventory/ports.ts';
+import type { ComponentWatches, RemoteEvent, RemoteEvents } from '../../../src/inventory/ports.ts';
 
 /** Watches of other clusters, in the hands of a test: it says what they saw and what is the matter with them. */
 export class MemoryRemote implements RemoteEvents {
   /** By uid. */
-  readonly wanted = new Map<string, readonly WantedWatches[]>();
+  readonly wanted = new Map<string, readonly ComponentWatches[]>();
   readonly #problems = new Map<string, string>();
   readonly #listeners = new Set<(event: RemoteEvent) => void>();
   readonly #healthListeners = new Set<(entryUid: string) => void>();
 
-  want({ ref }: Entry, wanted: readonly WantedWatches[]): void {
+  setWatches({ ref }: Entry, wanted: readonly ComponentWatches[]): void {
     this.wanted.set(ref.uid, wanted);
   }
 

@@ -121,9 +121,9 @@ async function deliver(
     world.count(`report ${said.status}`);
     if (said.status !== 200) continue;
     delivered.isTaken = true;
-    if (!said.lease) continue;
-    world.records.granted(textOf(run), manager, sentAt + said.lease.leaseSeconds * 1000);
-    delivered.credential ??= said.lease.auth?.token.replace('token ', '');
+    if (!said.extension) continue;
+    world.records.granted(textOf(run), manager, sentAt + said.extension.leaseSeconds * 1000);
+    delivered.credential ??= said.extension.auth?.token.replace('token ', '');
   }
   return delivered;
 }

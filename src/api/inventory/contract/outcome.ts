@@ -9,23 +9,23 @@ import { type Operation, outcomeName } from '../reconcile-run.ts';
 /** What a run came to. */
 export type Outcome =
   /** The inputs of this run are satisfied. */
-  | ({ readonly outcome: 'Done' } & Said & Published)
+  | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)
   /** Inputs are missing: not a failure. Repeated when they are there. */
-  | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & Said)
+  | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
   /** Something outside goes on: not a failure. Repeated after so many seconds. */
-  | ({ readonly outcome: 'Progressing'; readonly requeueAfterSeconds: number } & Said & Published)
+  | ({ readonly outcome: 'Progressing'; readonly requeueAfterSeconds: number } & WithMessage & WithOutputs)
   /** A fault that may pass: repeated with backoff. */
-  | ({ readonly outcome: 'Retry' } & Said)
+  | ({ readonly outcome: 'Retry' } & WithMessage)
   /** It cannot be done with these inputs: repeated when they change, and now and then. */
-  | ({ readonly outcome: 'Failed' } & Said)
+  | ({ readonly outcome: 'Failed' } & WithMessage)
   /** Everything that the component made is gone; only for the operation delete. */
-  | ({ readonly outcome: 'Deleted' } & Said);
+  | ({ readonly outcome: 'Deleted' } & WithMessage);
 
-interface Said {
+interface WithMessage {
   readonly message?: string;
 }
 
-interface Published {
+interface WithOutputs {
   /** A merge patch of the entry's `status.outputs`, keyed by owner; only what the component owns. Its content is hostile. */
   readonly outputs?: Readonly<Record<string, unknown>>;
 }
@@ -62,11 +62,11 @@ export interface ExpectedRun {
 export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome> {
   const read = readBySchema<OutcomeBody>(structural, body, '');
   if (!read.ok) return read;
-  const errors = mistakes(read.value, body, expected);
+  const errors = errorsOf(read.value, body, expected);
   return errors.length > 0 ? { ok: false, errors } : { ok: true, value: outcomeOf(read.value) };
 }
 
-function mistakes({ run, outcome, missing, outputs }: OutcomeBody, body: unknown, expected: ExpectedRun): FieldError[] {
+function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown, expected: ExpectedRun): FieldError[] {
   const errors: FieldError[] = [];
   if (run !== undefined && run !== expected.id) {
     errors.push({ field: 'run', message: `is about another run than ${expected.id}` });

@@ -10,7 +10,7 @@ type Report =
   | { readonly kind: 'outcome'; readonly outcome: Outcome };
 
 /** The answer to a heartbeat, and the body of a 202. */
-export interface Lease {
+export interface RunExtension {
   /** How long the run may be silent from now on. */
   readonly leaseSeconds: number;
   /** In the place of the token before, whose end is near. */

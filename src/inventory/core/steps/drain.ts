@@ -5,7 +5,7 @@ import type { LastOutcome, RunRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
 import { trigger, triggerReasons } from '../triggers.ts';
 import type { Transition } from './transition.ts';
-import { newsOf } from './wanted.ts';
+import { entryTriggers } from './wanted.ts';
 
 export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
 
@@ -13,63 +13,63 @@ export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' 
 const abandoned: Ending = { outcome: 'Retry', reason: 'Abandoned', message: 'nobody waits for it any more' };
 
 /** What was never run has nothing to tear down, and for what was abandoned nobody waits. True when that settles it. */
-export function goneFor(turn: Transition, inputs: Inputs): boolean {
-  const { stored } = turn.state;
-  if (isAbandoned(inputs)) retire(turn);
+export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolean {
+  const { stored } = transition.state;
+  if (isAbandoned(inputs)) retire(transition);
   else if (inputs.mayRun.may === 'delete' && !stored)
-    turn.become({ phase: 'gone', pending: undefined, wake: undefined });
+    transition.update({ phase: 'gone', pending: undefined, wake: undefined });
   else return false;
-  turn.report(inputs);
+  transition.report(inputs);
   return true;
 }
 
 /** The outputs go, then the record: nothing of the component is left, no credential of it is good. What the record was is kept, to know what comes late. */
-export function retire(turn: Transition, ended?: RunRecord): void {
-  const { stored } = turn.state;
-  if (stored) turn.do({ kind: 'retire', base: stored, ended });
-  turn.become({
+export function retire(transition: Transition, ended?: RunRecord): void {
+  const { stored } = transition.state;
+  if (stored) transition.addEffect({ kind: 'retire', base: stored, ended });
+  transition.update({
     phase: 'gone',
     pending: undefined,
-    doing: undefined,
+    cause: undefined,
     wake: undefined,
-    leaseAt: undefined,
+    deadlineAt: undefined,
     outcome: undefined,
   });
 }
 
 /** The entry goes. Whatever is on loses its credential, and its end is waited for before the component is asked to delete. */
-export function onDeleting(turn: Transition, inputs: Inputs): void {
-  const { phase, stored } = turn.state;
-  const asked = trigger(triggerReasons.deleting);
+export function onDeleting(transition: Transition, inputs: Inputs): void {
+  const { phase, stored } = transition.state;
+  const deletion = trigger(triggerReasons.deleting);
   switch (phase) {
     case 'gone':
       return;
     case 'idle':
     case 'queued':
-      if (goneFor(turn, inputs)) return;
+      if (retireIfUnneeded(transition, inputs)) return;
       // Not to be deleted by anybody here: it was never run, or may not be now.
-      if (!stored) turn.become({ phase: 'gone', pending: undefined, wake: undefined });
-      else turn.want(...newsOf(inputs, stored.record));
-      if (stored) turn.settle(inputs);
+      if (!stored) transition.update({ phase: 'gone', pending: undefined, wake: undefined });
+      else transition.addTriggers(...entryTriggers(inputs, stored.record));
+      if (stored) transition.scheduleNext(inputs);
       break;
     case 'starting':
     case 'applying':
     case 'draining':
-      turn.want(asked);
+      transition.addTriggers(deletion);
       break;
     case 'running':
       if (isAbandoned(inputs)) {
-        retire(turn, stored && endedRecord(turn, stored.record, abandoned));
+        retire(transition, stored && endedRecord(transition, stored.record, abandoned));
       } else if (stored?.record.operation === 'reconcile') {
-        turn.want(asked);
+        transition.addTriggers(deletion);
         // Somebody else is writing its outputs: it has no credential any more.
         if (stored.record.phase !== 'Running') break;
-        turn.become({ phase: 'draining' });
-        turn.store({ ...stored.record, credentialId: undefined, previousCredential: undefined }, stored);
+        transition.update({ phase: 'draining' });
+        transition.store({ ...stored.record, credentialId: undefined, previousCredential: undefined }, stored);
       }
       break;
   }
-  turn.report(inputs);
+  transition.report(inputs);
 }
 
 /** How a run ended. */
@@ -99,7 +99,7 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
     ...withoutCredential(record),
     phase: 'Idle',
     // Nobody knows which inputs it was about.
-    inputsDigest: state.strayed ? undefined : record.inputsDigest,
+    inputsDigest: state.inputsChanged ? undefined : record.inputsDigest,
     asynchronous: false,
     leaseUntilMs: undefined,
     attempt: outcome === 'Done' ? 0 : record.attempt + (outcome === 'Retry' ? 1 : 0),

@@ -1,86 +1,87 @@
 import type { Outcome } from '../../../api/inventory/contract/outcome.ts';
 import type { ViolationCode } from '../../policy/violation.ts';
 import type { RunRecord } from '../run-record.ts';
-import type { Inputs, KeyEventOf, Published } from '../step.ts';
+import type { Inputs, KeyEventOf, OutcomeWithOutputs } from '../step.ts';
 import { nextDelayMs, notAcceptedDelayMs, tokenLifetimeMs, unstoredShare, wakeReason } from '../timing.ts';
 import { mergeTriggers, type Trigger, triggerReasons } from '../triggers.ts';
 import { type Ending, endedRecord, isAbandoned, retire, withoutCredential } from './drain.ts';
-import { released } from './start.ts';
+import { rolledBack } from './start.ts';
 import type { Transition } from './transition.ts';
-import { alreadySatisfied, isWanted, newsOf } from './wanted.ts';
+import { alreadySatisfied, entryTriggers, isWanted } from './wanted.ts';
 
 /** The component goes on by itself and reports: how long it may be silent. */
-export function onAccepted(turn: Transition, { leaseMs }: KeyEventOf<'accepted'>): void {
-  if (isOn(turn)) turn.do(answeredEffect);
-  extend(turn, leaseMs, {});
+export function onAccepted(transition: Transition, { leaseMs }: KeyEventOf<'accepted'>): void {
+  if (isRunning(transition)) transition.addEffect(answeredEffect);
+  extend(transition, leaseMs, {});
 }
 
 /** It is alive. A new credential takes the place of the one before it, which stays good until it ends by itself. */
-export function onHeartbeat(turn: Transition, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
-  const current = turn.state.stored?.record.credentialId;
+export function onHeartbeat(transition: Transition, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
+  const current = transition.state.stored?.record.credentialId;
   const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
-  const expiresAtMs = turn.context.nowMs + tokenLifetimeMs;
+  const expiresAtMs = transition.context.nowMs + tokenLifetimeMs;
   extend(
-    turn,
+    transition,
     leaseMs,
     isRefresh ? { credentialId: credential.id, previousCredential: { id: current, expiresAtMs } } : {},
   );
 }
 
 function extend(
-  turn: Transition,
+  transition: Transition,
   leaseMs: number,
   change: Partial<Pick<NonNullable<Transition['state']['stored']>['record'], 'credentialId' | 'previousCredential'>>,
 ): void {
-  const { stored, lastStart } = turn.state;
-  if (!stored || !isOn(turn)) return;
-  const { nowMs, monotonicMs, registration } = turn.context;
+  const { stored, lastStart } = transition.state;
+  if (!stored || !isRunning(transition)) return;
+  const { nowMs, monotonicMs, registration } = transition.context;
   const leftMs = (lastStart ?? monotonicMs) + registration.maxRunMs - monotonicMs;
   const grantedMs = Math.max(0, Math.min(leaseMs, leftMs));
-  turn.become({ leaseAt: monotonicMs + grantedMs });
+  transition.update({ deadlineAt: monotonicMs + grantedMs });
   const { record } = stored;
   const gainedMs = nowMs + grantedMs - (record.leaseUntilMs ?? nowMs);
   // What is stored is for whoever leads next, who waits that much longer.
   const isWorthStoring =
     !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * unstoredShare;
-  if (isWorthStoring) turn.store({ ...record, ...change, asynchronous: true, leaseUntilMs: nowMs + grantedMs }, stored);
-  turn.awaitLease();
+  if (isWorthStoring)
+    transition.store({ ...record, ...change, asynchronous: true, leaseUntilMs: nowMs + grantedMs }, stored);
+  transition.scheduleDeadline();
 }
 
 type Missing = KeyEventOf<'outcome'>['missing'];
 
-export function onOutcome(turn: Transition, { seq, outcome, inputs, missing }: KeyEventOf<'outcome'>): void {
-  const { phase, stored } = turn.state;
+export function onOutcome(transition: Transition, { seq, outcome, inputs, missing }: KeyEventOf<'outcome'>): void {
+  const { phase, stored } = transition.state;
   if (!stored || stored.record.seq !== seq || (phase !== 'running' && phase !== 'draining')) return;
-  if (!stored.record.asynchronous) turn.do(answeredEffect);
+  if (!stored.record.asynchronous) transition.addEffect(answeredEffect);
   const { operation } = stored.record;
   if (outcome.outcome === (operation === 'delete' ? 'Done' : 'Deleted')) {
     const message = `${outcome.outcome} is no outcome of ${operation}`;
-    finish(turn, { outcome: 'Retry', reason: 'InvalidOutcome', message }, inputs, undefined);
+    finish(transition, { outcome: 'Retry', reason: 'InvalidOutcome', message }, inputs, undefined);
   } else if (outcome.outcome === 'Deleted') {
-    retire(turn, endedRecord(turn, stored.record, outcome));
-    turn.report(inputs, true);
+    retire(transition, endedRecord(transition, stored.record, outcome));
+    transition.report(inputs, true);
   } else if (phase === 'running' && hasOutputs(outcome)) {
-    turn.become({ phase: 'applying', outcome, leaseAt: undefined });
-    turn.store({ ...withoutCredential(stored.record), phase: 'Applying' }, stored);
-    turn.do({ kind: 'apply', outputs: outcome.outputs });
+    transition.update({ phase: 'applying', outcome, deadlineAt: undefined });
+    transition.store({ ...withoutCredential(stored.record), phase: 'Applying' }, stored);
+    transition.addEffect({ kind: 'apply', outputs: outcome.outputs });
   } else {
-    finish(turn, outcome, inputs, missing);
+    finish(transition, outcome, inputs, missing);
   }
 }
 
 const answeredEffect = { kind: 'endpoint', verdict: 'answered', retryAfterMs: undefined } as const;
 
-const hasOutputs = (outcome: Outcome): outcome is Published & Required<Pick<Published, 'outputs'>> =>
+const hasOutputs = (outcome: Outcome): outcome is OutcomeWithOutputs & Required<Pick<OutcomeWithOutputs, 'outputs'>> =>
   'outputs' in outcome && outcome.outputs !== undefined;
 
-export function onApplied(turn: Transition, { refusal, inputs }: KeyEventOf<'applied'>): void {
-  const { phase, outcome } = turn.state;
+export function onApplied(transition: Transition, { refusal, inputs }: KeyEventOf<'applied'>): void {
+  const { phase, outcome } = transition.state;
   if (phase !== 'applying' || !outcome) return;
-  finish(turn, refusal ? refused(refusal) : outcome, inputs, undefined);
+  finish(transition, refusal ? endingOfRefusal(refusal) : outcome, inputs, undefined);
 }
 
-const refused = ({ code, message }: { readonly code: string; readonly message: string }): Ending => ({
+const endingOfRefusal = ({ code, message }: { readonly code: string; readonly message: string }): Ending => ({
   outcome: ruleCodes.has(code) ? 'Failed' : 'Retry',
   reason: code,
   message,
@@ -89,93 +90,110 @@ const refused = ({ code, message }: { readonly code: string; readonly message: s
 /** Repeating these changes nothing: the component wrote what it may not. */
 const ruleCodes: ReadonlySet<string> = new Set<ViolationCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
-export function onBroken(turn: Transition, { code, message, inputs }: KeyEventOf<'broken'>): void {
-  if (!isOn(turn)) return;
-  turn.do(answeredEffect);
-  finish(turn, { outcome: 'Retry', reason: code, message }, inputs, undefined);
+export function onCallFailed(transition: Transition, { code, message, inputs }: KeyEventOf<'callFailed'>): void {
+  if (!isRunning(transition)) return;
+  transition.addEffect(answeredEffect);
+  finish(transition, { outcome: 'Retry', reason: code, message }, inputs, undefined);
 }
 
-export function onLeaseOver(turn: Transition, { inputs }: KeyEventOf<'leaseOver'>): void {
-  const { leaseAt } = turn.state;
-  if (!isOn(turn)) return;
-  if (leaseAt !== undefined && leaseAt > turn.context.monotonicMs) turn.awaitLease();
-  else loseRun(turn, inputs);
+export function onDeadline(transition: Transition, { inputs }: KeyEventOf<'deadline'>): void {
+  const { deadlineAt } = transition.state;
+  if (!isRunning(transition)) return;
+  if (deadlineAt !== undefined && deadlineAt > transition.context.monotonicMs) transition.scheduleDeadline();
+  else expireRun(transition, inputs);
 }
 
 /** Nobody will hear of it any more. */
-export function loseRun(turn: Transition, inputs: Inputs): void {
-  finish(turn, { outcome: 'Retry', reason: 'LeaseOver', message: 'nothing was heard of the run' }, inputs, undefined);
+export function expireRun(transition: Transition, inputs: Inputs): void {
+  finish(
+    transition,
+    { outcome: 'Retry', reason: 'LeaseOver', message: 'nothing was heard of the run' },
+    inputs,
+    undefined,
+  );
 }
 
-const isOn = ({ state: { phase, stored } }: Transition): boolean =>
+const isRunning = ({ state: { phase, stored } }: Transition): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
 /** The component has not had it. Its number and token are used up; everything else is as before it, and it is queued again. */
-export function onNotAccepted(turn: Transition, { retryAfterMs, notCalled, inputs }: KeyEventOf<'notAccepted'>): void {
-  const { stored, doing, pending } = turn.state;
-  const { nowMs, monotonicMs, random } = turn.context;
-  if (!stored || !isOn(turn)) return;
-  if (!notCalled) turn.do({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
+export function onNotAccepted(
+  transition: Transition,
+  { retryAfterMs, notCalled, inputs }: KeyEventOf<'notAccepted'>,
+): void {
+  const { stored, cause, pending } = transition.state;
+  const { nowMs, monotonicMs, random } = transition.context;
+  if (!stored || !isRunning(transition)) return;
+  if (!notCalled) transition.addEffect({ kind: 'endpoint', verdict: 'failed', retryAfterMs });
   if (isAbandoned(inputs)) {
-    retire(turn);
-    turn.report(inputs);
+    retire(transition);
+    transition.report(inputs);
   } else {
     const delayMs = notAcceptedDelayMs(retryAfterMs, random);
     const atMs = nowMs + delayMs;
-    turn.store(released(stored.record, doing?.before, atMs), stored);
+    transition.store(rolledBack(stored.record, cause?.before, atMs), stored);
     const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
-    turn.become({ phase: 'idle', doing: undefined, leaseAt: undefined, pending: undefined, wake });
+    transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
     // When the endpoint may be asked again, whoever came meanwhile: it would be refused as well.
-    turn.want(...mergeTriggers(doing?.triggers ?? [], pending?.triggers ?? []).map((one) => ({ ...one, atMs })));
-    turn.settle(inputs);
-    turn.report(inputs);
+    transition.addTriggers(
+      ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((one) => ({ ...one, atMs })),
+    );
+    transition.scheduleNext(inputs);
+    transition.report(inputs);
   }
 }
 
-function finish(turn: Transition, ending: Ending, inputs: Inputs, missing: Missing): void {
-  const { stored } = turn.state;
+function finish(transition: Transition, ending: Ending, inputs: Inputs, missing: Missing): void {
+  const { stored } = transition.state;
   if (!stored) return;
   if (isAbandoned(inputs)) {
-    retire(turn, endedRecord(turn, stored.record, ending));
-    turn.report(inputs, true);
+    retire(transition, endedRecord(transition, stored.record, ending));
+    transition.report(inputs, true);
     return;
   }
-  const { nowMs, monotonicMs, random, registration } = turn.context;
-  const isInVain = ending.outcome === 'NotReady' && missing?.heldAtStart === true && missing.holdsNow;
-  const ended = endedRecord(turn, stored.record, isInVain ? { ...ending, reason: alreadySatisfied } : ending);
+  const { nowMs, monotonicMs, random, registration } = transition.context;
+  const isAlreadySatisfied = ending.outcome === 'NotReady' && missing?.heldAtStart === true && missing.holdsNow;
+  const ended = endedRecord(
+    transition,
+    stored.record,
+    isAlreadySatisfied ? { ...ending, reason: alreadySatisfied } : ending,
+  );
   // Of this outcome, not of the one before it.
-  const look: Inputs = { ...inputs, arrived: missing?.holdsNow === true && !isInVain };
-  const again = againFor(turn, look, ended);
+  const endInputs: Inputs = { ...inputs, arrived: missing?.holdsNow === true && !isAlreadySatisfied };
+  const next = nextTriggers(transition, endInputs, ended);
   const delayMs = nextDelayMs(ending, stored.record.attempt, registration, random);
-  turn.store({ ...ended, nextAtMs: nowMs + (again.length > 0 ? 0 : delayMs) }, stored);
-  turn.become({
+  transition.store({ ...ended, nextAtMs: nowMs + (next.length > 0 ? 0 : delayMs) }, stored);
+  transition.update({
     phase: 'idle',
     pending: undefined,
-    doing: undefined,
-    leaseAt: undefined,
+    cause: undefined,
+    deadlineAt: undefined,
     outcome: undefined,
     wake: { at: monotonicMs + delayMs, reason: wakeReason(ending.outcome) },
   });
-  turn.report(look, true);
-  if (isInVain) turn.do({ kind: 'warn', code: alreadySatisfied, message: inVain(ending) });
-  turn.want(...again);
-  turn.settle(inputs);
+  transition.report(endInputs, true);
+  if (isAlreadySatisfied)
+    transition.addEffect({ kind: 'warn', code: alreadySatisfied, message: alreadySatisfiedMessage(ending) });
+  transition.addTriggers(...next);
+  transition.scheduleNext(inputs);
 }
 
-const inVain = ({ missing = [] }: Ending): string =>
+const alreadySatisfiedMessage = ({ missing = [] }: Ending): string =>
   `it waits for what was there when it was called: ${missing.map(({ path }) => path).join(', ')}`;
 
 /** What came during the run and still is worth another one, and what the entry asks for as it is now. */
-function againFor({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
-  const came = (state.pending?.triggers ?? []).filter((one) => !byTime.has(one.reason) && isWanted(one, inputs, ended));
-  const news = newsOf(inputs, ended);
+function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
+  const pending = (state.pending?.triggers ?? []).filter(
+    (one) => !timerReasons.has(one.reason) && isWanted(one, inputs, ended),
+  );
+  const fromEntry = entryTriggers(inputs, ended);
   // Told by name already.
-  const isTold = came.some(({ reason }) => reason !== triggerReasons.remote && reason !== triggerReasons.forced);
-  return isTold && news[0]?.reason !== triggerReasons.deleting ? came : mergeTriggers(news, came);
+  const isNamed = pending.some(({ reason }) => reason !== triggerReasons.remote && reason !== triggerReasons.forced);
+  return isNamed && fromEntry[0]?.reason !== triggerReasons.deleting ? pending : mergeTriggers(fromEntry, pending);
 }
 
 /** The run that has just ended was as good. */
-const byTime: ReadonlySet<string> = new Set([
+const timerReasons: ReadonlySet<string> = new Set([
   triggerReasons.interval,
   triggerReasons.requeue,
   triggerReasons.retry,

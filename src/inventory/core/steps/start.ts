@@ -3,54 +3,54 @@ import type { PastRun, RunRecord, StoredRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
 import { callSlackMs, isLivelock, wakeReason, withStart } from '../timing.ts';
 import { mergeTriggers, reasonText, type Trigger, trigger } from '../triggers.ts';
-import { goneFor, isAbandoned, retire } from './drain.ts';
+import { isAbandoned, retire, retireIfUnneeded } from './drain.ts';
 import type { Transition } from './transition.ts';
-import { atOnce, isWanted, newsOf } from './wanted.ts';
+import { entryTriggers, isWanted, withoutDelay } from './wanted.ts';
 
 /** The queue hands the key out: it starts, if there still is something to start for. */
-export function onTurn(turn: Transition, inputs: Inputs): void {
-  const { monotonicMs } = turn.context;
-  const { stored, pending, wake } = turn.state;
-  if (goneFor(turn, inputs)) return;
+export function startIfWanted(transition: Transition, inputs: Inputs): void {
+  const { monotonicMs } = transition.context;
+  const { stored, pending, wake } = transition.state;
+  if (retireIfUnneeded(transition, inputs)) return;
   const isDue = wake !== undefined && wake.at <= monotonicMs;
   const own = isDue ? [trigger(wake.reason)] : [];
   if (inputs.mayRun.may === 'no') {
     // Kept until it may run again.
-    turn.want(...own);
-    if (isDue) turn.become({ wake: undefined });
-    turn.settle(inputs);
-    turn.report(inputs);
+    transition.addTriggers(...own);
+    if (isDue) transition.update({ wake: undefined });
+    transition.scheduleNext(inputs);
+    transition.report(inputs);
     return;
   }
   const isPendingDue = pending !== undefined && pending.dueAt <= monotonicMs;
   if (!isPendingDue && !isDue) {
-    turn.settle(inputs);
+    transition.scheduleNext(inputs);
     return;
   }
   const triggers = mergeTriggers(pending?.triggers ?? [], own);
   if (!triggers.some((one) => isWanted(one, inputs, stored?.record))) {
     // The inputs are back to what the last run had.
-    turn.become({ pending: undefined });
-    turn.settle(inputs);
-    turn.report(inputs);
+    transition.update({ pending: undefined });
+    transition.scheduleNext(inputs);
+    transition.report(inputs);
     return;
   }
-  if (monotonicMs < turn.earliestStart()) {
-    turn.want(...own);
-    turn.settle(inputs);
+  if (monotonicMs < transition.earliestStart()) {
+    transition.addTriggers(...own);
+    transition.scheduleNext(inputs);
   } else {
-    start(turn, inputs, inputs.mayRun.may, triggers);
+    start(transition, inputs, inputs.mayRun.may, triggers);
   }
 }
 
 function start(
-  turn: Transition,
+  transition: Transition,
   inputs: Inputs,
   operation: RunRecord['operation'],
   triggers: readonly Trigger[],
 ): void {
-  const { stored, pending } = turn.state;
-  const { nowMs, entry, registration } = turn.context;
+  const { stored, pending } = transition.state;
+  const { nowMs, entry, registration } = transition.context;
   const before = stored?.record;
   const isSame = before?.inputsDigest === inputs.digest && before.operation === operation;
   const lane = pending?.lane ?? triggers[0]?.lane ?? 2;
@@ -72,21 +72,21 @@ function start(
     lastOutcome: before?.lastOutcome,
     history: before ? historyOf(before) : [],
   };
-  turn.become({
+  transition.update({
     phase: 'starting',
-    strayed: false,
-    missed: false,
+    inputsChanged: false,
+    sawMissing: false,
     pending: undefined,
     wake: undefined,
-    doing: {
+    cause: {
       digest: inputs.digest,
       triggers,
       lane,
       before: { inputsDigest: before?.inputsDigest, operation: before?.operation ?? 'reconcile' },
     },
   });
-  turn.do({ kind: 'start', next, base: stored });
-  turn.report(inputs);
+  transition.addEffect({ kind: 'start', next, base: stored });
+  transition.report(inputs);
 }
 
 /** With the run that the record is about, if that has ended with an outcome. */
@@ -97,44 +97,44 @@ function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history 
 }
 
 /** The start is stored: from here on it is the only run, and the component is called. */
-export function onStarted(turn: Transition, stored: StoredRecord, inputs: Inputs): void {
-  const { monotonicMs, registration } = turn.context;
+export function onStarted(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
+  const { monotonicMs, registration } = transition.context;
   const { record } = stored;
-  turn.become({ stored });
+  transition.update({ stored });
   if (inputs.mayRun.may !== record.operation) {
-    unstart(turn, stored, inputs);
+    cancelStart(transition, stored, inputs);
     return;
   }
-  turn.become({
+  transition.update({
     phase: 'running',
     lastStart: monotonicMs,
-    leaseAt: monotonicMs + registration.timeoutMs + callSlackMs,
-    recent: withStart(turn.state.recent, record.inputsDigest ?? '', monotonicMs),
+    deadlineAt: monotonicMs + registration.timeoutMs + callSlackMs,
+    recentStarts: withStart(transition.state.recentStarts, record.inputsDigest ?? '', monotonicMs),
   });
-  warnOfCircles(turn);
-  turn.do({ kind: 'call' });
+  reportLivelock(transition);
+  transition.addEffect({ kind: 'call' });
 }
 
 /** While this was being stored the entry began to go, or was suspended: nobody is called. */
-function unstart(turn: Transition, stored: StoredRecord, inputs: Inputs): void {
-  const { doing } = turn.state;
-  turn.become({ phase: 'idle', doing: undefined });
+function cancelStart(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
+  const { cause } = transition.state;
+  transition.update({ phase: 'idle', cause: undefined });
   if (isAbandoned(inputs)) {
-    retire(turn);
+    retire(transition);
   } else {
-    const { nowMs, monotonicMs } = turn.context;
-    const next = released(stored.record, doing?.before, nowMs);
-    turn.store(next, stored);
+    const { nowMs, monotonicMs } = transition.context;
+    const next = rolledBack(stored.record, cause?.before, nowMs);
+    transition.store(next, stored);
     // What it was to wait for before is forgotten with the start: its inputs may be back, and then nothing else asks for a run.
-    turn.become({ wake: { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) } });
-    turn.want(...(doing?.triggers ?? []).map(atOnce), ...newsOf(inputs, next));
-    turn.settle(inputs);
+    transition.update({ wake: { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) } });
+    transition.addTriggers(...(cause?.triggers ?? []).map(withoutDelay), ...entryTriggers(inputs, next));
+    transition.scheduleNext(inputs);
   }
-  turn.report(inputs);
+  transition.report(inputs);
 }
 
 /** As if it had not been started, its number apart. */
-export function released(
+export function rolledBack(
   record: RunRecord,
   before: Pick<RunRecord, 'inputsDigest' | 'operation'> | undefined,
   nextAtMs: number,
@@ -152,15 +152,15 @@ export function released(
   };
 }
 
-function warnOfCircles(turn: Transition): void {
-  const { recent, doing, status: row } = turn.state;
-  const isCircle = isLivelock(recent, turn.context.monotonicMs);
-  if (isCircle === (row?.livelock !== undefined)) return;
-  const paths = doing?.triggers.flatMap(({ about }) => (about === undefined ? [] : [about])) ?? [];
-  const livelock = isCircle
+function reportLivelock(transition: Transition): void {
+  const { recentStarts, cause, status } = transition.state;
+  const isLooping = isLivelock(recentStarts, transition.context.monotonicMs);
+  if (isLooping === (status?.livelock !== undefined)) return;
+  const paths = cause?.triggers.flatMap(({ about }) => (about === undefined ? [] : [about])) ?? [];
+  const livelock = isLooping
     ? `the same inputs have come back more than 5 times in 10 minutes${paths.length > 0 ? `, by ${paths.join(', ')}` : ''}`
     : undefined;
-  if (row) turn.become({ status: { ...row, livelock } });
-  if (row) turn.do({ kind: 'tell', row: { ...row, livelock } });
-  if (livelock) turn.do({ kind: 'warn', code: 'Livelock', message: livelock });
+  if (status) transition.update({ status: { ...status, livelock } });
+  if (status) transition.addEffect({ kind: 'reportStatus', status: { ...status, livelock } });
+  if (livelock) transition.addEffect({ kind: 'warn', code: 'Livelock', message: livelock });
 }

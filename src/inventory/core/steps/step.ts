@@ -1,19 +1,19 @@
 import { type Effect, freshKey, type KeyEvent, type KeyEventOf, type KeyState, type StepContext } from '../step.ts';
-import { onConflict, onFound } from './adopt.ts';
-import { goneFor, isAbandoned, onDeleting, retire } from './drain.ts';
+import { onConflict, onRecordChanged } from './adopt.ts';
+import { isAbandoned, onDeleting, retire, retireIfUnneeded } from './drain.ts';
 import {
-  loseRun,
+  expireRun,
   onAccepted,
   onApplied,
-  onBroken,
+  onCallFailed,
+  onDeadline,
   onHeartbeat,
-  onLeaseOver,
   onNotAccepted,
   onOutcome,
 } from './running.ts';
-import { onStarted, onTurn } from './start.ts';
+import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
-import { alreadySatisfied, atOnce, isWanted } from './wanted.ts';
+import { alreadySatisfied, isWanted, withoutDelay } from './wanted.ts';
 
 /** Pure and total: a key, an event, what follows. An event that does not fit the state changes nothing. */
 export function step(
@@ -21,115 +21,115 @@ export function step(
   event: KeyEvent,
   context: StepContext,
 ): { readonly state: KeyState; readonly effects: readonly Effect[] } {
-  const turn = new Transition(state, context);
-  take(turn, believed(turn, event));
-  return { state: turn.state, effects: turn.effects };
+  const transition = new Transition(state, context);
+  dispatch(transition, withoutStaleArrival(transition, event));
+  return { state: transition.state, effects: transition.effects };
 }
 
 /**
  * What had been there before a run that missed it has not arrived, unless it was gone in between: the component may have read a later
  * version than the one that we had.
  */
-function believed(turn: Transition, event: KeyEvent): KeyEvent {
-  const { stored, missed } = turn.state;
+function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
+  const { stored, sawMissing } = transition.state;
   if (stored?.record.lastOutcome?.reason !== alreadySatisfied || !('inputs' in event)) return event;
   const { inputs } = event;
-  if (!inputs.arrived && !missed) turn.become({ missed: true });
-  return inputs.arrived && !missed ? { ...event, inputs: { ...inputs, arrived: false } } : event;
+  if (!inputs.arrived && !sawMissing) transition.update({ sawMissing: true });
+  return inputs.arrived && !sawMissing ? { ...event, inputs: { ...inputs, arrived: false } } : event;
 }
 
-function take(turn: Transition, event: KeyEvent): void {
+function dispatch(transition: Transition, event: KeyEvent): void {
   switch (event.kind) {
     case 'trigger':
-      onTrigger(turn, event);
+      onTrigger(transition, event);
       break;
     case 'slot':
-      onSlot(turn, event);
+      onSlot(transition, event);
       break;
     case 'started':
-      if (turn.state.phase === 'starting') onStarted(turn, event.stored, event.inputs);
+      if (transition.state.phase === 'starting') onStarted(transition, event.stored, event.inputs);
       break;
     case 'conflict':
-      onConflict(turn, event);
+      onConflict(transition, event);
       break;
-    case 'found':
-      onFound(turn, event);
+    case 'recordChanged':
+      onRecordChanged(transition, event);
       break;
     case 'accepted':
-      onAccepted(turn, event);
+      onAccepted(transition, event);
       break;
     case 'heartbeat':
-      onHeartbeat(turn, event);
+      onHeartbeat(transition, event);
       break;
     case 'outcome':
-      onOutcome(turn, event);
+      onOutcome(transition, event);
       break;
     case 'applied':
-      onApplied(turn, event);
+      onApplied(transition, event);
       break;
-    case 'broken':
-      onBroken(turn, event);
+    case 'callFailed':
+      onCallFailed(transition, event);
       break;
     case 'notAccepted':
-      onNotAccepted(turn, event);
+      onNotAccepted(transition, event);
       break;
-    case 'leaseOver':
-      onLeaseOver(turn, event);
+    case 'deadline':
+      onDeadline(transition, event);
       break;
     case 'deleting':
-      onDeleting(turn, event.inputs);
+      onDeleting(transition, event.inputs);
       break;
     case 'gone':
-      turn.become({ ...freshKey, phase: 'gone' });
+      transition.update({ ...freshKey, phase: 'gone' });
       break;
   }
 }
 
-function onTrigger(turn: Transition, { trigger, inputs }: KeyEventOf<'trigger'>): void {
-  const { phase, stored, doing } = turn.state;
+function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trigger'>): void {
+  const { phase, stored, cause } = transition.state;
   if (phase === 'gone') return;
-  if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(turn, inputs);
-  if (isAtRest(turn.state)) {
-    if (!goneFor(turn, inputs)) {
+  if (inputs.mayRun.may === 'delete' || isAbandoned(inputs)) onDeleting(transition, inputs);
+  if (isIdleOrQueued(transition.state)) {
+    if (!retireIfUnneeded(transition, inputs)) {
       const isNew = isWanted(trigger, inputs, stored?.record);
-      if (isNew) turn.want(trigger);
-      if (isNew || (phase === 'idle' && turn.state.pending)) turn.settle(inputs);
+      if (isNew) transition.addTriggers(trigger);
+      if (isNew || (phase === 'idle' && transition.state.pending)) transition.scheduleNext(inputs);
     }
-  } else if (turn.state.phase !== 'gone') {
-    turn.want(trigger);
-    if (inputs.digest !== (doing?.digest ?? stored?.record.inputsDigest)) turn.become({ strayed: true });
+  } else if (transition.state.phase !== 'gone') {
+    transition.addTriggers(trigger);
+    if (inputs.digest !== (cause?.digest ?? stored?.record.inputsDigest)) transition.update({ inputsChanged: true });
   }
-  turn.report(inputs);
+  transition.report(inputs);
 }
 
 /** The queue hands the key out. While a run is on, all that it can mean is that its lease may be over. */
-function onSlot(turn: Transition, { inputs }: KeyEventOf<'slot'>): void {
-  const { phase, stored, doing, outcome, leaseAt } = turn.state;
+function onSlot(transition: Transition, { inputs }: KeyEventOf<'slot'>): void {
+  const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {
     case 'idle':
     case 'queued':
-      onTurn(turn, inputs);
+      startIfWanted(transition, inputs);
       break;
     case 'starting':
       // The start before could not be tried.
-      turn.become({ phase: 'queued', doing: undefined });
-      turn.want(...(doing?.triggers ?? []).map(atOnce));
-      onTurn(turn, inputs);
+      transition.update({ phase: 'queued', cause: undefined });
+      transition.addTriggers(...(cause?.triggers ?? []).map(withoutDelay));
+      startIfWanted(transition, inputs);
       break;
     case 'running':
     case 'draining':
-      if (leaseAt !== undefined && leaseAt > turn.context.monotonicMs) turn.awaitLease();
-      else loseRun(turn, inputs);
+      if (deadlineAt !== undefined && deadlineAt > transition.context.monotonicMs) transition.scheduleDeadline();
+      else expireRun(transition, inputs);
       break;
     case 'applying':
       // The writing before could not be tried.
-      if (outcome?.outputs) turn.do({ kind: 'apply', outputs: outcome.outputs });
+      if (outcome?.outputs) transition.addEffect({ kind: 'apply', outputs: outcome.outputs });
       break;
     case 'gone':
       // Its record could not be taken out.
-      if (stored) retire(turn);
+      if (stored) retire(transition);
       break;
   }
 }
 
-const isAtRest = ({ phase }: KeyState): boolean => phase === 'idle' || phase === 'queued';
+const isIdleOrQueued = ({ phase }: KeyState): boolean => phase === 'idle' || phase === 'queued';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RunRecord, StoredRecord } from '../run-record.ts';
-import type { Effect, Inputs, KeyState, KeyStatus, NoRun, StepContext } from '../step.ts';
+import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } from '../step.ts';
 import { spacingOf } from '../timing.ts';
 import { lanes, reasonText, type Trigger, triggerReasons, withTriggers } from '../triggers.ts';
 
@@ -15,29 +15,29 @@ export class Transition {
     this.context = context;
   }
 
-  become(change: Partial<KeyState>): void {
+  update(change: Partial<KeyState>): void {
     this.state = { ...this.state, ...change };
   }
 
-  do(effect: Effect): void {
+  addEffect(effect: Effect): void {
     this.effects.push(effect);
   }
 
   /** Writes the record; from here on the state has it as it is to be. */
   store(next: RunRecord, base: StoredRecord): void {
-    this.do({ kind: 'store', next, base });
-    this.become({ stored: { record: next, resourceVersion: base.resourceVersion } });
+    this.addEffect({ kind: 'store', next, base });
+    this.update({ stored: { record: next, resourceVersion: base.resourceVersion } });
   }
 
-  want(...triggers: readonly Trigger[]): void {
-    if (triggers.length > 0) this.become({ pending: withTriggers(this.state.pending, triggers, this.context) });
+  addTriggers(...triggers: readonly Trigger[]): void {
+    if (triggers.length > 0) this.update({ pending: withTriggers(this.state.pending, triggers, this.context) });
   }
 
-  /** No run is on: the key waits for its turn, its time, or an event. */
-  settle({ mayRun }: Pick<Inputs, 'mayRun'>): void {
+  /** No run is on: the key waits for its transition, its time, or an event. */
+  scheduleNext({ mayRun }: Pick<Inputs, 'mayRun'>): void {
     const { pending, wake } = this.state;
     const isQueued = pending !== undefined && mayRun.may !== 'no';
-    this.become({ phase: isQueued ? 'queued' : 'idle' });
+    this.update({ phase: isQueued ? 'queued' : 'idle' });
     if (isQueued && (!wake || pending.dueAt <= wake.at)) {
       this.enqueueAt(pending.dueAt, pending.lane, pending.triggers.map(reasonText));
     } else if (wake) {
@@ -46,79 +46,77 @@ export class Transition {
   }
 
   /** The run that is on counts as lost then. */
-  awaitLease(): void {
-    const { leaseAt } = this.state;
-    if (leaseAt !== undefined) this.enqueueAt(leaseAt, lanes.time, [triggerReasons.leaseOver]);
+  scheduleDeadline(): void {
+    const { deadlineAt } = this.state;
+    if (deadlineAt !== undefined) this.enqueueAt(deadlineAt, lanes.time, [triggerReasons.leaseOver]);
   }
 
   /** At that monotonic instant, but not sooner after the last start than the key may run. */
   enqueueAt(at: number, lane: Extract<Effect, { kind: 'enqueue' }>['lane'], reasons: readonly string[]): void {
     const { monotonicMs } = this.context;
     const delayMs = Math.max(0, at - monotonicMs, this.earliestStart() - monotonicMs);
-    this.do({ kind: 'enqueue', delayMs, lane, reasons });
+    this.addEffect({ kind: 'enqueue', delayMs, lane, reasons });
   }
 
   /** Monotonic milliseconds. */
   earliestStart(): number {
-    const { lastStart, recent } = this.state;
+    const { lastStart, recentStarts } = this.state;
     if (lastStart === undefined) return Number.NEGATIVE_INFINITY;
-    return lastStart + spacingOf(recent, this.context.monotonicMs);
+    return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /** The row of the status, when it is another than before, or a run has ended. */
+  /** The status of the status, when it is another than before, or a run has ended. */
   report(inputs: Inputs, hasEnded = false): void {
-    const row = statusOf(this.state, inputs);
-    if (!hasEnded && sameStatus(row, this.state.status)) return;
-    this.become({ status: row });
-    this.do({ kind: 'tell', row });
+    const status = statusOf(this.state, inputs);
+    if (!hasEnded && sameStatus(status, this.state.status)) return;
+    this.update({ status });
+    this.addEffect({ kind: 'reportStatus', status });
   }
 }
 
 const none: readonly never[] = [];
 
-type Known = Pick<KeyState, 'stored' | 'doing' | 'status'>;
+type Known = Pick<KeyState, 'stored' | 'cause' | 'status'>;
 
-/** The row of a component as things are: what its last run came to, unless that was about other inputs or nothing is to be run. */
-function statusOf(
-  { stored, doing, status: row }: Known,
-  { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>,
-): KeyStatus {
+/** The status of a component as things are: what its last run came to, unless that was about other inputs or nothing is to be run. */
+function statusOf({ stored, cause, status }: Known, { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>): KeyStatus {
   const record = stored?.record;
   const last = record?.lastOutcome;
-  const observedInputs = record && observed(record, doing);
-  const rowWith = (state: KeyStatus['state'], { reason, message, missing = none }: Saying): KeyStatus => ({
+  const observedInputs = record && observedInputsOf(record, cause);
+  const statusWith = (state: KeyStatus['state'], { reason, message, missing = none }: StatusDetail): KeyStatus => ({
     state,
     reason,
     message,
     missing,
     observedInputs,
-    livelock: row?.livelock,
+    livelock: status?.livelock,
   });
-  if (mayRun.may === 'no' && mayRun.why !== 'Suspended') return rowWith(notRun[mayRun.why], { reason: mayRun.why });
+  if (mayRun.may === 'no' && mayRun.why !== 'Suspended')
+    return statusWith(stateWithoutRun[mayRun.why], { reason: mayRun.why });
   if (mayRun.may === 'delete' || record?.operation === 'delete') {
-    const isOfDelete = record?.operation === 'delete' && last?.seq === record.seq;
-    return rowWith('Deleting', isOfDelete ? last : silent);
+    const isLastOfDelete = record?.operation === 'delete' && last?.seq === record.seq;
+    return statusWith('Deleting', isLastOfDelete ? last : noDetail);
   }
   const reason = mayRun.may === 'no' ? 'Suspended' : undefined;
   switch (last?.outcome) {
     case 'Done':
       return observedInputs === digest
-        ? rowWith('Done', last)
-        : rowWith('Progressing', { reason: reason ?? 'InputsChanged' });
+        ? statusWith('Done', last)
+        : statusWith('Progressing', { reason: reason ?? 'InputsChanged' });
     case 'NotReady':
     case 'Progressing':
     case 'Failed':
-      return rowWith(last.outcome, last);
+      return statusWith(last.outcome, last);
     case 'Retry':
-      return rowWith('Retrying', last);
+      return statusWith('Retrying', last);
     default:
-      return rowWith('Progressing', { reason: reason ?? 'Pending' });
+      return statusWith('Progressing', { reason: reason ?? 'Pending' });
   }
 }
 
-type Saying = { readonly [Field in 'reason' | 'message' | 'missing']?: KeyStatus[Field] | undefined };
+type StatusDetail = { readonly [Field in 'reason' | 'message' | 'missing']?: KeyStatus[Field] | undefined };
 
-const silent: Saying = {};
+const noDetail: StatusDetail = {};
 
 function sameStatus(a: KeyStatus, b: KeyStatus | undefined): boolean {
   return (
@@ -133,14 +131,14 @@ function sameStatus(a: KeyStatus, b: KeyStatus | undefined): boolean {
 }
 
 /** What the last run that ended was about; undefined when that is not known any more. */
-function observed(record: RunRecord, doing: KeyState['doing']): string | undefined {
+function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string | undefined {
   return record.phase === 'Idle' || record.seq === record.lastOutcome?.seq
     ? record.inputsDigest
-    : doing?.before.inputsDigest;
+    : cause?.before.inputsDigest;
 }
 
 /** Why nothing is run is its reason; Ready and the conditions of the registration say more. */
-const notRun: Readonly<Record<Exclude<NoRun, 'Suspended'>, KeyStatus['state']>> = {
+const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
   NotApplicable: 'NotApplicable',
   Disabled: 'NotApplicable',
   Abandoned: 'NotApplicable',

@@ -7,7 +7,7 @@ export const alreadySatisfied = 'MissingAlreadySatisfied';
 
 /** Whether a trigger is worth a run. What it says of the entry is looked at, not believed: the digest decides. */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
-  if (!record || hasNews(inputs, record)) return true;
+  if (!record || entryWantsRun(inputs, record)) return true;
   switch (reason) {
     case 'Remote':
       // What failed for good waits for other inputs, for somebody's force or for its hour.
@@ -24,7 +24,7 @@ export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord 
 }
 
 /** Whether the entry itself asks for a run: other inputs, what was missing, or its end. */
-function hasNews(inputs: Inputs, record: RunRecord): boolean {
+function entryWantsRun(inputs: Inputs, record: RunRecord): boolean {
   return inputs.digest !== record.inputsDigest || hasArrived(inputs, record) || isOtherOperation(inputs, record);
 }
 
@@ -36,7 +36,7 @@ const isOtherOperation = ({ mayRun }: Inputs, { operation }: RunRecord): boolean
   mayRun.may === 'delete' && operation !== 'delete';
 
 /** What the entry itself asks for, as triggers; none when the record is about the entry as it is. */
-export function newsOf(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
+export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
   const { created, inputChanged, inputArrived, deleting } = triggerReasons;
   if (!record) return [trigger(created)];
   if (isOtherOperation(inputs, record)) return [trigger(deleting)];
@@ -49,4 +49,4 @@ export function newsOf(inputs: Inputs, record: RunRecord | undefined): Trigger[]
 }
 
 /** Of a trigger whose time has come once already. */
-export const atOnce = (one: Trigger): Trigger => ({ ...one, atMs: undefined });
+export const withoutDelay = (one: Trigger): Trigger => ({ ...one, atMs: undefined });

@@ -27,7 +27,7 @@ describe(`any event in any state, from DRAWBRIDGE_SEED=${seed}`, () => {
         const event = anyEvent(random, stage, known);
         stage.take(deepFreeze(event));
         const [was, is] = [before.stored?.record, stage.state.stored?.record];
-        if (event.kind === 'found' || event.kind === 'conflict' || event.kind === 'started') continue;
+        if (event.kind === 'recordChanged' || event.kind === 'conflict' || event.kind === 'started') continue;
         const about = `seed ${seed + walk}: ${event.kind} in ${before.phase}`;
         if (was?.lastOutcome && is?.lastOutcome?.seq === was.lastOutcome.seq) {
           assert.equal(is.lastOutcome, was.lastOutcome, about);
@@ -97,14 +97,14 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
     { kind: 'slot', inputs },
     start && stored ? { kind: 'started', stored: { ...stored, record: start.next }, inputs } : { kind: 'slot', inputs },
     { kind: 'conflict', stored: random() < 0.8 ? stored : undefined, inputs },
-    { kind: 'found', stored: random() < 0.8 ? stored : undefined, inputs },
+    { kind: 'recordChanged', stored: random() < 0.8 ? stored : undefined, inputs },
     { kind: 'accepted', leaseMs: random() * 100_000 },
     { kind: 'heartbeat', leaseMs: random() * 100_000, credential: oneOf(undefined, { id: 'JTI=x', expiresAtMs: 0 }) },
     { kind: 'outcome', seq: (record?.seq ?? 1) + oneOf(0, 0, 0, -1, 1), outcome, inputs, missing },
     { kind: 'applied', refusal: oneOf(undefined, { code: 'ForeignPath', message: 'no' }), inputs },
-    { kind: 'broken', code: 'NotJson', message: 'x', inputs },
+    { kind: 'callFailed', code: 'NotJson', message: 'x', inputs },
     { kind: 'notAccepted', retryAfterMs: oneOf(undefined, -5, 1e12), inputs },
-    { kind: 'leaseOver', inputs },
+    { kind: 'deadline', inputs },
     { kind: 'deleting', inputs },
     random() < 0.1 ? { kind: 'gone' } : { kind: 'slot', inputs },
   );

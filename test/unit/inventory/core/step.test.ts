@@ -13,7 +13,7 @@ const reasons = (stage: StepStage): readonly string[] => stage.effect('enqueue')
 describe('a key at rest', () => {
   it('is queued by the first trigger, with its reason and lane', () => {
     const stage = new StepStage().trigger('Created');
-    assert.equal(seen(stage), 'queued enqueue tell');
+    assert.equal(seen(stage), 'queued enqueue reportStatus');
     assert.deepEqual([reasons(stage), stage.effect('enqueue').lane], [['Created'], lanes.manual]);
   });
 
@@ -70,8 +70,11 @@ describe('a key at rest', () => {
   ] as const) {
     it(`starts nothing while it may not, says ${why}, and has lost no trigger when it may again`, () => {
       const stage = new StepStage().see({ mayRun: { may: 'no', why } }).trigger('Created');
-      assert.equal(seen(stage), 'idle tell');
-      assert.deepEqual([stage.effect('tell').row.state, stage.effect('tell').row.reason], [state, why]);
+      assert.equal(seen(stage), 'idle reportStatus');
+      assert.deepEqual(
+        [stage.effect('reportStatus').status.state, stage.effect('reportStatus').status.reason],
+        [state, why],
+      );
       stage.slot();
       assert.equal(stage.kinds.includes('start'), false);
       stage.see({ mayRun: { may: 'reconcile' } }).trigger('ConfigChanged');
@@ -134,7 +137,7 @@ describe('a queued key', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).slot();
     assert.equal(stage.state.phase, 'idle');
     assert.deepEqual(reasons(stage), ['Interval']);
-    assert.equal(stage.effect('tell').row.state, 'Done');
+    assert.equal(stage.effect('reportStatus').status.state, 'Done');
   });
 });
 
@@ -205,7 +208,7 @@ describe('a key whose run is on', () => {
     assert.equal(seen(stage), 'applying endpoint store apply');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Applying', undefined]);
     stage.take({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
-    assert.equal(seen(stage), 'idle store tell enqueue');
+    assert.equal(seen(stage), 'idle store reportStatus enqueue');
     assert.equal(stage.record.lastOutcome?.outcome, 'Done');
   });
 
@@ -232,10 +235,10 @@ describe('a key whose run is on', () => {
       const stage = new StepStage().running();
       stage.random = random;
       stage.outcome({ outcome: 'Done' });
-      assert.equal(seen(stage), 'idle endpoint store tell enqueue');
+      assert.equal(seen(stage), 'idle endpoint store reportStatus enqueue');
       assert.deepEqual([stage.record.credentialId, stage.record.phase, stage.record.attempt], [undefined, 'Idle', 0]);
       assert.ok(Math.abs(nextInMs(stage) - expected * hour) < 1);
-      assert.equal(stage.effect('tell').row.state, 'Done');
+      assert.equal(stage.effect('reportStatus').status.state, 'Done');
     });
   }
 
@@ -285,7 +288,10 @@ describe('a key whose run is on', () => {
       stage.outcome(notReady, { heldAtStart: false, holdsNow: false });
       assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 0]);
       assert.ok(Math.abs(nextInMs(stage) - expected) < 1);
-      assert.deepEqual(stage.effect('tell').row.missing, notReady.outcome === 'NotReady' ? notReady.missing : []);
+      assert.deepEqual(
+        stage.effect('reportStatus').status.missing,
+        notReady.outcome === 'NotReady' ? notReady.missing : [],
+      );
     });
   }
 
@@ -357,22 +363,22 @@ describe('a key whose run is on', () => {
   });
 
   for (const [what, event] of [
-    ['the lease is over', { kind: 'leaseOver' }],
-    ['the answer is garbage', { kind: 'broken', code: 'NotJson', message: 'x' }],
-    ['the call timed out', { kind: 'broken', code: 'Timeout', message: 'x' }],
+    ['the lease is over', { kind: 'deadline' }],
+    ['the answer is garbage', { kind: 'callFailed', code: 'NotJson', message: 'x' }],
+    ['the call timed out', { kind: 'callFailed', code: 'Timeout', message: 'x' }],
   ] as const) {
     it(`counts an attempt when ${what}`, () => {
       const stage = new StepStage().running().later(10_001);
       stage.take({ ...event, inputs: stage.inputs });
       assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 1]);
       assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.credentialId], ['Retry', undefined]);
-      assert.equal(stage.effect('tell').row.state, 'Retrying');
+      assert.equal(stage.effect('reportStatus').status.state, 'Retrying');
     });
   }
 
   it('does not end before its lease is over', () => {
     const stage = new StepStage().running().later(9999);
-    stage.take({ kind: 'leaseOver', inputs: stage.inputs });
+    stage.take({ kind: 'deadline', inputs: stage.inputs });
     assert.equal(stage.state.phase, 'running');
   });
 
@@ -455,7 +461,7 @@ describe('a run that goes on after its call', () => {
     let stored = 0;
     for (let i = 0; i < 20; i++) {
       stage.later(1000).take({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
-      assert.equal(stage.state.leaseAt, stage.monotonicMs + 60_000);
+      assert.equal(stage.state.deadlineAt, stage.monotonicMs + 60_000);
       stored += stage.kinds.filter((kind) => kind === 'store').length;
     }
     assert.equal(stored, 3);
@@ -498,14 +504,14 @@ describe('the end of an entry', () => {
   it('queues delete for what ran', () => {
     const stage = deleting(new StepStage().done());
     assert.deepEqual([stage.state.phase, reasons(stage), stage.effect('enqueue').lane], ['queued', ['Deleting'], 0]);
-    assert.equal(stage.effect('tell').row.state, 'Deleting');
+    assert.equal(stage.effect('reportStatus').status.state, 'Deleting');
     const { next } = stage.slot().effect('start');
     assert.deepEqual([next.operation, next.seq], ['delete', 2]);
   });
 
   it('takes the credential of a run that is on, waits for its end, then deletes', () => {
     const stage = deleting(new StepStage().running());
-    assert.equal(seen(stage), 'draining store tell');
+    assert.equal(seen(stage), 'draining store reportStatus');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Running', undefined]);
     stage.later(500).outcome({ outcome: 'Done', outputs: { network: { vnetName: 'late' } } });
     assert.deepEqual([stage.state.phase, stage.kinds.includes('apply')], ['queued', false]);
@@ -514,7 +520,7 @@ describe('the end of an entry', () => {
 
   it('deletes after the lease of a run that is not heard of', () => {
     const stage = deleting(new StepStage().running()).later(10_000);
-    stage.take({ kind: 'leaseOver', inputs: stage.inputs });
+    stage.take({ kind: 'deadline', inputs: stage.inputs });
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
@@ -529,7 +535,7 @@ describe('the end of an entry', () => {
     const stage = deleting(new StepStage().done()).slot().started();
     const base = stage.state.stored;
     stage.outcome({ outcome: 'Deleted' });
-    assert.equal(seen(stage), 'gone endpoint retire tell');
+    assert.equal(seen(stage), 'gone endpoint retire reportStatus');
     assert.equal(stage.effect('retire').base, base);
   });
 
@@ -562,7 +568,7 @@ describe('a record that is found', () => {
   const record = new StepStage().running().record;
   const found = (stage: StepStage, rest: Partial<typeof record>): StepStage =>
     stage.take({
-      kind: 'found',
+      kind: 'recordChanged',
       stored: { record: { ...record, ...rest }, resourceVersion: 'f' },
       inputs: stage.inputs,
     });
@@ -570,7 +576,7 @@ describe('a record that is found', () => {
 
   it('of a synchronous run: nobody waits for its answer, as if its lease were over', () => {
     const stage = found(new StepStage(), { phase: 'Running' });
-    assert.deepEqual([seen(stage), stage.record.attempt], ['idle store tell enqueue', 1]);
+    assert.deepEqual([seen(stage), stage.record.attempt], ['idle store reportStatus enqueue', 1]);
     assert.equal(stage.record.credentialId, undefined);
   });
 
@@ -638,7 +644,7 @@ describe('a record that is found', () => {
 
   it('of a run that another clock says was long ago: the next one still comes 200 ms after our last', () => {
     const stage = found(new StepStage().running(), { seq: 2, startedAtMs: at(-310_000) });
-    stage.take({ kind: 'leaseOver', inputs: stage.inputs }).see({ digest: 'b' });
+    stage.take({ kind: 'deadline', inputs: stage.inputs }).see({ digest: 'b' });
     stage.later(100).trigger('InputChanged');
     assert.ok((stage.state.lastStart ?? 0) >= stage.monotonicMs - 100);
   });
@@ -658,7 +664,7 @@ describe('a record that is found', () => {
   });
 
   it('gone, while the entry is not: it is as if it had never run', () => {
-    const stage = new StepStage().done().take({ kind: 'found', stored: undefined, inputs: inputsOf() });
+    const stage = new StepStage().done().take({ kind: 'recordChanged', stored: undefined, inputs: inputsOf() });
     assert.deepEqual([stage.state.phase, reasons(stage)], ['queued', ['Created']]);
   });
 
@@ -689,7 +695,7 @@ describe('a write that comes second', () => {
   it('and was ours, when the answer to the first try got lost: it is not written again', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done' });
     stage.take({ kind: 'conflict', stored: { record: stage.record, resourceVersion: 'x' }, inputs: stage.inputs });
-    assert.deepEqual([seen(stage), stage.state.stored?.resourceVersion], ['idle enqueue tell', 'x']);
+    assert.deepEqual([seen(stage), stage.state.stored?.resourceVersion], ['idle enqueue reportStatus', 'x']);
   });
 });
 
@@ -708,13 +714,13 @@ describe('inputs that go round in circles', () => {
       if (stage.kinds.includes('warn')) {
         warned += 1;
         assert.match(stage.effect('warn').message, /\/status\/outputs\/cluster\/cidr/);
-        assert.ok(stage.effect('tell').row.livelock);
+        assert.ok(stage.effect('reportStatus').status.livelock);
       }
     }
     assert.equal(warned, 1);
     assert.ok(stage.monotonicMs - begin > 20 * minute, 'slowed down');
     stage.outcome({ outcome: 'Done' }).later(hour).trigger('Forced').slot().started();
-    assert.equal(stage.effect('tell').row.livelock, undefined);
+    assert.equal(stage.effect('reportStatus').status.livelock, undefined);
   });
 
   it('are not what retries and intervals repeat', () => {

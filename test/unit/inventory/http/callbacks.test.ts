@@ -15,7 +15,7 @@ describe('the callback listener', () => {
   let server: Server;
   let url: string;
   let leads = true;
-  let answer: ReportAnswer = { status: 200, lease: undefined };
+  let answer: ReportAnswer = { status: 200, extension: undefined };
   let asked = 0;
   let held = deferred();
   const reports: unknown[] = [];
@@ -50,7 +50,7 @@ describe('the callback listener', () => {
   });
   beforeEach(() => {
     leads = true;
-    answer = { status: 200, lease: undefined };
+    answer = { status: 200, extension: undefined };
     reports.length = 0;
     asked = 0;
     held = deferred();
@@ -64,7 +64,7 @@ describe('the callback listener', () => {
   };
 
   it('hands on what the account of the run reports', async () => {
-    answer = { status: 200, lease: { leaseSeconds: 60 } };
+    answer = { status: 200, extension: { leaseSeconds: 60 } };
     assert.deepEqual(await post('u-1.network.3', 'good', '{"run":"u-1.network.3","heartbeat":{}}'), {
       status: 200,
       body: { leaseSeconds: 60 },

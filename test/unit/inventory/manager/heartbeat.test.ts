@@ -31,7 +31,7 @@ async function longRun(maxRunSeconds: number) {
         await clock.advance(30_000);
         const said = await this.report(credentials.at(-1) ?? '', { heartbeat: {} });
         assert.equal(said.status, 200, JSON.stringify(said));
-        const auth = said.status === 200 ? said.lease?.auth : undefined;
+        const auth = said.status === 200 ? said.extension?.auth : undefined;
         if (auth) credentials.push(idOf(auth.token));
       }
     },
@@ -101,7 +101,7 @@ describe('the heartbeats of a run that goes on', () => {
     await run.beatUntil(7.5 * minute);
     assert.equal(credentials.length, 2);
     const said = await run.report(credentials.at(-1) ?? '', { heartbeat: { leaseSeconds: 3600 } });
-    assert.ok(said.status === 200 && (said.lease?.leaseSeconds ?? 0) <= 30, JSON.stringify(said));
+    assert.ok(said.status === 200 && (said.extension?.leaseSeconds ?? 0) <= 30, JSON.stringify(said));
     await clock.advance(0.5 * minute);
     const { phase, lastOutcome, credentialId } = run.record() ?? {};
     assert.deepEqual([phase, lastOutcome?.reason, credentialId], ['Idle', 'LeaseOver', undefined]);

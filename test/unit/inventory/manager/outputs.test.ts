@@ -47,9 +47,9 @@ describe('outputs while the watch is late', () => {
     const watched = entries.find(ref.uid);
     assert.ok(watched);
     const again = { outcome: 'Done', outputs: { network: { v: 'B' } } } as const;
-    assert.deepEqual(outputs.withoutIdle(watched, again), again);
+    assert.deepEqual(outputs.withoutUnchanged(watched, again), again);
     const same = { outcome: 'Done', outputs: { network: { v: 'A' } } } as const;
-    assert.deepEqual(outputs.withoutIdle(watched, same), { outcome: 'Done' });
+    assert.deepEqual(outputs.withoutUnchanged(watched, same), { outcome: 'Done' });
   });
 
   it('go with their component', async () => {

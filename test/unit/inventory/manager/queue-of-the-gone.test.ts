@@ -32,11 +32,11 @@ describe('keys of entries that are gone', () => {
     const poked: string[] = [];
     const limits = new Limits({
       registry: { get: () => registrationOf('network', { maxConcurrent: 1 }), all: () => [], refusal: () => undefined },
-      open: () => true,
+      authorizationProved: () => true,
       prepared: () => true,
-      reachable: () => true,
+      breakerAdmits: () => true,
       laneOf: (text) => (there.has(text) ? 2 : undefined),
-      poke: (keys = []) => void poked.push(...keys),
+      wake: (keys = []) => void poked.push(...keys),
     });
     assert.equal(limits.admit('a/network'), true);
     assert.equal(limits.admit('b/network'), false);

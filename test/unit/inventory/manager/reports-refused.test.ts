@@ -81,7 +81,7 @@ describe('a report whose record the API server refuses', () => {
     await clock.advance(minute);
     const said = await report('m-1', { heartbeat: {} });
     assert.equal(said.status, 200);
-    assert.equal(said.lease?.auth?.token, `token ${record()?.credentialId}`);
+    assert.equal(said.extension?.auth?.token, `token ${record()?.credentialId}`);
     assert.equal(record()?.previousCredential?.id, 'm-1');
     assert.equal((await report(record()?.credentialId ?? '', { outcome: 'Done' })).status, 200);
     assert.equal(record()?.phase, 'Idle');

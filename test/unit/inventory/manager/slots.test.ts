@@ -14,16 +14,16 @@ describe('slots', () => {
     const poked: string[] = [];
     const limits = new Limits({
       registry: { get: () => registration, all: () => [registration], refusal: () => undefined },
-      open: () => true,
+      authorizationProved: () => true,
       prepared: () => true,
-      reachable: () => true,
+      breakerAdmits: () => true,
       laneOf: () => 1,
-      poke: (keys = []) => void poked.push(...keys),
+      wake: (keys = []) => void poked.push(...keys),
     });
     assert.equal(limits.admit('a/network'), true);
     assert.equal(limits.admit('b/network'), false);
     assert.equal(limits.admit('c/network'), false);
-    limits.hold({ entryUid: 'b', component: 'network' });
+    limits.acquire({ entryUid: 'b', component: 'network' });
     limits.release('b/network');
     limits.release('a/network');
     assert.ok(poked.length > 0);

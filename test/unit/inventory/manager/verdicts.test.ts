@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
 import { readRunId } from '../../../../src/inventory/key.ts';
-import type { BrokenCode, Reply } from '../../../../src/inventory/ports.ts';
+import type { CallFailureCode, Reply } from '../../../../src/inventory/ports.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
 import { ApiError } from '../../../../src/kube/errors.ts';
 import { answer, done, InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
@@ -16,7 +16,7 @@ const rowOf = (inventory: MemoryInventory, component: string) => {
   return row && [row.state, row.reason];
 };
 
-const broken = (code: BrokenCode): Reply => ({ kind: 'broken', code, message: 'of the fault' });
+const broken = (code: CallFailureCode): Reply => ({ kind: 'broken', code, message: 'of the fault' });
 const retried = (code: string) => ({ row: ['Retrying', code], run: `outcome="Retry",reason="${code}"` });
 const failed = (code: string) => ({ row: ['Failed', code], run: `outcome="Failed",reason="${code}"` });
 

@@ -112,7 +112,7 @@ class Stage {
       ref: { namespace: 'fleet', name: uid, uid },
       content: { spec: {}, status: { outputs } },
     } as unknown as Entry;
-    this.hub.want(entry, [{ component, watches }]);
+    this.hub.setWatches(entry, [{ component, watches }]);
     await this.settle();
   }
 

@@ -16,7 +16,7 @@ describe('components in this process', () => {
     inProcessClient({
       components: new Map([[component, { name: component, reconcile }]]),
       entry: () => ({}) as EntryAccessor,
-      reports: { report: () => Promise.resolve({ status: 200, lease: undefined }) },
+      reports: { report: () => Promise.resolve({ status: 200, extension: undefined }) },
       clock,
     });
   const invoke = (reconcile: Component['reconcile'], signal = new AbortController().signal) =>
