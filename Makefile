@@ -78,15 +78,17 @@ bench: dist/drawbridge.js ## a benchmark, for example BENCH=burst N=200 (others:
 	@$(tsx) test/bench/$(BENCH).ts
 
 .PHONY: manifests
-manifests: node_modules ## writes what is generated from the sources: CRDs, webhook configurations and the lint's layers
+manifests: node_modules ## writes the generated files: CRDs, webhook configurations, layers of the lint, and docs/reference/
 	@$(tsx) charts/generate-crds.ts
 	@$(tsx) webhooks/generate.ts
 	@$(tsx) lint/generate.ts
+	@$(tsx) docs/generate/main.ts
 
+generated = charts/drawbridge/crds/* charts/drawbridge/files/*/* webhooks/*.yaml lint/layers.json docs/reference/*
 .PHONY: verify
-verify: node_modules ## fails when a generated file is not what the sources say
-	@before=$$(cat charts/drawbridge/crds/* charts/drawbridge/files/*/* webhooks/*.yaml lint/layers.json | sha256sum); $(MAKE) manifests >/dev/null; \
-	  after=$$(cat charts/drawbridge/crds/* charts/drawbridge/files/*/* webhooks/*.yaml lint/layers.json | sha256sum); \
+verify: node_modules ## fails when a generated file is out of date
+	@before=$$(cat $(generated) | sha256sum); $(MAKE) manifests >/dev/null; \
+	  after=$$(cat $(generated) | sha256sum); \
 	  [ "$$before" = "$$after" ] || { echo 'generated files were out of date; make manifests has written them, commit them' >&2; exit 1; }
 
 .PHONY: build

@@ -1,4 +1,5 @@
-import { type FlagName, type Flags, type FlagValue, readFlags, UsageError } from './flags.ts';
+import { UsageError } from './flag-types.ts';
+import { type FlagName, type Flags, type FlagValue, readFlags } from './flags.ts';
 
 /** Everything that can be set from outside, read once at start and frozen. */
 export interface Config {

@@ -13,6 +13,7 @@ import { Health } from './observe/health.ts';
 import { startMetricsServer, startProbeServer } from './observe/http.ts';
 import { createLog, type Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
+import { unhandledRejectionsMetric } from './observe/process-metrics.ts';
 
 /** In the order in which they start. */
 const allFeatures: readonly Feature[] = [access, binding, inventory];
@@ -106,12 +107,9 @@ async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>
   }
 }
 
-/** A rejection that nobody handled is a bug of ours, never a reason to stop revoking access. */
+/** An unhandled rejection is a bug, but no reason to stop revoking access. */
 function countUnhandledRejections(log: Log, metrics: Metrics): void {
-  const counter = metrics.counter({
-    name: 'drawbridge_unhandled_rejections_total',
-    help: 'Bugs: promises that failed and that nobody looked at.',
-  });
+  const counter = unhandledRejectionsMetric(metrics);
   process.on('unhandledRejection', (error) => {
     counter.inc();
     log.error('unhandled rejection', { error: describe(error) });

@@ -25,7 +25,7 @@ import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
 import { Revoker } from './lifecycle/revoker.ts';
 import { TemplateEdits } from './lifecycle/template-edits.ts';
 import type { Signer } from './signing/signer.ts';
-import { stockMetrics } from './stock-metrics.ts';
+import { orphansMetric, stockMetrics } from './stock-metrics.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
 import { targetKey } from './stores/access-views.ts';
 import type { MadeFor } from './stores/cluster-views.ts';
@@ -77,11 +77,7 @@ const settleMs = 1000;
 
 function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Controller {
   const { clock, metrics, stores } = deps;
-  const orphans = metrics.counter({
-    name: 'drawbridge_orphans_total',
-    help: 'Objects deleted because no live request accounted for them, by kind.',
-    labels: ['kind'],
-  });
+  const orphans = orphansMetric(metrics);
   const janitor = new Janitor({
     ...deps,
     kinds,

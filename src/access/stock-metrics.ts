@@ -1,6 +1,6 @@
 import { type Clock, parseTime } from '../kit/clock.ts';
 import type { Projected, Store } from '../kube/store.ts';
-import type { GaugeMetric, Metrics } from '../observe/metrics.ts';
+import type { CounterMetric, GaugeMetric, Metrics } from '../observe/metrics.ts';
 import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import type { RequestView } from './stores/access-views.ts';
 import type { MadeFor } from './stores/cluster-views.ts';
@@ -11,13 +11,20 @@ interface StockDeps {
   readonly clock: Clock;
 }
 
-/** What there is at the moment, counted from the stores whenever somebody looks. No identities. */
+export const orphansMetric = (metrics: Metrics): CounterMetric =>
+  metrics.counter({
+    name: 'drawbridge_orphans_total',
+    help: 'Objects deleted because they belonged to no live request. Above 0, requests were removed past their finalizer.',
+    labels: ['kind'],
+  });
+
+/** Counts requests, templates, and objects of grants in the stores at each scrape. Labels hold no identities. */
 export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   const { requests } = stores;
   metrics.collected(
     {
       name: 'drawbridge_grants_past_expiry',
-      help: 'Requests whose deadline has passed and whose RoleBinding still lets somebody in, as this replica sees them.',
+      help: 'Requests past their deadline whose RoleBinding still grants access, as this replica sees them. Alert if it stays above 0 for seconds.',
       labels: ['kind'],
     },
     (set) => {
@@ -30,7 +37,7 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   metrics.collected(
     {
       name: 'drawbridge_drift_objects',
-      help: 'Objects that are there for no request and are not on their way out (orphaned), or that a request names and that are gone (missing).',
+      help: 'Objects of grants that belong to no request and are not being deleted (orphaned), and objects that a request names and that do not exist (missing). Above 0 for minutes, another client interferes.',
       labels: ['kind', 'drift'],
     },
     (set) => {
@@ -44,7 +51,7 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
   metrics.collected(
     {
       name: 'oz_access_requests',
-      help: 'Requests that exist.',
+      help: 'Requests that exist. The label user is always redacted.',
       labels: ['kind', 'namespace', 'template', 'user', 'ready'],
     },
     (set) =>
@@ -54,7 +61,11 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
       ),
   );
   metrics.collected(
-    { name: 'oz_access_templates', help: 'Templates that exist.', labels: ['kind', 'namespace', 'name', 'ready'] },
+    {
+      name: 'oz_access_templates',
+      help: 'Templates that exist, one series each.',
+      labels: ['kind', 'namespace', 'name', 'ready'],
+    },
     (set) => {
       for (const store of stores.templates) {
         for (const { namespace, name, ready } of store.list()) {

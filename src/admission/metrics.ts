@@ -17,19 +17,19 @@ const requestKinds = new Map(
 export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
-    help: 'Time to decide one admission review and to write its audit line.',
+    help: 'Time to decide one admission review and to write its audit line. The count by code counts decisions; alert on the codes AuditUnavailable and InternalError.',
     labels: ['webhook', 'operation', 'allowed', 'code'],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
   });
   // Under Oz's names, so that its dashboards work; people are never told apart.
   const created = metrics.counter({
     name: 'oz_access_request_created_total',
-    help: 'Requests that the webhooks let be made.',
+    help: 'Requests that the webhooks admitted. The label user is always redacted.',
     labels: ['kind', 'namespace', 'template', 'user'],
   });
   const entered = metrics.counter({
     name: 'oz_pod_exec_total',
-    help: 'Entries into pods that were seen and not refused, by the way in.',
+    help: 'Admitted calls that enter a pod, by subresource. The label user is always redacted.',
     labels: ['namespace', 'subresource', 'user', 'interactive'],
   });
   return ({ webhook, operation, allowed, code, seconds, namespace, template, dryRun, entry }) => {
@@ -48,7 +48,7 @@ const user = 'redacted';
 export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'bytes' | 'turn') => void {
   const refusals = metrics.counter({
     name: 'drawbridge_admission_overload_total',
-    help: 'Connections that were closed before TLS, and calls that were answered with 503, for want of room.',
+    help: 'Connections closed before TLS (connection) and calls answered with 503 (bytes, turn), because the webhook port was at its limit.',
     labels: ['wanted'],
   });
   return (wanted) => refusals.inc({ wanted });
@@ -58,7 +58,7 @@ export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'byte
 export function unknownPathMetric(metrics: Metrics): () => void {
   const calls = metrics.counter({
     name: 'drawbridge_admission_unknown_paths_total',
-    help: 'Calls of the webhook port whose path is no webhook, or does not end with the segment of this installation.',
+    help: 'Calls of the webhook port answered with 404: the path is no webhook, or lacks the path segment of this installation.',
   });
   return () => calls.inc();
 }
@@ -67,7 +67,7 @@ export function unknownPathMetric(metrics: Metrics): () => void {
 export function writeAuthorizationMetrics(metrics: Metrics): (code: string) => void {
   const rejections = metrics.counter({
     name: 'drawbridge_inventory_fence_rejections_total',
-    help: 'Writes of components into entries that were refused.',
+    help: 'Writes of components into entries that the webhook denied, by code. NoSuchRun now and then is a run that came late; ForeignPath is a faulty component.',
     labels: ['cause'],
   });
   return (cause) => rejections.inc({ cause });

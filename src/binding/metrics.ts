@@ -31,26 +31,26 @@ function register(metrics: Metrics): BindingMetrics {
     metrics.histogram({ name, help, labels: ['resource'], buckets: latencyBuckets });
   const up = latency(
     'drawbridge_binding_sync_up_seconds',
-    'From a change seen in the consumer until it was written to the provider.',
+    'From a change seen in the consumer until it is written to the provider.',
   );
   const down = latency(
     'drawbridge_binding_sync_down_seconds',
-    'From a change seen in the provider until it was written to the consumer.',
+    'From a status change seen in the provider until it is written to the consumer.',
   );
   const conflicts = metrics.counter({
     name: 'drawbridge_binding_conflicts_total',
-    help: 'Writes that were refused because the object had changed in between.',
+    help: 'Writes that failed because the object had changed since it was read.',
     labels: ['resource', 'side'],
   });
   const repairs = metrics.counter({
     name: 'drawbridge_binding_repairs_total',
-    help: 'Copies of bound objects that somebody in the provider had changed or deleted, and that were mended.',
+    help: 'Copies in the provider that another client changed or deleted and that were restored.',
     labels: ['resource'],
   });
   const watchAge = live(
     metrics,
     'drawbridge_binding_watch_age_seconds',
-    'How long ago a watch last heard from its server.',
+    'Time since a watch last received data from its server. Alert above 60.',
     ['session', 'side', 'resource'],
     Math.max,
   );
@@ -58,7 +58,7 @@ function register(metrics: Metrics): BindingMetrics {
   metrics.collected(
     {
       name: 'drawbridge_binding_heartbeat_age_seconds',
-      help: 'How long ago the heartbeat of a session was last written.',
+      help: 'Time since the heartbeat of a session was last written to the provider. Alert above 300.',
       labels: ['session'],
     },
     (set) => {
@@ -68,7 +68,7 @@ function register(metrics: Metrics): BindingMetrics {
   const objects = live(
     metrics,
     'drawbridge_binding_objects',
-    'Objects that a binding keeps in step: in the consumer, and copies of ours in the provider.',
+    'Objects that a binding keeps in sync: those in the consumer, and their copies in the provider.',
     ['binding', 'resource', 'side'],
     (a, b) => a + b,
   );

@@ -19,6 +19,7 @@ import type { KeyPair } from '../kit/key-pair.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
+import { certificateExpiryMetric, unsignedLinesMetric } from '../observe/process-metrics.ts';
 import { clock, type Host, type OpenFeature, type Serving } from './feature.ts';
 
 /** What can be had without a cluster. */
@@ -111,10 +112,7 @@ function reopenJournal(journal: OpenJournal, log: Log): void {
 }
 
 function unsignedLines(metrics: Metrics): (lines: number) => void {
-  const gauge = metrics.gauge({
-    name: 'drawbridge_audit_unsigned_lines',
-    help: 'Audit lines of this process that no published head covers yet.',
-  });
+  const gauge = unsignedLinesMetric(metrics);
   return (lines) => gauge.set({}, lines);
 }
 
@@ -173,9 +171,6 @@ function certificateFrom(config: Config, log: Log, metrics: Metrics): Certificat
 }
 
 function certificateExpiry(metrics: Metrics): (pair: KeyPair) => void {
-  const expiry = metrics.gauge({
-    name: 'drawbridge_certificate_expiry_timestamp_seconds',
-    help: 'End of the serving certificate, seconds since 1970.',
-  });
+  const expiry = certificateExpiryMetric(metrics);
   return ({ expiresAtMs }) => expiry.set({}, expiresAtMs / 1000);
 }

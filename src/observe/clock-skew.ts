@@ -1,6 +1,7 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { clockSkewMetric } from './process-metrics.ts';
 
 /** Beyond this, deadlines are noticeably early or late for people who look at their own clocks. */
 const TOLERATED_MS = 5000;
@@ -19,10 +20,7 @@ export function watchClockSkew({
   log: Log;
   metrics: Metrics;
 }): (serverMs: number) => void {
-  const gauge = metrics.gauge({
-    name: 'drawbridge_clock_skew_seconds',
-    help: 'Our clock minus the clock of the API server, as of its last answer; whole seconds.',
-  });
+  const gauge = clockSkewMetric(metrics);
   let saidAtMs = Number.NEGATIVE_INFINITY;
   return (serverMs) => {
     const skewMs = clock.now() - serverMs;

@@ -13,25 +13,26 @@ export interface HistogramMetric {
   observe(labels: Record<string, string>, value: number): void;
 }
 
-interface MetricOptions {
+export interface MetricOptions {
   /** Snake case with the unit as suffix: `…_seconds`, `…_bytes`, `…_total` for counters. */
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly string[];
 }
 
-/**
- * All metrics of the process; names and labels of reconcile loops are those of controller-runtime, so its dashboards work. Each metric
- * has at most 1000 series: what comes after is counted in one more, with `other` for each label, and left out of gauges.
- */
-export interface Metrics {
-  /** The metrics of the controller `name`. */
-  controller(name: string): ControllerMetrics;
+/** Registers metrics. Each has at most 1,000 series: further ones count as one more, with `other` for each label; gauges drop them. */
+export interface MetricFactory {
   counter(options: MetricOptions): CounterMetric;
   gauge(options: MetricOptions): GaugeMetric;
-  /** A gauge that is worked out whenever somebody looks: `collect` sets every series there is, those before are forgotten. */
+  /** A gauge that is computed for each scrape: `collect` sets every series; earlier series are forgotten. */
   collected(options: MetricOptions, collect: (set: GaugeMetric['set']) => void): void;
   histogram(options: MetricOptions & { readonly buckets: readonly number[] }): HistogramMetric;
+}
+
+/** All metrics of the process. Reconcile loops have the metric names and labels of controller-runtime, so that its dashboards work. */
+export interface Metrics extends MetricFactory {
+  /** The metrics of the controller `name`. */
+  controller(name: string): ControllerMetrics;
   /** The Prometheus exposition text and its content type. */
   readonly contentType: string;
   expose(): Promise<string>;
@@ -49,9 +50,7 @@ export function createMetrics(): Metrics {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const named = ({ name, help, labels = [] }: MetricOptions) => ({ name, help, labelNames: labels, registers });
-  const loops = loopMetrics(registers);
-  return {
-    controller: (name) => controllerMetrics(loops, name),
+  const metrics: MetricFactory = {
     counter: (options) => {
       const counter = new Counter(named(options));
       const series = new Series(options);
@@ -83,6 +82,11 @@ export function createMetrics(): Metrics {
       const series = new Series(options);
       return { observe: (labels, value) => histogram.observe(series.of(labels) ?? series.other, value) };
     },
+  };
+  const loops = loopMetrics(metrics);
+  return {
+    ...metrics,
+    controller: (name) => controllerMetrics(loops, name),
     contentType: registry.contentType,
     expose: () => registry.metrics(),
   };
@@ -115,45 +119,49 @@ class Series {
 
 type Loops = ReturnType<typeof loopMetrics>;
 
-function loopMetrics(registers: Registry[]) {
-  const controller = { labelNames: ['controller'], registers } as const;
-  const queue = { labelNames: ['name', 'controller'], registers } as const;
+/** The metrics of reconcile loops and their queues. */
+export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | 'histogram'>) {
+  const ofController = ['controller'];
+  const ofQueue = ['name', 'controller'];
   return {
-    reconciles: new Counter({
+    reconciles: metrics.counter({
       name: 'controller_runtime_reconcile_total',
-      help: 'Reconciliations per controller, by result.',
-      labelNames: ['controller', 'result'],
-      registers,
+      help: 'Reconciles by result: success, requeue_after, or error.',
+      labels: [...ofController, 'result'],
     }),
-    errors: new Counter({
-      ...controller,
+    errors: metrics.counter({
       name: 'controller_runtime_reconcile_errors_total',
-      help: 'Reconciliations that failed, per controller.',
+      help: 'Reconciles that failed and are retried.',
+      labels: ofController,
     }),
-    // Dashboards of controller-runtime ask for it. It stays 0: what cannot succeed is told by a condition.
-    terminal: new Counter({
-      ...controller,
+    // Dashboards of controller-runtime query it. A condition reports what cannot succeed.
+    terminal: metrics.counter({
       name: 'controller_runtime_terminal_reconcile_errors_total',
-      help: 'Reconciliations that failed for good, per controller.',
+      help: 'Reconciles that failed and are not retried; always 0.',
+      labels: ofController,
     }),
-    time: new Histogram({
-      ...controller,
+    time: metrics.histogram({
       name: 'controller_runtime_reconcile_time_seconds',
-      help: 'Length of a reconciliation, per controller.',
+      help: 'Duration of a reconcile.',
+      labels: ofController,
       buckets: RECONCILE_BUCKETS,
     }),
-    active: new Gauge({
-      ...controller,
+    active: metrics.gauge({
       name: 'controller_runtime_active_workers',
-      help: 'Workers in use, per controller.',
+      help: 'Workers that are busy.',
+      labels: ofController,
     }),
-    depth: new Gauge({ ...queue, name: 'workqueue_depth', help: 'Keys that are due and wait for a worker.' }),
-    adds: new Counter({ ...queue, name: 'workqueue_adds_total', help: 'Keys added to the queue.' }),
-    retries: new Counter({ ...queue, name: 'workqueue_retries_total', help: 'Keys put back with backoff.' }),
-    waits: new Histogram({
-      ...queue,
+    depth: metrics.gauge({
+      name: 'workqueue_depth',
+      help: 'Keys that are due and wait for a worker. Alert if a request controller stays above 0 for minutes.',
+      labels: ofQueue,
+    }),
+    adds: metrics.counter({ name: 'workqueue_adds_total', help: 'Keys added to the queue.', labels: ofQueue }),
+    retries: metrics.counter({ name: 'workqueue_retries_total', help: 'Keys requeued with backoff.', labels: ofQueue }),
+    waits: metrics.histogram({
       name: 'workqueue_queue_duration_seconds',
       help: 'How long a due key waited for a worker.',
+      labels: ofQueue,
       buckets: QUEUE_BUCKETS,
     }),
   };

@@ -9,7 +9,8 @@ import { createAuthority, issue } from '../../sandbox/pki.ts';
 import { exitCodeOf, run } from '../../src/commands.ts';
 import { readConfig } from '../../src/config.ts';
 import { readServingFiles } from '../../src/features/serving.ts';
-import { UsageError, usage } from '../../src/flags.ts';
+import { UsageError } from '../../src/flag-types.ts';
+import { usage } from '../../src/flags.ts';
 import { CodedError, describe as describeError } from '../../src/kit/errors.ts';
 import { ambientCredentials } from '../../src/kube/kubeconfig.ts';
 import { noLog } from '../../src/observe/log.ts';
@@ -222,13 +223,16 @@ describe('configuration', () => {
     { args: ['--log-format=xml'], message: /^--log-format is "xml"; it must be one of json, text$/ },
     { args: ['--leader-elect=yes'], message: /^--leader-elect is "yes"; it must be one of true, false$/ },
     { args: ['--certificates=given'], message: /^--certificates is "given"; it must be one of files, own$/ },
-    { args: ['--certificate-names=a,,b'], message: /^--certificate-names holds ""; it must be names of small letters/ },
+    {
+      args: ['--certificate-names=a,,b'],
+      message: /^--certificate-names holds ""; it must be names of lowercase letters/,
+    },
     { args: ['--certificate-names=*.svc'], message: /^--certificate-names holds "\*\.svc"/ },
     { args: ['--webhook-configurations=../x'], message: /^--webhook-configurations holds "\.\.\/x"/ },
     { args: ['--cert-file='], message: /^--cert-file must not be empty$/ },
     {
       args: ['--features=acces'],
-      message: /^--features is "acces"; it must be access or binding or inventory, or several/,
+      message: /^--features is "acces"; it must be access, binding, inventory, or several/,
     },
     {
       args: ['--callback-url=http://127.0.0.1:1'],
@@ -264,9 +268,9 @@ describe('configuration', () => {
 
   it('explains every flag with its default and variable', () => {
     const text = usage();
-    assert.match(text, /--port PORT +admission webhooks.*\(default 9443\) \[\$DRAWBRIDGE_PORT\]/);
-    assert.match(text, /--kubeconfig FILE .*\[\$KUBECONFIG\]/);
-    for (const line of text.split('\n')) assert.ok(line.length < 160, line);
+    assert.match(text, /--port PORT +\[\$DRAWBRIDGE_PORT\]\n +Port of the admission webhooks.*Default: 9443\.\n/);
+    assert.match(text, /--kubeconfig FILE +\[\$KUBECONFIG\]/);
+    for (const line of text.split('\n')) assert.ok(line.length < 120, line);
   });
 });
 

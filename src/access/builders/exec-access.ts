@@ -128,7 +128,7 @@ export function planExecAccess(input: {
   return { plan: planChildren({ ...rest, requestResource: execAccessRequests, target }) };
 }
 
-function refuse(code: string, message: string, status: Violation['status'] = 422): Refused {
+function refuse(code: Violation['code'], message: string, status: Violation['status'] = 422): Refused {
   const field = code === 'InvalidTargetPod' ? { field: 'spec.targetPod' } : {};
   return { violation: { code, message, ...field, status } };
 }

@@ -151,7 +151,7 @@ function copyTemplate(value: unknown, what: string, budget: PlanBudget): CopiedT
   return { template, weight: copied.weight };
 }
 
-const invalid = (code: string, field: string, why: string): Violation => ({
+const invalid = (code: Violation['code'], field: string, why: string): Violation => ({
   code,
   message: `${field} ${why}`,
   field,

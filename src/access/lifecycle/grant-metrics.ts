@@ -22,23 +22,23 @@ export interface GrantMetrics {
 export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   const decisions = metrics.counter({
     name: 'drawbridge_grant_decisions_total',
-    help: 'Requests that were granted or denied after admission, by kind and code of the denial.',
+    help: 'Requests that the leader granted or denied after admission. The label code is the code of the denial.',
     labels: ['kind', 'verdict', 'code'],
   });
   const revocations = metrics.counter({
     name: 'drawbridge_revocations_total',
-    help: 'Grants that were closed, by kind and by what ended them.',
+    help: 'Grants that ended, by what ended them.',
     labels: ['kind', 'ending'],
   });
   const lag = metrics.histogram({
     name: 'drawbridge_expiry_lag_seconds',
-    help: 'From the deadline of a grant until its access was closed.',
+    help: 'From the deadline of a grant until its access was revoked. Alert above 1.',
     labels: ['kind'],
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300],
   });
   const active = metrics.gauge({
     name: 'drawbridge_grants_active',
-    help: 'Requests with access open, as this replica sees them.',
+    help: 'Requests with open access, as this replica sees them. Every replica counts all of them, so take the maximum.',
     labels: ['kind'],
   });
   const oz = ozMetrics(metrics);
@@ -93,24 +93,24 @@ function ozMetrics(metrics: Metrics) {
   return {
     requested: metrics.histogram({
       name: 'oz_access_request_requested_duration_seconds',
-      help: 'Durations that requests asked for themselves, of those that were granted.',
+      help: 'Durations that granted requests asked for.',
       labels,
       buckets: [900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800],
     }),
     ready: metrics.histogram({
       name: 'oz_access_request_ready_seconds',
-      help: 'From the creation of a request until its access could be used.',
+      help: 'From the creation of a request until its access is ready.',
       labels,
       buckets: [0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
     }),
     terminated: metrics.counter({
       name: 'oz_access_request_terminated_total',
-      help: 'Requests that are over, by what ended them.',
+      help: 'Requests that ended, by reason: expired, duration_invalid, or a code.',
       labels: [...labels, 'reason'],
     }),
     conditionErrors: metrics.counter({
       name: 'oz_access_request_condition_errors_total',
-      help: 'Requests that were denied after admission, by the condition that says so.',
+      help: 'Requests that the leader denied after admission, by the condition that is False.',
       labels: [...labels, 'condition'],
     }),
   };

@@ -96,7 +96,7 @@ function sealOf({ nonce, signature }: Requester): StampSeal | undefined {
   return nonce !== undefined && signature !== undefined ? { nonce, signature } : undefined;
 }
 
-const refuse = (code: string, reason: string): Violation => ({
+const refuse = (code: Violation['code'], reason: string): Violation => ({
   code,
   message: `${reason}; make a new request`,
   field: 'spec.requester',

@@ -1,7 +1,8 @@
+import type { Code } from '../../api/codes.ts';
+
 /** Why a rule says no, written for the person who asked. */
 export interface Violation {
-  /** Stable code, UpperCamelCase: `NotEligible`, `TemplateNotFound`, `InvalidDuration` … */
-  readonly code: string;
+  readonly code: Code;
   /** What was found, what is allowed, what to do. */
   readonly message: string;
   /** JSON path of the field, for example `spec.duration`. */

@@ -176,7 +176,7 @@ function checkQuantity(value: unknown, field: string, least: 'zero' | 'positive'
   return undefined;
 }
 
-const invalid = (code: string, field: string, why: string): Violation => ({
+const invalid = (code: Violation['code'], field: string, why: string): Violation => ({
   code,
   message: `${field}: ${why}`,
   field,

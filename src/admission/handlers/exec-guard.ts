@@ -2,7 +2,7 @@ import type { GrantSubject } from '../../api/access/grant.ts';
 import type { WayIn } from '../../audit/record.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
-import { type Decision, type Handler, refuse } from '../decision.ts';
+import { type Decision, type Handler, type Refusal, refuse } from '../decision.ts';
 import type { AdmissionPorts, EnteredPod, PodEntry, PodGrant } from '../ports.ts';
 
 /** One of the ways into a pod, read from its review. The command, ports and paths are left out: they may be secrets. */
@@ -149,13 +149,13 @@ function decide(entry: Entry, { user, dryRun }: Review, pod: EnteredPod, ports: 
   return refuse(request === undefined ? ended(entry) : opened(entry, request), details);
 }
 
-const opened = ({ pod }: Entry, request: string) => ({
+const opened = ({ pod }: Entry, request: string): Refusal => ({
   code: 'NotYourPod',
   message: `pod ${pod} was opened for those whom PodAccessRequest ${request} lets in, and for nobody else; ask for one of your own`,
   status: 403,
 });
 
-const ended = ({ pod }: Entry) => ({
+const ended = ({ pod }: Entry): Refusal => ({
   code: 'AccessEnded',
   message: `no request gives access to pod ${pod} any more, and it is about to be deleted; make a new request`,
   status: 403,

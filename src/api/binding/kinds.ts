@@ -10,7 +10,7 @@ import { clusterBindingKind } from './cluster-binding.ts';
 /** What the konnector installs in the consumer. */
 export const consumerKinds: readonly Kind[] = [apiServiceBindingKind, apiServiceBindingBundleKind];
 
-/** What it finds in the provider, whose backend installs them. @testing */
+/** What it finds in the provider, whose backend installs them. */
 export const providerKinds: readonly Kind[] = [
   apiServiceExportKind,
   apiServiceExportRequestKind,

@@ -26,19 +26,24 @@ export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
     state.phase === 'queued' && (state.pending?.dueAt ?? Number.POSITIVE_INFINITY) <= clock.monotonic();
   const gauge = (name: string, help: string, labels: readonly string[], collect: Collect) =>
     metrics.collected({ name, help, labels }, collect);
-  gauge('drawbridge_inventory_queue_depth', 'Keys that wait for their turn.', ['lane'], (set) => {
+  gauge('drawbridge_inventory_queue_depth', 'Keys that are due and wait.', ['lane'], (set) => {
     const depths = laneNames.map(() => 0);
     for (const loop of all()) if (isQueued(loop)) depths[loop.lane] = (depths[loop.lane] ?? 0) + 1;
     for (const [lane, depth] of depths.entries()) set({ lane: laneName(lane) }, depth);
   });
-  gauge('drawbridge_inventory_oldest_queued_seconds', 'How long the first of them has waited.', [], (set) => {
-    const now = clock.monotonic();
-    const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
-    set({}, waits.reduce((most, ms) => Math.max(most, ms), 0) / 1000);
-  });
+  gauge(
+    'drawbridge_inventory_oldest_queued_seconds',
+    'How long the key that has waited longest has waited.',
+    [],
+    (set) => {
+      const now = clock.monotonic();
+      const waits = [...all()].filter(isQueued).map(({ state }) => now - (state.pending?.dueAt ?? 0));
+      set({}, waits.reduce((most, ms) => Math.max(most, ms), 0) / 1000);
+    },
+  );
   gauge(
     'drawbridge_inventory_notready_entries',
-    'Entries that have waited too long for an input.',
+    'Entries that have waited for an input longer than notReadyAlertAfterSeconds of the registration.',
     ['component', 'path'],
     (set) => {
       for (const { component, path, entries } of notReady(all(), deps)) set({ component, path }, entries);
@@ -46,7 +51,7 @@ export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
   );
   gauge(
     'drawbridge_inventory_attempts',
-    'Runs in a row that are to be retried, over all entries.',
+    'Consecutive runs that are retried, summed over all entries.',
     ['component'],
     (set) => {
       const attempts = new Map<string, number>();
@@ -58,7 +63,7 @@ export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
   );
   gauge(
     'drawbridge_inventory_breaker_state',
-    'Of an endpoint: 0 closed, 1 half open, 2 open.',
+    'Circuit breaker of the component: 0 closed, 1 half open, 2 open.',
     ['component'],
     (set) => {
       for (const { component, state } of breakers.states()) set({ component }, state);
@@ -66,11 +71,13 @@ export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
   );
   gauge(
     'drawbridge_inventory_watch_last_event_age_seconds',
-    'How long ago the watch of the entries was heard of.',
+    'Time since the watch of the entries last received data. Alert above 60.',
     [],
     (set) => set({}, watchAgeMs() / 1000),
   );
-  gauge('drawbridge_inventory_entry_bytes', 'The largest entry.', [], (set) => set({}, largest(entries.list())));
+  gauge('drawbridge_inventory_entry_bytes', 'Size of the largest entry; 65,536 is the limit.', [], (set) =>
+    set({}, largest(entries.list())),
+  );
 }
 
 function largest(entries: Iterable<Entry>): number {

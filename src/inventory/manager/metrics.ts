@@ -12,17 +12,17 @@ const word = (reason: string): string => reason.split(':')[0] ?? '';
 export function inventoryMetrics(metrics: Metrics) {
   const runs = metrics.counter({
     name: 'drawbridge_inventory_runs_total',
-    help: 'Runs that have ended.',
+    help: 'Runs of components that have ended.',
     labels: ['component', 'outcome', 'reason'],
   });
   const triggers = metrics.counter({
     name: 'drawbridge_inventory_triggers_total',
-    help: 'Reasons for runs; several of them may end in one run.',
+    help: 'Reasons for runs. Several reasons may lead to one run.',
     labels: ['component', 'reason'],
   });
   const latency = metrics.histogram({
     name: 'drawbridge_inventory_trigger_latency_seconds',
-    help: 'From a change seen until the component is called.',
+    help: 'From a change seen until the component is called. People wait for lane manual.',
     labels: ['lane'],
     buckets: latencyBuckets,
   });
@@ -34,11 +34,11 @@ export function inventoryMetrics(metrics: Metrics) {
   });
   const conflicts = metrics.counter({
     name: 'drawbridge_inventory_cas_conflicts_total',
-    help: 'Records that somebody else had written first.',
+    help: 'Records of runs that another process had written first. Many conflicts mean two servers that both believe they lead.',
   });
   const relists = metrics.counter({
     name: 'drawbridge_inventory_watch_relists_total',
-    help: 'Times that everything was compared anew.',
+    help: 'Full comparisons of all entries: at start, every half hour (periodic), or after a watch expired (gone).',
     labels: ['cause'],
   });
   return {

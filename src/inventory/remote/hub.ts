@@ -46,6 +46,13 @@ interface Followed {
 const LOOK_MS = 5_000;
 const DEFAULT_BUDGET = 500;
 
+export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhealthy: () => number): void {
+  const name = 'drawbridge_inventory_remote_watch_unhealthy';
+  const help =
+    'Entries whose watches of the managed cluster do not work. Their condition RemoteWatchHealthy has the cause.';
+  metrics.collected({ name, help }, (set) => set({}, unhealthy()));
+}
+
 /** Watches of managed clusters and of the management cluster, by entry; the managed ones have a budget and their health is known. */
 export class RemoteHub implements RemoteEvents {
   readonly #options: RemoteHubOptions;
@@ -58,13 +65,8 @@ export class RemoteHub implements RemoteEvents {
   constructor(options: RemoteHubOptions) {
     this.#options = options;
     this.#management = new ManagementWatches(options.cluster, (uid, watch) => this.#changed(uid, watch));
-    const metric = {
-      name: 'drawbridge_inventory_remote_watch_unhealthy',
-      help: 'Entries whose watches of the managed cluster are not to be relied on.',
-    };
-    options.metrics.collected(metric, (set) => {
-      set({}, [...this.#entries.values()].filter(({ problem }) => problem !== undefined).length);
-    });
+    const unhealthy = () => [...this.#entries.values()].filter(({ problem }) => problem !== undefined).length;
+    unhealthyWatchesMetric(options.metrics, unhealthy);
     this.#lookLater();
   }
 

@@ -1,5 +1,5 @@
+import type { InventoryCode } from '../../../api/codes.ts';
 import type { Outcome } from '../../../api/inventory/contract/outcome.ts';
-import type { ViolationCode } from '../../policy/violation.ts';
 import type { RunRecord } from '../run-record.ts';
 import type { Inputs, KeyEventOf, OutcomeWithOutputs } from '../step.ts';
 import { nextDelayMs, notAcceptedDelayMs, tokenLifetimeMs, unstoredShare, wakeReason } from '../timing.ts';
@@ -88,7 +88,7 @@ const endingOfRefusal = ({ code, message }: { readonly code: string; readonly me
 });
 
 /** Repeating these changes nothing: the component wrote what it may not. */
-const ruleCodes: ReadonlySet<string> = new Set<ViolationCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
+const ruleCodes: ReadonlySet<string> = new Set<InventoryCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
 export function onCallFailed(transition: Transition, { code, message, inputs }: KeyEventOf<'callFailed'>): void {
   if (!isRunning(transition)) return;

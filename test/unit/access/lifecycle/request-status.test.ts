@@ -11,6 +11,7 @@ import {
 } from '../../../../src/access/lifecycle/request-status.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import type { Grant } from '../../../../src/api/access/grant.ts';
+import type { Code } from '../../../../src/api/codes.ts';
 import type { Condition } from '../../../../src/api/object.ts';
 import { grantOf } from '../../../support/access-objects.ts';
 import { condition, createdAtMs, podView, requestView } from '../../../support/request-views.ts';
@@ -97,11 +98,11 @@ describe('the status of a request', () => {
   }
 
   it('is not ready, but not refused either, when no access message can be made', () => {
-    const refusal = { code: 'BadAccessCommand', message: 'no such label', status: 422 } as const;
+    const refusal = { code: 'InvalidAccessCommand', message: 'no such label', status: 422 } as const;
     const status = progressStatus(granted, progress({ accessMessage: { refusal } }), createdAtMs);
     assert.equal(status.ready, false);
-    assert.equal(details(status).at(-1), 'AccessMessage=False BadAccessCommand');
-    assert.deepEqual(summed(status), ['Ready=False BadAccessCommand', 'Stalled=True BadAccessCommand']);
+    assert.equal(details(status).at(-1), 'AccessMessage=False InvalidAccessCommand');
+    assert.deepEqual(summed(status), ['Ready=False InvalidAccessCommand', 'Stalled=True InvalidAccessCommand']);
     assert.equal(isDenied(written(granted, status)), false);
   });
 
@@ -112,7 +113,7 @@ describe('the status of a request', () => {
     assert.deepEqual(summed(progressStatus(lost, progress(), createdAtMs)), ['Ready=True Success']);
   });
 
-  const refusals: [string, string][] = [
+  const refusals: [Code, string][] = [
     ['TemplateNotFound', 'TargetTemplateExists=False NotFound'],
     ['TemplateNotReady', 'TargetTemplateExists=False TemplateNotReady'],
     ['InvalidDuration', 'AccessDurationsValid=False NotAcceptable'],

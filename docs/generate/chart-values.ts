@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs';
+import { isMap, type Node, type Pair, parseDocument, type YAMLMap } from 'yaml';
+import { type JsonSchema, limitsOf, resolve } from './json-schema.ts';
+import { code, page, table } from './markdown.ts';
+
+const chart = new URL('../../charts/drawbridge/', import.meta.url);
+const read = (name: string): string => readFileSync(new URL(name, chart), 'utf8');
+
+/** Every value that can be set, with the comment above it in values.yaml and the limits of values.schema.json. */
+export function chartValuesPage(): string {
+  const schema = JSON.parse(read('values.schema.json')) as JsonSchema;
+  const values = parseDocument(read('values.yaml')).contents;
+  if (!isMap<Node, Node>(values)) throw new Error('values.yaml is no map');
+  return page(
+    'Values of the chart',
+    'charts/drawbridge/values.yaml and values.schema.json',
+    'Set values with `--set` or in a file that you give to `helm install -f`. Helm rejects unknown values and values outside these limits.',
+    table(['Value', 'Type', 'Default', 'Meaning'], rowsOf(values, schema, schema, '')),
+  );
+}
+
+function rowsOf(values: YAMLMap<Node, Node>, schema: JsonSchema, root: JsonSchema, prefix: string): string[][] {
+  return values.items.flatMap((pair, index) => {
+    const path = `${prefix}${String(pair.key)}`;
+    const found = schema.properties?.[String(pair.key)];
+    if (!found || !pair.value) throw new Error(`${path}: values.schema.json and values.yaml do not match`);
+    const own = resolve(found, root);
+    // An object that takes any keys is one value; other objects are groups of values.
+    if (isMap<Node, Node>(pair.value) && pair.value.items.length > 0 && own.properties) {
+      return rowsOf(pair.value, own, root, `${path}.`);
+    }
+    const meaning = commentOf(pair, index === 0 ? values : undefined);
+    if (meaning === undefined) throw new Error(`${path}: values.yaml has no comment for it`);
+    return [[code(path), limitsOf(own, root), code(JSON.stringify(pair.value.toJSON())), meaning]];
+  });
+}
+
+/** The parser attaches the comment above the first value of a map to the map. */
+function commentOf({ key }: Pair<Node, Node | null>, parent?: YAMLMap): string | undefined {
+  const comment = key.commentBefore ?? parent?.commentBefore;
+  return comment?.replaceAll(/^ /gm, '');
+}

@@ -1,0 +1,22 @@
+import { flagSections } from '../../src/flag-table.ts';
+import { flagRows } from '../../src/flags.ts';
+import { code, page, table } from './markdown.ts';
+
+export const flagsPage = (): string =>
+  page(
+    'Flags of `drawbridge serve`',
+    'src/flag-table.ts',
+    'Each flag can also be set by its environment variable. The flag overrides the variable. Defaults are for a process that starts without the chart; the chart sets some flags from [its values](chart-values.md).',
+    ...Object.entries(flagSections).flatMap(([title, section]) => [
+      `## ${title}`,
+      table(
+        ['Flag', 'Variable', 'Default', 'Meaning'],
+        flagRows(section).map(({ name, placeholder, variable = '', byDefault = '', help }) => [
+          code(`--${name} ${placeholder}`),
+          code(variable),
+          byDefault,
+          help,
+        ]),
+      ),
+    ]),
+  );

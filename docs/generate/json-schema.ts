@@ -1,0 +1,64 @@
+/** The keywords that values.schema.json and the schemas of the kinds use. */
+export interface JsonSchema {
+  readonly $ref?: string;
+  readonly $defs?: Readonly<Record<string, JsonSchema>>;
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly const?: string;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: boolean;
+  readonly maximum?: number;
+  readonly exclusiveMaximum?: boolean;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly maxProperties?: number;
+  readonly items?: JsonSchema;
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly additionalProperties?: boolean | JsonSchema;
+  readonly 'x-kubernetes-int-or-string'?: boolean;
+}
+
+/** Follows `$ref` to `$defs` of `root`. */
+export function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
+  const name = schema.$ref?.replace('#/$defs/', '');
+  return name === undefined ? schema : (root.$defs?.[name] ?? schema);
+}
+
+/** Type and limits in words, for example `integer, 1 to 9` or `list of string, at most 64`. */
+export function limitsOf(schema: JsonSchema, root: JsonSchema = schema): string {
+  return [typeOf(schema, root), ...bounds(schema)].join(', ');
+}
+
+function typeOf(schema: JsonSchema, root: JsonSchema): string {
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(' or ');
+  if (schema['x-kubernetes-int-or-string']) return 'integer or string';
+  if (schema.anyOf) return 'string';
+  if (schema.type === 'array' && schema.items) return `list of ${typeOf(resolve(schema.items, root), root)}`;
+  if (typeof schema.additionalProperties === 'object') return `map of ${typeOf(schema.additionalProperties, root)}`;
+  return schema.format === 'date-time' ? 'time' : (schema.type ?? 'any');
+}
+
+const amount = (value: number, unit: string): string =>
+  `${value.toLocaleString('en-US')}${value === 1 ? unit.replace(/s$/, '') : unit}`;
+
+function bounds(schema: JsonSchema): string[] {
+  const { minimum, maximum, minLength, maxLength, minItems, maxItems, maxProperties } = schema;
+  return [
+    range(minimum, maximum, '', schema.exclusiveMinimum),
+    range(minLength, maxLength, ' characters'),
+    range(minItems, maxItems ?? maxProperties, schema.type === 'array' ? ' items' : ' keys'),
+  ].filter((text) => text !== '');
+}
+
+function range(least: number | undefined, most: number | undefined, unit: string, above = false): string {
+  if (most === undefined)
+    return least === undefined ? '' : `${above ? 'more than' : 'at least'} ${amount(least, unit)}`;
+  const isCount = unit !== '' && (least ?? 0) === 0;
+  return least === undefined || isCount
+    ? `at most ${amount(most, unit)}`
+    : `${amount(least, '')} to ${amount(most, unit)}`;
+}

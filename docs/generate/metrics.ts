@@ -1,0 +1,89 @@
+import { grantMetrics } from '../../src/access/lifecycle/grant-metrics.ts';
+import { orphansMetric, stockMetrics } from '../../src/access/stock-metrics.ts';
+import {
+  outcomeMetrics,
+  overloadMetrics,
+  unknownPathMetric,
+  writeAuthorizationMetrics,
+} from '../../src/admission/metrics.ts';
+import { bindingMetrics } from '../../src/binding/metrics.ts';
+import { observeInventory } from '../../src/inventory/manager/gauges.ts';
+import { inventoryMetrics } from '../../src/inventory/manager/metrics.ts';
+import { unhealthyWatchesMetric } from '../../src/inventory/remote/hub.ts';
+import { loopMetrics, type MetricOptions, type Metrics } from '../../src/observe/metrics.ts';
+import {
+  certificateExpiryMetric,
+  clockSkewMetric,
+  unhandledRejectionsMetric,
+  unsignedLinesMetric,
+} from '../../src/observe/process-metrics.ts';
+import { code, codes, page, table } from './markdown.ts';
+
+/** What the registrations below need only once values are collected. */
+const unused = {} as never;
+
+const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
+  Server: (metrics) => {
+    clockSkewMetric(metrics);
+    certificateExpiryMetric(metrics);
+    unsignedLinesMetric(metrics);
+    unhandledRejectionsMetric(metrics);
+  },
+  Webhooks: (metrics) => {
+    outcomeMetrics(metrics);
+    overloadMetrics(metrics);
+    unknownPathMetric(metrics);
+  },
+  Access: (metrics) => {
+    grantMetrics(metrics);
+    orphansMetric(metrics);
+    stockMetrics({ metrics, stores: unused, clock: unused });
+  },
+  Binding: bindingMetrics,
+  Inventory: (metrics) => {
+    inventoryMetrics(metrics);
+    observeInventory(metrics, unused);
+    unhealthyWatchesMetric(metrics, () => 0);
+    writeAuthorizationMetrics(metrics);
+  },
+  Controllers: loopMetrics,
+};
+
+export const metricsPage = (): string =>
+  page(
+    'Metrics',
+    'the definitions in src/observe and in the features',
+    'The metrics port serves these metrics at `/metrics`. A process has the metrics of the features that it runs, and the usual `process_` and `nodejs_` metrics. Labels never hold identities.',
+    'A metric has at most 1,000 series. A counter or histogram counts further series as one more, whose labels are all `other`; a gauge drops them. The server renders metrics at most ten times a second; scrapes at the same time share one rendering.',
+    'Metrics that begin with `oz_` have the names and labels of Oz, and those of controllers have the names and labels of controller-runtime, so that existing dashboards work. `_seconds` and `_bytes` are units.',
+    ...Object.entries(sections).flatMap(([title, register]) => [
+      `## ${title}`,
+      table(
+        ['Metric', 'Type', 'Labels', 'Meaning'],
+        recorded(register).map(({ name, type, labels = [], help }) => [code(name), type, codes(labels), help]),
+      ),
+    ]),
+  );
+
+type Recorded = MetricOptions & { readonly type: 'counter' | 'gauge' | 'histogram' };
+
+/** The metrics that `register` registers, in its order. */
+function recorded(register: (metrics: Metrics) => void): Recorded[] {
+  const found: Recorded[] = [];
+  const record =
+    <Metric>(type: Recorded['type'], metric: Metric) =>
+    (options: MetricOptions): Metric => {
+      found.push({ ...options, type });
+      return metric;
+    };
+  register({
+    counter: record('counter', { inc() {} }),
+    gauge: record('gauge', { set() {} }),
+    collected: record('gauge', undefined),
+    histogram: record('histogram', { observe() {} }),
+    controller: () => unused,
+    contentType: '',
+    expose: () => unused,
+  });
+  return found;
+}

@@ -1,0 +1,17 @@
+import { chartValuesPage } from './chart-values.ts';
+import { codesPage } from './codes.ts';
+import { conditionsPage } from './conditions.ts';
+import { flagsPage } from './flags.ts';
+import { kindPages } from './kinds.ts';
+import { metricsPage } from './metrics.ts';
+
+/** The generated pages of docs/reference/ by file name, always the same for the same sources. */
+export const referencePages = (): ReadonlyMap<string, string> =>
+  new Map([
+    ['flags.md', flagsPage()],
+    ['chart-values.md', chartValuesPage()],
+    ['metrics.md', metricsPage()],
+    ['codes.md', codesPage()],
+    ['conditions.md', conditionsPage()],
+    ...kindPages(),
+  ]);

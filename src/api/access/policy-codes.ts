@@ -1,0 +1,70 @@
+import type { CodeTable } from '../code-table.ts';
+
+/** Denials by the webhooks and admission policies that protect requests, templates, and the objects of grants. */
+export const policyCodes = {
+  FinalizerKept: {
+    audience: 'operator',
+    meaning: 'Only the server removes its finalizer, once it has revoked the access.',
+    remedy: 'Wait. If the request stays, look for the leader and its log.',
+  },
+  StatusReserved: {
+    audience: 'anyone',
+    meaning: 'Only the server writes the status of requests and templates.',
+    remedy: 'Find out which client tries, and why.',
+  },
+  ReservedLabel: {
+    audience: 'anyone',
+    meaning: 'Only the server creates objects with the label `access.drawbridge.dev/request`.',
+    remedy: 'Remove the label.',
+  },
+  MarkKept: {
+    audience: 'anyone',
+    meaning: 'The label and annotations of an object of a grant cannot change.',
+    remedy: 'Find out which client tries, and why.',
+  },
+  OwnerKept: {
+    audience: 'anyone',
+    meaning: 'The owner and finalizers of an object of a grant cannot change.',
+    remedy: 'Find out which client tries, and why.',
+  },
+  GrantKept: {
+    audience: 'anyone',
+    meaning: 'The rules and subjects of a grant cannot change.',
+    remedy: 'Find out which client tries, and why.',
+  },
+  ImageKept: {
+    audience: 'anyone',
+    meaning: 'The images of an access pod cannot change.',
+    remedy: 'Find out which client tries, and why.',
+  },
+  ResourcesKept: {
+    audience: 'anyone',
+    meaning: 'CPU and memory of an access pod cannot change.',
+    remedy: 'Find out which client tries, and why.',
+  },
+  MarkMissing: {
+    audience: 'operator',
+    meaning: 'A ServiceAccount of drawbridge created an object without the label and annotations of a grant.',
+    remedy: 'The server never does this. Find out who has the token, and delete the Pods of the server to revoke it.',
+  },
+  GrantTooWide: {
+    audience: 'operator',
+    meaning: 'A ServiceAccount of drawbridge created a Role or RoleBinding wider than a grant.',
+    remedy: 'As for `MarkMissing`.',
+  },
+  NotMadeByServer: {
+    audience: 'operator',
+    meaning: 'A ServiceAccount of drawbridge changed or deleted an object that belongs to no grant.',
+    remedy: 'As for `MarkMissing`.',
+  },
+  ServerStaysOut: {
+    audience: 'operator',
+    meaning: 'A ServiceAccount of drawbridge tried to enter a pod.',
+    remedy: 'As for `MarkMissing`.',
+  },
+  WebhookKept: {
+    audience: 'operator',
+    meaning: 'A ServiceAccount of drawbridge changed more of a webhook configuration than `caBundle` and path.',
+    remedy: 'As for `MarkMissing`.',
+  },
+} as const satisfies CodeTable;

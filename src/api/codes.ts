@@ -1,0 +1,55 @@
+import type { podCodes, requestCodes, templateCodes } from './access/codes.ts';
+import type { policyCodes } from './access/policy-codes.ts';
+import type { CodeTable } from './code-table.ts';
+import type { inventoryCodes } from './inventory/codes.ts';
+
+/** Denials that any webhook may give. */
+export const serverCodes = {
+  InvalidSpec: {
+    audience: 'anyone',
+    meaning: 'Fields of the spec are invalid.',
+    remedy: 'Correct every field that the message lists.',
+  },
+  InvalidObject: { audience: 'anyone', meaning: 'The object is malformed.', remedy: 'Correct what the message names.' },
+  InvalidName: {
+    audience: 'anyone',
+    meaning: 'No object can have this name or namespace.',
+    remedy: 'Correct the name.',
+  },
+  CallerTooLarge: {
+    audience: 'anyone',
+    meaning: 'The caller is in more than 1,000 groups, or a name, uid, group, or extra exceeds 1,024 characters.',
+    remedy: 'Configure the authentication of the cluster to report less.',
+  },
+  SigningKeyUnavailable: {
+    audience: 'operator',
+    meaning: 'The server has not read its signing keys yet.',
+    remedy: 'Try again. `/readyz` names the cause.',
+  },
+  AuditUnavailable: {
+    audience: 'operator',
+    meaning: 'The server cannot write its audit journal, so it opens no access. Open access still ends on time.',
+    remedy: 'Free disk space, or restart with another `--audit-log`.',
+  },
+  DeadlineExceeded: {
+    audience: 'operator',
+    meaning: 'The webhook did not decide within its timeout.',
+    remedy: 'Try again. Check the latency of the API server.',
+  },
+  InternalError: {
+    audience: 'operator',
+    meaning: 'The webhook failed.',
+    remedy: 'The log has the cause under the uid of the review.',
+  },
+} as const satisfies CodeTable;
+
+export type InventoryCode = keyof typeof inventoryCodes;
+
+/** Stable codes that start the message of a denial and stand in audit lines, conditions, and Events. */
+export type Code =
+  | keyof typeof requestCodes
+  | keyof typeof templateCodes
+  | keyof typeof podCodes
+  | keyof typeof policyCodes
+  | keyof typeof serverCodes
+  | InventoryCode;

@@ -1,0 +1,262 @@
+import {
+  address,
+  count,
+  duration,
+  type FlagType,
+  features,
+  names,
+  oneOf,
+  optional,
+  port,
+  text,
+  trueOrFalse,
+  verbosity,
+} from './flag-types.ts';
+
+export interface Flag {
+  readonly type: FlagType<unknown>;
+  /** Environment variable. Default: `DRAWBRIDGE_` and the name. False: none; the flag exists only for compatibility with kube-bind's konnector. */
+  readonly env?: string | false;
+  /** The value when none is given, as text. */
+  readonly fallback?: string;
+  /** The default in words, where `fallback` alone does not say it. */
+  readonly otherwise?: string;
+  /** Sentences for `--help` and docs/reference/flags.md. */
+  readonly help: string;
+}
+
+export type FlagTable = Readonly<Record<string, Flag>>;
+
+const general = {
+  features: {
+    type: features,
+    fallback: 'access',
+    help: 'Features to run: access, binding, inventory, or several separated by commas.',
+  },
+  kubeconfig: {
+    type: text('FILE'),
+    env: 'KUBECONFIG',
+    otherwise: 'in-cluster credentials, then ~/.kube/config',
+    help: 'Kubeconfig of the cluster. The variable may list several files, as for kubectl.',
+  },
+  context: {
+    type: optional(text('NAME')),
+    otherwise: 'the current context',
+    help: 'Context of the kubeconfig.',
+  },
+  'bind-address': { type: text('ADDRESS'), fallback: '0.0.0.0', help: 'Address that every port listens on.' },
+  'health-port': {
+    type: port,
+    fallback: '8081',
+    otherwise: '8081; 8090 if only binding runs',
+    help: 'Port of /healthz, /livez, and /readyz, HTTP. 0 takes a free port.',
+  },
+  'metrics-port': {
+    type: port,
+    fallback: '8080',
+    otherwise: '8080; a free port if only binding runs',
+    help: 'Port of /metrics, HTTP. 0 takes a free port.',
+  },
+  'server-address': {
+    type: optional(address),
+    help: 'Address and port of the health endpoints in one value, for example :8090. Overrides --health-port.',
+  },
+  'audit-log': {
+    type: text('FILE|-'),
+    fallback: '-',
+    help: 'File that the audit journal is appended to, one JSON line for each decision. - is standard output.',
+  },
+  identity: {
+    type: optional(text('NAME')),
+    otherwise: '$HOSTNAME and the process id; $POD_NAME if binding runs',
+    help: 'Name of this replica in Leases and audit lines.',
+  },
+  'log-level': {
+    type: oneOf('error', 'warn', 'info', 'debug'),
+    fallback: 'info',
+    help: 'Lowest level that the log shows. The log goes to standard error.',
+  },
+  'log-format': { type: oneOf('json', 'text'), fallback: 'json', help: 'Format of the log.' },
+  'logging-format': {
+    type: oneOf('json', 'text'),
+    env: false,
+    otherwise: '--log-format',
+    help: "Same as --log-format. For compatibility with kube-bind's konnector.",
+  },
+  v: {
+    type: verbosity,
+    env: false,
+    otherwise: '--log-level',
+    help: "Log level of kube-bind's konnector: 4 or more means debug.",
+  },
+} as const satisfies FlagTable;
+
+const leaderElection = {
+  'leader-elect': {
+    type: trueOrFalse,
+    fallback: 'true',
+    help: 'Elect one replica at a time that writes. Set false only for a single replica.',
+  },
+  'lease-namespace': {
+    type: text('NAME'),
+    fallback: 'drawbridge-system',
+    otherwise: 'drawbridge-system; $POD_NAMESPACE, then kube-system, if only binding runs',
+    help: 'Namespace of the Leases, of the key Secrets, of the audit heads, and of --certificate-secret.',
+  },
+  'binding-lease-namespace': {
+    type: optional(text('NAME')),
+    otherwise: '--lease-namespace',
+    help: 'Namespace of the Lease of binding.',
+  },
+  'lease-name': {
+    type: text('NAME'),
+    fallback: 'kube-bind',
+    help: "Name of the Lease of binding, which kube-bind's konnector uses too. The other Leases are always drawbridge-access and drawbridge-inventory.",
+  },
+} as const satisfies FlagTable;
+
+const webhooks = {
+  port: { type: port, fallback: '9443', help: 'Port of the admission webhooks, HTTPS. 0 takes a free port.' },
+  certificates: {
+    type: oneOf('files', 'own'),
+    fallback: 'files',
+    help: 'files: serve the certificate in --cert-file and --key-file. own: the server creates, renews, and registers its certificate.',
+  },
+  'cert-file': {
+    type: text('FILE'),
+    fallback: '/etc/drawbridge/tls/tls.crt',
+    help: 'Serving certificate chain, PEM. Reloaded when the file changes.',
+  },
+  'key-file': {
+    type: text('FILE'),
+    fallback: '/etc/drawbridge/tls/tls.key',
+    help: 'Private key of --cert-file, PEM. Reloaded when the file changes.',
+  },
+  'client-ca-file': {
+    type: optional(text('FILE')),
+    otherwise: 'no client certificate is required',
+    help: 'Authorities, PEM. Callers of the webhooks must present a client certificate that one of them signed. Read at start.',
+  },
+  'certificate-secret': {
+    type: text('NAME'),
+    fallback: 'drawbridge-own-certificate',
+    help: 'With --certificates=own: the Secret that holds the certificate.',
+  },
+  'certificate-names': {
+    type: names,
+    otherwise:
+      'the Services of the features that run: drawbridge-webhook.NAMESPACE.svc, drawbridge-inventory-webhook.NAMESPACE.svc, and the host of --callback-url',
+    help: 'With --certificates=own: DNS names and IPv4 addresses of the certificate, separated by commas.',
+  },
+  'webhook-configurations': {
+    type: names,
+    otherwise: 'the names in webhooks/',
+    help: 'With --certificates=own: webhook configurations, of both kinds, whose caBundle and path the server writes, separated by commas.',
+  },
+} as const satisfies FlagTable;
+
+const access = {
+  'max-grants-per-user': {
+    type: count,
+    fallback: '0',
+    help: 'Open grants that one user may have at once, of both kinds and in all namespaces. 0 is no limit.',
+  },
+  'max-grants-per-namespace': {
+    type: count,
+    fallback: '0',
+    help: 'Open grants that one namespace may have at once. 0 is no limit.',
+  },
+  grantable: {
+    type: optional(text('FILE')),
+    otherwise: 'nothing',
+    help: 'File that lists what templates may grant besides exec: a JSON list of PolicyRules, read at start. The server must hold these permissions too; the chart value grantable does both.',
+  },
+  'access-pods': {
+    type: oneOf('confined', 'oz'),
+    fallback: 'confined',
+    help: 'confined: access pods keep the labels by which NetworkPolicies select their workload. oz: access pods are what Oz creates.',
+  },
+  'trust-existing-templates': {
+    type: trueOrFalse,
+    fallback: 'false',
+    help: 'Grant access through templates without an author. Never applies to templates that allow a privileged pod.',
+  },
+  'adopt-signing-keys': {
+    type: trueOrFalse,
+    fallback: 'false',
+    help: 'Use key Secrets that existed before the first start.',
+  },
+  'break-glass-group': {
+    type: optional(text('GROUP')),
+    otherwise: 'no group',
+    help: "Group whose members may enter other people's access pods. Each entry records a Warning Event.",
+  },
+} as const satisfies FlagTable;
+
+const binding = {
+  'provider-polling-interval': {
+    type: duration(1000),
+    fallback: '15s',
+    help: 'How often the exports of a bundle are listed while they cannot be watched.',
+  },
+  bindable: {
+    type: optional(names),
+    otherwise: 'any kind',
+    help: 'Kinds that providers may bind, as RESOURCE.GROUP separated by commas.',
+  },
+  'bindable-namespaces': {
+    type: optional(names),
+    otherwise: 'any namespace',
+    help: 'Namespaces that providers may have created in this cluster, separated by commas.',
+  },
+  'dry-run': {
+    type: trueOrFalse,
+    fallback: 'false',
+    help: 'Write nothing, log each write, and take no Lease. Only if no other feature runs.',
+  },
+} as const satisfies FlagTable;
+
+const inventory = {
+  'callback-url': {
+    type: optional(text('URL')),
+    otherwise: 'https://drawbridge-callbacks.NAMESPACE.svc, in --lease-namespace',
+    help: 'URL that components report to. Components are configured with the same URL.',
+  },
+  'callback-port': {
+    type: port,
+    fallback: '9444',
+    help: 'Port of the callbacks, HTTPS, or HTTP if --callback-url says so. 0 takes a free port.',
+  },
+  'component-api-url': {
+    type: optional(text('URL')),
+    otherwise: 'the URL that this process uses',
+    help: 'URL of the API server for components.',
+  },
+  'allow-loopback-http': {
+    type: trueOrFalse,
+    fallback: 'false',
+    help: 'Allow components and callbacks without TLS on loopback addresses. For trials only.',
+  },
+} as const satisfies FlagTable;
+
+const revokeAll = {
+  timeout: {
+    type: duration(),
+    fallback: '4m',
+    help: 'How long drawbridge revoke-all waits until a server has closed all access.',
+  },
+} as const satisfies FlagTable;
+
+/** The flags by topic, in the order of `--help`. */
+export const flagSections: Readonly<Record<string, FlagTable>> = {
+  General: general,
+  'Leader election': leaderElection,
+  'Webhooks and certificates': webhooks,
+  Access: access,
+  Binding: binding,
+  Inventory: inventory,
+  'revoke-all': revokeAll,
+};
+
+/** Everything that can be set from outside. */
+export const flags = { ...general, ...leaderElection, ...webhooks, ...access, ...binding, ...inventory, ...revokeAll };

@@ -1,0 +1,116 @@
+import { parseGoDuration } from './kit/go-duration.ts';
+
+/** A wrong flag or value. The message is one line for the person who typed it; the process exits with code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** Converts the text of a flag to its value. */
+export interface FlagType<T> {
+  /** Stands for the value in `--help`. */
+  readonly placeholder: string;
+  /** @throws UsageError naming the flag, what was found and what is allowed. */
+  parse(text: string, flag: string): T;
+}
+
+export const text = (placeholder: string): FlagType<string> => ({
+  placeholder,
+  parse: (value, flag) => {
+    if (value === '') throw new UsageError(`--${flag} must not be empty`);
+    return value;
+  },
+});
+
+/** An empty text counts as no value. */
+export const optional = <T>({ placeholder, parse }: FlagType<T>): FlagType<T | undefined> => ({
+  placeholder,
+  parse: (value, flag) => (value === '' ? undefined : parse(value, flag)),
+});
+
+/** Values that match `pattern` and that `from` can convert; `allowed` describes them in an error. */
+const matching = <T>(
+  placeholder: string,
+  pattern: RegExp,
+  allowed: string,
+  from: (value: string) => T | undefined,
+): FlagType<T> => ({
+  placeholder,
+  parse: (value, flag) => {
+    const parsed = pattern.test(text(placeholder).parse(value, flag)) ? from(value) : undefined;
+    if (parsed === undefined) throw new UsageError(`--${flag} is "${value}"; it must be ${allowed}`);
+    return parsed;
+  },
+});
+
+export const port = matching('PORT', /^\d{1,5}$/, 'a port number from 0 to 65535', (value) =>
+  Number(value) > 65535 ? undefined : Number(value),
+);
+
+export const count = matching('NUMBER', /^\d{1,6}$/, 'a number from 0 to 999999, where 0 is no limit', Number);
+
+export const oneOf = <T extends string>(...allowed: readonly T[]) =>
+  matching(allowed.join('|'), /^/, `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value));
+
+export const trueOrFalse: FlagType<boolean> = {
+  placeholder: 'true|false',
+  parse: (value, flag) => oneOf('true', 'false').parse(value, flag) === 'true',
+};
+
+/** Milliseconds. */
+export const duration = (leastMs = 0): FlagType<number> => ({
+  placeholder: 'DURATION',
+  parse: (value, flag) => {
+    const parsed = parseGoDuration(text('').parse(value, flag));
+    if ('error' in parsed) throw new UsageError(`--${flag}: ${parsed.error}`);
+    const ms = Number(parsed.ns / 1_000_000n);
+    if (ms >= leastMs) return ms;
+    throw new UsageError(`--${flag} is too short; it must be at least ${leastMs / 1000} s`);
+  },
+});
+
+export const names: FlagType<readonly string[]> = {
+  placeholder: 'NAMES',
+  parse: (value, flag) => {
+    const found = value.split(',');
+    const wrong = found.find((one) => one.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(one));
+    if (wrong === undefined) return Object.freeze(found);
+    throw new UsageError(
+      `--${flag} holds "${wrong}"; it must be names of lowercase letters, digits, - and ., separated by commas`,
+    );
+  },
+};
+
+const allFeatures = ['access', 'binding', 'inventory'] as const;
+
+/** Each feature once, in the order above. */
+export const features: FlagType<readonly (typeof allFeatures)[number][]> = {
+  placeholder: 'NAMES',
+  parse: (value, flag) => {
+    const found = text('').parse(value, flag).split(',');
+    if (found.every((name) => allFeatures.some((known) => known === name.trim()))) {
+      return Object.freeze(allFeatures.filter((known) => found.some((name) => known === name.trim())));
+    }
+    throw new UsageError(
+      `--${flag} is "${value}"; it must be ${allFeatures.join(', ')}, or several of them separated by commas`,
+    );
+  },
+};
+
+/** `host` is empty when only a port is given. */
+export const address: FlagType<{ readonly host: string; readonly port: number }> = {
+  placeholder: 'ADDRESS',
+  parse: (value, flag) => {
+    const [, host = '', number] = /^(.*):(\d+)$/.exec(value) ?? [];
+    if (number === undefined) throw new UsageError(`--${flag} is "${value}"; it must be [HOST]:PORT`);
+    return { host: host.replace(/^\[(.*)\]$/, '$1'), port: port.parse(number, flag) };
+  },
+};
+
+/** As klog takes it: any whole number. */
+export const verbosity: FlagType<number> = {
+  placeholder: 'NUMBER',
+  parse: (value, flag) => {
+    if (/^-?\d{1,9}$/.test(value)) return Number(value);
+    throw new UsageError(`-${flag} is "${value}"; it must be a number`);
+  },
+};

@@ -1,0 +1,26 @@
+import type { CounterMetric, GaugeMetric, MetricFactory } from './metrics.ts';
+
+/** Whole seconds that the process is ahead of the API server. */
+export const clockSkewMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
+  metrics.gauge({
+    name: 'drawbridge_clock_skew_seconds',
+    help: "The clock of the process minus the clock of the API server, as of the API server's last answer; whole seconds. Grants end by the clock of the process. Alert beyond 5.",
+  });
+
+export const unsignedLinesMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
+  metrics.gauge({
+    name: 'drawbridge_audit_unsigned_lines',
+    help: 'Audit lines of the process that no published head covers yet. Alert if it stays above 0 for minutes.',
+  });
+
+export const certificateExpiryMetric = (metrics: Pick<MetricFactory, 'gauge'>): GaugeMetric =>
+  metrics.gauge({
+    name: 'drawbridge_certificate_expiry_timestamp_seconds',
+    help: 'When the serving certificate expires, seconds since 1970. Alert a week before.',
+  });
+
+export const unhandledRejectionsMetric = (metrics: Pick<MetricFactory, 'counter'>): CounterMetric =>
+  metrics.counter({
+    name: 'drawbridge_unhandled_rejections_total',
+    help: 'Promises that failed without a handler. Each is a bug in drawbridge: report it.',
+  });
