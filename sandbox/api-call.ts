@@ -3,7 +3,7 @@ import type { Identity } from './pki.ts';
 
 export interface ApiAnswer {
   readonly status: number;
-  /** The JSON value, or the text when it is none. */
+  /** The JSON value, or the text if it is not JSON. */
   readonly body: unknown;
 }
 
@@ -15,7 +15,7 @@ export interface ApiTarget {
 
 const timeoutMs = 30_000;
 
-/** Connections are kept: a test that waits asks many times a second, and handshakes are what that costs most. */
+/** Keeps connections open: a waiting test calls many times a second, and handshakes would dominate the cost. */
 const agents = new WeakMap<Identity, Agent>();
 
 function agentOf({ authority: ca, identity }: ApiTarget): Agent {
@@ -25,7 +25,7 @@ function agentOf({ authority: ca, identity }: ApiTarget): Agent {
   return agent;
 }
 
-/** One call to the API; the body of a PATCH is a merge patch, and APPLY is a PATCH by server-side apply. Rejects only when there is no answer within 10 s. */
+/** Makes one API call. The body of a PATCH is a merge patch; APPLY is a PATCH by server-side apply. Rejects only without an answer in 10 s. */
 export function callApi(target: ApiTarget, method: string, path: string, body?: unknown): Promise<ApiAnswer> {
   const payload = body === undefined ? undefined : JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ export function callApi(target: ApiTarget, method: string, path: string, body?: 
     );
     call.on('timeout', () => call.destroy(new Error(`no answer to ${method} ${path} within ${timeoutMs} ms`)));
     call.on('error', (error: NodeJS.ErrnoException) => {
-      // The API server had closed a kept connection before it saw this call.
+      // The API server closed an idle connection before it received this call.
       if (call.reusedSocket && error.code === 'ECONNRESET') resolve(callApi(target, method, path, body));
       else reject(error);
     });

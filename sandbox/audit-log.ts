@@ -1,10 +1,10 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
-/** One API call, as the apiserver saw it. */
+/** One API call, as the API server logged it. */
 export interface AuditCall {
   readonly user: string;
   readonly groups: readonly string[];
-  /** The user who was acted for, when the call impersonated one. */
+  /** The impersonated user, if the call impersonated one. */
   readonly impersonated: string | undefined;
   /** `get`, `list`, `watch`, `create`, ... */
   readonly verb: string;
@@ -22,7 +22,7 @@ export interface AuditCall {
 
 export interface AuditFilter {
   readonly user?: string;
-  /** Only calls logged after this mark. */
+  /** Only calls logged after this position. */
   readonly since?: number;
   readonly verbs?: readonly string[];
   readonly resources?: readonly string[];
@@ -36,8 +36,8 @@ export interface AuditCount {
 }
 
 /**
- * Reads a plane's audit log. The apiserver writes a call's line before it ends the answer, so a call that has been
- * answered is in the next reading. A watch counts as one call, from its start.
+ * Reads a plane's audit log. The API server writes the line of a call before it ends the answer, so the next read includes
+ * every answered call. A watch counts as one call, from its start.
  */
 export class AuditLog {
   readonly #path: string;
@@ -49,7 +49,7 @@ export class AuditLog {
     this.#path = path;
   }
 
-  /** Where the log ends now, in bytes; give it to `calls` as `since`. */
+  /** The current end of the log, in bytes; pass it to `calls` as `since`. */
   mark(): number {
     this.#catchUp();
     return this.#read;
@@ -62,7 +62,7 @@ export class AuditLog {
     return this.#calls.filter(({ at, call }) => at >= since && matches(call, filter)).map(({ call }) => call);
   }
 
-  /** How often each user did what to which resource, most frequent first. */
+  /** The number of calls by user, verb, and resource, most frequent first. */
   counts(filter: AuditFilter = {}): AuditCount[] {
     const counts = new Map<string, AuditCount>();
     for (const { user, verb, resource } of this.calls(filter)) {
@@ -74,7 +74,7 @@ export class AuditLog {
 
   #catchUp(): void {
     const fresh = readFrom(this.#path, this.#read);
-    // A line that is still being written waits for the next reading.
+    // The next read gets a line that is still being written.
     const whole = fresh.subarray(0, fresh.lastIndexOf(0x0a) + 1);
     let at = this.#read;
     for (const line of whole.toString('utf8').split('\n')) {
@@ -90,7 +90,7 @@ export class AuditLog {
   }
 }
 
-/** Reads one line of the log; undefined for what is no audit event. */
+/** Reads one line of the log; undefined if it is no audit event. */
 export function parseAuditEvent(line: string): { readonly id: string; readonly call: AuditCall } | undefined {
   let event: RawEvent;
   try {

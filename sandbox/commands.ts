@@ -13,7 +13,7 @@ export interface Ports {
 export interface CommandInputs {
   readonly directory: string;
   readonly ports: Ports;
-  /** Appended, so that they win over ours where a flag may be given once. */
+  /** Appended, so that they override the flags of the sandbox. */
   readonly apiserverFlags: readonly string[];
   readonly etcdFlags: readonly string[];
 }
@@ -35,7 +35,7 @@ function etcd({ directory, ports, etcdFlags }: CommandInputs): string[] {
   return [
     '--name=s',
     `--data-dir=${join(directory, 'etcd')}`,
-    // Survives the death of the process, which is all that happens to it here.
+    // Data survives the end of the process, which is the only failure here.
     '--unsafe-no-fsync',
     '--log-level=error',
     `--listen-client-urls=${client}`,
@@ -54,7 +54,7 @@ function apiserver({ directory, ports, apiserverFlags }: CommandInputs): string[
     `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
     '--bind-address=127.0.0.1',
     `--secure-port=${ports.apiserver}`,
-    // Kubernetes refuses to publish a loopback address as its own endpoint, so it publishes none.
+    // Kubernetes refuses to publish a loopback address as its endpoint, so it publishes none.
     '--advertise-address=127.0.0.1',
     '--endpoint-reconciler-type=none',
     `--tls-cert-file=${pki('apiserver.crt')}`,
@@ -81,7 +81,7 @@ function apiserver({ directory, ports, apiserverFlags }: CommandInputs): string[
     '--max-mutating-requests-inflight=0',
     `--audit-policy-file=${join(import.meta.dirname, 'audit-policy.yaml')}`,
     `--audit-log-path=${join(directory, 'audit.log')}`,
-    // Never rotated: a byte offset in it stays valid.
+    // Never rotated, so that a byte offset stays valid.
     '--audit-log-maxsize=1000000',
     ...apiserverFlags,
   ];
@@ -106,7 +106,7 @@ function scheduler({ directory, ports }: CommandInputs): string[] {
   return [
     ...clientFlags(directory, 'kube-scheduler'),
     `--secure-port=${ports.scheduler}`,
-    // Its default of 50 a second would hold up a test that starts hundreds of Pods.
+    // The default of 50 a second would delay a test that starts hundreds of Pods.
     '--kube-api-qps=1000',
     '--kube-api-burst=2000',
   ];
@@ -132,7 +132,7 @@ function kwok({ directory, ports }: CommandInputs): string[] {
     '--node-ip=127.0.0.1',
     '--node-name=localhost',
     `--node-port=${ports.kwok}`,
-    // It runs what is exec'ed on this machine: never anything but loopback.
+    // kwok runs exec'ed commands on this machine, so it listens on loopback only.
     `--server-address=127.0.0.1:${ports.kwok}`,
     '--node-lease-duration-seconds=40',
   ];

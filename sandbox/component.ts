@@ -16,7 +16,7 @@ export interface Command {
 
 const gracefulMs = 10_000;
 
-/** One process of a plane. Every method returns when its effect is there. */
+/** One process of a plane. Every method resolves once its effect is complete. */
 export class Component {
   readonly name: string;
   readonly #command: Command;
@@ -37,7 +37,7 @@ export class Component {
     return pid;
   }
 
-  /** Whether it is meant to run: it was started and not ended by us. */
+  /** Whether it should run: it was started, and not stopped through this class. */
   get started(): boolean {
     return this.#child !== undefined && !this.#ended;
   }
@@ -54,7 +54,7 @@ export class Component {
       stdio: ['ignore', log, log],
     });
     closeSync(log);
-    // A test run that is over must not wait for its plane; the watchdog ends what is left.
+    // A finished test run must not wait for its plane; the watchdog ends the remaining processes.
     child.unref();
     child.on('error', () => undefined);
     const pid = child.pid;
@@ -66,7 +66,7 @@ export class Component {
     this.#ended = false;
   }
 
-  /** Stops the process where it is (SIGSTOP): its connections stay open and nothing answers. */
+  /** Freezes the process (SIGSTOP): its connections stay open, and it answers nothing. */
   freeze(): void {
     process.kill(this.pid, 'SIGSTOP');
   }
@@ -92,7 +92,7 @@ export class Component {
     await this.#command.ready?.();
   }
 
-  /** The last lines it logged. */
+  /** The last lines of its log. */
   logTail(): string {
     try {
       return readFileSync(this.#command.logFile, 'utf8').split('\n').slice(-30).join('\n');
@@ -108,7 +108,7 @@ export class Component {
     child.ref();
     const exit = once(child, 'exit');
     child.kill(signal);
-    // A frozen process takes no notice of SIGTERM.
+    // A frozen process ignores SIGTERM.
     if (signal === 'SIGTERM') child.kill('SIGCONT');
     const force = setTimeout(() => child.kill('SIGKILL'), gracefulMs);
     await exit;

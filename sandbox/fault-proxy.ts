@@ -7,7 +7,7 @@ export interface FaultProxyInputs extends Omit<ScriptedServerInputs, 'script'> {
   readonly script?: HttpScript;
 }
 
-/** A network that fails on demand, between a client and the apiserver. It starts out passing everything. */
+/** A network that fails on demand, between a client and the API server. At first it forwards everything. */
 export class FaultProxy {
   readonly port: number;
   readonly #target: number;
@@ -30,17 +30,17 @@ export class FaultProxy {
     return new FaultProxy(await listen(0), scripted?.port ?? inputs.apiserver, scripted);
   }
 
-  /** The URL to use instead of the apiserver's; its certificate holds for this one too. */
+  /** The URL to use instead of the API server's; the API server's certificate is valid for it too. */
   get server(): string {
     return `https://127.0.0.1:${this.port}`;
   }
 
-  /** How many clients are connected. */
+  /** The number of connected clients. */
   get connections(): number {
     return this.sockets.length;
   }
 
-  /** Those of the clients that are connected now. */
+  /** The connections of the connected clients. */
   get sockets(): readonly Socket[] {
     return [...this.#sockets].filter((socket) => !socket.destroyed);
   }
@@ -50,7 +50,7 @@ export class FaultProxy {
     this.#conditions.latencyMs = ms;
   }
 
-  /** Refuses new connections; open ones go on. */
+  /** Refuses new connections; open ones continue. */
   refuse(): void {
     this.#listener?.close();
     this.#listener = undefined;
@@ -61,12 +61,12 @@ export class FaultProxy {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
-  /** Goes silent without closing anything: connections are accepted and stay open, and no byte gets through. */
+  /** Forwards no byte, but accepts connections and keeps them open. */
   stall(): void {
     this.#conditions.stalled = true;
   }
 
-  /** Ends every fault. Bytes held back by `stall` arrive now. */
+  /** Ends every fault. Delivers the bytes that `stall` held back. */
   async pass(): Promise<void> {
     this.#conditions.latencyMs = 0;
     this.#conditions.stalled = false;
@@ -86,7 +86,7 @@ export class FaultProxy {
   }
 
   #accept(client: Socket): void {
-    // Half-open sockets are kept, so that the end of one direction travels like everything else.
+    // Keeps half-open sockets, so that the end of one direction is forwarded like data.
     const upstream = connect({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true });
     const wires = [new Wire(client, upstream, this.#conditions), new Wire(upstream, client, this.#conditions)];
     for (const wire of wires) this.#wires.add(wire);

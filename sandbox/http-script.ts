@@ -12,28 +12,28 @@ import { portOf } from './ports.ts';
 
 export interface ScriptedRequest {
   readonly method: string;
-  /** With its query. */
+  /** The path with its query. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly watch: boolean;
 }
 
 /**
- * What becomes of a call: `pass` it on; `cut` the connection before it reaches the apiserver; `cut-answer` once the
- * apiserver has carried it out, so that the caller never learns of it; or give this answer in the apiserver's place.
+ * What happens to a call. `pass` forwards it. `cut` closes the connection before the call reaches the API server. `cut-answer` closes
+ * it after the API server has executed the call, so that the caller gets no answer. An answer replaces the API server's.
  */
 export type Verdict = 'pass' | 'cut' | 'cut-answer' | Answer;
 
 export interface Answer {
   readonly status: number;
   readonly headers?: OutgoingHttpHeaders;
-  /** Text as it is, anything else as JSON. */
+  /** A string is sent as it is, anything else as JSON. */
   readonly body?: unknown;
 }
 
 export interface HttpScript {
   readonly onRequest?: (request: ScriptedRequest) => Verdict | Promise<Verdict>;
-  /** The lines to send for this one of a watch: none hides it, two duplicate it, a late promise delays it. */
+  /** The lines to send for one line of a watch: no line hides it, two duplicate it, a late promise delays it. */
   readonly onWatchLine?: (line: string, request: ScriptedRequest) => readonly string[] | Promise<readonly string[]>;
 }
 
@@ -41,12 +41,12 @@ export interface ScriptedServerInputs {
   /** Port of the apiserver. */
   readonly apiserver: number;
   readonly authority: Authority;
-  /** With this the apiserver believes who the caller is: a client certificate cannot be passed on. */
+  /** Authenticates the caller to the API server, because a client certificate cannot be forwarded. */
   readonly frontProxy: Identity;
   readonly script: HttpScript;
 }
 
-/** Stands in for the apiserver over HTTP/1.1 and passes calls on as the script wants. No exec, attach or upgrade. */
+/** Proxies the API server over HTTP/1.1 and treats calls as the script says. Supports no exec, attach, or upgrade. */
 export class ScriptedServer {
   readonly port: number;
   readonly #server: Server;
@@ -74,7 +74,7 @@ export class ScriptedServer {
       rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],
     });
-    // Longer than clients keep an idle connection, so that only the script ever cuts one.
+    // Longer than clients keep an idle connection, so that only the script closes one.
     server.keepAliveTimeout = 300_000;
     return new Promise((resolve, reject) => {
       server.once('error', reject);
@@ -141,9 +141,9 @@ function answer(outgoing: ServerResponse, { status, headers = {}, body }: Answer
   outgoing.end(json ? JSON.stringify(body) : body);
 }
 
-// Undefined for a caller without a certificate: then a bearer token speaks for itself.
+// Undefined for a caller without a certificate; its bearer token authenticates it.
 function callerHeaders(socket: TLSSocket): OutgoingHttpHeaders | undefined {
-  // A session that is resumed counts as authorized, whether there ever was a certificate or not.
+  // A resumed session counts as authorized even if its client never presented a certificate.
   const subject = socket.authorized ? socket.getPeerCertificate().subject : undefined;
   if (subject === undefined) return undefined;
   const { CN, O } = subject as { CN: string; O?: string | string[] };

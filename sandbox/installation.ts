@@ -12,21 +12,21 @@ const namespace = 'drawbridge-system';
 const service = 'drawbridge-webhook';
 const serverUser = `system:serviceaccount:${namespace}:drawbridge`;
 
-/** drawbridge as a plane knows it: its rights, its webhooks, and the files that the server is started with. */
+/** drawbridge as installed on a plane: its permissions, its webhooks, and the files that the server starts with. */
 export interface Installation {
   readonly namespace: string;
-  /** The user that the server's calls come from, as the audit log names it. */
+  /** The user of the server's calls, as in the audit log. */
   readonly serverUser: string;
   readonly kubeconfig: string;
   readonly certFile: string;
   readonly keyFile: string;
-  /** Where the apiserver will call the webhooks. */
+  /** The port on which the API server calls the webhooks. */
   readonly port: number;
 }
 
 /**
- * Applies the shipped manifests. Two things are filled in, as an installer would: the authority of the serving certificate, and the
- * port, because the Service leads to this machine (ExternalName), where nobody may listen on 443. May be repeated with another port.
+ * Applies the shipped manifests. Like an installer, it sets two fields: the authority of the serving certificate, and the port, because
+ * the Service points to this machine (ExternalName), where only root may listen on 443. Call it again to set another port.
  */
 export async function install(plane: PlaneClient, port: number): Promise<Installation> {
   await plane.kubectl(['apply', '-f', join(root, 'charts/drawbridge/crds')]);
@@ -49,7 +49,7 @@ export async function install(plane: PlaneClient, port: number): Promise<Install
   };
 }
 
-/** The chart's, so that every test runs with the rights that users get, and under the policies that they are kept by. */
+/** The chart's manifests, so that every test runs with the permissions and policies that users get. */
 function rightsOfTheChart(plane: PlaneClient): Promise<Manifest[]> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
   const files = ['rbac.yaml', 'policies.yaml'].flatMap((file) => ['--show-only', `templates/${file}`]);

@@ -10,13 +10,13 @@ export async function installInventoryKinds(plane: PlaneClient): Promise<void> {
   await plane.kubectl(['wait', '--for=condition=Established', '--timeout=60s', '-f', crds]);
 }
 
-/** Takes them away with every object of theirs. Resolves once they are gone, so that they can be installed again. */
+/** Deletes the kinds and every object of them. Resolves once they do not exist, so that they can be installed again. */
 export async function removeInventoryKinds(plane: PlaneClient): Promise<void> {
   const { stdout } = await plane.kubectl(
     ['get', 'clusterinventories.inventory.drawbridge.dev', '-A', '--ignore-not-found', '-o', namesOf],
     { reject: false },
   );
-  // Nobody is there any more who would tear them down.
+  // No server runs any more that would tear them down.
   for (const [namespace = '', name = ''] of stdout.split('\n').map((line) => line.split(' '))) {
     if (name === '') continue;
     const patch = ['--type=merge', '-p', '{"metadata":{"finalizers":null}}'];

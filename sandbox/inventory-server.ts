@@ -17,25 +17,25 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const program = join(root, 'dist/drawbridge.js');
 const namespace = 'drawbridge-system';
 const account = 'drawbridge-inventory';
-/** As the chart starts it: docs/adr/0024. */
+/** The arguments that the chart starts it with: docs/adr/0024. */
 const nodeFlags = ['--heap-growing-percent=30'];
 
 export interface InventoryServerOptions {
-  /** Namespaces of entries, which exist already: it gets the rights of the chart for these. Default: all rights. */
+  /** Existing namespaces of entries; the server gets the chart's permissions for these. Default: every permission. */
   readonly namespaces?: readonly string[];
-  /** Further flags; a later one wins. */
+  /** Further flags; a later one overrides an earlier one. */
   readonly flags?: readonly string[];
-  /** Ports of addresses in front of all replicas. Default: its own. */
+  /** Ports in front of all replicas. Default: the ports of this server. */
   readonly front?: { readonly webhooks?: number; readonly callbacks?: number };
-  /** Default: the API server itself; give a proxy's URL to put faults in between. Components are told of the API server. */
+  /** URL of the API server for the server; pass a proxy's URL to inject faults. Components get the API server's own URL. */
   readonly apiserver?: string;
 }
 
-/** `drawbridge serve --features=inventory` on a plane, with its CRDs and webhooks; components may be plain http on loopback addresses. */
+/** `drawbridge serve --features=inventory` on a plane, with its CRDs and webhooks. Components may use plain http on loopback addresses. */
 export class InventoryServer {
-  /** Where it runs, as components know it. */
+  /** The callback URL that components are configured with. */
   readonly namespace = namespace;
-  /** Where this very process takes reports. */
+  /** The callback URL of this process alone. */
   readonly callbackUrl: string;
   readonly ports: { readonly webhooks: number; readonly callbacks: number };
   readonly logFile: string;
@@ -108,7 +108,7 @@ export class InventoryServer {
     return server;
   }
 
-  /** Starts the process, anew after a stop. */
+  /** Starts the process, also after a stop. */
   async begin(): Promise<void> {
     const child = this.#start();
     const endWithThisProcess = (): void => void child.kill('SIGKILL');
@@ -140,7 +140,7 @@ export class InventoryServer {
   /** The lines of its audit journal so far. */
   async audit(): Promise<Record<string, unknown>[]> {
     const text = await readFile(this.#auditFile, 'utf8').catch(() => '');
-    // The last line may not be whole yet.
+    // The last line may be incomplete.
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
     return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>);
   }
@@ -157,7 +157,7 @@ export class InventoryServer {
     this.#child?.kill(signal);
   }
 
-  /** Ends the process; what is installed stays. */
+  /** Ends the process; the installation stays. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.#child || !this.running) return;
     const exited = once(this.#child, 'exit');
@@ -165,7 +165,7 @@ export class InventoryServer {
     await exited;
   }
 
-  /** Takes its rights away, the webhooks, which nobody would answer any more, and the kinds with every object of theirs. */
+  /** Deletes its permissions, its webhooks, which no server would answer any more, and the kinds with every object. */
   async uninstall(): Promise<void> {
     if (this.#rights) await this.#plane.kubectl(['delete', '--ignore-not-found', '-f', '-'], { input: this.#rights });
     for (const manifest of await webhookManifests(this.#plane, 1)) {
@@ -203,7 +203,7 @@ interface WebhookConfiguration {
   readonly webhooks: { clientConfig: { caBundle?: string; url?: string; service?: { readonly path: string } } }[];
 }
 
-/** Those that ship; the API server calls this machine. */
+/** The shipped webhook configurations, changed so that the API server calls this machine. */
 async function webhookManifests(plane: PlaneClient, port: number): Promise<unknown[]> {
   const folder = join(root, 'webhooks/inventory');
   const caBundle = Buffer.from(plane.authority.certificate).toString('base64');

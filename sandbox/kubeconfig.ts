@@ -9,7 +9,7 @@ export interface KubeconfigInputs {
   readonly identity: Identity;
 }
 
-/** A kubeconfig with everything inline, so that the file alone is enough. */
+/** A kubeconfig with all data inline, so that it needs no other file. */
 export function kubeconfig({ server, authority, user, identity }: KubeconfigInputs): string {
   const cluster = { server, 'certificate-authority-data': base64(authority) };
   const credentials = {

@@ -6,10 +6,10 @@ import { stringify } from 'yaml';
 const nobody = 65534;
 const isRoot = process.getuid?.() === 0;
 
-/** Who a command exec'ed into a Pod runs as on this machine: only root can become nobody. */
+/** The user that a command exec'ed into a Pod runs as on this machine. Only root can change it, to uid 65534. */
 export const execUser = isRoot ? 'nobody' : userInfo().username;
 
-/** Writes kwok's configuration: the stages, and how exec is answered. */
+/** Writes kwok's configuration: the stages, and how kwok answers exec. */
 export async function writeKwokConfig(directory: string): Promise<void> {
   const local = {
     workDir: '/',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { type Authority, createAuthority, createSigningKey, type Identity, issue } from './pki.ts';
 
-/** What is written into a plane's folder as plane.json, for `attachPlane`. */
+/** The content of plane.json in a plane's folder, which `attachPlane` reads. */
 export interface PlaneRecord {
   readonly server: string;
   readonly binaries: { readonly kubectl: string; readonly helm: string };
@@ -16,7 +16,7 @@ export interface PlaneRecord {
 
 const roomNeeded = 1024 ** 3;
 
-/** Makes a private folder, in memory where there is room for it. */
+/** Creates a private folder, in memory if there is enough. */
 export async function createDirectory(): Promise<string> {
   for (const root of ['/dev/shm', tmpdir()]) {
     const free = await statfs(root).then(
@@ -29,7 +29,7 @@ export async function createDirectory(): Promise<string> {
       return directory;
     }
   }
-  throw new Error('there is no folder for temporary files');
+  throw new Error('no folder for temporary files is writable; set TMPDIR');
 }
 
 /** Writes the certificates of a new plane and returns the authority that signs its users. */
@@ -53,7 +53,7 @@ export async function createPki(directory: string): Promise<Authority> {
   return authority;
 }
 
-/** Has the apiserver show the client certificate `webhook-caller` to every webhook. */
+/** Configures the API server to present the client certificate `webhook-caller` to every webhook. */
 async function writeAdmissionConfiguration(directory: string): Promise<void> {
   const path = (file: string): string => join(directory, 'pki', file);
   const user = { 'client-certificate': path('webhook-caller.crt'), 'client-key': path('webhook-caller.key') };
@@ -73,7 +73,7 @@ async function writeAdmissionConfiguration(directory: string): Promise<void> {
   ]);
 }
 
-/** The authority of a plane that somebody else started. */
+/** The authority of a plane that another process started. */
 export async function readAuthority(directory: string): Promise<Authority> {
   return { commonName: 'sandbox-ca', ...(await readIdentity(directory, 'ca')) };
 }
@@ -90,7 +90,7 @@ async function writeIdentity(directory: string, name: string, identity: Identity
   await writeFile(join(directory, 'pki', `${name}.key`), identity.key, { mode: 0o600 });
 }
 
-/** Puts plane.json there in one step: whoever sees it sees a plane that is up. */
+/** Writes plane.json in one step, so that a process that reads it finds a running plane. */
 export async function writeRecord(directory: string, record: PlaneRecord): Promise<void> {
   const draft = join(directory, `plane.json.${randomUUID()}`);
   await writeFile(draft, `${JSON.stringify(record, undefined, 2)}\n`);

@@ -9,7 +9,7 @@ const plane = await startPlane({ onProgress: (line) => console.error(line) });
 console.log(howToUse(plane));
 
 const reported = new Set<string>();
-// Also keeps this process from ending.
+// Also keeps this process running.
 const check = setInterval(() => {
   for (const component of goPrograms.map((name) => plane.component(name))) {
     if (component.running || reported.has(component.name)) continue;

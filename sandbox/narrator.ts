@@ -6,7 +6,7 @@ const bold = paint(1);
 const dim = paint(2);
 const green = paint(32);
 
-/** Tells a story in steps on standard output: what happens, then the evidence for it. */
+/** Prints a demo in steps on standard output: what happens, then the evidence for it. */
 export class Narrator {
   readonly #startedAt = performance.now();
   #step = 0;
@@ -21,7 +21,7 @@ export class Narrator {
     console.log(`${bold(`${this.#step}. ${text}`)} ${dim(`(${seconds} s)`)}`);
   }
 
-  /** A command as a person would type it. */
+  /** A command as a user would type it. */
   command(text: string): void {
     console.log(`   ${green('$')} ${text}`);
   }

@@ -10,17 +10,17 @@ export interface Subject extends x509.Subject {
 
 const dayMs = 86_400_000;
 
-/** A new self-signed certificate authority (EC P-256). */
+/** Creates a self-signed certificate authority (EC P-256). */
 export function createAuthority(commonName: string): x509.Authority {
   return x509.createAuthority(commonName, lasting());
 }
 
-/** Signs a new key pair for `subject`: a server certificate when it serves names, else a client certificate. */
+/** Creates a key pair and its certificate for `subject`: a server certificate if it serves names, else a client certificate. */
 export function issue(authority: x509.Authority, subject: Subject): x509.Identity {
   return x509.issue(authority, subject, lasting(subject.days));
 }
 
-/** A bare key pair in PEM, for signing ServiceAccount tokens. */
+/** A key pair in PEM that signs ServiceAccount tokens. */
 export function createSigningKey(): { readonly key: string; readonly publicKey: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {

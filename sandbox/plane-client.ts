@@ -21,11 +21,11 @@ export interface KubectlOptions {
 
 const admin = { commonName: 'sandbox-admin', groups: ['system:masters'] };
 
-/** What anybody who may read a plane's folder can do with the plane, whoever started it. */
+/** Uses a running plane through its folder, whichever process started it. */
 export class PlaneClient {
   /** The URL of the apiserver. */
   readonly server: string;
-  /** Holds everything of the plane; gone when it stops. */
+  /** The folder of the plane's files; deleted when the plane stops. */
   readonly directory: string;
   /** PEM of the authority that signed the apiserver's certificate. */
   readonly caFile: string;
@@ -78,17 +78,17 @@ export class PlaneClient {
     await this.writeKubeconfig(this.adminKubeconfig, admin.commonName, admin.groups);
   }
 
-  /** One raw call to the API as the administrator; resolves whatever the status. */
+  /** Makes one raw API call as the administrator; resolves with any status. */
   call(method: string, path: string, body?: unknown): Promise<ApiAnswer> {
     return callApi(this.#target(this.#admin), method, path, body);
   }
 
-  /** A read as a user the audit log leaves out, for waiting on something. */
+  /** Reads as a user that the audit log omits, to wait for a condition. */
   probe(path: string): Promise<ApiAnswer> {
     return callApi(this.#target(this.#probe), 'GET', path);
   }
 
-  /** A token of an existing ServiceAccount; the apiserver's least lifetime is 600 s. Default 3600 s. */
+  /** Creates a token of an existing ServiceAccount, for at least 600 s. Default 3600 s. */
   async serviceAccountToken(namespace: string, name: string, expirationSeconds = 3600): Promise<string> {
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
     const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds } };
@@ -98,7 +98,7 @@ export class PlaneClient {
     return token;
   }
 
-  /** Runs kubectl, as the administrator unless told otherwise. */
+  /** Runs kubectl, by default as the administrator. */
   async kubectl(args: readonly string[], options: KubectlOptions = {}): Promise<RunResult> {
     const result = await run(this.binaries.kubectl, args, {
       env: {
@@ -115,8 +115,8 @@ export class PlaneClient {
   }
 
   /**
-   * Opens a proxy in front of the apiserver; give its `server` to `kubeconfigFor`. With a script it ends TLS itself
-   * and lets the script see and change calls. It closes with the plane at the latest.
+   * Opens a proxy in front of the API server; pass its `server` to `kubeconfigFor`. With a script, the proxy terminates TLS
+   * and the script sees and changes calls. The plane closes the proxy when it stops.
    */
   async proxy(script?: HttpScript): Promise<FaultProxy> {
     const proxy = await FaultProxy.open({

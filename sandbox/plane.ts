@@ -17,7 +17,7 @@ import { Watchdog } from './watchdog.ts';
 export type ComponentName = GoProgram;
 
 export interface PlaneOptions {
-  /** What to run; default everything. etcd and kube-apiserver always run. */
+  /** Components to run; default all. etcd and kube-apiserver always run. */
   readonly components?: readonly ComponentName[];
   readonly apiserverFlags?: readonly string[];
   readonly etcdFlags?: readonly string[];
@@ -28,9 +28,9 @@ export interface PlaneOptions {
 
 /** A throwaway control plane on loopback. */
 export interface Plane extends PlaneClient {
-  /** A component of this plane; throws for one that it does not run, and on a plane of another process. */
+  /** A component of this plane. Throws if the plane does not run it, or belongs to another process. */
   component(name: ComponentName): Component;
-  /** Ends everything and removes the folder; on a plane of another process, only its proxies. Safe to call again. */
+  /** Ends all components and removes the folder; on a plane of another process, closes only the proxies. Safe to call again. */
   stop(): Promise<void>;
 }
 
@@ -39,8 +39,8 @@ const attempts = 3;
 const nodeName = 'sandbox-node';
 
 /**
- * Starts a control plane and resolves once Pods can run on it. It ends with this process at the latest, also when
- * that is killed. Rejects after 60 s, naming what it waited for and what the components logged last.
+ * Starts a control plane and resolves once Pods can run on it. The plane ends when this process ends, even by SIGKILL.
+ * Rejects after 60 s; the message names the missing condition and the last log lines of the components.
  */
 export async function startPlane(options: PlaneOptions = {}): Promise<Plane> {
   const binaries = await ensureBinaries(options.onProgress === undefined ? {} : { onProgress: options.onProgress });
@@ -52,7 +52,7 @@ export async function startPlane(options: PlaneOptions = {}): Promise<Plane> {
     } catch (error) {
       const tails = plane.logTails();
       await plane.stop();
-      // Somebody took a port between our looking and the component's listening.
+      // Another process took a port before the component listened on it.
       if (attempt < attempts && /address already in use/.test(tails)) continue;
       throw new Error(`the control plane did not start: ${(error as Error).message}\n${tails}`, { cause: error });
     }
@@ -142,7 +142,7 @@ class OwnedPlane extends PlaneClient implements Plane {
 
   async #end(): Promise<void> {
     await this.closeProxies();
-    // Nothing of it is kept, so nothing needs to end in good order.
+    // The data is deleted, so no component needs an orderly stop.
     await Promise.all([...this.#components.values()].map((component) => component.kill()));
     await rm(this.directory, { recursive: true, force: true, maxRetries: 3 });
     await this.#watchdog.done();
@@ -165,7 +165,7 @@ class OwnedPlane extends PlaneClient implements Plane {
   }
 
   async #checkVersion(): Promise<void> {
-    // Whoever brings an apiserver along means that version.
+    // An API server from the environment may have another version on purpose.
     if (process.env['KUBEBUILDER_ASSETS'] || process.env['TEST_ASSET_KUBE_APISERVER']) return;
     const { gitVersion } = (await this.probe('/version')).body as { gitVersion?: string };
     if (gitVersion !== kubernetesVersion) throw new Error(`the apiserver is ${gitVersion}, not ${kubernetesVersion}`);
@@ -188,7 +188,7 @@ class OwnedPlane extends PlaneClient implements Plane {
         name,
         program: binaries[name],
         args: lines[name],
-        // No proxy settings get through, and kwok hands its environment on to what is exec'ed.
+        // Passes no proxy settings, because kwok passes its environment to exec'ed commands.
         env: { PATH: process.env['PATH'], HOME: this.directory },
         logFile: join(this.directory, 'logs', `${name}.log`),
       };

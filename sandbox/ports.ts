@@ -1,15 +1,15 @@
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
 
-/** Below the ports that Linux gives to connections by default (from 32768), so that no connection takes one that was named. */
+/** Below the ports that Linux assigns to connections by default (from 32768), so that no connection takes a chosen port. */
 const [first, last] = [20_000, 32_767];
 
-/** Each process begins elsewhere, so that those which run at once do not name the same ports. */
+/** Each process begins at another port, so that concurrent processes choose different ones. */
 let next = randomInt(first, last + 1);
 
 /**
- * Names `count` different TCP ports that were free on 127.0.0.1 a moment ago. Another program may take one before it
- * is used, so whoever listens must be ready to start again with others.
+ * Returns `count` different TCP ports that were free on 127.0.0.1 a moment ago. Another program may take one before its
+ * use, so the caller must be able to retry with others.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];

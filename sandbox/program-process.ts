@@ -10,19 +10,19 @@ import { until } from './wait.ts';
 const program = fileURLToPath(new URL('../dist/drawbridge.js', import.meta.url));
 
 export interface Launch {
-  /** What it is, for the name of its log and in errors. */
+  /** Its name in errors, and of its log. */
   readonly name: string;
-  /** Where its log goes. */
+  /** The folder of its log. */
   readonly directory: string;
-  /** After `serve`. */
+  /** The arguments after `serve`. */
   readonly flags: readonly string[];
   readonly healthPort: number;
   readonly metricsPort: number;
-  /** Default: the one this runs on. */
+  /** Node to run. Default: the one that runs this process. */
   readonly node?: string | undefined;
 }
 
-/** `serve` of the built program (`npm run build`) as a child process. It ends with this process at the latest. */
+/** Runs `serve` of the built program (`npm run build`) as a child process, which ends when this process ends. */
 export class ProgramProcess {
   readonly logFile: string;
   readonly healthPort: number;
@@ -55,7 +55,7 @@ export class ProgramProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Resolves once `/readyz` says yes; rejects after 30 s, or when the process ends, with its log. */
+  /** Resolves once `/readyz` answers 200. Rejects after 30 s or when the process ends; the message contains the log. */
   async whenReady(): Promise<void> {
     const look = async (): Promise<boolean> => {
       if (!this.running) throw new Error(`the ${this.#name} ended before it was ready`);
@@ -75,7 +75,7 @@ export class ProgramProcess {
     return readFile(this.logFile, 'utf8').catch(() => '');
   }
 
-  /** Graceful: resolves to the exit code. */
+  /** Stops it with SIGTERM. Resolves to the exit code. */
   async stop(): Promise<number | null> {
     this.#child.kill('SIGTERM');
     await this.#exited;

@@ -6,7 +6,7 @@ export async function apiserverReady(client: PlaneClient): Promise<boolean> {
   return answer?.status === 200;
 }
 
-/** Without it no Pod can be created in `default`; the controller manager makes it. */
+/** Whether the controller manager has created the ServiceAccount that Pods in `default` need. */
 export async function defaultServiceAccountExists(client: PlaneClient): Promise<boolean> {
   return (await client.probe('/api/v1/namespaces/default/serviceaccounts/default')).status === 200;
 }
@@ -16,14 +16,14 @@ interface NodeObject {
   readonly status?: { readonly conditions?: { readonly type: string; readonly status: string }[] };
 }
 
-/** A node is Ready and has lost the taint that new nodes carry, so a Pod is scheduled at once. */
+/** Whether a node is Ready and has lost the taint of new nodes, so that the scheduler assigns Pods at once. */
 export async function nodeTakesPods(client: PlaneClient, name: string): Promise<boolean> {
   const node = (await client.probe(`/api/v1/nodes/${name}`)).body as NodeObject;
   const ready = node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
   return ready && (node.spec?.taints ?? []).length === 0;
 }
 
-/** Makes the node on which kwok plays kubelet: to kwok a node is just an object. */
+/** Creates the node on which kwok acts as kubelet. */
 export async function createNode(client: PlaneClient, name: string): Promise<void> {
   const node = {
     apiVersion: 'v1',
@@ -38,7 +38,7 @@ export async function createNode(client: PlaneClient, name: string): Promise<voi
 export async function applyCrds(client: PlaneClient, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return;
   const files = paths.flatMap((path) => ['-f', path]);
-  // Server-side, because a large schema does not fit the annotation of a client-side apply.
+  // Server-side apply, because a large schema does not fit the annotation of a client-side apply.
   await client.kubectl(['apply', '--server-side', ...files]);
   const { stdout } = await client.kubectl(['get', '-o', 'name', ...files]);
   const names = stdout

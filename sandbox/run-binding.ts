@@ -11,9 +11,9 @@ import { type Plane, startPlane } from './plane.ts';
 import { until } from './wait.ts';
 
 /**
- * `make run DEMO=binding`: the second story, on two real control planes. A provider exports a kind, a consumer binds it, an object goes
- * up and its status comes down. kube-bind's backend is played by what the tests have in its place. With ONCE=1 it ends there; otherwise
- * both keep running until Ctrl-C. Exit code 1 when a step failed.
+ * `make run DEMO=binding`: the demo of binding on two real control planes. A provider exports a kind, the consumer binds it, an object is
+ * copied up, and its status is copied down. The backend of the tests stands in for kube-bind's. With ONCE=1 the demo ends there; otherwise
+ * both planes run until Ctrl-C. Exit code 1 if a step failed.
  */
 const release = 'kube-bind';
 const user = `system:serviceaccount:${release}:drawbridge-binding`;
@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** With the rights that the chart gives it, and no others. */
+/** Runs the konnector with exactly the permissions that the chart grants. */
 async function startKonnector(plane: Plane): Promise<KonnectorProcess> {
   const helm = new Helm({ program: plane.binaries.helm, home: plane.directory });
   const values = { features: { access: false, binding: true }, binding: { bindable: [kind] } };

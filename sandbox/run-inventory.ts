@@ -9,10 +9,10 @@ import { type Plane, startPlane } from './plane.ts';
 import { until } from './wait.ts';
 
 /**
- * `make run DEMO=inventory`: the third story, on two real control planes. An entry says what a cluster is to be; components make its
- * network, the cluster and its kubeconfig, each when what it needs is there. Then something happens in the cluster, the kubeconfig is
- * replaced, the cluster goes, and one that was there already takes its place. The cloud is played by what the tests have in its place.
- * With ONCE=1 it ends there; otherwise everything keeps running until Ctrl-C. Exit code 1 when a step failed.
+ * `make run DEMO=inventory`: the demo of the inventory on two real control planes. An entry describes a cluster. Components create its
+ * network, the cluster, and its kubeconfig, each once its inputs exist. Then an object in the cluster triggers a component, the kubeconfig
+ * is rotated, the entry is deleted, and an existing cluster is brought in. The cloud of the tests stands in for Azure and Gardener.
+ * With ONCE=1 the demo ends there; otherwise everything runs until Ctrl-C. Exit code 1 if a step failed.
  */
 const namespace = 'fleet';
 const rights = fileURLToPath(new URL('../examples/inventory/reference-rights.yaml', import.meta.url));
@@ -20,7 +20,7 @@ const proxy = 'deployment/connectivity-proxy -n connectivity-proxy';
 
 async function main(): Promise<void> {
   const tell = new Narrator();
-  tell.title('drawbridge: one entry for each cluster, and components that make it so');
+  tell.title('drawbridge: one entry for each cluster, and components that create it');
   process.once('SIGINT', () => process.exit(130));
   process.once('SIGTERM', () => process.exit(143));
   const components = ['kube-controller-manager'] as const;
@@ -29,7 +29,7 @@ async function main(): Promise<void> {
   const managed = await startPlane({ components, onProgress });
   await management.kubectl(['create', 'namespace', namespace]);
   const server = await InventoryServer.start(management, { namespaces: [namespace] });
-  // For the custom resources that it watches.
+  // Permissions on the custom resources that it watches.
   await management.kubectl(['apply', '-f', rights]);
   const fleet = await ReferenceFleet.start({ management, managed, server, cloudDelayMs: 500 });
   try {
@@ -54,7 +54,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   const versionOf = (entry: string): Promise<string> =>
     here(`get clusterinventory/${entry} -n ${namespace} -o jsonpath={.status.outputs.kubeconfig.version}`);
 
-  tell.step('Two clusters: ours, with drawbridge and the entries, and one that the cloud will give us');
+  tell.step('Two clusters: ours, with drawbridge and the entries, and one that the cloud will create');
   tell.evidence('a stand-in plays the cloud');
   tell.evidence(`ours: ${management.server}`);
   tell.evidence(`the other: ${managed.server}`);
@@ -64,7 +64,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.command('kubectl get componentreconcilers');
   tell.evidence(await here('get componentreconcilers'));
 
-  tell.step('An entry, made in haste: nobody said where the cluster is to be');
+  tell.step('An entry that lacks the region of the cluster');
   const [orders, legacy] = ['managed.yaml', 'byoc.yaml'].map((file) => stringify(inventoryExample(file)[0]));
   const hasty = (orders ?? '').replace('region: westeurope', 'name: orders');
   tell.command(`kubectl apply -n ${namespace} -f orders.yaml`);
@@ -75,7 +75,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.command(`kubectl get ${entries}`);
   tell.evidence(await here(`get ${entries}`));
 
-  tell.step('We say where. The network comes first after all, and each of the others when it can');
+  tell.step('We set the region. The network is created first, and each other component follows once its inputs exist');
   const region = JSON.stringify({ spec: { cluster: { region: 'westeurope' } } });
   tell.command(`kubectl patch clusterinventory orders -n ${namespace} --type=merge -p '${region}'`);
   await here(`patch clusterinventory orders -n ${namespace} --type=merge -p ${region}`);
@@ -87,7 +87,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.evidence(await here(`get virtualnetworks,shoots -n ${namespace}`));
   tell.evidence(`the kubeconfig is in a Secret, and the entry says which: version ${await versionOf('orders')}`);
 
-  tell.step('In the new cluster somebody asks for a service: one component hears of it, for this entry alone');
+  tell.step('A user of the new cluster creates a ServiceInstance: one component runs, for this entry alone');
   await there('create namespace shop');
   tell.command('kubectl apply -f service-instance.yaml   # in the new cluster');
   tell.evidence(stringify(serviceInstance));
@@ -97,7 +97,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.evidence('0/1, because that cluster has no nodes here');
   tell.evidence(`why it ran: ${await reasonOf(here, 'connectivity-proxy')}`);
 
-  tell.step('The kubeconfig is replaced, by force this time; whoever reads it runs again');
+  tell.step('We force a new kubeconfig; every component that reads it runs again');
   const before = await versionOf('orders');
   const force = `${forceAnnotation('kubeconfig')}=now`;
   tell.command(`kubectl annotate clusterinventory orders -n ${namespace} ${force}`);
@@ -109,14 +109,16 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.evidence(`version ${before} → ${await versionOf('orders')}`);
   tell.evidence(`why connectivity-proxy ran: ${await reasonOf(here, 'connectivity-proxy')}`);
 
-  tell.step('The entry is deleted: all are asked at once, and each goes when nobody needs what it made');
+  tell.step(
+    'We delete the entry: all components are called at once, and each tears down once no other component needs its output',
+  );
   tell.command(`kubectl delete clusterinventory orders -n ${namespace}`);
   tell.evidence(await here(`delete clusterinventory orders -n ${namespace} --timeout=60s`));
   tell.evidence(await here(`get virtualnetworks,shoots,${runs}`));
   tell.evidence(await there(`get ${proxy}`, { reject: false }));
   await there('wait --for=delete namespace/connectivity-proxy --timeout=60s', { reject: false });
 
-  tell.step('A cluster that was there already, brought by its kubeconfig: the same from there on');
+  tell.step('An existing cluster, brought by its kubeconfig: the same components run from there on');
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'legacy-admin' } };
   const stringData = { config: await adminKubeconfig(managed, 'legacy-admin') };
   tell.command(`kubectl create secret generic legacy-admin -n ${namespace} --from-file=config=legacy.kubeconfig`);
@@ -129,7 +131,7 @@ async function story(tell: Narrator, management: Plane, managed: Plane, fleet: R
   tell.evidence(await here(`get ${entries}`));
   tell.evidence(await here(`get ${runs}`));
   tell.evidence(await there(`get ${proxy}`));
-  tell.end('Done: nobody wrote down an order, and nobody waited for an interval.');
+  tell.end('Done: no order was configured, and no component waited for an interval.');
 }
 
 const serviceInstance = {
@@ -148,7 +150,7 @@ function runner(plane: Plane): Run {
   };
 }
 
-/** Of the last run of a component. */
+/** The reasons of the last run of a component. */
 async function reasonOf(here: Run, component: string): Promise<string> {
   const label = `inventory.drawbridge.dev/component=${component}`;
   return here(`get reconcileruns -n ${namespace} -l ${label} -o jsonpath={.items[*].spec.reasons[*]}`);

@@ -6,8 +6,8 @@ import { type AuditLine, ServerProcess } from './server-process.ts';
 import { until } from './wait.ts';
 
 /**
- * `make run`: the main job on a real control plane, told step by step. Alice asks for access, gets it, uses it, and it ends on time.
- * With ONCE=1 it ends there; otherwise it keeps serving until Ctrl-C. Exit code 1 when a step failed.
+ * `make run`: the demo of access on a real control plane. Alice requests access, gets it, uses it, and it ends on time.
+ * With ONCE=1 the demo ends there; otherwise the server runs until Ctrl-C. Exit code 1 if a step failed.
  */
 const root = fileURLToPath(new URL('..', import.meta.url));
 const duration = process.env['DURATION'] ?? '15s';
@@ -143,6 +143,7 @@ async function stayUp(tell: Narrator, plane: Plane, server: ServerProcess): Prom
   tell.title('The server goes on. Try it as alice, in another terminal (Ctrl-C here ends everything):');
   tell.command(`cd ${process.cwd()}`);
   tell.command(`export KUBECONFIG=${alice} PATH=${plane.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
+  tell.command(`cd ${root}`);
   tell.command('kubectl create -f examples/pod-access-request.yaml');
   tell.command(`kubectl get -n ${namespace} podaccessrequests -w`);
   tell.command(

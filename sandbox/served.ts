@@ -11,8 +11,8 @@ interface Crd {
 }
 
 /**
- * Resolves once the API server answers for the kind of a CRD, in all versions that it serves. The CRD says Established a moment earlier:
- * a call in between finds no such path.
+ * Resolves once the API server serves the kind of a CRD in all its versions. The condition Established becomes True a moment earlier;
+ * until then, calls get 404.
  */
 export async function whenServed(client: PlaneClient, crd: string): Promise<void> {
   await until(`${crd} to be served`, () => isServed(client, crd), { timeoutMs: 30_000 });

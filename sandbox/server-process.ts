@@ -7,11 +7,11 @@ import { freePorts } from './ports.ts';
 import { type Launch, ProgramProcess } from './program-process.ts';
 
 export interface ServerOptions {
-  /** Further flags; a later one wins over those that the process is started with anyway. */
+  /** Further flags; they override the default flags. */
   readonly flags?: readonly string[];
-  /** Default: the one this runs on. */
+  /** Node to run. Default: the one that runs this process. */
   readonly node?: string;
-  /** Default: the apiserver itself; give a proxy's URL to put faults in between. */
+  /** URL of the API server; pass a proxy's URL to inject faults. */
   readonly apiserver?: string;
   /** Default: a new one on free ports. */
   readonly installation?: Installation;
@@ -31,7 +31,7 @@ export interface AuditLine {
   readonly [field: string]: unknown;
 }
 
-/** The built server, installed on a plane. */
+/** The built server as a process, installed on a plane. */
 export class ServerProcess extends ProgramProcess {
   readonly installation: Installation;
   readonly auditFile: string;
@@ -77,7 +77,7 @@ export class ServerProcess extends ProgramProcess {
     return new ServerProcess(launch, installation, auditFile);
   }
 
-  /** The audit lines so far that match. */
+  /** The audit lines so far that match the filter. */
   async audit(matches: (line: AuditLine) => boolean = () => true): Promise<AuditLine[]> {
     const text = await readFile(this.auditFile, 'utf8').catch(() => '');
     return text

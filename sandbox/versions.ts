@@ -1,4 +1,4 @@
-/** The one Kubernetes version the sandbox runs, as `GET /version` reports it. */
+/** The Kubernetes version that the sandbox runs, as `GET /version` reports it. */
 export const kubernetesVersion = 'v1.36.3';
 
 export const kwokVersion = 'v0.8.0';

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface WaitOptions {
   /** Give up after this many milliseconds. */
   readonly timeoutMs: number;
-  /** Pause between two looks. Default 50 ms. */
+  /** Pause between two checks. Default 50 ms. */
   readonly everyMs?: number;
 }
 
-/** Looks until `condition` gives something that is neither undefined nor false, and returns it. */
+/** Polls `condition` until it returns a value other than undefined or false, and returns that value. */
 export async function until<T>(
   what: string,
   condition: () => Promise<T | undefined | false> | T | undefined | false,

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-// Reads orders from its standard input. When that ends without `done`, our process is gone, however it went:
-// then what it started is killed and its folder removed. `sh` alone, so that it runs anywhere and costs nothing.
+// Reads orders from standard input. If the input ends without `done`, the parent process has died. The script then kills the parent's
+// children and removes their folder. It needs only `sh`, so that it runs anywhere.
 const script = `
 trap '' INT TERM HUP
 pids=' '
@@ -17,13 +17,13 @@ for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
 case $1 in /?*) rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; } ;; esac
 `;
 
-/** Ends our children when this process ends without having ended them itself, SIGKILL included. */
+/** Kills the children of this process if it dies without ending them, even by SIGKILL. */
 export class Watchdog {
   readonly #child: ChildProcess;
 
-  /** `folder` (absolute) is removed together with the children. */
+  /** Also removes `folder`, an absolute path. */
   constructor(folder: string) {
-    // In a session of its own, so that Ctrl-C in a terminal does not reach it.
+    // It has its own session, so that Ctrl-C in a terminal does not reach it.
     this.#child = spawn('sh', ['-c', script, 'watchdog', folder], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -41,12 +41,12 @@ export class Watchdog {
     this.#child.stdin?.write(`watch ${pid}\n`);
   }
 
-  /** To be called once `pid` has ended, since its number may go to another process. */
+  /** Call it once `pid` has ended, because another process may get the same id. */
   forget(pid: number): void {
     this.#child.stdin?.write(`forget ${pid}\n`);
   }
 
-  /** Dismisses the watchdog without it touching anything; resolves once it is gone. */
+  /** Ends the watchdog without any effect. Resolves once it has ended. */
   async done(): Promise<void> {
     this.#child.ref();
     const exit = once(this.#child, 'exit');
@@ -54,7 +54,7 @@ export class Watchdog {
     await exit;
   }
 
-  /** Leaves it as the end of this process would: it kills and removes. */
+  /** Triggers the watchdog as the death of this process would: it kills the children and removes the folder. */
   abandon(): void {
     this.#child.stdin?.end();
   }

@@ -1,18 +1,18 @@
 import type { Socket } from 'node:net';
 
-/** What the network is like; shared by all wires of a proxy and changed while they run. */
+/** Conditions of the network, shared by all wires of a proxy and changed while they run. */
 export interface Conditions {
-  /** Added to every byte's way, in each direction, in milliseconds. */
+  /** Delay of every byte, in each direction, milliseconds. */
   latencyMs: number;
-  /** While true nothing arrives, not even the end of the connection. */
+  /** While true, nothing arrives, not even the end of the connection. */
   stalled: boolean;
 }
 
-/** Carries bytes from one socket to another, in order, under the given conditions. */
+/** Forwards bytes from one socket to another, in order, under the given conditions. */
 export class Wire {
   readonly #to: Socket;
   readonly #conditions: Conditions;
-  /** What is on its way; `undefined` is the end of the stream. */
+  /** Data in flight; `undefined` is the end of the stream. */
   readonly #underway: { readonly due: number; readonly chunk: Buffer | undefined }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -24,7 +24,7 @@ export class Wire {
     from.on('close', () => this.#send(undefined));
   }
 
-  /** Delivers what is due; to be called when the conditions change. */
+  /** Delivers the data that is due. Call it when the conditions change. */
   deliver(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -5,6 +5,6 @@ export interface BackendOptions {
   readonly clusterNamespace: string;
   readonly isolation: IsolationName;
   readonly informerScope: InformerScope;
-  /** Where the konnector is to reach the provider, when not directly. */
+  /** URL of the provider for the konnector. Default: the provider's own. */
   readonly server?: string;
 }

@@ -34,11 +34,11 @@ import type { FixtureKind } from './fixture-kinds.ts';
 import type { Provider } from './provider.ts';
 
 export interface ExportOptions {
-  /** Of the export, and so of the binding. */
+  /** Name of the export, and so of the binding. */
   readonly name: string;
   readonly kinds: readonly FixtureKind[];
   readonly claims?: readonly PermissionClaim[];
-  /** Namespaces of the consumer that the provider wants from the beginning. */
+  /** Namespaces of the consumer that the provider creates from the beginning. */
   readonly namespaces?: readonly string[];
 }
 
@@ -52,7 +52,7 @@ const missingSchema: BindFinding = {
   message: 'a BoundSchema is missing',
 };
 
-/** kube-bind's backend as one consumer meets it: it exports, hands out rights, and answers APIServiceNamespaces. */
+/** kube-bind's backend for one consumer: it creates exports, grants permissions, and answers APIServiceNamespaces. */
 export class Backend {
   readonly options: BackendOptions;
   readonly provider: Provider;
@@ -82,7 +82,7 @@ export class Backend {
     return this.options.clusterNamespace;
   }
 
-  /** What a request of the consumer comes to: BoundSchemas, then the export, then its rights. */
+  /** Answers a request of the consumer: creates BoundSchemas, then the export, then its permissions. */
   async export({ name, kinds, claims = [], namespaces: wanted = [] }: ExportOptions): Promise<void> {
     const { client } = this.provider;
     const { isolation, informerScope, clusterNamespace: namespace } = this.options;
@@ -112,13 +112,13 @@ export class Backend {
     await this.#rights.give(name, kinds, claims);
   }
 
-  /** The export and all that belongs to it are taken back. */
+  /** Deletes the export and everything that belongs to it. */
   async withdraw(name: string): Promise<void> {
     await this.provider.client.delete(apiServiceExports, { namespace: this.clusterNamespace, name });
     await this.#rights.take(name);
   }
 
-  /** A request of the consumer that the backend has refused for good. */
+  /** Creates a request of the consumer that the backend has refused permanently. */
   async refuse(name: string, terminalMessage: string): Promise<void> {
     const { client } = this.provider;
     const namespace = this.clusterNamespace;
@@ -139,7 +139,7 @@ export class Backend {
     await this.provider.client.mergePatch(boundSchemas, where, { spec: change(spec as Record<string, unknown>) });
   }
 
-  /** An APIServiceNamespace that the provider makes: the consumer is to have a Namespace of that name. */
+  /** Creates an APIServiceNamespace on behalf of the provider: the consumer should have a Namespace of that name. */
   async claimNamespace(name: string, owner?: OwnerReference): Promise<void> {
     const metadata = {
       namespace: this.clusterNamespace,
@@ -155,24 +155,24 @@ export class Backend {
     });
   }
 
-  /** The namespace of the provider that stands for one of the consumer. */
+  /** The provider's namespace for a namespace of the consumer. */
   serviceNamespaceOf(consumerNamespace: string): string {
     return this.options.isolation === 'None' ? consumerNamespace : `${this.clusterNamespace}-${consumerNamespace}`;
   }
 
-  /** Resolves once the namespace has been asked for and answered. */
+  /** Resolves once the APIServiceNamespace exists and the backend has answered it. */
   async whenNamespace(consumerNamespace: string): Promise<string> {
     const look = (): string | undefined =>
       this.#stores.stores.serviceNamespaces.get(`${this.clusterNamespace}/${consumerNamespace}`)?.serviceNamespace;
     return until(`the service namespace of ${consumerNamespace}`, look, { timeoutMs: 30_000 });
   }
 
-  /** Live views of what konnector and backend share. */
+  /** Live views of the objects that konnector and backend share. */
   get stores(): ProviderStores {
     return this.#stores.stores;
   }
 
-  /** Takes everything back that was made in the provider, but not what the konnector has put there. */
+  /** Deletes everything that the backend created in the provider, but not the konnector's copies. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#ended;
@@ -207,13 +207,13 @@ export class Backend {
     ];
   }
 
-  /** An APIServiceNamespace gets its Namespace and is told; when it goes, so does the Namespace. */
+  /** Creates the Namespace of an APIServiceNamespace and writes its status; deletes the Namespace together with it. */
   async #answer(key: string): Promise<Result> {
     const { client } = this.provider;
     const name = key.slice(key.indexOf('/') + 1);
     const asked = this.stores.serviceNamespaces.get(key);
     if (!asked) {
-      // Only ever under this name: with isolation None the Namespace stays.
+      // Only this name: with isolation None, the Namespace stays.
       await client.delete(namespaces, { name: `${this.clusterNamespace}-${name}` });
       return done;
     }
@@ -227,7 +227,7 @@ export class Backend {
     return done;
   }
 
-  /** The condition that the backend writes, and the rights that it hands over whenever it looks. */
+  /** Writes the condition of an export, and grants its permissions, at each reconcile. */
   async #inSync(key: string): Promise<Result> {
     const found = this.stores.exports.get(key);
     if (!found) return done;

@@ -16,7 +16,7 @@ export interface BoundSchemaOptions {
   readonly informerScope: InformerScope;
 }
 
-/** The BoundSchema that the backend makes of a CRD: with isolation Namespaced consumers see namespaced resources as cluster-scoped. */
+/** The BoundSchema that the backend creates from a CRD. With isolation Namespaced, namespaced resources are cluster-scoped for consumers. */
 export function boundSchemaOf(
   crd: KubeObject,
   { namespace, isolation, informerScope }: BoundSchemaOptions,

@@ -12,14 +12,14 @@ import { until } from '../wait.ts';
 import { binder, type Provider } from './provider.ts';
 import { put, roleBinding } from './resources.ts';
 
-/** Name of the Secret of the provider with the kubeconfig that konnectors are to use. */
+/** Name of the provider's Secret with the kubeconfig for konnectors. */
 export const kubeconfigSecret = 'kubeconfig';
 
-/** What the backend makes for a new consumer: its namespace with a ServiceAccount, rights, credentials and the ClusterBinding. */
+/** The objects that the backend creates for a new consumer: its namespace with a ServiceAccount, permissions, credentials, and the ClusterBinding. */
 export class ClusterNamespace {
   readonly provider: Provider;
   readonly name: string;
-  /** Where the konnector reaches the provider. */
+  /** URL of the provider for the konnector. */
   readonly #server: string;
   #tokenSecret: string = binder;
   #kubeconfig = '';
@@ -36,7 +36,7 @@ export class ClusterNamespace {
     return opened;
   }
 
-  /** The text of a kubeconfig with the token of the ServiceAccount, as the provider hands it out. */
+  /** The text of the kubeconfig that the provider gives out, with the token of the ServiceAccount. */
   get kubeconfig(): string {
     return this.#kubeconfig;
   }
@@ -46,19 +46,19 @@ export class ClusterNamespace {
     return this.#tokenSecret;
   }
 
-  /** Another token; the old one stays good until `revoke`. Resolves to the name of the Secret that holds the old one. */
+  /** Creates another token; the old one stays valid until `revoke`. Resolves to the name of the Secret that holds the old one. */
   async rotate(): Promise<string> {
     const old = this.#tokenSecret;
     await this.#useToken(`${binder}-${Date.now().toString(36)}`);
     return old;
   }
 
-  /** The API server may believe the token for another ten seconds. */
+  /** Revokes the token. The API server may accept it for another ten seconds. */
   async revoke(tokenSecret: string): Promise<void> {
     await this.provider.client.delete(secrets, { namespace: this.name, name: tokenSecret });
   }
 
-  /** Puts a text in the place of the kubeconfig that konnectors are to use. */
+  /** Replaces the kubeconfig for konnectors with a text. */
   async publish(kubeconfig: string): Promise<void> {
     await put(this.provider.client, secrets, {
       apiVersion: 'v1',
@@ -69,7 +69,7 @@ export class ClusterNamespace {
     });
   }
 
-  /** The same credentials by another way to the API server. */
+  /** The same credentials with another URL of the API server. */
   kubeconfigVia(server: string): string {
     return this.#kubeconfig.replace(`server: ${this.#server}`, `server: ${server}`);
   }

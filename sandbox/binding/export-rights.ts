@@ -8,8 +8,8 @@ import { clusterRole, clusterRoles, put, type Rule, roleBinding, rule } from './
 const verbs = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
 
 /**
- * What kube-bind's backend lets a konnector do with exported and claimed resources. Exported ones everywhere in the provider; claimed
- * ones everywhere, or with informer scope Namespaced in each service namespace.
+ * The permissions that kube-bind's backend grants a konnector. On exported resources everywhere in the provider; on claimed resources
+ * everywhere, or, with informer scope Namespaced, in each service namespace.
  */
 export class ExportRights {
   readonly #provider: Provider;
@@ -38,7 +38,7 @@ export class ExportRights {
     await this.#provider.bindExportsTo(this.#options.clusterNamespace);
   }
 
-  /** A service namespace has come. */
+  /** Called when a service namespace was created. */
   async giveIn(namespace: string): Promise<void> {
     this.#namespaces.add(namespace);
     for (const [name, rules] of this.#claims) await this.#giveIn(namespace, name, rules);

@@ -4,11 +4,11 @@ import type { IsolationName } from '../../src/binding/stores/provider-stores.ts'
 
 type Scope = 'Cluster' | 'Namespaced';
 
-/** A kind that a provider exports, as it is in either cluster. */
+/** A kind that a provider exports. */
 export interface FixtureKind {
   readonly inConsumer: Resource;
   readonly inProvider: Resource;
-  /** What the provider has installed. */
+  /** The CRD in the provider. */
   readonly crd: KubeObject;
 }
 
@@ -19,7 +19,7 @@ export interface FixtureKinds {
   readonly ovens: FixtureKind;
 }
 
-/** Two kinds in a group of their own, so that tests which share a plane do not meet. */
+/** Two kinds in a group of their own, so that tests on the same plane do not interfere. */
 export function fixtureKinds(group: string, isolation: IsolationName): FixtureKinds {
   const kind = (plural: string, name: string, consumer: Scope, provider: Scope): FixtureKind => {
     const resource = (scope: Scope): Resource => ({
@@ -89,7 +89,7 @@ const schema = {
         },
       },
     },
-    /** Beside spec and status, as some kinds have it. */
+    /** A top-level field besides spec and status, as some kinds have. */
     recipe: { type: 'object', additionalProperties: text },
     status: {
       type: 'object',

@@ -6,7 +6,7 @@ import { ProgramProcess } from '../program-process.ts';
 export interface KonnectorOptions {
   /** Path of the kubeconfig of the consumer. */
   readonly kubeconfig: string;
-  /** Further flags; a later one wins over those that the process is started with anyway. */
+  /** Further flags; they override the default flags. */
   readonly flags?: readonly string[];
 }
 

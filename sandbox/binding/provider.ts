@@ -12,7 +12,7 @@ import type { Plane } from '../plane.ts';
 import { whenServed } from '../served.ts';
 import { clusterRole, clusterRoleBindings, clusterRoles, put, roleBinding, rule } from './resources.ts';
 
-/** Rights of a konnector in its cluster namespace: what kube-bind's backend gives, to the letter. */
+/** Permissions of a konnector in its cluster namespace: exactly those that kube-bind's backend grants. */
 const binderRules = [
   rule(bindGroup, ['apiserviceexportrequests'], 'create', 'delete', 'patch', 'update', 'get', 'list', 'watch'),
   rule('', ['namespaces'], 'get'),
@@ -30,14 +30,14 @@ export const binder = 'kube-binder';
 const exportsRole = 'kube-binder-exports';
 export const aggregateLabel = 'rbac.kube-bind.io/aggregate-to-parent';
 
-/** A plane that plays the provider: the CRDs of kube-bind, the roles that its backend makes, and a client of the backend. */
+/** A plane that acts as the provider: the CRDs of kube-bind, the roles that its backend creates, and a client of the backend. */
 export class Provider {
   readonly plane: Plane;
   readonly cluster: Cluster;
   readonly client: Client;
   /**
-   * kube-bind binds the rights on exported resources to the ServiceAccount whose export it looked at last, and takes them from all
-   * others. `everybody` is what it should do, and the default here.
+   * kube-bind binds the permissions on exported resources to the ServiceAccount whose export it reconciled last, and removes them from
+   * all others. `everybody` is what it should do, and the default here.
    */
   rights: 'last' | 'everybody' = 'everybody';
   readonly #subjects = new Map<string, object>();
@@ -68,7 +68,7 @@ export class Provider {
     await Promise.all(crds.map((crd) => whenServed(this.plane, crd.metadata.name)));
   }
 
-  /** What the backend does with each export it looks at: its rights go to that consumer's ServiceAccount. */
+  /** Reconciles an export as the backend does: grants its permissions to that consumer's ServiceAccount. */
   async bindExportsTo(clusterNamespace: string): Promise<void> {
     const subject = { kind: 'ServiceAccount', name: binder, namespace: clusterNamespace };
     if (this.rights === 'last') this.#subjects.clear();

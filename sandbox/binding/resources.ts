@@ -45,7 +45,7 @@ export const roleBinding = (
   subjects,
 });
 
-/** Brings the object to what is said here, whoever made it. */
+/** Applies the object, even if another client created it. */
 export async function put(client: Client, resource: Resource, object: KubeObject): Promise<KubeObject> {
   return client.apply(resource, object, { fieldManager: 'backend', force: true });
 }

@@ -2,7 +2,7 @@ import { gunzipSync, inflateRawSync } from 'node:zlib';
 
 const tarBlock = 512;
 
-/** Reads one file out of a .tgz; throws when it is not there. Enough of ustar for what `npm pack` writes. */
+/** Reads one file from a .tgz; throws if it is absent. Supports the part of ustar that `npm pack` writes. */
 export function readTarEntry(tgz: Buffer, path: string): Buffer {
   const tar = gunzipSync(tgz);
   let offset = 0;
@@ -24,7 +24,7 @@ const directoryEntry = 0x02014b50;
 const stored = 0;
 const deflated = 8;
 
-/** Reads one file out of a .zip (stored or deflated, no zip64); throws when it is absent or damaged. */
+/** Reads one file from a .zip (stored or deflated, no zip64); throws if it is absent or damaged. */
 export function readZipEntry(zip: Buffer, path: string): Buffer {
   const end = zip.lastIndexOf(le32(endOfDirectory));
   if (end < 0) throw new Error('not a zip archive: it has no central directory');
@@ -45,7 +45,7 @@ function unpack(zip: Buffer, entry: number, path: string): Buffer {
   const packedSize = zip.readUInt32LE(entry + 20);
   const size = zip.readUInt32LE(entry + 24);
   const local = zip.readUInt32LE(entry + 42);
-  // The lengths in the local header may differ from those in the directory, so they are read again.
+  // The lengths in the local header may differ from those in the directory.
   const start = local + 30 + zip.readUInt16LE(local + 26) + zip.readUInt16LE(local + 28);
   const packed = zip.subarray(start, start + packedSize);
   if (method !== stored && method !== deflated) throw new Error(`${path} is packed with unknown method ${method}`);

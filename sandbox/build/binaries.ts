@@ -9,10 +9,10 @@ import { type OnProgress, reporting } from './progress.ts';
 
 const building = '.building-';
 
-/** Absolute paths of the programs a plane is made of. */
+/** Absolute paths of the programs of a plane. */
 export type Binaries = Readonly<Record<Program, string>>;
 
-/** Programs that a person brought along through the variables of envtest; they win over ours. */
+/** Programs named by the environment variables of envtest; they override those of the sandbox. */
 export function broughtAlong(env: NodeJS.ProcessEnv): Partial<Binaries> {
   const folder = env['KUBEBUILDER_ASSETS'];
   const etcd = env['TEST_ASSET_ETCD'] ?? (folder ? join(folder, 'etcd') : undefined);
@@ -21,9 +21,9 @@ export function broughtAlong(env: NodeJS.ProcessEnv): Partial<Binaries> {
 }
 
 /**
- * Makes every program available and says where. What the environment names is taken from there, the rest from the
- * cache (`${XDG_CACHE_HOME:-~/.cache}/drawbridge/sandbox/<key>/`), building what is missing, which takes some eight
- * minutes the first time. `onProgress` hears nothing when all is cached. Several processes may call this at once.
+ * Returns the path of every program. Uses the programs that the environment names, then the cache
+ * (`${XDG_CACHE_HOME:-~/.cache}/drawbridge/sandbox/<key>/`), and builds missing ones, which takes about eight minutes the
+ * first time. Calls `onProgress` only if it builds. Several processes may call this at once.
  */
 export async function ensureBinaries(options: { readonly onProgress?: OnProgress } = {}): Promise<Binaries> {
   const given = broughtAlong(process.env);
@@ -55,13 +55,13 @@ async function missing(binaries: Binaries): Promise<Program[]> {
 }
 
 async function fill(folder: string, binaries: Binaries, onProgress: OnProgress): Promise<void> {
-  // Asked again under the lock: whoever held it before may have built everything.
+  // Checks again under the lock: the previous holder may have built everything.
   const wanted = await missing(binaries);
   const foreign = wanted.find((name) => binaries[name] !== join(folder, name));
   if (foreign !== undefined)
     throw new Error(`there is no program at ${binaries[foreign]}, which the environment names`);
   await mkdir(folder, { recursive: true });
-  // Every program is moved into place when it is whole, so an interrupted build leaves nothing half.
+  // Each program is moved into place once it is complete, so an interrupted build leaves no partial program.
   await removeAbandoned(folder);
   const workspace = await mkdtemp(`${folder}${building}`);
   try {
@@ -78,7 +78,7 @@ async function fill(folder: string, binaries: Binaries, onProgress: OnProgress):
   }
 }
 
-// Whoever holds the lock is the only one who builds, so what is there was left by a build that was killed.
+// Only the holder of the lock builds, so existing build folders are leftovers of killed builds.
 async function removeAbandoned(folder: string): Promise<void> {
   const prefix = `${basename(folder)}${building}`;
   const abandoned = (await readdir(dirname(folder))).filter((name) => name.startsWith(prefix));

@@ -10,10 +10,10 @@ export interface CacheInputs {
   readonly platform: string;
 }
 
-/** Names the cache folder: the same inputs give the same 64 hex digits, any other input different ones. */
+/** The name of the cache folder: 64 hex digits, the same for the same inputs only. */
 export function cacheKey(inputs: CacheInputs): string {
   const { moduleFiles, flags, goVersion, platform } = inputs;
-  // JSON keeps the borders between the parts, so moving text from one part to the next changes the key.
+  // JSON separates the parts, so that moving text from one part to the next changes the key.
   return createHash('sha256')
     .update(JSON.stringify([moduleFiles, flags, goVersion.trim(), platform]))
     .digest('hex');

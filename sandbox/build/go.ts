@@ -4,9 +4,9 @@ import { cacheKey } from './cache-key.ts';
 import { type GoProgram, goFlags, goModules, goPrograms, goTargets } from './programs.ts';
 import { run } from './run.ts';
 
-/** The output of `go version`. Throws with what to install when there is no usable Go. */
+/** The output of `go version`. Without a usable Go, throws an error that says what to install. */
 export async function goVersion(): Promise<string> {
-  // Asked inside a module, because its go.mod may make the go command switch to a newer toolchain.
+  // Runs inside a module, because its go.mod may select a newer toolchain.
   const answer = await run('go', ['version'], { cwd: goModules[0] ?? '.' }).catch(() => undefined);
   if (answer === undefined) {
     throw new Error(

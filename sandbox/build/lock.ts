@@ -5,15 +5,15 @@ import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface LockOptions {
-  /** Called once when somebody else holds the lock, with that process's id. */
+  /** Called once with the id of the holder, if another process holds the lock. */
   readonly onWait?: (pid: number) => void;
-  /** How often a waiting process looks again, in milliseconds. */
+  /** How often a waiting process checks again, milliseconds. */
   readonly pollMs?: number;
 }
 
 interface Holder {
   readonly pid: number;
-  /** When the process started, in the kernel's own unit; tells a reused pid from the holder. */
+  /** When the process started, in the kernel's unit; distinguishes the holder from a process that reuses its pid. */
   readonly started: string;
 }
 
@@ -21,10 +21,10 @@ const released = 'released';
 
 /**
  * Runs `work` while holding the lock named `path`; at most one process at a time does so.
- * The lock of a process that is gone is taken over.
+ * If the holder has died, another process takes the lock over.
  *
- * Holding it means owning the file `path.N` with the highest number. Numbers only ever rise, so that of several
- * processes that find the same dead holder one gets the next number and nobody can remove a living one's file.
+ * The holder owns the file `path.N` with the highest number. Numbers only rise, so that only one of several processes that
+ * find the same dead holder gets the next number, and no process can remove the file of a living one.
  */
 export async function withLock<T>(path: string, work: () => Promise<T>, options: LockOptions = {}): Promise<T> {
   await mkdir(dirname(path), { recursive: true });
@@ -56,7 +56,7 @@ async function acquire(path: string, ticket: string, options: LockOptions): Prom
 async function claim(path: string, ticket: string, number: number): Promise<boolean> {
   const mine = `${path}.${number}`;
   try {
-    // Atomic, never overwrites, and the file has its content from the first moment.
+    // Atomic: never overwrites, and the file appears with its content.
     await link(ticket, mine);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -64,7 +64,7 @@ async function claim(path: string, ticket: string, number: number): Promise<bool
   }
   const others = (await numbers(path)).filter((other) => other !== number);
   if (others.some((other) => other > number)) {
-    // Our look at the folder was too old: others have held and left the lock since.
+    // The listing of the folder is outdated: other processes have held and released the lock since.
     await rm(mine, { force: true });
     return false;
   }
@@ -97,7 +97,7 @@ function alive(holder: Holder): boolean {
 function describe(pid: number): Holder {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // Field 22; the command in field 2 may hold spaces, so count from behind its bracket.
+    // Field 22. The command in field 2 may contain spaces, so the count starts behind its parenthesis.
     return { pid, started: stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '' };
   } catch {
     return { pid, started: '' };

@@ -1,4 +1,4 @@
 import { ensureBinaries } from './binaries.ts';
 
-/** Builds the control plane's programs where the cache has none, so that tests need not wait for them. */
+/** Builds the programs of the control plane that the cache lacks, so that tests do not wait for them. */
 await ensureBinaries({ onProgress: (line) => console.error(line) });

@@ -21,11 +21,11 @@ const kwokModule = fileURLToPath(new URL('../kwok', import.meta.url));
 
 export const goModules: readonly string[] = [kubernetesModule, kwokModule];
 
-/** Flags common to every program; what differs is in `GoTarget.ldflags`. */
+/** Flags of every program; `GoTarget.ldflags` has the flags of one. */
 export const goFlags: readonly string[] = ['-trimpath', '-tags=grpcnotrace,notest'];
 
-// Unstamped programs call themselves v0.0.0-master, which breaks version checks in Helm and kubectl.
-// The date is a constant because a changing one would defeat Go's link cache.
+// Without a stamp, programs report v0.0.0-master, which breaks version checks in Helm and kubectl.
+// The date is constant, because a changing date would defeat Go's link cache.
 const stamp = [
   `gitVersion=${kubernetesVersion}`,
   'gitMajor=1',

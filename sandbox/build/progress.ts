@@ -2,7 +2,7 @@ export type OnProgress = (line: string) => void;
 
 const tickMs = 15_000;
 
-/** Reports that `what` began, how long it has been going on every 15 s, and that it is done. */
+/** Reports the start of `what`, its elapsed time every 15 s, and its end. */
 export async function reporting<T>(what: string, onProgress: OnProgress, work: () => Promise<T>): Promise<T> {
   const began = performance.now();
   const elapsed = (): string => `${Math.round((performance.now() - began) / 1000)} s`;

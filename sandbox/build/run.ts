@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 export interface RunResult {
   readonly stdout: string;
   readonly stderr: string;
-  /** The exit code; 128 when a signal ended the program. */
+  /** The exit code; 128 if a signal ended the program. */
   readonly code: number;
 }
 
@@ -14,7 +14,7 @@ export interface RunOptions {
   readonly input?: string;
 }
 
-/** Runs a program to its end and collects what it says. Rejects only when it cannot be started. */
+/** Runs a program to its end and collects its output. Rejects only if the program cannot be started. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: options.cwd, env: options.env ?? process.env, stdio: 'pipe' });
@@ -28,7 +28,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     });
     child.on('error', reject);
     child.on('close', (code) => resolve({ stdout, stderr, code: code ?? 128 }));
-    // A program that ends without reading its input is not an error of ours.
+    // A program may end without reading its input.
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
   });

@@ -1,4 +1,4 @@
-// The program behind `Balancer`: a process of its own, so that nothing else holds up what passes through it.
+// The program behind `Balancer`, in a process of its own, so that other work does not delay its connections.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { portOf } from '../ports.ts';
@@ -18,13 +18,13 @@ const forward = (address: string) => (client: Socket) => {
     [backend, client],
   ] as const) {
     socket.on('error', () => other.destroy());
-    // What it said last may still be on its way to the other side.
+    // Its last bytes may still be in flight to the other side.
     socket.on('close', () => other.end());
     socket.pipe(other);
   }
 };
 
-/** Resolves with the port, which is the same at each address; the first one draws it. */
+/** Resolves with the port, which is the same at each address. The first listener chooses it. */
 async function listen(addresses: readonly string[]): Promise<number> {
   let port = 0;
   for (const address of addresses) {

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 const program = fileURLToPath(new URL('balancer-program.ts', import.meta.url));
 
 /**
- * Stands for Services, each at a loopback address of its own and all at one port: spreads new TCP connections over the ports that are
- * ready; open ones stay where they are.
+ * Emulates Services, each at a loopback address of its own and all at one port. Spreads new TCP connections over the ready ports; open
+ * connections stay.
  */
 export class Balancer {
   readonly port: number;
@@ -23,7 +23,7 @@ export class Balancer {
     return new Balancer(port, child);
   }
 
-  /** From now on connections to `address` go to these ports of this machine; with none they are reset. */
+  /** Sends new connections to `address` to these ports of this machine; resets them if there are none. */
   lead(address: string, ports: readonly number[]): void {
     if (this.#child.connected) this.#child.send({ address, ports: [...ports] });
   }

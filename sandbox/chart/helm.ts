@@ -4,7 +4,7 @@ import { type RunResult, run } from '../build/run.ts';
 
 export const chart = fileURLToPath(new URL('../../charts/drawbridge', import.meta.url));
 
-/** A parsed manifest; its fields are what the chart says, so whoever reads one names what it looks for. */
+/** A parsed manifest of the chart; the reader names the fields that it expects. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -21,13 +21,13 @@ export interface Manifest {
 export interface HelmOptions {
   /** Path of the helm program. */
   readonly program: string;
-  /** Where helm may keep files. */
+  /** A folder for helm's files. */
   readonly home: string;
   /** Not needed for `lint` and `template`. */
   readonly kubeconfig?: string;
 }
 
-/** The helm program, as a person would use it with our chart. */
+/** The helm program, used as a user would use it with the chart. */
 export class Helm {
   readonly #options: HelmOptions;
 
@@ -35,7 +35,7 @@ export class Helm {
     this.#options = options;
   }
 
-  /** Rejects when helm fails, with what it said, unless `reject` is false. */
+  /** Rejects with helm's output if helm fails, unless `reject` is false. */
   async run(args: readonly string[], { reject = true, input = '' } = {}): Promise<RunResult> {
     const { program, home, kubeconfig } = this.#options;
     const result = await run(program, args, {
@@ -47,14 +47,14 @@ export class Helm {
     return result;
   }
 
-  /** What the chart makes of `values`, as manifests. */
+  /** The manifests that the chart renders for `values`. */
   async template(namespace: string, values: object = {}, ...args: string[]): Promise<Manifest[]> {
     const command = ['template', 'drawbridge', chart, '--namespace', namespace, '--values', '-', ...args];
     const { stdout } = await this.run(command, { input: JSON.stringify(values) });
     return manifestsIn(stdout);
   }
 
-  /** What an installed release is made of; without hooks. */
+  /** The manifests of an installed release, without hooks. */
   async manifest(namespace: string): Promise<Manifest[]> {
     const { stdout } = await this.run(['get', 'manifest', 'drawbridge', '--namespace', namespace]);
     return manifestsIn(stdout);

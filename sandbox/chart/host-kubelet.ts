@@ -5,17 +5,17 @@ import { Balancer } from './balancer.ts';
 import { HostPod } from './host-pod.ts';
 import type { PodManifest } from './pod-manifest.ts';
 
-/** Pods that carry it are run here and left alone by kwok. */
+/** Label of Pods that this kubelet runs and kwok ignores. */
 export const hostAnnotation = 'sandbox/host';
 
 const componentLabel = 'app.kubernetes.io/component';
-/** Where the webhooks of each component are called at; all Services have one port. */
+/** The address of each component's webhooks; all Services have one port. */
 const addresses: Readonly<Record<string, string>> = { server: '127.0.0.1', inventory: '127.0.0.2' };
 
 const lookMs = 150;
 const filesMs = 1000;
 
-/** Runs the Pods of the chart in one namespace as processes of this machine, and stands for the Services in front of them. */
+/** Runs the Pods of the chart in one namespace as processes of this machine, and emulates their Services. */
 export class HostKubelet {
   readonly #plane: PlaneClient;
   readonly #namespace: string;
@@ -40,7 +40,7 @@ export class HostKubelet {
     this.#loop = this.#run();
   }
 
-  /** `programs`: what images run, by their names. Default: what this tree has built. */
+  /** `programs`: the program of each image, by name. Default: the program that this tree has built. */
   static async start(
     plane: PlaneClient,
     namespace: string,
@@ -49,28 +49,28 @@ export class HostKubelet {
     return new HostKubelet(plane, namespace, await Balancer.open(Object.values(addresses)), programs);
   }
 
-  /** Where the Services lead to. */
+  /** The port of the Services. */
   get port(): number {
     return this.#balancer.port;
   }
 
-  /** Those that exist now. */
+  /** The Pods that exist. */
   get pods(): readonly HostPod[] {
     return [...this.#pods.values()];
   }
 
-  /** Every Pod that was ever run. */
+  /** Every Pod that has run. */
   get all(): readonly HostPod[] {
     return [...this.#finished, ...this.#pods.values()];
   }
 
-  /** What every Pod said, for a failed test. */
+  /** The logs of all Pods, for a failed test. */
   async logs(): Promise<string> {
     const texts = await Promise.all(this.all.map(async (pod) => `--- ${pod.name}\n${(await pod.log()).slice(-4000)}`));
     return texts.join('\n');
   }
 
-  /** Lets a Service of the chart lead to those of its Pods that are run here; everything else of it stays. */
+  /** Points a Service of the chart at its Pods that run here, and changes nothing else of it. */
   async switchService(name: string): Promise<void> {
     const url = `/api/v1/namespaces/${this.#namespace}/services/${name}`;
     const service = (await this.#plane.probe(url)).body as { spec: { selector: Record<string, string> } };

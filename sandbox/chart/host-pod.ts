@@ -14,10 +14,10 @@ import { MountedVolume } from './pod-volumes.ts';
 const builtProgram = fileURLToPath(new URL('../../dist/drawbridge.js', import.meta.url));
 const tokenPath = '/var/run/secrets/kubernetes.io/serviceaccount';
 const restartMs = 1000;
-/** Every node hears a moment later that a Pod has left its Service. */
+/** Delay until nodes stop sending connections to a Pod that has left its Service. */
 const endpointLagMs = 500;
 
-/** The ports of the server by their names in the chart, and the flags that put them elsewhere. */
+/** The ports of the server by their names in the chart, and the flags that change them. */
 const portFlags: Readonly<Record<string, string>> = {
   webhooks: 'port',
   callbacks: 'callback-port',
@@ -26,8 +26,8 @@ const portFlags: Readonly<Record<string, string>> = {
 };
 
 /**
- * One Pod of the chart, run as a process of this machine: with its arguments and environment, the token of its ServiceAccount, and its
- * volumes as files. Its ports are mapped to free ones.
+ * Runs one Pod of the chart as a process of this machine, with its arguments and environment, the token of its ServiceAccount, and its
+ * volumes as files. Maps its ports to free ones.
  */
 export class HostPod {
   readonly manifest: PodManifest;
@@ -45,8 +45,8 @@ export class HostPod {
   #startedAt = '';
 
   /**
-   * `onEndpoint` is called when it becomes, or is no more, one that new connections are sent to. `programs` says what other images than
-   * that of this tree run, by their names.
+   * `onEndpoint` is called when the Pod becomes an endpoint of its Service or stops being one. `programs` has the programs of other
+   * images than this tree's, by name.
    */
   constructor(
     plane: PlaneClient,
@@ -65,7 +65,7 @@ export class HostPod {
     );
   }
 
-  /** Whether new connections are sent here. */
+  /** Whether its Service sends new connections to it. */
   get endpoint(): boolean {
     return this.#endpoint;
   }
@@ -84,7 +84,7 @@ export class HostPod {
     return this.manifest.spec.containers[0];
   }
 
-  /** 0 before it was started. */
+  /** 0 before the start. */
   get pid(): number {
     return this.#child?.pid ?? 0;
   }
@@ -93,7 +93,7 @@ export class HostPod {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** The port of this machine behind a named one. */
+  /** The port of this machine for a named port. */
   port(name: string): number {
     return this.#ports.get(name) ?? 0;
   }
@@ -102,7 +102,7 @@ export class HostPod {
     return readFile(this.logFile, 'utf8').catch(() => '');
   }
 
-  /** Waits for what it mounts, as kubelet does, and starts it. */
+  /** Waits for its volumes, as kubelet does, and starts it. */
   async start(): Promise<void> {
     await mkdir(this.#folder, { recursive: true });
     while (!(await this.refreshFiles())) {
@@ -116,14 +116,14 @@ export class HostPod {
     if (!this.#ending) this.#spawn();
   }
 
-  /** Secrets and ConfigMaps may have changed. False while one is missing. */
+  /** Updates its Secrets and ConfigMaps. False while one is missing. */
   async refreshFiles(): Promise<boolean> {
     const found: boolean[] = [];
     for (const volume of this.#volumes) found.push(await volume.refresh());
     return found.every(Boolean);
   }
 
-  /** Asks the readiness probe and tells the API what came of it. */
+  /** Runs the readiness probe and reports the result to the API. */
   async observe(): Promise<void> {
     if (this.#ending || this.#child === undefined) return;
     const ready = this.running && (await this.#probe());
@@ -132,7 +132,7 @@ export class HostPod {
     if (this.running) await this.#tell('Running', ready);
   }
 
-  /** As kubelet ends a Pod that was deleted: preStop, SIGTERM, SIGKILL; then the Pod is gone from the API. */
+  /** Ends a deleted Pod as kubelet does: preStop, SIGTERM, SIGKILL; then removes it from the API. */
   async end(): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
@@ -156,7 +156,7 @@ export class HostPod {
     await this.#exited();
   }
 
-  /** Nothing more is done for the Pod, and its process ends. */
+  /** Stops managing the Pod, and kills its process. */
   async abandon(): Promise<void> {
     this.#ending = true;
     await this.kill();
@@ -169,7 +169,7 @@ export class HostPod {
   #spawn(): void {
     const log = openSync(this.logFile, 'a');
     this.#startedAt = new Date().toISOString();
-    // Of `node FLAGS /drawbridge.mjs`, the flags: node and program are those of this machine.
+    // Takes the flags of `node FLAGS /drawbridge.mjs`; node and the program are those of this machine.
     const nodeFlags = this.#container.command?.slice(1, -1) ?? [];
     const child = spawn(process.execPath, [...nodeFlags, this.#program, ...this.#args()], {
       env: this.#environment(),
@@ -196,7 +196,7 @@ export class HostPod {
     if (!this.#ending) this.#spawn();
   }
 
-  /** Paths in a container become paths of this machine, its ports become those that were free. */
+  /** Translates paths in the container to paths of this machine, and its ports to free ones. */
   #args(): string[] {
     const mounts = this.#mounts();
     const args = (this.#container.args ?? []).map((arg) => {
@@ -225,7 +225,7 @@ export class HostPod {
     ]) as NodeJS.ProcessEnv;
   }
 
-  /** In a Pod these files are found by their fixed path; here several Pods share one file system. */
+  /** In a Pod, these files have a fixed path; here, several Pods share one file system. */
   async #writeKubeconfig(): Promise<void> {
     const account = this.#mounts().find(({ path }) => path === tokenPath)?.folder;
     if (account === undefined) return;
@@ -255,7 +255,7 @@ export class HostPod {
     );
   }
 
-  /** Says it once. */
+  /** Reports each state once. */
   async #tell(phase: 'Running' | 'Succeeded' | 'Failed', ready: boolean, exitCode?: number): Promise<void> {
     const told = `${phase} ${ready} ${exitCode} ${this.pid}`;
     if (told === this.#told) return;

@@ -1,4 +1,4 @@
-/** What the host kubelet reads of a Pod. */
+/** The part of a Pod that the host kubelet reads. */
 export interface PodManifest {
   readonly metadata: {
     readonly name: string;
@@ -22,7 +22,7 @@ export interface PodManifest {
 export interface Container {
   readonly name: string;
   readonly image: string;
-  /** Default: that of the image. */
+  /** Default: the command of the image. */
   readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly env?: readonly { readonly name: string; readonly value?: string }[];

@@ -5,7 +5,7 @@ import type { PodManifest, Volume, VolumeSource } from './pod-manifest.ts';
 
 type Files = ReadonlyMap<string, Buffer>;
 
-/** The files of one volume in a folder of this machine, kept as kubelet keeps them: all of a version appear in one step. */
+/** The files of one volume in a folder of this machine. As with kubelet, all files of a version appear in one step. */
 export class MountedVolume {
   readonly folder: string;
   readonly #plane: PlaneClient;
@@ -21,7 +21,7 @@ export class MountedVolume {
     this.#volume = volume;
   }
 
-  /** Brings the files up to date. False while a Secret or ConfigMap that is needed does not exist. */
+  /** Updates the files. False while a required Secret or ConfigMap does not exist. */
   async refresh(): Promise<boolean> {
     await mkdir(this.folder, { recursive: true });
     const files = new Map<string, Buffer>();
@@ -46,7 +46,7 @@ export class MountedVolume {
   }
 
   async #token(path: string): Promise<Files | undefined> {
-    // Once: a token lasts longer than a test.
+    // Requested once, because a token lasts longer than a test.
     if (this.#version !== '') return new Map();
     const { namespace } = this.#pod.metadata;
     const token = await this.#plane.serviceAccountToken(namespace, this.#pod.spec.serviceAccountName);
@@ -64,7 +64,7 @@ export class MountedVolume {
 
   async #write(files: Files): Promise<void> {
     const version = [...files].map(([name, content]) => `${name} ${content.toString('base64')}`).join('\n');
-    // A token is written once and never again, whatever else is projected beside it.
+    // A token is written only once, whatever else the volume projects.
     if (version === this.#version || (this.#version !== '' && this.#volume.projected)) return;
     this.#count += 1;
     const data = `..${this.#count}`;

@@ -26,14 +26,14 @@ export interface CertificateReconcilerOptions {
 }
 
 /**
- * Keeps the Secret filled, the caBundle and the end of the path of every webhook equal to what the Secret says, and moves a rotation
- * on, in this order: what is in the Secret is trusted before anything else happens to it. One key: the Secret's.
+ * Fills the Secret, writes its authority and path segment into every webhook configuration, and advances a rotation, in this order:
+ * every configuration trusts what the Secret holds before the Secret changes again. The only key is that of the Secret.
  */
 export class CertificateReconciler implements Reconciler {
   readonly #options: CertificateReconcilerOptions;
-  /** Since when (monotonic) which pair and bundle have been trusted without a break. */
+  /** The pair and bundle that every configuration trusts, and since when without a break (monotonic). */
   #trusted: { readonly what: string; readonly sinceMs: number } | undefined;
-  /** Since when (monotonic) which segment has been known. */
+  /** The segment that the server knows, and since when (monotonic). */
   #known: { readonly segment: string; readonly sinceMs: number } | undefined;
 
   constructor(options: CertificateReconcilerOptions) {
@@ -47,19 +47,19 @@ export class CertificateReconciler implements Reconciler {
     if (!stored.ours) throw new CodedError('ForeignSecret', `Secret ${keyOf(secret)}: ${foreign}`);
     const { material, problem = '', segment } = stored;
     if (!material) {
-      return this.#write(stored, toData(this.#remade()), `what the Secret held is unusable: ${problem}`, signal);
+      return this.#write(stored, toData(this.#remade()), `the Secret is unusable: ${problem}`, signal);
     }
     if (!segment) {
       const isUpgrade = !this.#segments().some((each) => each !== '');
       const data = segmentData(newSegment(this.#options.clock.now(), isUpgrade));
-      return this.#write(stored, data, 'paths of webhooks get a new segment', signal);
+      return this.#write(stored, data, 'the paths of webhooks get a new segment', signal);
     }
     const wanted = this.#wanted(material, segment);
     const lacking = this.#lacking(wanted);
     if (lacking.length > 0) {
       if (lacking.some(({ trusts }) => !trusts)) this.#trusted = undefined;
       await Promise.all(lacking.map((each) => this.#inject(each, wanted, signal)));
-      // Their watch brings the key back; what follows may only build on what that has told.
+      // The watch of the configurations enqueues the key again. The next step may rely only on what that watch reported.
       return done;
     }
     return this.#advance(stored, material, segment, signal);
@@ -75,7 +75,7 @@ export class CertificateReconciler implements Reconciler {
     return after(Math.min(step.delayMs, this.#carriedInMs(segment) || step.delayMs));
   }
 
-  /** Whoever deletes the Secret wants another certificate, not an outage: what is in use stays until its successor is trusted. */
+  /** An administrator deletes the Secret to replace the certificate. The certificate in use stays until its successor is trusted. */
   #remade(): Material {
     const { certificate, clock, names } = this.#options;
     return certificate.shared ? withNext(certificate.material, names, clock.now()) : certificate.material;
@@ -101,7 +101,7 @@ export class CertificateReconciler implements Reconciler {
       await client.create(secrets, object, { signal });
       log.info('serving certificate made', { secret: keyOf(secret) });
     } catch (error) {
-      // Its watch will tell what it holds.
+      // The watch of the Secret reports its content.
       if (!isAlreadyExists(error)) throw error;
     }
     return done;
@@ -119,13 +119,13 @@ export class CertificateReconciler implements Reconciler {
     return done;
   }
 
-  /** Of all paths; empty where there is none. When some path has one, no replica of an earlier version is left. */
+  /** The segment of each path; empty if a path has none. Once a path has a segment, every replica of an earlier version has stopped. */
   #segments(): string[] {
     const views = this.#options.stores.configurations.flatMap((store) => [...store.list()]);
     return views.flatMap(({ webhooks }) => webhooks.map(({ path }) => splitPath(path).segment));
   }
 
-  /** Milliseconds until paths get the segment. One that replaces another waits until every replica has heard of it. */
+  /** Milliseconds until paths get the segment. A replacement waits until the watches of all replicas have reported it. */
   #carriedInMs(segment: PathSegment): number {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
@@ -164,7 +164,7 @@ export class CertificateReconciler implements Reconciler {
           ? []
           : [{ op: 'add' as const, path: `${client}/service/path`, value: pathOf(webhook.path) }]),
       ];
-      // The list may have changed since we read it.
+      // The list may have changed since it was read.
       const test = { op: 'test' as const, path: `/webhooks/${index}/name`, value: webhook.name };
       return changes.length === 0 ? [] : [test, ...changes];
     });
@@ -173,7 +173,7 @@ export class CertificateReconciler implements Reconciler {
   }
 }
 
-/** What every webhook is to have. */
+/** What every webhook should have. */
 interface Wanted {
   /** PEM. */
   readonly bundle: string;
@@ -183,6 +183,6 @@ interface Wanted {
 interface Lacking {
   readonly store: Store<ConfigurationView>;
   readonly view: ConfigurationView;
-  /** The certificate in use is trusted there; only paths are to change. */
+  /** The configuration trusts the certificate in use; only paths change. */
   readonly trusts: boolean;
 }

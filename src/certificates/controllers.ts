@@ -9,10 +9,10 @@ export interface CertificateDeps extends CertificateReconcilerOptions {
   readonly metrics: Metrics;
 }
 
-/** Watches and deadlines tell everything but a clock that was set. */
+/** Watches and deadlines cover every change except a clock that is set. */
 const resyncMs = 6 * 3600_000;
 
-/** The loop that makes the serving certificate, renews it and has it trusted. */
+/** The controller that creates and renews the serving certificate, and writes its authority into the webhook configurations. */
 export function certificateControllers(deps: CertificateDeps): Controller[] {
   const { clock, log, metrics, stores } = deps;
   const name = 'certificate';
@@ -26,7 +26,7 @@ export function certificateControllers(deps: CertificateDeps): Controller[] {
       metrics: metrics.controller(name),
       sources: [
         ...all.map((store) => fromSubscription<unknown>(store.resource.plural, store, () => [key])),
-        // At the start nothing tells of a Secret that is not there.
+        // At start, no event reports a missing Secret.
         interval({ name: 'resync', clock, everyMs: resyncMs, keys: () => [key] }),
       ],
       reconciler: new CertificateReconciler(deps),

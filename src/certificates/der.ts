@@ -1,6 +1,6 @@
 import { formatTime } from '../kit/clock.ts';
 
-/** A writer for the few ASN.1 types an X.509 certificate is made of, in DER. */
+/** Writes the ASN.1 types of an X.509 certificate in DER. */
 function tagged(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([Buffer.from([tag]), length(content.length), content]);
@@ -19,14 +19,14 @@ export const yes = tagged(0x01, Buffer.from([0xff]));
 export const utf8 = (text: string): Buffer => tagged(0x0c, Buffer.from(text, 'utf8'));
 export const octets = (bytes: Buffer): Buffer => tagged(0x04, bytes);
 
-/** `unused` is how many bits at the end do not count. */
+/** `unused` is the number of bits at the end that do not count. */
 export const bits = (bytes: Buffer, unused = 0): Buffer => tagged(0x03, Buffer.from([unused]), bytes);
 
 /** A context-specific tag: `explicit` wraps whole values, `implicit` replaces the tag of a primitive one. */
 export const explicit = (tag: number, ...parts: readonly Buffer[]): Buffer => tagged(0xa0 | tag, ...parts);
 export const implicit = (tag: number, bytes: Buffer): Buffer => tagged(0x80 | tag, bytes);
 
-/** Whole seconds, in the form that RFC 5280 wants: UTCTime until 2049, GeneralizedTime from 2050 on. */
+/** Whole seconds, as RFC 5280 requires: UTCTime until 2049, GeneralizedTime from 2050 on. */
 export function time(epochMs: number): Buffer {
   const digits = formatTime(epochMs).replace(/[-:TZ]/g, '');
   return digits < '2050' ? tagged(0x17, ascii(`${digits.slice(2)}Z`)) : tagged(0x18, ascii(`${digits}Z`));

@@ -4,29 +4,29 @@ import { own } from '../kit/json-value.ts';
 import { type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import { createAuthority, issue } from './x509.ts';
 
-/** A serving pair and the authority (PEM) that signed it. The authority's own key is thrown away: it signs once. */
+/** A serving pair and the authority (PEM) that signed it. The key of the authority signs once and is not kept. */
 interface Trusted {
   readonly pair: KeyPair;
   readonly authority: string;
 }
 
-/** What the replicas share: the pair that all of them serve, and what a rotation needs besides. */
+/** What the replicas share: the pair that all of them serve, and the state of a rotation. */
 export interface Material extends Trusted {
-  /** Is served as soon as its authority is trusted everywhere. */
+  /** The replicas serve it once every configuration trusts its authority. */
   readonly next?: Trusted;
-  /** Of the pair that was served before; some replica may still serve it. */
+  /** Authority of the previous pair; a replica may still serve that pair. */
   readonly previousAuthority?: string;
 }
 
 const DAY_MS = 24 * 3600 * 1000;
 const LIFETIME_MS = 90 * DAY_MS;
-/** For clocks that are behind ours. */
+/** Tolerates clocks that are behind. */
 const BACKDATED_MS = 3600 * 1000;
 
 /** A new pair that serves `names`, for 90 days from `nowMs`. */
 export function newTrusted(names: readonly string[], nowMs: number): Trusted {
   const validity = { fromMs: nowMs - BACKDATED_MS, untilMs: nowMs + LIFETIME_MS };
-  // A name of its own, so that verifiers never take one authority for another.
+  // The name is unique, so that verifiers never confuse two authorities.
   const authority = createAuthority(`drawbridge-webhook-ca-${randomBytes(4).toString('hex')}`, validity);
   const { certificate, key } = issue(authority, { commonName: 'drawbridge-webhook', serves: names }, validity);
   return { pair: readKeyPair(Buffer.from(certificate), Buffer.from(key)), authority: authority.certificate };
@@ -37,7 +37,7 @@ export function serves({ pair }: Trusted, names: readonly string[]): boolean {
   return names.every((name) => (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) !== undefined);
 }
 
-/** Every authority that a pair in use may be signed by, newest first (PEM): what `caBundle` has to say. */
+/** Every authority that may have signed a pair in use, newest first (PEM): the content of `caBundle`. */
 export function trustBundle({ authority, next, previousAuthority = '' }: Material): string {
   return `${next?.authority ?? ''}${authority}${previousAuthority}`;
 }
@@ -53,7 +53,7 @@ const keys = {
   previousAuthority: 'previous-ca.crt',
 } as const;
 
-/** As a merge patch of `data`: null takes a key away. */
+/** A merge patch of `data`; null removes a key. */
 export function toData({ pair, authority, next, previousAuthority }: Material): Record<string, string | null> {
   const base64 = (text: Buffer | string | undefined): string | null =>
     text === undefined ? null : Buffer.from(text).toString('base64');
@@ -68,7 +68,7 @@ export function toData({ pair, authority, next, previousAuthority }: Material): 
   };
 }
 
-/** @throws Error that says in a clause why the serving pair or its authority cannot be used. What only a rotation needs counts as absent then. */
+/** @throws Error whose message says why the serving pair or its authority is unusable. Unusable state of a rotation counts as absent. */
 export function fromData(data: unknown): Material {
   const bytes = (key: string): Buffer => {
     const text = own(data, key);
@@ -89,7 +89,7 @@ function readTrusted(cert: Buffer, key: Buffer, pem: Buffer): Trusted {
   return { pair, authority };
 }
 
-/** Written anew, so that nothing but this one certificate gets into a bundle. */
+/** Encoded again, so that a bundle contains this certificate and nothing else. */
 const readAuthority = (pem: Buffer): string => new X509Certificate(pem).toString();
 
 function unlessUnusable<T>(read: () => T): T | undefined {

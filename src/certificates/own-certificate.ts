@@ -10,24 +10,24 @@ import { type CertificateStores, madeByServerLabel, type SecretView } from './st
 interface OwnCertificateOptions {
   readonly stores: CertificateStores;
   readonly secret: ObjectName;
-  /** What a certificate that is made here serves. */
+  /** DNS names and IPv4 addresses of a certificate that the server creates. */
   readonly names: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
-  /** Told of each pair that comes from the Secret. */
+  /** Called with each pair that is read from the Secret. */
   readonly onServing?: (pair: KeyPair) => void;
 }
 
 /**
- * The serving certificate that the replicas share through a Secret; every replica follows the Secret, and the leader writes it.
- * Until there is one, a pair is served that nobody trusts, and the replica is not ready.
+ * The serving certificate that the replicas share through a Secret. The leader writes the Secret; every replica watches it.
+ * Until the Secret holds a pair, the replica serves a pair that no client trusts, and is not ready.
  */
 export class OwnCertificate {
   readonly #options: OwnCertificateOptions;
   readonly #unsubscribe: () => void;
   #material: Material;
   #shared = false;
-  /** Once readiness has been granted, one broken configuration must not take the others' webhooks away. */
+  /** Once a replica is ready, one broken configuration must not take its other webhooks out of service. */
   #wasReady = false;
   #problem = 'it is not there yet';
   #listener: (pair: KeyPair) => void = () => {};
@@ -42,17 +42,17 @@ export class OwnCertificate {
     return this.#material.pair;
   }
 
-  /** What was last read from the Secret; before that, what may be put into it. */
+  /** The material last read from the Secret; before that, material that the leader may write into it. */
   get material(): Material {
     return this.#material;
   }
 
-  /** The material comes from the Secret, so that others may serve it as well. */
+  /** Whether the material comes from the Secret, so that other replicas serve it too. */
   get shared(): boolean {
     return this.#shared;
   }
 
-  /** Calls back with the pair at hand, which may be newer than what was read from `current`, and with each new one until `close`. */
+  /** Calls back with the current pair, which may be newer than the value read from `current`, and with each new pair until `close`. */
   start(listener: (pair: KeyPair) => void): void {
     this.#listener = listener;
     listener(this.current);
@@ -63,7 +63,7 @@ export class OwnCertificate {
     this.#listener = () => {};
   }
 
-  /** A readiness check: the API server could not call this replica, and why, in one line. */
+  /** A readiness check: why the API server could not call this replica, in one line. */
   readonly problem = (): string | undefined => {
     const { clock, secret, stores } = this.#options;
     const name = `Secret ${keyOf(secret)}`;
@@ -92,7 +92,7 @@ export class OwnCertificate {
     const field = { secret: keyOf(secret) };
     if (event.type === 'deleted') {
       this.#problem = 'it is gone';
-      log.warn('the Secret of the serving certificate is gone; the certificate stays in use', field);
+      log.warn('the Secret of the serving certificate was deleted; the certificate stays in use', field);
       return;
     }
     const { ours, material, problem = '' } = event.now;
@@ -112,7 +112,7 @@ export class OwnCertificate {
       if (changed) this.#listener(pair);
     } catch (error) {
       this.#problem = describe(error);
-      log.error('new serving certificate not usable; keeping the one before', { error: this.#problem });
+      log.error('the new serving certificate is unusable; the previous one stays in use', { error: this.#problem });
       return;
     }
     this.#material = material;
@@ -123,5 +123,5 @@ export class OwnCertificate {
   }
 }
 
-/** Why a Secret that somebody else made is left alone. */
+/** Why the server does not use a Secret that it did not create. */
 export const foreign = `it was not made by the server (label ${madeByServerLabel} is missing); delete it or choose another name with --certificate-secret`;

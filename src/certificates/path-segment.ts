@@ -2,12 +2,12 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { formatTime, parseTime } from '../kit/clock.ts';
 import { own } from '../kit/json-value.ts';
 
-/** What the paths of all webhooks of an installation end with. */
+/** The last segment of the path of every webhook of an installation. */
 export interface PathSegment {
   readonly text: string;
   /**
-   * Epoch milliseconds until when the paths without a segment are answered as well; 0: never. Replicas of a version that knows no
-   * segments may be running until five minutes before, so configurations carry the segment from then on.
+   * Epoch milliseconds until when the server also answers paths without a segment; 0: never. Replicas of a version without segments may
+   * run until five minutes before that, so configurations carry the segment from then on.
    */
   readonly fixedUntilMs: number;
 }
@@ -18,23 +18,23 @@ const keys = { text: 'path-segment', fixedUntil: 'fixed-paths-until' } as const;
 const FIXED_MS = 15 * 60_000;
 const LAST_MS = 5 * 60_000;
 
-/** @param isUpgrade Whether the configurations have paths without a segment, which replicas of an earlier version answer. */
+/** @param isUpgrade Whether the configurations have paths without a segment, as an earlier version writes them. */
 export const newSegment = (nowMs: number, isUpgrade: boolean): PathSegment => ({
   text: randomBytes(16).toString('hex'),
   fixedUntilMs: isUpgrade ? nowMs + FIXED_MS : 0,
 });
 
-/** Milliseconds until configurations carry it; 0: at once. */
+/** Milliseconds until configurations carry the segment; 0: at once. */
 export const carriedInMs = ({ fixedUntilMs }: PathSegment, nowMs: number): number =>
   Math.max(0, fixedUntilMs - LAST_MS - nowMs);
 
-/** As a merge patch of `data`: null takes a key away. */
+/** A merge patch of `data`; null removes a key. */
 export const segmentData = ({ text, fixedUntilMs }: PathSegment): Record<string, string | null> => ({
   [keys.text]: Buffer.from(text).toString('base64'),
   [keys.fixedUntil]: fixedUntilMs === 0 ? null : Buffer.from(formatTime(fixedUntilMs)).toString('base64'),
 });
 
-/** Undefined when there is none, or none that we made. */
+/** Undefined if there is none, or none that the server created. */
 export function readSegment(data: unknown): PathSegment | undefined {
   const text = decoded(own(data, keys.text));
   if (!/^[0-9a-f]{32}$/.test(text)) return undefined;
@@ -44,13 +44,13 @@ export function readSegment(data: unknown): PathSegment | undefined {
 const decoded = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : '', 'base64').toString('latin1');
 
-/** A webhook's path without its segment, and the segment; empty where there is none. The paths of our routes have one part. */
+/** A webhook's path without its segment, and the segment; empty if there is none. The path of a route has one part. */
 export function splitPath(path: string): { readonly route: string; readonly segment: string } {
   const slash = path.indexOf('/', 1);
   return slash < 0 ? { route: path, segment: '' } : { route: path.slice(0, slash), segment: path.slice(slash + 1) };
 }
 
-/** Whether `text` is one of `segments`, in a time that does not tell how much of it is right. */
+/** Whether `text` is one of `segments`, in a time that does not reveal how much of it matches. */
 export function isOneOf(text: string, segments: Iterable<string>): boolean {
   const bytes = Buffer.from(text);
   let found = false;

@@ -1,41 +1,41 @@
 import { type Material, newTrusted, serves } from './material.ts';
 
-/** What to do with a material whose authorities are all trusted by now. */
+/** What to do with a material once every configuration trusts its authorities. */
 type Step =
   /** Write it to the Secret; `why` is for the log. */
   | { readonly kind: 'store'; readonly material: Material; readonly why: string }
   | { readonly kind: 'wait'; readonly delayMs: number };
 
 interface Moment {
-  /** What the certificate has to serve. */
+  /** Names that the certificate must have. */
   readonly names: readonly string[];
   readonly nowMs: number;
-  /** For how long every webhook configuration has trusted the authorities, as seen by our own watch. */
+  /** For how long every webhook configuration has trusted the authorities, as the watch of this replica shows. */
   readonly trustedForMs: number;
 }
 
-/** Any API server has heard by then of an authority that our watch told us of. */
+/** By then, every API server knows an authority that the watch of this replica has shown. */
 export const settleMs = 10_000;
-/** Any replica that is ready serves the new pair by then: one that hears nothing for a minute is not. */
+/** By then, every ready replica serves the new pair: a replica whose watch is silent for a minute is not ready. */
 export const graceMs = 5 * 60_000;
 
-/** One step at a time, each from what is stored, so that whoever leads next goes on where this one stopped. */
+/** Takes one step at a time from the stored material, so that the next leader continues where this one stopped. */
 export function nextStep(material: Material, { names, nowMs, trustedForMs }: Moment): Step {
   const { next, previousAuthority, ...served } = material;
   if (next) {
     if (trustedForMs < settleMs) return { kind: 'wait', delayMs: settleMs - trustedForMs };
     const promoted = { ...next, previousAuthority: served.authority };
-    return { kind: 'store', material: promoted, why: 'the new certificate is trusted and is served from now on' };
+    return { kind: 'store', material: promoted, why: 'the new certificate is trusted; replicas serve it from now on' };
   }
   const dueAtMs = dueAt(material);
-  if (nowMs >= dueAtMs) return renewal(material, names, nowMs, 'two thirds of its life are over');
-  if (!serves(material, names)) return renewal(material, names, nowMs, `it is not for ${names.join(', ')}`);
+  if (nowMs >= dueAtMs) return renewal(material, names, nowMs, 'two thirds of its lifetime have passed');
+  if (!serves(material, names)) return renewal(material, names, nowMs, `it does not cover ${names.join(', ')}`);
   if (previousAuthority === undefined) return { kind: 'wait', delayMs: dueAtMs - nowMs };
   if (trustedForMs < graceMs) return { kind: 'wait', delayMs: graceMs - trustedForMs };
-  return { kind: 'store', material: served, why: 'the certificate before is served by nobody any more' };
+  return { kind: 'store', material: served, why: 'no replica serves the previous certificate any more' };
 }
 
-/** The same with a successor: the first step of every rotation. */
+/** The material with a successor: the first step of every rotation. */
 export const withNext = (material: Material, names: readonly string[], nowMs: number): Material => ({
   ...material,
   next: newTrusted(names, nowMs),

@@ -7,31 +7,31 @@ import type { Projected, Store } from '../kube/store.ts';
 import { fromData, type Material } from './material.ts';
 import { type PathSegment, readSegment } from './path-segment.ts';
 
-/** On the Secret: the server made it and may write it. */
+/** Label of the Secret: the server created it and may write it. */
 export const madeByServerLabel = 'certificates.drawbridge.dev/made-by-server';
 
 export interface SecretView extends Projected {
-  /** We made it. */
+  /** Whether the server created it. */
   readonly ours: boolean;
   readonly material?: Material;
-  /** Why there is no material, in a clause. */
+  /** Why there is no usable material, as a clause. */
   readonly problem?: string;
   readonly segment?: PathSegment;
 }
 
 export interface ConfigurationView extends Projected {
   readonly name: string;
-  /** In the order of the object. `caBundle` is PEM; it and `path` are empty when there is none, as `path` is for what is called by `url`. */
+  /** In the order of the object. `caBundle` is PEM; it and `path` are empty if absent, and `path` is empty for webhooks with a `url`. */
   readonly webhooks: readonly { readonly name: string; readonly caBundle: string; readonly path: string }[];
 }
 
 export interface CertificateStores {
-  /** Holds one Secret at most. */
+  /** Holds at most one Secret. */
   readonly secret: Store<SecretView>;
   readonly configurations: readonly Store<ConfigurationView>[];
 }
 
-/** Watches the Secret, and of all webhook configurations with our label those with one of `names`. */
+/** Watches the Secret, and the webhook configurations that have the label of drawbridge and one of `names`. */
 export function openCertificateStores(
   cluster: Cluster,
   secret: ObjectName & { readonly namespace: string },

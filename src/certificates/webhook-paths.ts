@@ -4,19 +4,19 @@ import { settleMs } from './rotation.ts';
 import type { CertificateStores, ConfigurationView } from './stores.ts';
 
 /**
- * Which paths a replica answers: those that end with the segment of this installation, and those that the webhook configurations have
- * or had a moment ago, so that a segment can be replaced without failing a call. Paths without one only while the Secret says so, or
- * while a configuration calls a webhook by `url`: those are written by hand, and no segment is appended to them.
+ * The paths that a replica answers: paths that end with the segment of this installation, and paths that the webhook configurations
+ * have or had a moment ago, so that replacing a segment fails no call. It answers paths without a segment only while the Secret says
+ * so, or while a configuration has a webhook with a `url`: an administrator wrote that one, and the server appends no segment to it.
  */
 export class WebhookPaths {
   readonly #clock: Clock;
   readonly #stores: CertificateStores;
   readonly #unsubscribe: readonly (() => void)[];
-  /** The last that was read: a Secret that is gone takes nothing away. */
+  /** The segment last read. Deleting the Secret does not clear it. */
   #segment: PathSegment | undefined;
-  /** The Secret was there, ours, and had no segment: its writer is of a version that knows none. */
+  /** Whether the server's Secret had no segment, because a version without segments wrote it. */
   #unaware = false;
-  /** Segments in the configurations, and until when (monotonic) they count. */
+  /** Segments in the configurations, and until when each counts (monotonic). */
   readonly #carried = new Map<string, number>();
 
   constructor(stores: CertificateStores, clock: Clock) {
@@ -36,7 +36,7 @@ export class WebhookPaths {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
-  /** The route that answers `path`; undefined when none may. */
+  /** The route that answers `path`; undefined if there is none. */
   readonly routeOf = (path: string): string | undefined => {
     const { route, segment } = splitPath(path);
     const accepted = segment === '' ? this.#answersFixed() : isOneOf(segment, this.#segments());
@@ -68,7 +68,7 @@ export class WebhookPaths {
     }
     for (const [segment, untilMs] of this.#carried) {
       if (seen.has(segment)) continue;
-      // API servers may not have heard of the change yet.
+      // API servers may not have received the change yet.
       if (untilMs === Number.POSITIVE_INFINITY) this.#carried.set(segment, nowMs + settleMs);
       else if (untilMs <= nowMs) this.#carried.delete(segment);
     }

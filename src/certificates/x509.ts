@@ -20,15 +20,15 @@ export interface Authority extends Identity {
   readonly commonName: string;
 }
 
-/** What a leaf certificate says: who, in which groups (O), and under which names it serves. */
+/** Subject of a leaf certificate: its user, groups (O), and the names that it serves. */
 export interface Subject {
   readonly commonName: string;
   readonly groups?: readonly string[];
-  /** DNS names, IPv4 addresses and `::1`; with any of them the certificate is a server's, otherwise a client's. */
+  /** DNS names, IPv4 addresses, and `::1`. With any of them it is a server certificate, otherwise a client certificate. */
   readonly serves?: readonly string[];
 }
 
-/** From when until when a certificate counts, epoch ms; certificates know whole seconds. */
+/** When a certificate is valid, epoch milliseconds, cut to whole seconds. */
 export interface Validity {
   readonly fromMs: number;
   readonly untilMs: number;
@@ -36,7 +36,7 @@ export interface Validity {
 
 const ecdsaWithSha256 = sequence(oid('1.2.840.10045.4.3.2'));
 
-/** A new self-signed authority (EC P-256) that may sign leaf certificates and nothing else. */
+/** Creates a self-signed authority (EC P-256) that may sign only leaf certificates. */
 export function createAuthority(commonName: string, validity: Validity): Authority {
   const { publicKey, privateKey } = keyPair();
   const extensions = [
@@ -49,7 +49,7 @@ export function createAuthority(commonName: string, validity: Validity): Authori
   return { commonName, certificate, key: pemKey(privateKey) };
 }
 
-/** Signs a new key pair (EC P-256) for `subject`: a server certificate when it serves names, else a client certificate. */
+/** Creates a key pair (EC P-256) and its certificate for `subject`: a server certificate if it serves names, else a client certificate. */
 export function issue(authority: Authority, subject: Subject, validity: Validity): Identity {
   const { publicKey, privateKey } = keyPair();
   const serves = subject.serves ?? [];
@@ -75,7 +75,7 @@ interface ToBeSigned {
 function certify({ subject, key, issuer, validity, extensions }: ToBeSigned): string {
   const body = sequence(
     explicit(0, integer([2])),
-    // Positive and without leading zeros, as DER wants integers.
+    // DER integers are positive and have no leading zeros.
     integer([0x40, ...randomBytes(15)]),
     ecdsaWithSha256,
     name(issuer.commonName),
@@ -98,7 +98,7 @@ function spki(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' });
 }
 
-// Any value will do that is the same on both sides; strict verifiers only insist that there is one.
+// Any value works if both sides have the same; strict verifiers only require its presence.
 function keyIdentifier(key: KeyObject): Buffer {
   return createHash('sha256').update(spki(key)).digest().subarray(0, 20);
 }

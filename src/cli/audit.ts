@@ -52,7 +52,8 @@ export async function auditCommand(args: readonly string[], io: AuditIo): Promis
       io.print(usage);
       return 0;
     }
-    if (command !== 'verify') throw wrongUsage(`there is only drawbridge audit verify, not ${quote(command ?? '')}`);
+    if (command !== 'verify')
+      throw wrongUsage(`unknown command ${quote(`audit ${command ?? ''}`)}; available command: audit verify`);
     const asked = readArgs(rest);
     const report = await verify(asked, io);
     io.print(asked.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
@@ -76,14 +77,14 @@ interface Asked {
 function readArgs(args: readonly string[]): Asked {
   const { values, positionals } = parsed(args);
   const { output = 'text' } = values;
-  if (positionals.length === 0) throw wrongUsage('name the files to check, or - for standard input');
+  if (positionals.length === 0) throw wrongUsage('no file is given; name the files to verify, or - for standard input');
   const twice = positionals.find((file, i) => positionals.indexOf(file) !== i);
-  if (twice !== undefined) throw wrongUsage(`${quote(twice, 256)} is given twice`);
+  if (twice !== undefined) throw wrongUsage(`${quote(twice, 256)} is given twice; name each file once`);
   if (output !== 'text' && output !== 'json') throw wrongUsage(`--output is ${quote(output)}; it must be text or json`);
   return {
     files: positionals,
     heads: values.heads ?? [],
-    // Heads have them in base64, ConfigMaps in base64url.
+    // Heads hold keys in base64, ConfigMaps in base64url.
     keys: values.key?.map((key) => Buffer.from(key, 'base64').toString('base64')),
     partial: values.partial ?? false,
     json: output === 'json',
@@ -150,7 +151,7 @@ async function headSources({ heads, kubeconfig, namespace }: Asked, io: AuditIo)
     if (there.length > 0) return there;
     throw new CodedError(
       'HeadsMissing',
-      `there is no ConfigMap ${names.map(keyOf).join(' or ')}; see --namespace and --heads`,
+      `ConfigMap ${names.map(keyOf).join(' or ')} not found; set --namespace, or give the heads with --heads`,
     );
   } finally {
     await cluster.close();
@@ -167,14 +168,14 @@ async function readHeadsFile(file: string): Promise<unknown> {
   }
 }
 
-/** The report for a person: findings first, then what is known of each chain, then the verdict. */
+/** The report as text: the findings, then each chain, then the verdict. */
 function reportText(report: VerifyReport): string {
   const { findings, more, chains, stumps, keys, verdict } = report;
   return [
     ...findings.map(findingText),
     ...(more > 0 ? [`and ${more} more findings`] : []),
     ...chains.map(chainText),
-    ...stumps.map((stump) => `${place(stump)}: broke off when it was written and holds no record`),
+    ...stumps.map((stump) => `${place(stump)}: the line is incomplete and holds no record`),
     ...keys.map((key) => `heads are signed by key ${key}`),
     verdicts[verdict],
     '',
@@ -184,9 +185,9 @@ function reportText(report: VerifyReport): string {
 }
 
 const verdicts: Record<VerifyReport['verdict'], string> = {
-  intact: 'INTACT: as written, up to the last signed head of each chain',
-  unsigned: 'UNSIGNED: nothing contradicts, but no signed head vouches for some of the chains',
-  changed: 'CHANGED: this is not what was written',
+  intact: 'INTACT: the journal is unchanged up to the last signed head of each chain',
+  unsigned: 'UNSIGNED: no contradiction found, but some chains have no signed head',
+  changed: 'CHANGED: the journal differs from what the server wrote',
 };
 
 function findingText({ code, message, chain, at }: Finding): string {
@@ -200,10 +201,10 @@ function chainText({ chain, replica, first, last, signedTo, unproven, lost }: Ch
     `lines ${first} to ${last}`,
     signedTo > 0 ? `signed to ${signedTo}` : 'not signed',
     ...(unproven > 0 ? [`${unproven} unproven`] : []),
-    ...(lost > 0 ? [`${lost} lost when they were written`] : []),
+    ...(lost > 0 ? [`${lost} could not be written at the time`] : []),
   ];
   return `${name}: ${parts.join(', ')}`;
 }
 
-/** Names of files and replicas come from outside; a terminal must not obey them. */
+/** Escapes names of files and replicas, which may contain control sequences for a terminal. */
 const printable = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');

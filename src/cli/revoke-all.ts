@@ -18,7 +18,7 @@ export interface RevokeAllOptions {
 }
 
 const LOOK_MS = 500;
-/** A policy that closes the door takes about a second until every API server knows it. */
+/** Every API server applies the policy that denies new requests after about a second. */
 const QUIET_MS = 3000;
 const REPEAT_MS = 10_000;
 const AT_ONCE = 20;
@@ -30,14 +30,14 @@ interface Left {
 }
 
 /**
- * Deletes every request of every namespace until no request, and nothing that was made for one, has been there for 3 s. The server has
- * to be running: it is what revokes, and it lets a request go only then.
- * Rejects with `StillOpen` after `timeoutMs`, naming what is left.
+ * Deletes every request in every namespace, until no request and no object of a grant has existed for 3 s. A server must be running,
+ * because it revokes the access and then removes its finalizer from the request.
+ * Rejects with `StillOpen` after `timeoutMs`; the message names the objects that remain.
  */
 export async function revokeAll({ client, clock, timeoutMs, say, signal }: RevokeAllOptions): Promise<void> {
   const end = clock.monotonic() + timeoutMs;
   const report = repeated(clock, say);
-  let last = 'it could not be seen what is open';
+  let last = 'requests could not be listed';
   let quietSinceMs: number | undefined;
   for (;;) {
     try {
@@ -48,20 +48,20 @@ export async function revokeAll({ client, clock, timeoutMs, say, signal }: Revok
       report(last);
     } catch (error) {
       quietSinceMs = undefined;
-      report(`trying again: ${describe(error)}`);
+      report(`retrying: ${describe(error)}`);
     }
     if (quietSinceMs !== undefined && clock.monotonic() - quietSinceMs >= QUIET_MS) return;
     if (clock.monotonic() >= end) {
       throw new CodedError(
         'StillOpen',
-        `${last} after ${timeoutMs / 1000} s; the server has to be running to revoke it`,
+        `${last} after ${timeoutMs / 1000} s; a running server must revoke the access; check kubectl get pods -A -l app.kubernetes.io/name=drawbridge`,
       );
     }
     await sleep(clock, LOOK_MS, signal);
   }
 }
 
-/** Resolves with what was there just before. */
+/** Deletes everything once. Resolves with the objects found just before. */
 async function deleteRequests(client: Client, signal: AbortSignal): Promise<Left> {
   const requests: string[] = [];
   for (const { resource } of accesses.map(({ request }) => request)) {
@@ -100,12 +100,12 @@ async function deleteOne(client: Client, resource: Resource, object: KubeObject,
   try {
     await client.delete(resource, where, { signal, ...(uid === undefined ? {} : { uid }) });
   } catch (error) {
-    // Another one has the name by now; the next look finds it.
+    // Another object has the name by now; the next pass finds it.
     if (!isConflict(error)) throw error;
   }
 }
 
-/** Pods wait for their nodes, and others may hold what is deleted; a RoleBinding that lost its subjects gives nothing. */
+/** A Pod may still wait for its node or a foreign finalizer, but a RoleBinding without subjects grants nothing. */
 const givesSomething = ({ metadata, ...object }: KubeObject): boolean => {
   const subjects = own(object, 'subjects');
   return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);
@@ -117,10 +117,10 @@ function wordsFor({ requests, children }: Left): string {
   const all = [...requests, ...children];
   if (all.length === 0) return 'nothing is open';
   const names = all.slice(0, NAMED).join(', ') + (all.length > NAMED ? ', …' : '');
-  return `${requests.length} requests and ${children.length} objects made for them are left: ${names}`;
+  return `${requests.length} requests and ${children.length} objects of grants remain: ${names}`;
 }
 
-/** Says a line when it differs from the one before, and every 10 s. */
+/** Reports a line when it differs from the previous one, and every 10 s. */
 function repeated(clock: Clock, say: (line: string) => void): (line: string) => void {
   let last = '';
   let saidMs = 0;

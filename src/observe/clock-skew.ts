@@ -3,13 +3,13 @@ import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { clockSkewMetric } from './process-metrics.ts';
 
-/** Beyond this, deadlines are noticeably early or late for people who look at their own clocks. */
+/** Beyond this skew, people notice that grants end early or late. */
 const TOLERATED_MS = 5000;
 const SAY_AGAIN_MS = 5 * 60_000;
 
 /**
- * Compares our clock with the apiserver's, from the `Date` of its answers: a metric, and a warning when they are more than 5 s apart.
- * It changes nothing: deadlines are judged by our own clock.
+ * Compares the clock of the process with the API server's, taken from the `Date` header of its answers. Sets a metric, and logs a
+ * warning when they differ by more than 5 s. Grants end by the clock of the process either way.
  */
 export function watchClockSkew({
   clock,
@@ -28,7 +28,7 @@ export function watchClockSkew({
     if (Math.abs(skewMs) <= TOLERATED_MS || clock.monotonic() - saidAtMs < SAY_AGAIN_MS) return;
     saidAtMs = clock.monotonic();
     const seconds = Math.round(skewMs / 1000);
-    log.warn("our clock and the API server's are apart: grants end by ours; check time synchronisation", {
+    log.warn('the clock differs from the API server; grants end by this clock; check time synchronization', {
       skewSeconds: seconds,
     });
   };

@@ -1,17 +1,17 @@
-/** How one reconcile ended, in the words of controller-runtime's `result` label. */
+/** How one reconcile ended: the values of controller-runtime's `result` label. */
 export type ReconcileOutcome = 'success' | 'requeue_after' | 'error';
 
-/** What a controller and its queue report. One instance a controller; every method is cheap and never throws. */
+/** Metrics of one controller and its queue. Methods are cheap and never throw. */
 export interface ControllerMetrics {
   /** Keys that are due and wait for a worker. */
   depth(keys: number): void;
-  /** A key was added, also when it merged with one that waits. */
+  /** A key was added; also called when the key merges with a waiting one. */
   added(): void;
-  /** A key was handed out `seconds` after it became due. */
+  /** A worker got a key `seconds` after the key became due. */
   waited(seconds: number): void;
-  /** A key was put back with backoff. */
+  /** A key was requeued with backoff. */
   retried(): void;
-  /** Workers that are busy now. */
+  /** The number of busy workers. */
   active(workers: number): void;
   reconciled(outcome: ReconcileOutcome, seconds: number): void;
 }

@@ -1,6 +1,6 @@
 import { describe } from '../kit/errors.ts';
 
-/** Says what is wrong, in one line, or undefined when nothing is. */
+/** Returns the problem in one line; undefined if there is none. */
 export type HealthCheck = () => string | undefined;
 
 export interface HealthReport {
@@ -8,12 +8,12 @@ export interface HealthReport {
   readonly checks: readonly { readonly name: string; readonly problem?: string }[];
 }
 
-/** Named checks of `/readyz` (may this process get traffic?) and `/livez` (would a restart help?); whoever serves them asks here. */
+/** Named checks of `/readyz` (may this process get traffic?) and `/livez` (would a restart help?). */
 export class Health {
   readonly #ready = new Map<string, HealthCheck>();
   readonly #live = new Map<string, HealthCheck>();
 
-  /** Registers or replaces a check; returns how to take it away again. */
+  /** Registers or replaces a check; returns a function that removes it. */
   ready(name: string, check: HealthCheck): () => void {
     return register(this.#ready, name, check);
   }

@@ -9,31 +9,31 @@ import type { Metrics } from './metrics.ts';
 
 interface Address {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 takes a free port. */
   readonly port: number;
 }
 
 /**
- * `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line a check.
- * Rejects with `PortUnavailable` when the port cannot be had.
+ * Serves `/healthz` and `/livez` (would a restart help?) and `/readyz` (may this process get traffic?): 200 or 503, one line for each
+ * check. Rejects with `PortUnavailable` if it cannot listen on the port.
  */
 export function startProbeServer(options: Address & { readonly health: Health }): Promise<Listening> {
   const { health } = options;
   return start(options, (path, response) => {
     if (path === '/readyz') return report(response, health.readiness());
     if (path === '/healthz' || path === '/livez') return report(response, health.liveness());
-    return send(response, 404, TEXT, 'here are /healthz, /livez and /readyz\n');
+    return send(response, 404, TEXT, 'not found; available paths: /healthz, /livez, /readyz\n');
   });
 }
 
-/** `/metrics` in the Prometheus text format. Rejects with `PortUnavailable` when the port cannot be had. */
+/** Serves `/metrics` in the Prometheus text format. Rejects with `PortUnavailable` if it cannot listen on the port. */
 export function startMetricsServer(
   options: Address & { readonly metrics: Metrics; readonly clock: Clock },
 ): Promise<Listening> {
   const { metrics, clock } = options;
   const expose = sharedExposition(metrics, clock);
   return start(options, (path, response) => {
-    if (path !== '/metrics') return send(response, 404, TEXT, 'here is /metrics\n');
+    if (path !== '/metrics') return send(response, 404, TEXT, 'not found; available path: /metrics\n');
     expose().then(
       (text) => send(response, 200, metrics.contentType, text),
       (error: unknown) => send(response, 500, TEXT, `${describe(error)}\n`),
@@ -41,10 +41,10 @@ export function startMetricsServer(
   });
 }
 
-/** Between two expositions, milliseconds. */
+/** Pause between two expositions, milliseconds. */
 const REST_MS = 100;
 
-/** One exposition at a time, and a rest after each. Whoever asks while one is being made waits for the next, which all of them share. */
+/** Renders one exposition at a time, with a pause after each. Scrapes that arrive meanwhile share the next one. */
 function sharedExposition(metrics: Metrics, clock: Clock): () => Promise<Buffer> {
   let running: Promise<unknown> = Promise.resolve();
   let restsUntilMs = 0;
@@ -79,14 +79,14 @@ function send(response: ServerResponse, status: number, type: string, body: stri
   response.end(body);
 }
 
-/** Connections at once, and those of one address. */
+/** Most connections at once, in all and from one address. */
 const MAX_CONNECTIONS = 128;
 const MAX_OF_ADDRESS = 64;
 const PATIENCE_MS = 5_000;
 
 /**
- * A connection carries one call. When all places are taken, an address with few connections takes the place of the longest-lived one of
- * the address that has most, so that those who only hold connections do not keep a probe out.
+ * A connection carries one call. When all places are taken, a connection from an address with few connections replaces the oldest
+ * connection of the address with the most. So clients that only hold connections cannot keep a probe out.
  */
 async function start(
   { host, port }: Address,
@@ -103,7 +103,7 @@ async function start(
     { headersTimeout: PATIENCE_MS, requestTimeout: PATIENCE_MS, connectionsCheckingInterval: 1_000 },
     listener,
   );
-  // Whoever does not read the answer, either.
+  // The limit also ends a client that does not read its answer.
   server.timeout = PATIENCE_MS;
   const places = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
   server.on('connection', (socket) => {

@@ -4,8 +4,8 @@ import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { stderrWriter } from './stderr-writer.ts';
 
 /**
- * Operational log. Callers pick the fields one by one; nothing is ever logged as a whole object, which might carry a Secret.
- * Text from outside is escaped and cut to 4096 characters: one call is one line, and no long one.
+ * Operational log. Callers choose each field; no object is logged as a whole, because it might contain a Secret.
+ * Text is escaped and cut to 4,096 characters, so each call writes one line of bounded length.
  */
 export interface Log {
   debug(message: string, fields?: LogFields): void;
@@ -23,10 +23,10 @@ export type LogLevel = 'error' | 'warn' | 'info' | 'debug';
 export interface LogOptions {
   /** Default `info`. */
   readonly level?: LogLevel;
-  /** `json` for collectors, `text` (time, level, message, key=value) for people. Default `json`. */
+  /** `json` for log collectors, `text` (time, level, message, key=value) for people. Default `json`. */
   readonly format?: 'json' | 'text';
   readonly clock: Clock;
-  /** Takes one line with its newline; must not throw. Default: written to stderr before the call returns. */
+  /** Writes one line, which ends with a newline; must not throw. Default: writes to stderr before it returns. */
   readonly write?: (line: string) => void;
 }
 
@@ -42,7 +42,7 @@ export function createLog({ level = 'info', format = 'json', clock, write = stde
   return logOf(logger, {});
 }
 
-/** For tests and tools that want silence. */
+/** Logs nothing; for tests and tools. */
 export const noLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => noLog };
 
 function logOf(logger: winston.Logger, base: LogFields): Log {
@@ -60,7 +60,7 @@ function logOf(logger: winston.Logger, base: LogFields): Log {
   };
 }
 
-/** winston's own Console transport loses lines when the process exits; this one has written the line when `log` returns. */
+/** Writes the line before `log` returns. winston's Console transport loses lines when the process exits. */
 class LineTransport extends Transport {
   readonly #line: Line;
   readonly #write: (line: string) => void;
@@ -82,7 +82,7 @@ const MAX_TEXT = 4096;
 /** Items of a list. */
 const MAX_ITEMS = 64;
 
-/** Ours come first; a field that has the name of one of ours gets a trailing underscore. */
+/** The fields of the log come first; a caller's field with the same name gets a trailing underscore. */
 function members(fields: LogFields): [string, string | number | boolean | readonly string[]][] {
   const kept: [string, string | number | boolean | readonly string[]][] = [];
   for (const [key, value] of Object.entries(fields)) {
@@ -122,14 +122,14 @@ function literal(value: unknown): string {
   return escapeControls(JSON.stringify(value) ?? 'null');
 }
 
-/** Without quotes where nothing in it could be mistaken. */
+/** Unquoted if the text is unambiguous without quotes. */
 function bare(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return /^[\w./:@+,[\]-]+$/.test(text) ? text : literal(value);
 }
 
-/** JSON leaves DEL, the C1 controls, line separators and direction overrides as they are; terminals and viewers act on them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what has to be found.
+/** Terminals and viewers interpret these characters, and JSON does not escape them: DEL, C1 controls, line separators, direction overrides. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose.
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 function escapeControls(text: string): string {

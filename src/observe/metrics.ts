@@ -42,7 +42,7 @@ const RECONCILE_BUCKETS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2,
   2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 ];
-/** Coarser than controller-runtime's at the fine end: timers of a millisecond are the best there is here. */
+/** Coarser than controller-runtime's buckets at the low end, because timers in Node resolve to a millisecond. */
 const QUEUE_BUCKETS = [0.001, 0.01, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1000];
 
 export function createMetrics(): Metrics {
@@ -98,7 +98,7 @@ const MAX_SERIES = 1000;
 class Series {
   readonly #labels: readonly string[];
   readonly #known = new Set<string>();
-  /** The labels of what is too much. */
+  /** The labels of the series that counts everything beyond the limit. */
   readonly other: Record<string, string>;
 
   constructor({ labels = [] }: MetricOptions) {
@@ -106,7 +106,7 @@ class Series {
     this.other = Object.fromEntries(labels.map((label) => [label, 'other']));
   }
 
-  /** The labels themselves while there is room for their series, else undefined. */
+  /** Returns the labels if their series exists or fits within the limit, else undefined. */
   of(labels: Record<string, string>): Record<string, string> | undefined {
     if (this.#labels.length === 0) return labels;
     const key = JSON.stringify(this.#labels.map((label) => labels[label]));
@@ -170,7 +170,7 @@ export function loopMetrics(metrics: Pick<MetricFactory, 'counter' | 'gauge' | '
 function controllerMetrics(loops: Loops, controller: string): ControllerMetrics {
   const own = { controller };
   const queue = { name: controller, controller };
-  // Series that are absent until something happens make rates and alerts miss the first event.
+  // A series must exist before the first event; otherwise rates and alerts miss that event.
   for (const result of ['success', 'requeue_after', 'error']) loops.reconciles.inc({ controller, result }, 0);
   for (const counter of [loops.errors, loops.terminal]) counter.inc(own, 0);
   return {

@@ -3,11 +3,11 @@ import type { Clock } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 
 const STDERR = 2;
-/** How long a line may hold up the process when nobody reads the pipe; then the rest of it is lost. */
+/** How long a line may block the process if no process reads the pipe; after that, the rest of the line is lost. */
 const PATIENCE_MS = 50;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
-/** Writes each line to stderr before it returns. Gives up on a line, never throws, when the reader has stalled or gone. */
+/** Writes each line to stderr before it returns. Never throws: drops a line if the reader has stalled or closed the pipe. */
 export function stderrWriter(clock: Clock): (line: string) => void {
   return (line) => {
     const bytes = Buffer.from(line, 'utf8');
@@ -24,7 +24,7 @@ export function stderrWriter(clock: Clock): (line: string) => void {
   };
 }
 
-/** Pipes are non-blocking once Node has touched them: a full one answers EAGAIN instead of waiting. */
+/** Node makes pipes non-blocking, so a write to a full pipe fails with EAGAIN. */
 function isFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'EAGAIN' || describe(error).startsWith('EAGAIN'));
 }

@@ -7,8 +7,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/*
-Each feature has a Deployment and a ServiceAccount of its own. What follows takes a dict of the root and the feature. Access keeps the
-names and labels of the time when it was alone: the selector of a Deployment cannot change, and policies name its ServiceAccount.
+Each feature has a Deployment and a ServiceAccount of its own. The templates below take a dict of the root and the feature. Access has the
+names and labels without a suffix, because the selector of a Deployment cannot change and policies name its ServiceAccount.
 */}}
 {{- define "drawbridge.name" -}}
 drawbridge{{ if ne .feature "access" }}-{{ .feature }}{{ end }}
@@ -23,12 +23,12 @@ app.kubernetes.io/name: drawbridge
 app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- end }}
 
-{{/* The Service that its webhooks are called at, and with cert-manager the Certificate. */}}
+{{/* The Service of the feature's webhooks; with cert-manager also its Certificate. */}}
 {{- define "drawbridge.webhookService" -}}
 {{ include "drawbridge.name" . }}-webhook
 {{- end }}
 
-{{/* The Secret of its serving certificate. What the server makes itself never takes the place of what somebody else has made. */}}
+{{/* The Secret of the feature's serving certificate. The server's own Secret has another name than one that an administrator creates. */}}
 {{- define "drawbridge.certificateSecret" -}}
 {{- $values := .root.Values }}
 {{- $given := $values.certificates.secretName }}
@@ -39,7 +39,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- $given | default (printf "%s-%s" (include "drawbridge.name" .) $kind) }}
 {{- end }}
 
-{{/* Its ServiceAccount as the subject of a binding. */}}
+{{/* The feature's ServiceAccount as the subject of a binding. */}}
 {{- define "drawbridge.subjects" -}}
 - kind: ServiceAccount
   name: {{ include "drawbridge.name" . }}
@@ -52,7 +52,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- end }}
 {{- end }}
 
-{{/* Those that are on, with commas between. */}}
+{{/* The enabled features, separated by commas. */}}
 {{- define "drawbridge.features" -}}
 {{- $on := list }}
 {{- range list "access" "binding" "inventory" }}
@@ -61,12 +61,12 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- join "," $on }}
 {{- end }}
 
-{{/* Those of them that answer webhooks, for which each has a certificate. */}}
+{{/* The enabled features with webhooks; each has a certificate. */}}
 {{- define "drawbridge.serving" -}}
 {{- without (include "drawbridge.features" . | splitList ",") "binding" | join "," }}
 {{- end }}
 
-{{/* Where components report to. */}}
+{{/* The URL that components report to. */}}
 {{- define "drawbridge.callbackUrl" -}}
 {{- .Values.inventory.callbackUrl | default (printf "https://drawbridge-callbacks.%s.svc" .Release.Namespace) }}
 {{- end }}
@@ -75,9 +75,9 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
 {{- regexReplaceAll ":[0-9]+$" (get (urlParse (include "drawbridge.callbackUrl" .)) "host") "" }}
 {{- end }}
 
-{{/* What it takes to make and renew the serving certificate of a feature: everywhere ... */}}
+{{/* Permissions to create and renew the serving certificate of a feature: in the cluster ... */}}
 {{- define "drawbridge.certificateRules" -}}
-# Writes caBundle into the webhook configurations of its feature; a list of several cannot be named.
+# Writes caBundle into the webhook configurations of its feature; RBAC cannot limit list to names.
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   verbs: [list, watch]
@@ -90,7 +90,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
   verbs: [patch]
 {{- end }}
 
-{{/* ... and at home. */}}
+{{/* ... and in the namespace of the release. */}}
 {{- define "drawbridge.certificateSecretRule" -}}
 - apiGroups: ['']
   resources: [secrets]
@@ -98,12 +98,12 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
   verbs: [list, watch, patch]
 {{- end }}
 
-{{/* What it takes to sign how far the audit journal of a feature has got, and for access what it grants. */}}
+{{/* Permissions to sign the heads of a feature's audit journal, and for access the grants. */}}
 {{- define "drawbridge.keyRules" -}}
 {{- $name := include "drawbridge.name" . }}
 {{- $keys := list (printf "%s-audit-keys" $name) }}
 {{- if eq .feature "access" }}{{ $keys = append $keys "drawbridge-signing-keys" }}{{ end -}}
-# Secrets cannot be created by name alone.
+# RBAC cannot limit create to a name.
 - apiGroups: ['']
   resources: [secrets]
   verbs: [create]
@@ -111,7 +111,7 @@ app.kubernetes.io/component: {{ include "drawbridge.component" . }}
   resources: [secrets]
   resourceNames: {{ toYaml $keys | nindent 4 }}
   verbs: [get]
-# The public halves, and the heads. They are applied, not created, and then the name counts.
+# The public keys, and the heads. The server applies them, and RBAC can limit apply to a name.
 - apiGroups: ['']
   resources: [configmaps]
   resourceNames: {{ append $keys (printf "%s-audit-heads" $name) | toYaml | nindent 4 }}
@@ -129,13 +129,13 @@ metadata:
 automountServiceAccountToken: false
 {{- end }}
 
-{{/* "true" for an object, as lookup gives it, that this release has made. */}}
+{{/* "true" if this release created the object, which comes from lookup. */}}
 {{- define "drawbridge.isOurs" -}}
 {{- $by := dig "metadata" "annotations" dict .object }}
 {{- and (eq (dig "meta.helm.sh/release-name" "" $by) .release.Name) (eq (dig "meta.helm.sh/release-namespace" "" $by) .release.Namespace) }}
 {{- end }}
 
-{{/* What is the same for every Pod of ours: the least that a process can have. */}}
+{{/* The security context of every Pod of the chart: the least privilege. */}}
 {{- define "drawbridge.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -171,14 +171,14 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* Peers of a NetworkPolicy, by a list of CIDRs. */}}
+{{/* Peers of a NetworkPolicy, from a list of CIDRs. */}}
 {{- define "drawbridge.ipBlocks" -}}
 {{- range . }}
 - ipBlock: {cidr: {{ . | quote }}}
 {{- end }}
 {{- end }}
 
-{{/* A rule for TCP ports, to the CIDRs if there are any. */}}
+{{/* A rule for TCP ports, limited to the CIDRs if there are any. */}}
 {{- define "drawbridge.egress" -}}
 - ports:
     {{- range .ports }}

@@ -162,7 +162,7 @@ describe('M14: the pod of an access template', () => {
     const denied = await stage.requestUntil('to be denied', await ask('admin-agent'), isRefused);
     assert.match(
       conditionOf(denied, 'AccessResourcesCreated')?.message ?? '',
-      /PodReachesTooFar: .* takes the label access\.drawbridge\.dev\/allow-privileged on the Namespace/,
+      /PodReachesTooFar: .* needs the label access\.drawbridge\.dev\/allow-privileged on the Namespace/,
     );
     await stage.kubectl('label', 'namespace', stage.namespace, 'access.drawbridge.dev/allow-privileged=true');
     let asked = 0;

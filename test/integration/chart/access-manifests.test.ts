@@ -58,15 +58,15 @@ describe('the chart', () => {
     ['an authority of clients that is none', { certificates: { clientCA: 'ca.crt' } }, /clientCA.*does not match/],
     ['a Secret without its authority', { certificates: { mode: 'secret' } }, /certificates\.caBundle: .*PEM/],
     [
-      'an issuer for nobody',
+      'an issuer that no mode uses',
       { certificates: { mode: 'secret', caBundle: certificate, issuerRef: { name: 'x' } } },
-      /issuerRef: it goes with certificates\.mode=cert-manager, not with secret/,
+      /issuerRef: it is set, but certificates\.mode is secret/,
     ],
     ['namespaces that are none', { namespaces: ['*'] }, /namespaces\/0.*does not match/],
     [
       'an installation of nothing',
       { features: { access: false } },
-      /features: access, binding and inventory are all false/,
+      /features: access, binding, and inventory are all false/,
     ],
     ['an address without its mask', { networkPolicy: { apiServerCIDRs: ['10.0.0.1'] } }, /apiServerCIDRs\/0.*match/],
     ['a time that is none', { uninstall: { timeout: 'soon' } }, /timeout.*does not match/],
@@ -74,7 +74,7 @@ describe('the chart', () => {
       [
         ['every verb', { verbs: ['*'] }],
         ['the right to grow', { verbs: ['escalate'] }],
-        ['the right to be somebody else', { verbs: ['impersonate'] }],
+        ['the right to impersonate', { verbs: ['impersonate'] }],
         ['every resource', { resources: ['*'] }],
         ['every subresource', { resources: ['pods/*'] }],
         ['every group', { apiGroups: ['*'] }],

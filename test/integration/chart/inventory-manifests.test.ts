@@ -222,7 +222,7 @@ describe('the chart with inventory', () => {
   });
 
   const refused: [string, object, RegExp][] = [
-    ['entries nowhere', { inventory: { namespaces: [] } }, /inventory\.namespaces: .*has to name where entries are/],
+    ['entries nowhere', { inventory: { namespaces: [] } }, /inventory\.namespaces: .*needs the namespaces of entries/],
     ['entries everywhere', { inventory: { namespaces: ['*'] } }, /namespaces\/0.*does not match/],
     ['entries beside its keys', { inventory: { namespaces: [namespace] } }, /is the namespace of the server itself/],
     ['callbacks without TLS', { inventory: { ...inventory, callbackUrl: 'http://x' } }, /callbackUrl.*does not match/],
@@ -232,7 +232,7 @@ describe('the chart with inventory', () => {
     [
       'the Secret of access for its own certificate',
       { ...withAccess, certificates: byHand },
-      /inventory\.certificates\.secretName: with certificates\.mode=secret.*drawbridge-inventory-webhook\.gatehouse\.svc/,
+      /inventory\.certificates\.secretName: .*with certificates\.mode=secret.*drawbridge-inventory-webhook\.gatehouse\.svc/,
     ],
     [
       'the Secret of access by its name',

@@ -106,8 +106,8 @@ describe('drawbridge audit', () => {
   });
 
   const mistakes: [string, string[], RegExp][] = [
-    ['no command', [], /there is only drawbridge audit verify/],
-    ['no file', ['verify'], /name the files to check/],
+    ['no command', [], /unknown command "audit "; available command: audit verify/],
+    ['no file', ['verify'], /name the files to verify/],
     ['a file twice', ['verify', '-', '-'], /"-" is given twice/],
     ['an unknown flag', ['verify', '-', '--nonsense'], /Unknown option '--nonsense'; see drawbridge audit --help/],
     ['an unknown form', ['verify', '-', '-o', 'xml'], /it must be text or json/],

@@ -77,9 +77,9 @@ describe('revoke-all', () => {
     await clock.advance(4000);
     assert.equal(outcome.done, true);
     assert.deepEqual(said, [
-      '2 requests and 0 objects made for them are left: PodAccessRequest payments/a, PodAccessRequest payments/b',
-      '2 requests and 0 objects made for them are left: PodAccessRequest payments/a, PodAccessRequest payments/b',
-      '2 requests and 0 objects made for them are left: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
+      '2 requests and 0 objects of grants remain: PodAccessRequest payments/a, PodAccessRequest payments/b',
       'nothing is open',
     ]);
   });
@@ -131,7 +131,7 @@ describe('revoke-all', () => {
     fault = new ApiError(503, 'ServiceUnavailable', 'etcd is away');
     const { outcome } = start();
     await clock.advance(10_000);
-    assert.deepEqual([outcome.done, said[0]], [false, 'trying again: etcd is away']);
+    assert.deepEqual([outcome.done, said[0]], [false, 'retrying: etcd is away']);
     fault = undefined;
     await clock.advance(4000);
     assert.equal(outcome.done, true);
@@ -143,7 +143,7 @@ describe('revoke-all', () => {
     await clock.advance(6000);
     assert.match(
       outcome.error?.message ?? '',
-      /^1 requests .*payments\/stuck after 5 s; the server has to be running to revoke it$/,
+      /^1 requests .*payments\/stuck after 5 s; a running server must revoke the access; check kubectl get pods /,
     );
   });
 });
