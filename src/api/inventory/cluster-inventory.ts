@@ -7,43 +7,47 @@ import { clusterInventories } from './names.ts';
 
 const text = (description: string) => Type.String({ description, maxLength: 1024 });
 
-/** Who named the Secret of a supplied kubeconfig, as the API server authenticated them. */
+/** The user who set `kubeconfigSecretRef`, as the API server authenticated them. */
 const setter = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
-    uid: Type.String({ description: 'The user’s uid, where the authenticator has one.', default: '', maxLength: 1024 }),
+    uid: Type.String({
+      description: 'The user’s UID, if the authenticator provides one.',
+      default: '',
+      maxLength: 1024,
+    }),
     groups: listOf(text('A group.'), 1024, { description: 'The groups of the user at that time.', default: [] }),
     extra: Type.Optional(
       Type.Record(Type.String(), listOf(text('A value.'), 64), {
-        description: 'What else the authenticator said of the user.',
+        description: 'Extra fields that the authenticator provided.',
         maxProperties: 64,
       }),
     ),
   },
   {
     description:
-      'Who set kubeconfigSecretRef. Set by the admission webhook, whatever was sent: only what this user may read is used.',
+      'The user who set kubeconfigSecretRef. The admission webhook overwrites any submitted value. The server uses the Secret only if this user may read it.',
   },
 );
 
 export type Setter = Static<typeof setter>;
 
-/** Most components of one entry. */
+/** Maximum number of components in one entry. */
 const maxComponents = 64;
 
 const component = Type.Object(
   {
     enabled: Type.Boolean({
-      description: 'False: the component is not run for this cluster. What it made stays.',
+      description: 'If false, the server does not run the component for this cluster. Existing resources stay.',
       default: true,
     }),
-    config: Type.Optional(opaqueObject('What the component is to bring about. Its shape is up to the component.')),
+    config: Type.Optional(opaqueObject('Configuration of the component. The component defines the schema.')),
   },
-  // A component may bring fields of its own here.
+  // Components may define additional fields.
   { 'x-kubernetes-preserve-unknown-fields': true },
 );
 
-/** Whoever does not know a state has to take it for Progressing. */
+/** Consumers must treat an unknown state as Progressing. */
 const state = Type.Union(
   [
     Type.Literal('Done'),
@@ -54,25 +58,25 @@ const state = Type.Union(
     Type.Literal('NotApplicable'),
     Type.Literal('Deleting'),
   ],
-  { description: 'What has come of the component: Done, or what keeps it from it.' },
+  { description: 'State of the component for this entry.' },
 );
 
 const componentStatus = Type.Object({
   name: objectName('The name of the component.'),
   state,
-  reason: Type.Optional(Type.String({ description: 'Why, as one word for programs.', maxLength: 64 })),
-  message: Type.Optional(Type.String({ description: 'Why, for people.', maxLength: 1024 })),
+  reason: Type.Optional(Type.String({ description: 'Machine-readable reason for the state.', maxLength: 64 })),
+  message: Type.Optional(Type.String({ description: 'Human-readable explanation of the state.', maxLength: 1024 })),
   missing: Type.Optional(
     Type.Array(missingInput, {
-      description: 'The inputs that it waits for.',
+      description: 'The inputs that the component waits for.',
       maxItems: maxMissing,
       'x-kubernetes-list-type': 'atomic',
     }),
   ),
   observedInputs: Type.Optional(
-    Type.String({ description: 'The digest of the inputs that this was found with.', maxLength: 64 }),
+    Type.String({ description: 'Digest of the inputs of the run that produced this state.', maxLength: 64 }),
   ),
-  since: time('Since when it is in this state.'),
+  since: time('Time at which the component entered this state.'),
 });
 
 export type ComponentState = Static<typeof state>;
@@ -81,46 +85,55 @@ export type ComponentStatus = Static<typeof componentStatus>;
 export const clusterInventoryKind = defineKind({
   resource: clusterInventories,
   description:
-    'A ClusterInventory is the entry of one cluster: what it is to be, what its components have found out or made, and how far they are.',
+    'A ClusterInventory describes one cluster: its desired configuration, the outputs of its components, and the state of each component.',
   spec: Type.Object(
     {
       mode: mode({
-        description: 'managed: components make the cluster. byoc: it is there already, and is never deleted.',
+        description:
+          'managed: components create the cluster. byoc: the cluster already exists, and the server never deletes it.',
         default: 'managed',
       }),
-      cluster: Type.Optional(opaqueObject('Information about the cluster, free-form.')),
-      suspend: Type.Boolean({ description: 'True: no run is started.', default: false }),
+      cluster: Type.Optional(opaqueObject('Free-form information about the cluster.')),
+      suspend: Type.Boolean({ description: 'If true, the server starts no runs.', default: false }),
       kubeconfigSecretRef: Type.Optional(
         Type.Object(
           {
             name: objectName('The name of the Secret.'),
-            key: Type.String({ description: 'The key in it.', default: 'config', minLength: 1, maxLength: 253 }),
+            key: Type.String({
+              description: 'The key in the Secret.',
+              default: 'config',
+              minLength: 1,
+              maxLength: 253,
+            }),
           },
           {
-            description: 'For byoc: the Secret of this namespace with the kubeconfig of a cluster administrator.',
+            description:
+              'For mode byoc: a Secret in this namespace that holds the kubeconfig of a cluster administrator.',
           },
         ),
       ),
       kubeconfigSetBy: Type.Optional(setter),
       components: Type.Optional(
         Type.Record(Type.String(), component, {
-          description: 'The components by name. One that is registered for this cluster runs without being named here.',
+          description:
+            'Component settings by name. Components that are registered for this cluster run even if they are not listed here.',
           maxProperties: maxComponents,
         }),
       ),
     },
     {
-      description: 'What the cluster is to be.',
+      description: 'Desired state of the cluster.',
       'x-kubernetes-validations': [
         {
           rule: 'self.mode == oldSelf.mode',
-          message: 'mode cannot change: make a new entry',
+          message: 'mode is immutable; create a new ClusterInventory',
           reason: 'FieldValueForbidden',
           fieldPath: '.mode',
         },
         {
           rule: "self.mode == 'byoc' || !has(self.kubeconfigSecretRef)",
-          message: 'kubeconfigSecretRef is for mode byoc; in mode managed a component makes the kubeconfig',
+          message:
+            'kubeconfigSecretRef is set in mode managed; only mode byoc allows it, because a component creates the kubeconfig in mode managed; remove the field',
           reason: 'FieldValueForbidden',
           fieldPath: '.kubeconfigSecretRef',
         },
@@ -130,14 +143,15 @@ export const clusterInventoryKind = defineKind({
   status: Type.Object(
     {
       outputs: Type.Optional(
-        Type.Record(Type.String(), opaqueObject('What one component publishes.'), {
-          description: 'What the components publish, one subtree for each owner. Never a secret: only where it is.',
+        Type.Record(Type.String(), opaqueObject('Outputs of one component.'), {
+          description:
+            'Outputs of the components, one subtree per owner. Outputs reference Secrets and never contain secret values.',
           maxProperties: maxComponents,
         }),
       ),
       components: Type.Optional(
         Type.Array(componentStatus, {
-          description: 'How far each component is.',
+          description: 'State of each component.',
           maxItems: maxComponents,
           'x-kubernetes-list-type': 'map',
           'x-kubernetes-list-map-keys': ['name'],
@@ -145,20 +159,24 @@ export const clusterInventoryKind = defineKind({
       ),
       conditions: Type.Optional(conditions),
     },
-    { description: 'What has come of it.' },
+    { description: 'Observed state of the cluster.' },
   ),
   printerColumns: [
-    column('Mode', '.spec.mode', 'Who makes the cluster.'),
-    column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether every component is done.'),
-    column('Waiting For', '.status.conditions[?(@.type=="Ready")].message', 'What is missing.'),
-    column('Since', '.status.conditions[?(@.type=="Ready")].lastTransitionTime', 'Since when.', { type: 'date' }),
+    column('Mode', '.spec.mode', 'Whether components create the cluster or it already exists.'),
+    column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether every component is Done.'),
+    column('Waiting For', '.status.conditions[?(@.type=="Ready")].message', 'Components that are not Done.'),
+    column('Since', '.status.conditions[?(@.type=="Ready")].lastTransitionTime', 'Time of the last change of Ready.', {
+      type: 'date',
+    }),
     ageColumn,
   ],
 });
 
 export type ClusterInventory = ObjectOf<typeof clusterInventoryKind>;
 
-/** What free-form content lies below `config`, `cluster` and `outputs` is handed on as it is: hostile. */
+/**
+ * Reads and validates a ClusterInventory. Content below `config`, `cluster`, and `outputs` is passed through unvalidated and is hostile.
+ */
 export function readClusterInventory(object: unknown): Read<ClusterInventory> {
   return readObject(clusterInventoryKind, object);
 }

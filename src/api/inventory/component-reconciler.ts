@@ -24,7 +24,7 @@ const entrySelector = Type.Object(
       ),
     ),
   },
-  { description: 'The entries that the component is for, by their labels. Absent: all.' },
+  { description: 'Selects the entries by label. If absent, the component runs for all entries.' },
 );
 
 const loopback = "self.url.matches('^http://(127[.]0[.]0[.]1|localhost|[[]::1[]])(:[0-9]{1,5})?(/.*)?$')";
@@ -33,34 +33,35 @@ const endpoint = Type.Object(
   {
     url: Type.Optional(
       Type.String({
-        description: 'Its address, such as https://network.example.org/base. /v1/reconcile is appended.',
+        description: 'Base URL, such as https://network.example.org/base. The server appends /v1/reconcile.',
         maxLength: 1024,
       }),
     ),
     service: Type.Optional(
       Type.Object(
         {
-          namespace: objectName('Its namespace.'),
-          name: objectName('Its name.'),
-          port: Type.Integer({ description: 'The port.', default: 443, minimum: 1, maximum: 65_535 }),
+          namespace: objectName('Namespace of the Service.'),
+          name: objectName('Name of the Service.'),
+          port: Type.Integer({ description: 'Port of the Service.', default: 443, minimum: 1, maximum: 65_535 }),
         },
-        { description: 'A Service of this cluster, called by HTTPS.' },
+        { description: 'A Service of this cluster. The server calls it over HTTPS.' },
       ),
     ),
     inProcess: Type.Optional(
-      Type.String({ description: 'The name of a component that is built into the server.', maxLength: 64 }),
+      Type.String({ description: 'Name of a component that is built into the server.', maxLength: 64 }),
     ),
   },
   {
-    description: 'Where the component is: one of url, service and inProcess.',
+    description: 'Address of the component: exactly one of url, service, and inProcess.',
     'x-kubernetes-validations': [
       {
         rule: '[has(self.url), has(self.service), has(self.inProcess)].filter(given, given).size() == 1',
-        message: 'needs exactly one of url, service and inProcess',
+        message: 'endpoint must set exactly one of url, service, and inProcess',
       },
       {
         rule: `!has(self.url) || self.url.startsWith('https://') || ${loopback}`,
-        message: 'must be https; plain http is for loopback addresses alone, and for servers that allow it',
+        message:
+          'must be https; plain http is allowed only for loopback addresses and with the flag --allow-loopback-http',
         fieldPath: '.url',
       },
     ],
@@ -70,17 +71,18 @@ const endpoint = Type.Object(
 const remoteWatch = Type.Object({
   cluster: Type.Union([Type.Literal('managed'), Type.Literal('management')], {
     description:
-      'managed: the cluster of the entry. management: this one; objects there belong to an entry by the label inventory.drawbridge.dev/entry-uid.',
+      'managed: the cluster of the entry. management: this cluster, where the label inventory.drawbridge.dev/entry-uid assigns an object to an entry.',
   }),
-  group: Type.String({ description: 'The API group; empty for the core group.', default: '', maxLength: 253 }),
-  version: Type.String({ description: 'The API version.', minLength: 1, maxLength: 63 }),
-  resource: Type.String({ description: 'The plural name of the kind.', minLength: 1, maxLength: 253 }),
-  namespace: Type.Optional(objectName('The namespace to watch. Absent: all.')),
+  group: Type.String({ description: 'API group; empty for the core group.', default: '', maxLength: 253 }),
+  version: Type.String({ description: 'API version.', minLength: 1, maxLength: 63 }),
+  resource: Type.String({ description: 'Plural resource name.', minLength: 1, maxLength: 253 }),
+  namespace: Type.Optional(objectName('Namespace to watch. If absent, all namespaces.')),
   labelSelector: Type.Optional(
-    Type.String({ description: 'The objects to watch, as kubectl -l takes it. Absent: all.', maxLength: 1024 }),
+    Type.String({ description: 'Label selector in kubectl -l syntax. If absent, all objects.', maxLength: 1024 }),
   ),
   fields: Type.Union([Type.Literal('metadata'), Type.Literal('spec'), Type.Literal('status')], {
-    description: 'What has to change for a run: labels and annotations, the generation, or the status.',
+    description:
+      'The part of an object whose change triggers a run: labels and annotations, the generation, or the status.',
     default: 'spec',
   }),
 });
@@ -91,77 +93,89 @@ const seconds = (description: string, fallback: number, minimum: number, maximum
 export const componentReconcilerKind = defineKind({
   resource: componentReconcilers,
   description:
-    'A ComponentReconciler registers a component: where it is called, for which entries, what it reads of them and what it writes.',
+    'A ComponentReconciler registers a component: its endpoint, the entries that it runs for, and the fields that it reads and writes.',
   spec: Type.Object(
     {
       endpoint,
-      protocol: Type.Union([Type.Literal('v1')], { description: 'The contract that it speaks.', default: 'v1' }),
+      protocol: Type.Union([Type.Literal('v1')], { description: 'Version of the component contract.', default: 'v1' }),
       caBundle: Type.Optional(
         Type.String({
-          description: 'PEM of the authority that its certificate has to be signed by. No other is trusted.',
+          description:
+            'CA certificate in PEM that signed the certificate of the endpoint. The server trusts no other CA.',
           maxLength: 65_536,
         }),
       ),
       selector: Type.Optional(entrySelector),
       modes: listOf(mode(), 2, {
-        description: 'The modes of entries that it is for.',
+        description: 'Modes of the entries that the component runs for.',
         default: ['managed', 'byoc'],
         minItems: 1,
       }),
       reads: listOf(readPath('A field.'), 64, {
         description:
-          'The fields of the entry whose changes are worth a run, besides its own configuration, as JSON pointers.',
+          'JSON pointers to the fields of the entry whose changes trigger a run. The component’s own configuration always triggers one.',
         default: [],
       }),
       writes: Type.Optional(
         listOf(writePath('A field.'), 8, {
-          description: 'The fields that it owns. Default: /status/outputs/NAME.',
+          description: 'JSON pointers to the fields that the component owns. Default: /status/outputs/NAME.',
           minItems: 1,
         }),
       ),
       kubeconfig: Type.Union([Type.Literal('none'), Type.Literal('read')], {
         description:
-          'read: it may read the Secret with the kubeconfig of the cluster, and runs when there is a new one. Who owns /status/outputs/kubeconfig may always write it.',
+          'read: the component may read the Secret with the kubeconfig of the cluster, and runs when the kubeconfig changes. The owner of /status/outputs/kubeconfig may always write the Secret.',
         default: 'none',
       }),
       remoteWatches: listOf(remoteWatch, 16, {
-        description: 'Objects outside of the inventory whose changes are worth a run.',
+        description: 'Objects outside the inventory whose changes trigger a run.',
         default: [],
       }),
-      intervalSeconds: seconds('How often it runs without any other reason, give or take 10 %.', 3600, 10, 604_800),
-      timeoutSeconds: seconds('How long a call may take.', 5, 1, 30),
-      leaseSeconds: seconds('How long a run that goes on after the call may be silent.', 60, 5, 3600),
-      maxRunSeconds: seconds('How long a run may take with all its heartbeats.', 3600, 10, 86_400),
+      intervalSeconds: seconds(
+        'Interval between runs that nothing else triggers, with 10 % jitter.',
+        3600,
+        10,
+        604_800,
+      ),
+      timeoutSeconds: seconds('Timeout of a call.', 5, 1, 30),
+      leaseSeconds: seconds('Heartbeat timeout: maximum time between reports of an asynchronous run.', 60, 5, 3600),
+      maxRunSeconds: seconds('Maximum duration of a run, including all heartbeats.', 3600, 10, 86_400),
       maxConcurrent: Type.Integer({
-        description: 'Runs at a time, over all entries.',
+        description: 'Maximum number of concurrent runs over all entries.',
         default: 32,
         minimum: 1,
         maximum: 1024,
       }),
       retry: Type.Object(
         {
-          baseSeconds: seconds('The longest first delay.', 1, 1, 3600),
-          capSeconds: seconds('The longest of all.', 300, 1, 86_400),
+          baseSeconds: seconds('Upper bound of the first delay.', 1, 1, 3600),
+          capSeconds: seconds('Upper bound of all delays.', 300, 1, 86_400),
         },
         {
-          description: 'Delays after runs that are to be retried: random, up to twice as long each time.',
+          description: 'Backoff after a Retry outcome: random delays whose upper bound doubles with each attempt.',
           default: { baseSeconds: 1, capSeconds: 300 },
         },
       ),
-      notReadyAlertAfterSeconds: seconds('How long it may wait for an input before metrics tell.', 900, 0, 604_800),
+      notReadyAlertAfterSeconds: seconds(
+        'Time in NotReady after which drawbridge_inventory_notready_entries counts the entry.',
+        900,
+        0,
+        604_800,
+      ),
     },
     {
-      description: 'How the component is called, and for what.',
+      description: 'How and when the server calls the component.',
       'x-kubernetes-validations': [
         {
           rule: "has(self.caBundle) || has(self.endpoint.inProcess) || (has(self.endpoint.url) && self.endpoint.url.startsWith('http://'))",
-          message: 'a component that is called by HTTPS needs the authority that its certificate is signed by',
+          message:
+            'an HTTPS endpoint requires caBundle; set it to the CA certificate that signed the certificate of the endpoint',
           reason: 'FieldValueRequired',
           fieldPath: '.caBundle',
         },
         {
           rule: 'self.retry.baseSeconds <= self.retry.capSeconds',
-          message: 'baseSeconds must not be above capSeconds',
+          message: 'baseSeconds is greater than capSeconds; set it to at most capSeconds',
           fieldPath: '.retry',
         },
       ],
@@ -169,17 +183,18 @@ export const componentReconcilerKind = defineKind({
   ),
   status: Type.Object(
     { conditions: Type.Optional(conditions) },
-    { description: 'What has been found out about this registration.' },
+    { description: 'Observed state of this registration.' },
   ),
   rules: [
     {
       rule: `self.metadata.name.matches('${componentNamePattern}')`,
-      message: 'the name must be small letters, digits and dashes, at most 40, beginning with a letter',
+      message:
+        'metadata.name must have at most 40 characters: lowercase letters, digits, and dashes, starting with a letter and ending with a letter or digit',
     },
   ],
   printerColumns: [
-    column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether it is run at all.'),
-    column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether its endpoint answers.'),
+    column('Accepted', '.status.conditions[?(@.type=="Accepted")].status', 'Whether the server runs the component.'),
+    column('Reachable', '.status.conditions[?(@.type=="Reachable")].status', 'Whether the endpoint answers.'),
     ageColumn,
   ],
 });

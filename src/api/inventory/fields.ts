@@ -3,21 +3,21 @@ import { anyJson } from '../schema/fields.ts';
 
 const segments = '(/([^~/]|~[01])+)';
 
-/** A field of an entry that runs may depend on. */
+/** JSON pointer to a field of an entry that a component may read. */
 export const readPath = (description: string) =>
   Type.String({ description, maxLength: 253, pattern: `^/(spec|status/outputs)${segments}*$` });
 
-/** A field of an entry that a component owns. */
+/** JSON pointer to a field of an entry that a component may own. */
 export const writePath = (description: string) =>
   Type.String({ description, maxLength: 253, pattern: `^/status/outputs${segments}+$` });
 
-/** Whether components make the cluster, or it is there already. */
+/** `managed`: components create the cluster. `byoc`: the cluster already exists. */
 export const mode = (options: TSchemaOptions = {}) =>
   Type.Union([Type.Literal('managed'), Type.Literal('byoc')], options);
 
 export type Mode = Static<ReturnType<typeof mode>>;
 
-/** A condition on an entry: the run is worth repeating once it holds. */
+/** A condition on an entry. The server runs the component again once it holds. */
 export const missingInput = Type.Object(
   {
     path: readPath('The field, as a JSON pointer such as /status/outputs/network/vnetName.'),
@@ -25,15 +25,15 @@ export const missingInput = Type.Object(
       [Type.Literal('present'), Type.Literal('absent'), Type.Literal('equals'), Type.Literal('noReaders')],
       {
         description:
-          'What has to become of it: present, absent, equal to value, or read by no component that is still there.',
+          'What the component waits for: the field is present, absent, equal to value, or read by no remaining component.',
       },
     ),
-    value: Type.Optional(anyJson('The value that equals wants.')),
+    value: Type.Optional(anyJson('The expected value, for want: equals.')),
   },
-  { description: 'An input that is missing.' },
+  { description: 'A missing input.' },
 );
 
 export type MissingInput = Static<typeof missingInput>;
 
-/** Most inputs that one run may name. */
+/** Maximum number of missing inputs of one run. */
 export const maxMissing = 16;

@@ -12,74 +12,74 @@ const resource = (plural: string, kind: string, namespaced: boolean): Resource =
   namespaced,
 });
 
-/** The entries, one a cluster. */
+/** Entries, one per cluster. */
 export const clusterInventories = resource('clusterinventories', 'ClusterInventory', true);
-/** The registrations, one a component. */
+/** Registrations, one per component. */
 export const componentReconcilers = resource('componentreconcilers', 'ComponentReconciler', false);
-/** The record of an entry's component, reused by each of its runs. */
+/** Run records, one per component of an entry. Each run updates the same record. */
 export const reconcileRuns = resource('reconcileruns', 'ReconcileRun', true);
 
-/** On entries, until every component has torn down what it made. */
+/** Finalizer on entries. The server removes it after every component has torn down its resources. */
 export const teardownFinalizer = 'inventory.drawbridge.dev/teardown';
 
-/** On runs, accounts, roles and Secrets of an entry; on custom resources that a component makes for it: the uid of the entry. */
+/** On runs, ServiceAccounts, Roles, and Secrets of an entry, and on the custom resources of its components: the UID of the entry. */
 export const entryUidLabel = 'inventory.drawbridge.dev/entry-uid';
-/** On runs and accounts: the name of the component. */
+/** On runs and ServiceAccounts: the name of the component. */
 export const componentLabel = 'inventory.drawbridge.dev/component';
 
-/** On entries: any new value runs the component at once. */
+/** On entries. A new value runs the component immediately. */
 export const forceAnnotation = (component: string): string => `force.inventory.drawbridge.dev/${component}`;
-/** On entries that are being deleted, with a reason as its value: nobody waits for the component's teardown any more. */
+/** On entries that are being deleted, with a reason as its value: the server no longer waits for the component's teardown. */
 export const abandonAnnotation = (component: string): string => `abandon.inventory.drawbridge.dev/${component}`;
 
-/** Names of components are labels of names, names of annotations and parts of object names. */
+/** Component names are used as label values, in annotation names, and in object names. */
 export const componentNamePattern = '^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$';
 
-/** What components that produce a kubeconfig publish under, whichever they are. */
+/** Every component that produces a kubeconfig publishes it under this path. */
 export const kubeconfigOutput: JsonPointer = '/status/outputs/kubeconfig';
-/** The key in the Secret of a kubeconfig. */
+/** Key of the kubeconfig in its Secret. */
 export const kubeconfigKey = 'config';
-/** The Secret in the entry's namespace that holds its kubeconfig: made by us, filled by its producer. */
+/** Name of the Secret in the entry's namespace that holds its kubeconfig. The server creates it, and the producing component fills it. */
 export const kubeconfigSecretName = (entryUid: string): string => `kc-${entryUid}`;
 
-/** Where a component writes if its registration does not say otherwise. */
+/** Default for `writes` of a registration. */
 export const outputsOf = (component: string): JsonPointer => pointerOf('status', 'outputs', component);
 
-/** Name of the record of one component of one entry. */
+/** Name of the run record of one component of one entry. */
 export const runName = (entryUid: string, component: string): string => `${entryUid}.${component}`;
 
-/** One run of a component, as components give it back. */
+/** ID of one run, as requests and reports use it. */
 export const runIdOf = (entryUid: string, component: string, seq: number): string => `${entryUid}.${component}.${seq}`;
 
-/** Name of the ServiceAccount that a component has for one entry. */
+/** Name of the ServiceAccount of a component for one entry. */
 export const accountName = (entryUid: string, component: string): string => `${accountPrefix}${entryUid}.${component}`;
-/** Accounts of components, and none but theirs, have names that begin with this. */
+/** Name prefix of these ServiceAccounts. No other ServiceAccount has it. */
 export const accountPrefix = 'inventory-';
 
-/** The ServiceAccount, in the namespace of the lease, that calls to components prove to come from. */
+/** ServiceAccount, in the namespace of the leader election Lease, whose tokens authenticate calls to components. */
 export const managerAccount = 'drawbridge-inventory';
-/** The audience of the token of such a call. */
+/** Audience of the token for such a call. */
 export const callAudience = (component: string): string => `drawbridge/${component}`;
 
-/** Largest entry, in bytes of its JSON without managedFields. */
+/** Maximum size of an entry, in bytes of its JSON without managedFields. */
 export const maxEntryBytes = 65_536;
 
-/** Of entries. */
+/** Condition types of entries. */
 export const entryConditions = {
-  /** Every component that applies is Done with the inputs of now. Reason `TooLarge`: nothing is run. */
+  /** True if every applicable component is Done with the current inputs. With reason `TooLarge` the server runs nothing. */
   ready: 'Ready',
-  /** False when a watch in the managed cluster is not to be relied on. */
+  /** False while a watch of the managed cluster is unhealthy. */
   remoteWatchHealthy: 'RemoteWatchHealthy',
-  /** True while a component's inputs go round in circles; the message names it and the path. */
+  /** True while a component's inputs keep returning to earlier values. The message names the component and the path. */
   livelock: 'Livelock',
 } as const;
 
-/** Of registrations. */
+/** Condition types of registrations. */
 export const registrationConditions = {
-  /** False when the registration breaks a rule that the webhook missed: nothing is run. */
+  /** False if the registration breaks a rule that the webhook did not enforce. The server runs nothing then. */
   accepted: 'Accepted',
   /** False while the circuit breaker of the endpoint is open. */
   reachable: 'Reachable',
-  /** True, as a warning, when it reads what itself depends on through others. */
+  /** True, as a warning, if the component's outputs affect its own inputs through other components. */
   cyclic: 'Cyclic',
 } as const;

@@ -5,9 +5,9 @@ import type { Read } from '../schema/read.ts';
 import { maxMissing, missingInput } from './fields.ts';
 import { reconcileRuns } from './names.ts';
 
-/** Most runs that the record remembers besides the last one. */
+/** Maximum number of past runs in a record, besides the last one. */
 export const maxHistory = 10;
-/** Most reasons that are kept of one run. */
+/** Maximum number of reasons in a record. */
 export const maxReasons = 8;
 
 export const outcomeName = Type.Union(
@@ -19,101 +19,105 @@ export const outcomeName = Type.Union(
     Type.Literal('Failed'),
     Type.Literal('Deleted'),
   ],
-  { description: 'What the run came to.' },
+  { description: 'Outcome of the run.' },
 );
 
 const operation = Type.Union([Type.Literal('reconcile'), Type.Literal('delete')], {
-  description: 'What the component was asked to do.',
+  description: 'Operation that the component runs.',
   default: 'reconcile',
 });
 
 const count = (description: string) => Type.Integer({ description, default: 0, minimum: 0, format: 'int64' });
-const reasons = listOf(Type.String({ maxLength: 316 }), maxReasons, { description: 'Why it ran.', default: [] });
-const millis = Type.Integer({ description: 'How long it took, milliseconds.', minimum: 0, format: 'int64' });
+const reasons = listOf(Type.String({ maxLength: 316 }), maxReasons, {
+  description: 'Reasons for the run.',
+  default: [],
+});
+const millis = Type.Integer({ description: 'Duration of the run, milliseconds.', minimum: 0, format: 'int64' });
 const credential = (description: string) => Type.String({ description, maxLength: 128 });
 
 export const reconcileRunKind = defineKind({
   resource: reconcileRuns,
   description:
-    'A ReconcileRun is the record of one component of one entry: what runs now, what the last run came to and when the next one is due.',
+    'A ReconcileRun is the run record of one component of one entry: the current run, the last outcome, and the time of the next run.',
   spec: Type.Object(
     {
       entry: Type.Object(
         {
-          name: objectName('Its name, in this namespace.'),
-          uid: Type.String({ description: 'Its uid.', minLength: 1, maxLength: 128 }),
+          name: objectName('Name of the entry, in this namespace.'),
+          uid: Type.String({ description: 'UID of the entry.', minLength: 1, maxLength: 128 }),
         },
         { description: 'The entry.' },
       ),
       component: objectName('The name of the component.'),
-      seq: count('The number of the last run that was started.'),
+      seq: count('Number of the last started run.'),
       phase: Type.Union([Type.Literal('Idle'), Type.Literal('Running'), Type.Literal('Applying')], {
-        description: 'Running: the component was called. Applying: it has answered, and its outputs are being written.',
+        description:
+          'Running: the server called the component. Applying: the component answered, and the server writes its outputs.',
         default: 'Idle',
       }),
       operation,
       reasons,
-      inputsDigest: Type.Optional(Type.String({ description: 'The digest of its inputs.', maxLength: 64 })),
+      inputsDigest: Type.Optional(Type.String({ description: 'Digest of the inputs of the last run.', maxLength: 64 })),
       credentialID: Type.Optional(
-        credential('The id of the token that may write now; only while the component is running.'),
+        credential('ID of the token that authorizes writes; set only while the component runs.'),
       ),
       previousCredentialID: Type.Optional(
-        credential('The id of the token before it, while a refreshed one has not replaced it everywhere.'),
+        credential('ID of the previous token after a refresh; it stays valid until previousCredentialExpiresAt.'),
       ),
-      previousCredentialExpiresAt: Type.Optional(time('When that one ends.')),
-      startedAt: Type.Optional(time('When it was started.')),
+      previousCredentialExpiresAt: Type.Optional(time('Time at which the previous token stops authorizing writes.')),
+      startedAt: Type.Optional(time('Time at which the last run was started.')),
       asynchronous: Type.Boolean({
-        description: 'Whether the component has taken the run over and reports back.',
+        description: 'Whether the component answered 202 and reports to the callback.',
         default: false,
       }),
-      leaseUntil: Type.Optional(time('When it counts as lost, unless it is heard of.')),
-      attempt: count('How many runs in a row are to be retried.'),
-      nextAt: Type.Optional(time('When it is due again by itself.')),
+      leaseUntil: Type.Optional(time('Deadline of the current run. A heartbeat extends it.')),
+      attempt: count('Number of consecutive Retry outcomes.'),
+      nextAt: Type.Optional(time('Time of the next run if nothing triggers one earlier.')),
       lastOutcome: Type.Optional(
         Type.Object(
           {
-            seq: count('The number of the run.'),
+            seq: count('Number of the run.'),
             outcome: outcomeName,
-            reason: Type.Optional(Type.String({ description: 'Why, as one word for programs.', maxLength: 64 })),
-            message: Type.Optional(Type.String({ description: 'What the component said.', maxLength: 1024 })),
+            reason: Type.Optional(Type.String({ description: 'Machine-readable reason.', maxLength: 64 })),
+            message: Type.Optional(Type.String({ description: 'Message of the component.', maxLength: 1024 })),
             missing: Type.Optional(
               Type.Array(missingInput, {
-                description: 'The inputs that it waits for.',
+                description: 'The inputs that the component waits for.',
                 maxItems: maxMissing,
                 'x-kubernetes-list-type': 'atomic',
               }),
             ),
-            endedAt: time('When it ended.'),
+            endedAt: time('Time at which the run ended.'),
             durationMillis: millis,
           },
-          { description: 'What the last run that ended came to.' },
+          { description: 'Outcome of the last finished run.' },
         ),
       ),
       history: listOf(
         Type.Object({
-          seq: count('The number of the run.'),
+          seq: count('Number of the run.'),
           operation,
           reasons,
           outcome: outcomeName,
-          startedAt: time('When it was started.'),
+          startedAt: time('Time at which the run was started.'),
           durationMillis: millis,
         }),
         maxHistory,
-        { description: 'The runs before it, the latest first.', default: [] },
+        { description: 'Earlier runs, latest first.', default: [] },
       ),
     },
     {
-      description: 'All of it is written by the server, in one write guarded by the resourceVersion.',
+      description: 'The server writes the whole spec with an optimistic lock on resourceVersion.',
       'x-kubernetes-validations': [
         {
           rule: 'self.entry == oldSelf.entry && self.component == oldSelf.component',
-          message: 'a record cannot be about something else',
+          message: 'entry and component are immutable',
           reason: 'FieldValueForbidden',
         },
-        { rule: 'self.seq >= oldSelf.seq', message: 'seq cannot go back', reason: 'FieldValueForbidden' },
+        { rule: 'self.seq >= oldSelf.seq', message: 'seq must not decrease', reason: 'FieldValueForbidden' },
         {
           rule: "!has(self.credentialID) && !has(self.previousCredentialID) || self.phase == 'Running'",
-          message: 'a credential dies with its run',
+          message: 'credentialID and previousCredentialID are allowed only in phase Running',
           reason: 'FieldValueForbidden',
         },
       ],
@@ -121,14 +125,14 @@ export const reconcileRunKind = defineKind({
   ),
   status: Type.Object({}, { description: 'Not used.' }),
   printerColumns: [
-    column('Entry', '.spec.entry.name', 'The entry.'),
-    column('Component', '.spec.component', 'The component.'),
-    column('Phase', '.spec.phase', 'What is going on now.'),
-    column('Seq', '.spec.seq', 'The number of the last run.', { type: 'integer' }),
-    column('Outcome', '.spec.lastOutcome.outcome', 'What the last one came to.'),
-    column('Why', '.spec.reasons', 'Why it ran.'),
-    column('Next', '.spec.nextAt', 'When it runs again by itself.', { priority: 1 }),
-    column('Message', '.spec.lastOutcome.message', 'What the component said.', { priority: 1 }),
+    column('Entry', '.spec.entry.name', 'Name of the entry.'),
+    column('Component', '.spec.component', 'Name of the component.'),
+    column('Phase', '.spec.phase', 'Phase of the current run.'),
+    column('Seq', '.spec.seq', 'Number of the last run.', { type: 'integer' }),
+    column('Outcome', '.spec.lastOutcome.outcome', 'Outcome of the last run.'),
+    column('Why', '.spec.reasons', 'Reasons for the last run.'),
+    column('Next', '.spec.nextAt', 'Time of the next run if nothing triggers one earlier.', { priority: 1 }),
+    column('Message', '.spec.lastOutcome.message', 'Message of the component.', { priority: 1 }),
     ageColumn,
   ],
 });

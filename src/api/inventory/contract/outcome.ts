@@ -6,19 +6,19 @@ import { toStructural } from '../../schema/structural-schema.ts';
 import { type MissingInput, maxMissing, missingInput } from '../fields.ts';
 import { type Operation, outcomeName } from '../reconcile-run.ts';
 
-/** What a run came to. */
+/** Result of a run. */
 export type Outcome =
-  /** The inputs of this run are satisfied. */
+  /** The component reconciled the inputs of this run. */
   | ({ readonly outcome: 'Done' } & WithMessage & WithOutputs)
-  /** Inputs are missing: not a failure. Repeated when they are there. */
+  /** Inputs are missing, which is not a failure. The server runs the component again once the inputs are present. */
   | ({ readonly outcome: 'NotReady'; readonly missing: readonly [MissingInput, ...MissingInput[]] } & WithMessage)
-  /** Something outside goes on: not a failure. Repeated after so many seconds. */
+  /** An external operation is in progress, which is not a failure. The server runs the component again after `requeueAfterSeconds`. */
   | ({ readonly outcome: 'Progressing'; readonly requeueAfterSeconds: number } & WithMessage & WithOutputs)
-  /** A fault that may pass: repeated with backoff. */
+  /** A transient failure. The server retries with backoff. */
   | ({ readonly outcome: 'Retry' } & WithMessage)
-  /** It cannot be done with these inputs: repeated when they change, and now and then. */
+  /** A permanent failure with these inputs. The server runs the component again when they change, and about once an hour. */
   | ({ readonly outcome: 'Failed' } & WithMessage)
-  /** Everything that the component made is gone; only for the operation delete. */
+  /** The component deleted everything that it created. Valid only for the operation `delete`. */
   | ({ readonly outcome: 'Deleted' } & WithMessage);
 
 interface WithMessage {
@@ -26,14 +26,14 @@ interface WithMessage {
 }
 
 interface WithOutputs {
-  /** A merge patch of the entry's `status.outputs`, keyed by owner; only what the component owns. Its content is hostile. */
+  /** A merge patch of the entry's `status.outputs`, keyed by owner. It may only contain paths that the component owns. Hostile. */
   readonly outputs?: Readonly<Record<string, unknown>>;
 }
 
-/** Longest message that is kept, characters; more is cut off. */
+/** Maximum length of a stored message, in characters. Longer messages are truncated. */
 export const maxMessage = 1024;
 
-/** Longest value that `equals` may wait for, characters of its JSON: it is shown in the status of the entry. */
+/** Maximum length of a value for `equals`, in characters of its JSON: the status of the entry shows it. */
 const maxValue = 1024;
 
 const outcomeBody = Type.Object({
@@ -49,15 +49,15 @@ type OutcomeBody = Static<typeof outcomeBody>;
 
 const structural = toStructural(outcomeBody, 'outcome');
 
-/** The run whose outcome is expected. */
+/** The run that the outcome must belong to. */
 export interface ExpectedRun {
   readonly id: string;
   readonly operation: Operation;
 }
 
 /**
- * Reads the outcome in an answer or a report, once it is parsed. It may come from anybody; a `run` in it has to be the one expected, and
- * it has to be an outcome that the operation can have. Never throws.
+ * Reads an outcome from the parsed body of an answer or a report. The body is hostile. A `run` in it must be the expected run, and the
+ * outcome must be valid for the operation. Never throws.
  */
 export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome> {
   const read = readBySchema<OutcomeBody>(structural, body, '');
@@ -69,25 +69,34 @@ export function readOutcome(body: unknown, expected: ExpectedRun): Read<Outcome>
 function errorsOf({ run, outcome, missing, outputs }: OutcomeBody, body: unknown, expected: ExpectedRun): FieldError[] {
   const errors: FieldError[] = [];
   if (run !== undefined && run !== expected.id) {
-    errors.push({ field: 'run', message: `is about another run than ${expected.id}` });
+    errors.push({ field: 'run', message: `names another run; only run ${expected.id} is expected here` });
   }
   const final = expected.operation === 'delete' ? 'Deleted' : 'Done';
   if ((outcome === 'Done' || outcome === 'Deleted') && outcome !== final) {
-    errors.push({ field: 'outcome', message: `${outcome} is no outcome of ${expected.operation}; say ${final}` });
+    errors.push({
+      field: 'outcome',
+      message: `${outcome} is not an outcome of operation ${expected.operation}; answer ${final}`,
+    });
   }
   if (outcome === 'NotReady' && missing.length === 0) {
-    errors.push({ field: 'missing', message: 'NotReady has to name at least one missing input' });
+    errors.push({ field: 'missing', message: 'is empty; NotReady must name at least one missing input' });
   }
   for (const [index, { want, value }] of missing.entries()) {
     const hasValue = own(listIn(body, 'missing')[index], 'value') !== undefined;
     if ((want === 'equals') !== hasValue) {
-      errors.push({ field: `missing[${index}].value`, message: 'goes with want: equals, and only with it' });
+      errors.push({ field: `missing[${index}].value`, message: 'must be set if want is equals, and only then' });
     } else if (JSON.stringify(value ?? null).length > maxValue) {
-      errors.push({ field: `missing[${index}].value`, message: `may have ${maxValue} characters as JSON` });
+      errors.push({
+        field: `missing[${index}].value`,
+        message: `is too long; at most ${maxValue} characters of JSON are allowed`,
+      });
     }
   }
   if (outputs !== undefined && outcome !== 'Done' && outcome !== 'Progressing') {
-    errors.push({ field: 'outputs', message: `${outcome} publishes nothing; only Done and Progressing do` });
+    errors.push({
+      field: 'outputs',
+      message: `outcome ${outcome} has outputs; only Done and Progressing may have them`,
+    });
   }
   return errors;
 }

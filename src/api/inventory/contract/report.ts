@@ -4,16 +4,16 @@ import { type Read, readBySchema } from '../../schema/read.ts';
 import { toStructural } from '../../schema/structural-schema.ts';
 import { type ExpectedRun, type Outcome, readOutcome } from './outcome.ts';
 
-/** What a run that goes on reports to its callback: that it is alive, or what it came to. */
+/** A report of an asynchronous run to its callback: a heartbeat or the outcome. */
 type Report =
   | { readonly kind: 'heartbeat'; readonly leaseSeconds: number | undefined }
   | { readonly kind: 'outcome'; readonly outcome: Outcome };
 
-/** The answer to a heartbeat, and the body of a 202. */
+/** The answer to a heartbeat: how long the run may continue without another report. */
 export interface RunExtension {
-  /** How long the run may be silent from now on. */
+  /** Heartbeat timeout from now on, in seconds. */
   readonly leaseSeconds: number;
-  /** In the place of the token before, whose end is near. */
+  /** A new token that replaces the current one, which is about to expire. */
   readonly auth?: { readonly token: string; readonly expires: string };
 }
 
@@ -23,7 +23,7 @@ const accepted = Type.Object({ leaseSeconds });
 
 const structural = { heartbeat: toStructural(heartbeat, 'heartbeat'), accepted: toStructural(accepted, 'accepted') };
 
-/** Reads the parsed body of a callback: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. Never throws. */
+/** Reads the parsed body of a report: `{run, heartbeat: {leaseSeconds}}`, or an outcome with its `run`. Never throws. */
 export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
   if (own(body, 'run') !== expected.id) {
     return { ok: false, errors: [{ field: 'run', message: `must be ${expected.id}` }] };
@@ -33,13 +33,16 @@ export function readReport(body: unknown, expected: ExpectedRun): Read<Report> {
     return outcome.ok ? { ok: true, value: { kind: 'outcome', outcome: outcome.value } } : outcome;
   }
   if (own(body, 'outcome') !== undefined) {
-    return { ok: false, errors: [{ field: 'heartbeat', message: 'does not go with an outcome' }] };
+    return {
+      ok: false,
+      errors: [{ field: 'heartbeat', message: 'must not be set together with an outcome; send one of them' }],
+    };
   }
   const read = readBySchema<Static<typeof heartbeat>>(structural.heartbeat, body, '');
   return read.ok ? { ok: true, value: { kind: 'heartbeat', leaseSeconds: read.value.heartbeat.leaseSeconds } } : read;
 }
 
-/** Reads the parsed body of a 202; the seconds are undefined where the component leaves them to the registration. */
+/** Reads the parsed body of a 202. `leaseSeconds` is undefined if the component uses the default of its registration. */
 export function readAccepted(body: unknown): Read<Static<typeof accepted>> {
   return readBySchema(structural.accepted, body, '');
 }

@@ -13,7 +13,10 @@ describe('the rule over credentials of a record', () => {
     for (const phase of ['Running', 'Applying', 'Idle']) {
       it(`${phase === 'Running' ? 'accepts' : 'refuses'} ${title} in ${phase}`, () => {
         const refused = celRefusals(reconcileRunKind.structural.spec, { ...record, phase, ...held }, record);
-        assert.deepEqual(refused, phase === 'Running' ? [] : ['a credential dies with its run']);
+        assert.deepEqual(
+          refused,
+          phase === 'Running' ? [] : ['credentialID and previousCredentialID are allowed only in phase Running'],
+        );
       });
     }
   }
