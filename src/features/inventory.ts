@@ -20,12 +20,12 @@ import {
   storesProblem,
 } from './feature.ts';
 
-/** Components wait while nobody leads, so whoever takes over has to do it soon. */
+/** Components wait while there is no leader, so the takeover must be fast. */
 const lease = { name: 'drawbridge-inventory', leaseDurationMs: 5_000, renewDeadlineMs: 3_500, retryPeriodMs: 1_000 };
-/** Connections for calls to one managed cluster; each watch has one of its own besides. */
+/** Connections for calls to one managed cluster. Each watch has an additional connection of its own. */
 const managedConnections = 4;
 
-/** Components of the clusters in the inventory: run when what they depend on changes. */
+/** The inventory feature: runs the components of each cluster when their inputs change. */
 export const inventory: Feature = {
   name: 'inventory',
   connections: 32,
@@ -75,7 +75,7 @@ async function open(host: Host): Promise<OpenFeature> {
   };
 }
 
-/** They need nothing of the rest: every replica serves them. */
+/** Opens the webhooks alone. Every replica serves them, leader or not. */
 export function openInventoryWebhooks({
   cluster,
   metrics,
@@ -87,7 +87,7 @@ export function openInventoryWebhooks({
   };
 }
 
-/** In every replica: those that do not lead say so. */
+/** Serves the callbacks in every replica. A replica that is not the leader answers 503 NotLeading. */
 async function serveCallbacks(
   { inventory, bindAddress: host }: Config,
   app: RequestListener,

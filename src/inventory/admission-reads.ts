@@ -9,7 +9,7 @@ import type { Store } from '../kube/store.ts';
 import { type RegistrationPaths, writesOf } from './policy/registration-rules.ts';
 import { type RegistrationView, registrationView } from './stores/registration-view.ts';
 
-/** What the webhooks of the inventory ask of the cluster, and the stores that have to be filled for it. */
+/** Reads for the inventory webhooks, and the stores that must be synced before they serve. */
 export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const registered: Store<RegistrationView> = cluster.watch({
     resource: componentReconcilers,
@@ -19,7 +19,7 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   const reads = {
     latestRun: (namespace: string, entryUid: string, component: string, signal: AbortSignal) =>
       latestRun(client, { namespace, name: runName(entryUid, component) }, signal),
-    /** From the store; one live read when it is not there, because the store may lag behind. */
+    /** Reads from the store, and once live if the store does not contain the registration yet. */
     async writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined> {
       const known = registered.get(component) ?? (await liveRegistration(client, component, signal));
       return known && writesOf(component, known.spec);
@@ -33,7 +33,7 @@ export function openAdmissionReads(cluster: Pick<Cluster, 'client' | 'watch'>) {
   return { reads, stores: [registered] };
 }
 
-/** Absent resourceVersion: of the quorum, never of a cache. */
+/** Omits resourceVersion, so the API server reads from the quorum and not from a cache. */
 async function latestRun(
   client: Client,
   name: { readonly namespace: string; readonly name: string },
@@ -53,7 +53,7 @@ async function liveRegistration(
   return found && pathsOf(found);
 }
 
-/** One is enough, however many there are. */
+/** Returns the name of any one run of the component. */
 async function anyRunOf(client: Client, component: string, signal: AbortSignal): Promise<string | undefined> {
   const { group, version, plural } = reconcileRuns;
   const query = new URLSearchParams({ labelSelector: `${componentLabel}=${component}`, limit: '1' });

@@ -2,33 +2,36 @@ import type { ClusterInventory, ComponentStatus, Setter } from '../api/inventory
 import type { Mode } from '../api/inventory/fields.ts';
 import type { Condition, ObjectName } from '../api/object.ts';
 
-/** Which entry: name and uid, so that nothing of one is used for another of the same name. */
+/** Identifies an entry. The UID distinguishes it from a later entry with the same name. */
 export interface EntryRef extends Required<ObjectName> {
   readonly uid: string;
 }
 
-/** What pointers are resolved in. Below `spec.cluster`, a component's `config` and `outputs` everything is free-form and hostile. */
+/**
+ * The document that JSON pointers refer to. Everything below `spec.cluster`, a component's `config`, and `outputs` is free-form and
+ * hostile.
+ */
 export interface EntryContent {
   readonly spec: unknown;
   readonly status: { readonly outputs: Readonly<Record<string, unknown>> };
 }
 
-/** One version of an entry as the inventory has it. */
+/** One version of an entry. */
 export interface Entry {
   readonly ref: EntryRef;
   readonly resourceVersion: string;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
-  /** Those of ours alone: force and abandon. */
+  /** Only the force and abandon annotations. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly mode: Mode;
   readonly suspended: boolean;
   readonly kubeconfigSecretRef: ClusterInventory['spec']['kubeconfigSecretRef'] | undefined;
   readonly kubeconfigSetBy: Setter | undefined;
-  /** Of `spec.components`: the names of those with `enabled: false`. */
+  /** Names of the components in `spec.components` with `enabled: false`. */
   readonly disabled: ReadonlySet<string>;
-  /** Size as it counts for the limit, bytes. */
+  /** Size that counts for the limit, bytes. */
   readonly bytes: number;
   readonly content: EntryContent;
   readonly components: readonly ComponentStatus[];

@@ -25,11 +25,11 @@ import { entryView, KubeInventoryStore } from './stores/kube-inventory-store.ts'
 import { KubeRunStore, runView } from './stores/kube-run-store.ts';
 import { registrationView } from './stores/registration-view.ts';
 
-/** What every part of the inventory half is given. */
+/** Dependencies of the inventory feature. */
 interface InventoryDeps {
-  /** The cluster that holds the inventory, for watches and live reads. */
+  /** The management cluster, for watches and live reads. */
   readonly cluster: Cluster;
-  /** Writes to it, and tokens: only while this process leads. */
+  /** Client for writes and tokens; it works only while this replica is the leader. */
   readonly client: Client;
   readonly events: EventRecorder;
   readonly journal: Journal;
@@ -38,29 +38,29 @@ interface InventoryDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Opens the managed clusters that are watched, from their kubeconfigs. */
+  /** Connects to a managed cluster with credentials from its kubeconfig. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** The same cluster with this token and nothing else. */
+  /** A client of the management cluster that authenticates with this token only. */
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
-  /** The API server as components reach it: part of every request, and what they compare it with. */
+  /** Address of the API server for components. Every request contains it, and components compare it with their configuration. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly callbackUrl: string;
-  /** Namespace of the account that calls to components come from. */
+  /** Namespace of the ServiceAccount that authenticates calls to components. */
   readonly homeNamespace: string;
   readonly allowLoopbackHttp: boolean;
 }
 
 interface OpenInventory {
   readonly manager: InventoryManager;
-  /** Takes the reports of runs. */
+  /** Handler for the reports of runs. */
   readonly callbacks: RequestListener;
-  /** What has to be listed before anything can be done. */
+  /** Stores that must be synced before the manager starts. */
   readonly stores: readonly Store<Projected>[];
   close(): Promise<void>;
 }
 
-/** The manager over the API server, with everything that it needs. */
+/** Creates the inventory manager with its dependencies. */
 export function openInventory(deps: InventoryDeps): OpenInventory {
   const { cluster, client, clock, random, log, metrics, events, api, callbackUrl, homeNamespace } = deps;
   let manager: InventoryManager | undefined;
@@ -79,8 +79,8 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   const tokens = new RunTokens({ client, accounts: access, homeNamespace, clock });
   const remote = new RemoteHub({ cluster, client, connect: deps.connect, clock, random, metrics });
   const http = new HttpClient({ tokens, clock, allowLoopbackHttp: deps.allowLoopbackHttp });
-  const doors = httpTransports({ apiUrl: api.url, apiCa: api.ca, callbackUrl, callbackCa: undefined }, clock);
-  // Components in this process report to the manager, which calls them: one of the two has to be there first.
+  const transports = httpTransports({ apiUrl: api.url, apiCa: api.ca, callbackUrl, callbackCa: undefined }, clock);
+  // The manager and the in-process components depend on each other, so the latter are set afterwards.
   let inProcess: ComponentClient | undefined;
   const opened = new InventoryManager({
     entries,
@@ -116,7 +116,7 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
   manager = opened;
   inProcess = inProcessClient({
     components: referenceComponents({ management: client, connect: deps.connect, clock }),
-    entry: doors.entry,
+    entry: transports.entry,
     reports: opened.reports,
     clock,
   });
@@ -132,13 +132,13 @@ export function openInventory(deps: InventoryDeps): OpenInventory {
     stores: [entryStore, runStore, registrationStore],
     close: async () => {
       http.close();
-      doors.close();
+      transports.close();
       await remote.close();
     },
   };
 }
 
-/** Calls each component the way it is registered: in this process or over HTTP. */
+/** Calls each component as registered: in this process or over HTTP. */
 const byEndpoint = (inProcess: ComponentClient, http: ComponentClient): ComponentClient => ({
   invoke: (registration, request, signal) =>
     (registration.endpoint.inProcess === undefined ? http : inProcess).invoke(registration, request, signal),

@@ -14,16 +14,16 @@ export type EntryChange =
   | { readonly kind: 'changed'; readonly entry: Entry; readonly before: Entry | undefined }
   | { readonly kind: 'gone'; readonly entry: Entry };
 
-/** The entries, wherever they are kept. Rejects as the client of kube/ does: ApiError, TransportError. */
+/** Access to the entries. Rejects like the client of kube/: ApiError, TransportError. */
 export interface InventoryStore extends Required<Subscribable<EntryChange>> {
-  /** As last watched. */
+  /** The version that the watch last reported. */
   find(uid: string): Entry | undefined;
   list(): Iterable<Entry>;
-  /** The latest, read live; undefined when it is gone or another one has its name. */
+  /** Reads the latest version live. Undefined if the entry is gone or another entry has its name. */
   get(ref: EntryRef, signal: AbortSignal): Promise<Entry | undefined>;
   /**
-   * A merge patch, refused with Conflict when `ref.uid` is not the one there, or `resourceVersion` is given and another is stored.
-   * Part `status` is the subresource.
+   * Sends a merge patch. Rejects with Conflict if the stored UID differs from `ref.uid`, or the stored version differs from a given
+   * `resourceVersion`. Part `status` is the subresource.
    */
   patch(
     ref: EntryRef,
@@ -39,38 +39,38 @@ export type RecordChange =
 
 export type Swap =
   | { readonly kind: 'stored'; readonly stored: StoredRecord }
-  /** It is not what it was taken for; undefined: it is gone. */
+  /** The stored record differs from the base; undefined if it is gone. */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined };
 
-/** The records, one a key. Rejects as the client of kube/ does. */
+/** Access to the run records, one per key. Rejects like the client of kube/. */
 export interface RunStore extends Required<Subscribable<RecordChange>> {
-  /** As last watched or written by us, whichever is later; its history may be left out. */
+  /** The version last watched or written by this process, whichever is later. The history may be missing. */
   find(key: ComponentKey): StoredRecord | undefined;
   load(key: ComponentKey, signal: AbortSignal): Promise<StoredRecord | undefined>;
-  /** Compare and swap: creates when `base` is undefined. Of several writers with one base, one is `stored`. */
+  /** Compare-and-swap. Creates the record if `base` is undefined. Of several writers with the same base, exactly one gets `stored`. */
   swap(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap>;
-  /** Gone already counts as removed. */
+  /** Resolves if the record is already gone. */
   remove(stored: StoredRecord, signal: AbortSignal): Promise<void>;
 }
 
-/** What came of a call. */
+/** Result of a call. */
 export type Reply =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
-  /** It goes on, and reports to the callback; undefined: for as long as the registration says. */
+  /** The component continues asynchronously and reports to the callback. `leaseMs` undefined: the default of the registration applies. */
   | { readonly kind: 'accepted'; readonly leaseMs: number | undefined }
-  /** It certainly has not begun: 429, 503, or no connection. */
+  /** The component certainly did not run: 429, 503, or no connection. */
   | {
       readonly kind: 'notAccepted';
       readonly code: 'Busy' | 'Unreachable';
       readonly message: string;
       readonly retryAfterMs?: number;
     }
-  /** It was not called, for a reason of our own: that says nothing of its endpoint. */
+  /** The server did not call the component. This says nothing about the endpoint. */
   | { readonly kind: 'notCalled'; readonly message: string; readonly retryAfterMs?: number }
-  /** It may have happened, and nothing can be made of it. */
+  /** The component may have run, but the answer is unusable. */
   | { readonly kind: 'broken'; readonly code: CallFailureCode; readonly message: string };
 
-/** Stable: in records, metrics and logs. */
+/** Stable codes in records, metrics, and logs. */
 export type CallFailureCode =
   | 'Timeout'
   | 'Cut'
@@ -82,79 +82,87 @@ export type CallFailureCode =
   | 'UnexpectedStatus'
   | 'Crashed';
 
-/** Calls components, over HTTP or in this process. */
+/** Calls components over HTTP or in this process. */
 export interface ComponentClient {
-  /** Ends within the registration's timeout. Rejects only when `signal` aborts. */
+  /** Resolves within the registration's timeout. Rejects only if `signal` aborts. */
   invoke(registration: Registration, request: ReconcileRequest, signal: AbortSignal): Promise<Reply>;
 }
 
-/** What a component gets for one run; the same in this process and behind HTTP. */
+/** What a component receives for one run, in this process or over HTTP. */
 export interface RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
-  /** Says 202 when called before an answer was given, and reports from then on. In seconds; default: as registered. */
+  /**
+   * Before the answer: answers 202, so that the run continues asynchronously. Afterwards: reports a heartbeat. `leaseSeconds` is the
+   * heartbeat timeout in seconds; default: that of the registration.
+   */
   heartbeat(leaseSeconds?: number): Promise<void>;
-  /** Aborts when nobody waits for the outcome any more. */
+  /** Aborts when the server no longer waits for the outcome. */
   readonly signal: AbortSignal;
 }
 
-/** The entry, with the token of the run. */
+/** Access to the entry with the token of the run. */
 export interface EntryAccessor {
   get(): Promise<KubeObject>;
-  /** A merge patch of `/status`, fenced and checked like that of anybody else. */
+  /** Sends a merge patch of `/status`. Write authorization and validation apply as for every component. */
   patch(patch: Readonly<Record<string, unknown>>): Promise<KubeObject>;
-  /** The Secret of the kubeconfig, where the component may read it. */
+  /** Reads the Secret with the kubeconfig, if the component may read it. */
   kubeconfig(): Promise<KubeObject>;
-  /** Puts a kubeconfig into that Secret, under `kubeconfigKey`, where the component is its producer. */
+  /** Writes a kubeconfig into that Secret, under `kubeconfigKey`, if the component is its producer. */
   writeKubeconfig(text: string): Promise<KubeObject>;
-  /** Another Secret beside the entry: a supplied kubeconfig, where the component may read it. */
+  /** Reads another Secret in the namespace of the entry, such as a supplied kubeconfig, if the component may read it. */
   secret(name: string): Promise<KubeObject>;
 }
 
-/** A component reconciler in TypeScript. Stateless: it may be called anywhere, at any time, again. What it throws counts as Retry. */
+/**
+ * A component in TypeScript. It must be stateless and idempotent: the server may call it again at any time, on any replica. A thrown error
+ * counts as Retry.
+ */
 export interface Component {
   readonly name: string;
   reconcile(run: RunContext): Promise<Outcome>;
 }
 
-/** What whoever reports is told; `status` is that of HTTP. */
+/** Answer to a report; `status` is the HTTP status. */
 export type ReportAnswer =
-  /** Taken, or known already: the same outcome twice is taken once. */
+  /** The report was accepted. A repeated outcome is accepted once. */
   | { readonly status: 200; readonly extension: RunExtension | undefined }
-  /** Not what the contract says. */
+  /** The report violates the contract. */
   | { readonly status: 400; readonly code: 'InvalidReport'; readonly message: string }
-  /** Not by the credential of that run. */
+  /** The token is not that of the run. */
   | { readonly status: 403; readonly code: 'ForeignCredential'; readonly message: string }
-  /** The run is over, was replaced, or has ended otherwise. */
+  /** The run is over, was replaced, or ended with another outcome. */
   | { readonly status: 409; readonly code: 'RunOver' | 'OutcomeDiffers'; readonly message: string }
-  /** This replica does not lead, or cannot store it now: report again. */
+  /** This replica is not the leader, or cannot store the report now. The component must report again. */
   | { readonly status: 503; readonly code: 'NotLeading' | 'Unavailable'; readonly message: string };
 
-/** Where reports of runs that go on arrive: from the callback listener, and from components in this process. */
+/** Receives the reports of asynchronous runs: from the callback listener, and from components in this process. */
 export interface ReportSink {
-  /** `body` is parsed and hostile; `credentialId` is that of the token that came with it, already proved. Never rejects. */
+  /** `body` is parsed and hostile. `credentialId` is the ID of the authenticated token. Never rejects. */
   report(run: ComponentKey & { readonly seq: number }, credentialId: string, body: unknown): Promise<ReportAnswer>;
 }
 
-/** What exists in the cluster for the access of components to an entry, and its end. */
+/** Creates and removes the objects that grant components access to an entry. */
 export interface EntryAccess {
-  /** The Secret for the kubeconfig, empty until its producer fills it. Idempotent. */
+  /** Creates the accounts, their grants, and the empty Secret for the kubeconfig. Idempotent. */
   prepare(entry: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void>;
-  /** RoleBindings first, then Roles, accounts and the Secret; afterwards no token of the entry opens anything. Idempotent. */
+  /**
+   * Deletes the RoleBindings first, then the Roles, accounts, and Secret. Afterwards no token of the entry has permissions. Idempotent.
+   */
   withdraw(ref: EntryRef, signal: AbortSignal): Promise<void>;
-  /** Of one component of it. */
+  /** Withdraws the access of one component. */
   withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Whether writes of components are known to be fenced. */
+/** Proves that the API server enforces write authorization of components. */
 export interface AuthorizationProof {
-  /** True once a dry-run write by a token that holds no run was refused with our own code. Nothing is dispatched before. */
+  /** True once the webhook rejected a dry-run write by a token without a run, with our own code. The server dispatches no run before. */
   readonly proved: boolean;
-  /** Tries until it is proved or `signal` aborts. */
+  /** Retries until it is proved or `signal` aborts. */
   prove(signal: AbortSignal): Promise<void>;
 }
 
-/** Who reports: the account and the id of the credential of a token, by TokenReview; undefined for one that is not good. */
+/** Authenticates a token by TokenReview: its account and credential ID; undefined for an invalid token. */
 export interface TokenReader {
   read(
     token: string,
@@ -166,21 +174,21 @@ export interface RunToken extends Credential {
   readonly token: string;
 }
 
-/** Tokens. Signed, never stored. Rejects as the client of kube/ does. */
+/** Issues tokens. They are signed by the API server and never stored. Rejects like the client of kube/. */
 export interface TokenIssuer {
   /**
-   * For one run: reads and updates this entry alone. Makes the account and its grants on first need and waits until they are in
-   * force. `id` is what the fence will see, known before anybody has the token.
+   * Issues the token of a run, which may read and update only this entry. Creates the account and its grants on first use, and waits until
+   * they are in force. `id` is the credential ID that write authorization checks; it is known before the component gets the token.
    */
   forRun(entry: Entry, registration: Registration, signal: AbortSignal): Promise<RunToken>;
-  /** Proves to a component that we call, and to nobody else anything. Shared by calls until near its end. */
+  /** Issues a token that authenticates the server to one component only. Shared by calls until shortly before it expires. */
   forCall(component: string, signal: AbortSignal): Promise<string>;
 }
 
 export interface RemoteEvent {
   readonly entryUid: string;
   readonly component: string;
-  /** `managed/services.example.org`, for the reason of the run. */
+  /** Details for the trigger reason, such as `managed/services.example.org`. */
   readonly about: string;
 }
 
@@ -189,14 +197,14 @@ export interface ComponentWatches {
   readonly watches: readonly RemoteWatch[];
 }
 
-/** Watches outside of the inventory, by entry. */
+/** Watches of objects outside the inventory, by entry. */
 export interface RemoteEvents {
-  /** From now on exactly these for the entry; opened again when its kubeconfig has a new version. */
+  /** Replaces the watches of the entry. Reconnects when its kubeconfig has a new version. */
   setWatches(entry: Entry, wanted: readonly ComponentWatches[]): void;
   forget(entryUid: string): void;
-  /** Something that a component watches has changed, or may have while nobody looked. */
+  /** Reports changes of watched objects, including possible changes while a watch was down. */
   subscribe(listener: (event: RemoteEvent) => void): () => void;
-  /** Why the watches of an entry's own cluster are not to be relied on; undefined when they are. `onHealth` tells of changes. */
+  /** Why the watches of the managed cluster are unhealthy; undefined if they are healthy. `onHealth` reports changes. */
   problem(entryUid: string): string | undefined;
   onHealth(listener: (entryUid: string) => void): () => void;
   close(): Promise<void>;

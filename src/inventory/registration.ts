@@ -3,18 +3,18 @@ import type { JsonPointer } from '../kit/json-pointer.ts';
 
 type Spec = ComponentReconciler['spec'];
 
-/** A registered component, ready for use: defaults and what is implied filled in, durations in milliseconds. */
+/** A registered component with defaults and implied values filled in, and durations in milliseconds. */
 export interface Registration extends Readonly<Pick<Spec, 'endpoint' | 'maxConcurrent'>> {
   readonly name: string;
   readonly generation: number;
-  /** PEM; undefined for what is not called by HTTPS. */
+  /** PEM; undefined if the endpoint is not called over HTTPS. */
   readonly caBundle: string | undefined;
   readonly modes: Readonly<Spec['modes']>;
-  /** By the labels of an entry. */
+  /** Whether the label selector matches the labels of an entry. */
   readonly selects: (labels: Readonly<Record<string, string>>) => boolean;
   /**
-   * What was declared, and what every component reads: its `config` and `enabled`, `/spec/mode`, and the version of the kubeconfig
-   * where it may read that.
+   * The declared reads plus the implied ones: the component's `config` and `enabled`, `/spec/mode`, and the version of the kubeconfig if
+   * the component may read it.
    */
   readonly reads: readonly JsonPointer[];
   readonly writes: readonly JsonPointer[];

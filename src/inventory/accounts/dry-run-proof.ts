@@ -15,24 +15,24 @@ interface DryRunProofDeps {
   readonly entries: () => Iterable<Entry>;
   readonly accounts: Pick<EntryAccounts, 'withdrawFrom'>;
   readonly tokens: Pick<RunTokens, 'forAccount'>;
-  /** A client that calls with this token and nothing else. */
+  /** A client that authenticates with this token only. */
   readonly clientWith: (token: string) => { readonly client: Client; close(): Promise<void> };
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** No component can have this name, so that it never has a run. */
+/** No component can have this name, so it never has a run. */
 const nobody: Grantee = { name: '0-proof', kubeconfig: 'none' };
-/** How often somebody looks for a first entry. */
+/** Interval between checks for a first entry, milliseconds. */
 const lookMs = 100;
-/** Between two trials: at other entries, and the longest when all have been tried or another one would tell no more. */
+/** Delay between two trials: `baseMs` between entries, backoff up to `capMs` after a full round or an outage. */
 const pauses = { baseMs: 500, capMs: 30_000 };
 
-/** Proves that writes of components are fenced, by one that has to be refused: a dry run, with a token that holds no run. */
+/** Proves write authorization with a dry-run write that the webhook must reject: its token holds no run. */
 export class DryRunProof implements AuthorizationProof {
   readonly #deps: DryRunProofDeps;
   #proved = false;
-  /** By namespace, in this round: uids of the entries. */
+  /** UIDs of the entries tried in this round, by namespace. */
   readonly #tried = new Map<string, Set<string>>();
 
   constructor(deps: DryRunProofDeps) {
@@ -48,9 +48,9 @@ export class DryRunProof implements AuthorizationProof {
     let rounds = 0;
     while (!this.#proved && !signal.aborted) {
       const entry = this.#untried();
-      // Without an entry there is nothing to write into, and nothing to dispatch.
+      // Without an entry there is nothing to write and nothing to dispatch.
       const found = entry && (await this.#trial(entry, signal));
-      this.#proved = found === 'fenced';
+      this.#proved = found === 'enforced';
       if (this.#proved) return;
       const isRoundOver = found === 'open' || (this.#tried.size > 0 && !this.#untried());
       if (isRoundOver) this.#tried.clear();
@@ -60,25 +60,25 @@ export class DryRunProof implements AuthorizationProof {
     }
   }
 
-  async #trial(entry: Entry, signal: AbortSignal): Promise<'fenced' | 'open' | 'unknown' | 'away'> {
+  async #trial(entry: Entry, signal: AbortSignal): Promise<'enforced' | 'open' | 'unknown' | 'away'> {
     const { log } = this.#deps;
     const { namespace, name, uid } = entry.ref;
     this.#tried.set(namespace, (this.#tried.get(namespace) ?? new Set<string>()).add(uid));
     try {
       const problem = await this.#try(entry, signal);
-      if (problem === undefined) log.info('writes of components are fenced');
-      else log.error('writes of components are not fenced, so none is run', { problem });
-      return problem === undefined ? 'fenced' : 'open';
+      if (problem === undefined) log.info('write authorization of components is proved');
+      else log.error('write authorization of components is not enforced; no component runs', { problem });
+      return problem === undefined ? 'enforced' : 'open';
     } catch (error) {
       const about = { entry: `${namespace}/${name}`, error: describe(error) };
-      if (!signal.aborted) log.warn('not known yet whether writes of components are fenced, so none is run', about);
+      if (!signal.aborted) log.warn('write authorization of components is not proved yet; no component runs', about);
       return isUnreachable(error) ? 'away' : 'unknown';
     }
   }
 
   /**
-   * Where nothing was tried so far, so that nobody stops all components by an entry that we cannot work with: preferably in a namespace
-   * where little was, and one that stays.
+   * The next untried entry, so that one unusable entry does not stop all components. Prefers namespaces with few tried entries, and entries
+   * that are not being deleted.
    */
   #untried(): Entry | undefined {
     let best: Entry | undefined;
@@ -91,7 +91,7 @@ export class DryRunProof implements AuthorizationProof {
     return best;
   }
 
-  /** Resolves to what is wrong; rejects when nothing can be said. */
+  /** Tries one entry. Resolves to the problem, or to undefined if the proof succeeded. Rejects if the result is inconclusive. */
   async #try(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
     const { accounts, tokens, clientWith } = this.#deps;
     const { token } = await tokens.forAccount(entry, nobody, signal);
@@ -103,7 +103,7 @@ export class DryRunProof implements AuthorizationProof {
         { status: {} },
         { dryRun: true, subresource: 'status', signal },
       );
-      return 'a write by a token without a run was not refused: the webhook of clusterinventories/status is not registered';
+      return 'the API server accepted a status write by a token without a run; the webhook for clusterinventories/status must reject it; check that its ValidatingWebhookConfiguration exists';
     } catch (error) {
       if (isForbidden(error) && describe(error).includes(`${noSuchRunCode}: `)) return undefined;
       throw error;

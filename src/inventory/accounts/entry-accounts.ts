@@ -30,7 +30,7 @@ import {
   subjectOf,
 } from './entry-objects.ts';
 
-/** What decides on the grants of a component. */
+/** The fields of a registration that determine its grants. */
 export type Grantee = Pick<Registration, 'name' | 'kubeconfig'>;
 
 interface EntryAccountsDeps {
@@ -39,14 +39,14 @@ interface EntryAccountsDeps {
   readonly clock: Clock;
 }
 
-/** What is known of an entry's access. In memory alone: after a start everything is looked at when it is first needed. */
+/** Known access to an entry. Kept in memory only; after a restart everything is checked on first use. */
 interface Known {
   readonly components: Map<string, KnownComponent>;
-  /** Something that was there has gone: what is not known is made, and not asked about first. */
+  /** An expected object is gone, so unknown objects are created without a prior check. */
   readonly lost: boolean;
-  /** By grant: names of the accounts that have it. Read when it first matters what they have too much. */
+  /** Account names by grant. Read when excess grants are first checked. */
   held: ReadonlyMap<Grant, Set<string>> | undefined;
-  /** The Secret of a supplied kubeconfig that its component may read: undefined for none, null while it was not looked at. */
+  /** The Secret of a supplied kubeconfig that the component may read: undefined for none, null if not checked yet. */
   supplied: { readonly name: string; readonly seenAt: number } | undefined | null;
 }
 
@@ -54,25 +54,28 @@ interface Known {
 interface KnownComponent {
   readonly grants: readonly Grant[];
   readonly madeAt: number;
-  /** When the grants were last seen to be in force. */
+  /** Time at which the grants were last confirmed to be in force. */
   readonly seenAt: number | undefined;
 }
 
-/** Grants that were in force so long ago are asked about again: somebody may have taken them away. */
+/** Confirmed grants are checked again after this time, because another client may have removed them. */
 const trustMs = 10 * 60_000;
-/** Those that a registration can give up. */
+/** Grants that a changed registration may no longer need. */
 const onKubeconfig = ['kubeconfig', 'kubeconfig-producer'] as const satisfies readonly Grant[];
-/** How long new grants may take to be in force. */
+/** Maximum time until new grants are in force, milliseconds. */
 const inForceMs = 5_000;
-const askAgainMs = 15;
+const pollMs = 15;
 
-/** Accounts, Roles, RoleBindings and the Secret of each entry: made on first need, repaired, and taken away before the entry goes. */
+/**
+ * Manages the ServiceAccounts, Roles, RoleBindings, and Secret of each entry: creates them on first use, repairs them, and deletes them
+ * before the entry.
+ */
 export class EntryAccounts implements EntryAccess {
   readonly #deps: EntryAccountsDeps;
   readonly #applier: Applier;
   readonly #known = new Map<string, Known>();
-  /** Of each entry: one at a time, because its components share RoleBindings. */
-  readonly #turns = new KeyMutex();
+  /** Serializes changes per entry, because its components share RoleBindings. */
+  readonly #mutex = new KeyMutex();
 
   constructor(deps: EntryAccountsDeps) {
     this.#deps = deps;
@@ -80,19 +83,19 @@ export class EntryAccounts implements EntryAccess {
   }
 
   async prepare({ ref }: Entry, registrations: readonly Registration[], signal: AbortSignal): Promise<void> {
-    await this.#turns.run(ref.uid, () => this.#establish(ref, registrations, signal));
+    await this.#mutex.run(ref.uid, () => this.#establish(ref, registrations, signal));
   }
 
-  /** Resolves when the account of the component is there and its grants are in force. Nothing is asked as long as that is known. */
+  /** Resolves when the component's account exists and its grants are in force. Skips the check while a recent confirmation is valid. */
   async ensure(entry: Entry, component: Grantee, signal: AbortSignal): Promise<void> {
     const { ref, mode } = entry;
-    if (!this.#isTrusted(ref.uid, component)) await this.#see(ref, component, signal);
+    if (!this.#isTrusted(ref.uid, component)) await this.#confirm(ref, component, signal);
     if (mode === 'byoc' && component.kubeconfig === 'produce') {
-      await this.#turns.run(ref.uid, () => this.#supply(entry, component.name, signal));
+      await this.#mutex.run(ref.uid, () => this.#supply(entry, component.name, signal));
     }
   }
 
-  /** Makes `ensure` look again: something that was there has gone. False when all of it was withdrawn meanwhile. */
+  /** Makes `ensure` check again after an object disappeared. Returns false if the access was withdrawn meanwhile. */
   forget(entryUid: string): boolean {
     if (!this.#known.has(entryUid)) return false;
     this.#known.set(entryUid, { components: new Map(), lost: true, held: undefined, supplied: null });
@@ -101,7 +104,7 @@ export class EntryAccounts implements EntryAccess {
 
   async withdraw(ref: EntryRef, signal: AbortSignal): Promise<void> {
     const { uid, namespace } = ref;
-    await this.#turns.run(uid, async () => {
+    await this.#mutex.run(uid, async () => {
       this.#known.delete(uid);
       await Promise.all(grants.map((grant) => this.#delete(roleBindings, ref, grantName(uid, grant), signal)));
       await Promise.all(grants.map((grant) => this.#delete(roles, ref, grantName(uid, grant), signal)));
@@ -114,7 +117,7 @@ export class EntryAccounts implements EntryAccess {
 
   async withdrawFrom(ref: EntryRef, component: string, signal: AbortSignal): Promise<void> {
     const subject = subjectOf(ref, component);
-    await this.#turns.run(ref.uid, async () => {
+    await this.#mutex.run(ref.uid, async () => {
       const known = this.#known.get(ref.uid);
       known?.components.delete(component);
       if (known?.supplied) known.supplied = null;
@@ -123,16 +126,16 @@ export class EntryAccounts implements EntryAccess {
     });
   }
 
-  /** After a start it asks first: of what was there before, nearly all is still there. */
-  async #see(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
+  /** After a restart this checks before it creates: nearly everything still exists. */
+  async #confirm(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<void> {
     const isNew = this.#isNew(ref.uid, component);
-    const isLess = !isNew && (await this.#turns.run(ref.uid, () => this.#takeBack(ref, component, signal)));
-    if (isNew || isLess || !(await this.#isStillThere(ref, component, signal))) {
-      if (!isNew) await this.#turns.run(ref.uid, () => this.#establish(ref, [component], signal));
-      await this.#untilInForce(ref, component, grantsOf(component), '', signal);
+    const isLess = !isNew && (await this.#mutex.run(ref.uid, () => this.#revokeExcess(ref, component, signal)));
+    if (isNew || isLess || !(await this.#stillExists(ref, component, signal))) {
+      if (!isNew) await this.#mutex.run(ref.uid, () => this.#establish(ref, [component], signal));
+      await this.#waitUntilInForce(ref, component, grantsOf(component), '', signal);
     }
     const now = this.#deps.clock.monotonic();
-    // Unless it was withdrawn meanwhile: nobody would take it out again.
+    // Skip this if the access was withdrawn meanwhile; the map entry would leak.
     const known = this.#known.get(ref.uid)?.components;
     known?.set(component.name, { grants: grantsOf(component), madeAt: now, seenAt: now });
   }
@@ -140,22 +143,22 @@ export class EntryAccounts implements EntryAccess {
   #isNew(uid: string, component: Grantee): boolean {
     const known = this.#known.get(uid)?.components.get(component.name);
     return (
-      known !== undefined && holdsJust(known, component) && this.#deps.clock.monotonic() - known.madeAt < inForceMs
+      known !== undefined && hasExactly(known, component) && this.#deps.clock.monotonic() - known.madeAt < inForceMs
     );
   }
 
-  async #isStillThere(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
+  async #stillExists(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#known.get(ref.uid);
     const ofComponent = known?.components.get(component.name);
-    if (ofComponent ? !holdsAll(ofComponent, component) : known?.lost) return false;
-    // Without the Secret its producer could not go on, however many rights it has.
+    if (ofComponent ? !hasAll(ofComponent, component) : known?.lost) return false;
+    // The producer needs the Secret besides its permissions.
     if (component.kubeconfig === 'produce') await this.#ensureSecret(ref, signal);
-    return this.#haveAll(ref, component.name, grantsOf(component), '', signal);
+    return this.#areInForce(ref, component.name, grantsOf(component), '', signal);
   }
 
   #isTrusted(uid: string, component: Grantee): boolean {
     const known = this.#known.get(uid)?.components.get(component.name);
-    if (known?.seenAt === undefined || !holdsJust(known, component)) return false;
+    if (known?.seenAt === undefined || !hasExactly(known, component)) return false;
     return this.#deps.clock.monotonic() - known.seenAt < trustMs;
   }
 
@@ -182,22 +185,25 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** What its registration does not ask for any more; whether there was any. After a start that is read once an entry. */
-  async #takeBack(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Revokes grants that the registration no longer needs. Returns whether there were any. Reads the RoleBindings once per entry after a
+   * restart.
+   */
+  async #revokeExcess(ref: EntryRef, component: Grantee, signal: AbortSignal): Promise<boolean> {
     const known = this.#of(ref.uid);
     known.held ??= new Map(
       await Promise.all(onKubeconfig.map(async (grant) => [grant, await this.#holders(ref, grant, signal)] as const)),
     );
     const subject = subjectOf(ref, component.name);
-    let taken = false;
+    let revoked = false;
     for (const grant of onKubeconfig) {
       const holders = known.held.get(grant);
       if (grantsOf(component).includes(grant) || !holders?.has(subject.name)) continue;
       await this.#unbind(ref, grant, subject, signal);
       holders.delete(subject.name);
-      taken = true;
+      revoked = true;
     }
-    return taken;
+    return revoked;
   }
 
   async #holders(ref: EntryRef, grant: Grant, signal: AbortSignal): Promise<Set<string>> {
@@ -225,8 +231,8 @@ export class EntryAccounts implements EntryAccess {
     await ensureOwned(client, roleBindings, bindingFor(ref, grant, subjects), ref.uid, signal, {
       name: 'subjects',
       wanted: (found) => {
-        const there = accountsAmong(found, ref);
-        return [...there, ...subjects.filter(({ name }) => !there.some((one) => one.name === name))];
+        const present = accountsAmong(found, ref);
+        return [...present, ...subjects.filter(({ name }) => !present.some((one) => one.name === name))];
       },
     });
   }
@@ -236,9 +242,9 @@ export class EntryAccounts implements EntryAccess {
     const name = { namespace: ref.namespace, name: grantName(ref.uid, grant) };
     try {
       const found = await client.get(roleBindings, name, { signal });
-      const there = accountsAmong(found['subjects'], ref);
-      const subjects = there.filter((one) => one.name !== subject.name);
-      if (subjects.length === there.length) return;
+      const present = accountsAmong(found['subjects'], ref);
+      const subjects = present.filter((one) => one.name !== subject.name);
+      if (subjects.length === present.length) return;
       const { resourceVersion } = found.metadata;
       await client.mergePatch(roleBindings, name, { metadata: { resourceVersion }, subjects }, { signal });
     } catch (error) {
@@ -246,16 +252,18 @@ export class EntryAccounts implements EntryAccess {
     }
   }
 
-  /** The Secret that a user named is read on behalf of that user: as long as they may read it, by nobody but the component for it. */
+  /**
+   * Grants access to the supplied Secret on behalf of the user who named it: only while that user may read it, and only to this component.
+   */
   async #supply(entry: Entry, component: string, signal: AbortSignal): Promise<void> {
     const { ref, kubeconfigSecretRef: named, kubeconfigSetBy: setter } = entry;
     const known = this.#of(ref.uid);
     if (named && setter && (await mayRead(this.#deps.client, setter, ref.namespace, named.name, signal))) {
       const now = this.#deps.clock.monotonic();
       if (known.supplied?.name === named.name && now - known.supplied.seenAt < trustMs) return;
-      if (!(await this.#haveAll(ref, component, ['supplied'], named.name, signal))) {
+      if (!(await this.#areInForce(ref, component, ['supplied'], named.name, signal))) {
         await this.#bind(ref, 'supplied', named.name, [subjectOf(ref, component)], signal);
-        await this.#untilInForce(ref, { name: component }, ['supplied'], named.name, signal);
+        await this.#waitUntilInForce(ref, { name: component }, ['supplied'], named.name, signal);
       }
       known.supplied = { name: named.name, seenAt: now };
       return;
@@ -263,14 +271,14 @@ export class EntryAccounts implements EntryAccess {
     if (known.supplied === undefined) return;
     await this.#delete(roleBindings, ref, grantName(ref.uid, 'supplied'), signal);
     known.supplied = undefined;
-    if (named) this.#tellUnreadable(ref, named.name, setter?.username);
+    if (named) this.#reportUnreadable(ref, named.name, setter?.username);
   }
 
-  #tellUnreadable(ref: EntryRef, secret: string, setter: string | undefined): void {
+  #reportUnreadable(ref: EntryRef, secret: string, setter: string | undefined): void {
     const note =
       setter === undefined
-        ? `nobody vouches for Secret ${secret}: the webhook was not there when it was named; take it out of the entry and name it again`
-        : `${setter} named Secret ${secret} and may not read it, so nobody reads it for them; somebody who may has to name it`;
+        ? `kubeconfigSecretRef ${secret} has no verified user, because the webhook was unavailable when it was set; remove spec.kubeconfigSecretRef and set it again`
+        : `user ${setter} set kubeconfigSecretRef ${secret} but may not read that Secret; a user who may read it must set spec.kubeconfigSecretRef again`;
     this.#deps.events.record({
       regarding: regarding(clusterInventories, ref),
       type: 'Warning',
@@ -280,7 +288,7 @@ export class EntryAccounts implements EntryAccess {
     });
   }
 
-  async #untilInForce(
+  async #waitUntilInForce(
     ref: EntryRef,
     { name }: Pick<Grantee, 'name'>,
     asked: readonly Grant[],
@@ -289,18 +297,18 @@ export class EntryAccounts implements EntryAccess {
   ): Promise<void> {
     const { clock } = this.#deps;
     const start = clock.monotonic();
-    while (!(await this.#haveAll(ref, name, asked, supplied, signal))) {
+    while (!(await this.#areInForce(ref, name, asked, supplied, signal))) {
       if (clock.monotonic() - start > inForceMs) {
         const entry = `${ref.namespace}/${ref.name}`;
-        const message = `the API server does not let component ${name} at entry ${entry}, ${inForceMs / 1000} s after it was told to`;
+        const message = `the permissions of component ${name} on entry ${entry} are not in force ${inForceMs / 1000} s after their RoleBindings were written; check that RBAC authorization is enabled`;
         throw new CodedError('GrantNotInForce', message);
       }
-      await sleep(clock, askAgainMs, signal);
+      await sleep(clock, pollMs, signal);
     }
   }
 
-  /** By the last right of each grant: the API server has all of a Role or nothing. */
-  async #haveAll(
+  /** Checks the last permission of each grant: a Role is in force as a whole. */
+  async #areInForce(
     ref: EntryRef,
     component: string,
     asked: readonly Grant[],
@@ -325,8 +333,8 @@ function grantsOf({ kubeconfig }: Pick<Grantee, 'kubeconfig'>): readonly Grant[]
   return ['entry', kubeconfig === 'read' ? 'kubeconfig' : 'kubeconfig-producer'];
 }
 
-const holdsAll = (known: KnownComponent | undefined, component: Grantee): boolean =>
+const hasAll = (known: KnownComponent | undefined, component: Grantee): boolean =>
   grantsOf(component).every((grant) => known?.grants.includes(grant));
 
-const holdsJust = (known: KnownComponent, component: Grantee): boolean =>
+const hasExactly = (known: KnownComponent, component: Grantee): boolean =>
   known.grants.join() === grantsOf(component).join();

@@ -18,16 +18,16 @@ import type { Right } from '../../rbac/rule-cover.ts';
 import type { EntryRef } from '../entry.ts';
 
 /**
- * What components may be given on an entry: to work on it; to read the kubeconfig of the cluster; to write that; to read the Secret of
- * a supplied one.
+ * Grants of components on an entry: access to the entry; reading the kubeconfig of the cluster; writing that kubeconfig; reading the Secret
+ * of a supplied one.
  */
 export const grants = ['entry', 'kubeconfig', 'kubeconfig-producer', 'supplied'] as const;
 export type Grant = (typeof grants)[number];
 
-/** Name of the Role of a grant, and of the RoleBinding to it. */
+/** Name of the Role and the RoleBinding of a grant. */
 export const grantName = (entryUid: string, grant: Grant): string => `inventory-${entryUid}-${grant}`;
 
-/** The rules of a grant; `supplied` names the Secret that was supplied. */
+/** The rules of a grant. `supplied` is the name of the supplied Secret. */
 export function rulesOf({ name, uid }: EntryRef, grant: Grant, supplied: string): readonly PolicyRule[] {
   const inventory = { apiGroups: [clusterInventories.group], resourceNames: [name] as [string] };
   const status = `${clusterInventories.plural}/status`;
@@ -65,7 +65,7 @@ export const subjectOf = ({ namespace, uid }: EntryRef, component: string): Rbac
   namespace,
 });
 
-/** Of the subjects of a RoleBinding those that are accounts of this entry; whoever else is in it has no business there. */
+/** The subjects of a RoleBinding that are accounts of this entry; all others are dropped. */
 export function accountsAmong(subjects: unknown, { namespace, uid }: EntryRef): RbacSubject[] {
   const prefix = accountName(uid, '');
   return (Array.isArray(subjects) ? subjects : []).flatMap((subject: unknown): RbacSubject[] => {
@@ -75,7 +75,7 @@ export function accountsAmong(subjects: unknown, { namespace, uid }: EntryRef): 
   });
 }
 
-/** It mounts nowhere: its tokens are asked for one by one. */
+/** No token is mounted. Tokens come from TokenRequest. */
 export const accountFor = (ref: EntryRef, component: string): KubeObject => ({
   apiVersion: apiVersionOf(serviceAccounts),
   kind: serviceAccounts.kind,
@@ -90,7 +90,7 @@ export const kubeconfigSecretFor = (ref: EntryRef): KubeObject => ({
   type: 'Opaque',
 });
 
-/** Owned by the entry, so that nothing outlives it. */
+/** The entry owns the object, so garbage collection deletes it. */
 function metadata(ref: EntryRef, name: string, labels: Readonly<Record<string, string>> = {}): ObjectMeta {
   return {
     name,
@@ -111,19 +111,18 @@ function metadata(ref: EntryRef, name: string, labels: Readonly<Record<string, s
 const isOwnedBy = ({ metadata: { ownerReferences = [] } }: KubeObject, uid: string): boolean =>
   ownerReferences.some((owner) => owner.controller === true && owner.uid === uid);
 
-/** Tries of a write that others keep getting in the way of. */
-const tries = 5;
+/** Maximum number of attempts of a conflicting write. */
+const maxAttempts = 5;
 
-/** A field of an object, and what it has to be, given what was found there. */
+/** A field of an object, and its desired value computed from the present one. */
 interface OwnField {
   readonly name: string;
   readonly wanted: (found: unknown) => unknown;
 }
 
 /**
- * Sees to it that `object` exists, belongs to the entry `uid`, and that its field `own` is what `wanted` makes of what is there.
- * Rejects with CodedError `NameTaken` for an object of somebody else, and for one that nobody can make what it has to be; both stay as
- * they are.
+ * Ensures that `object` exists, belongs to the entry `uid`, and that `field` has its desired value. Rejects with CodedError `NameTaken` if
+ * the object belongs to another owner or cannot be corrected; the object then stays unchanged.
  */
 export async function ensureOwned(
   client: Client,
@@ -133,7 +132,7 @@ export async function ensureOwned(
   signal: AbortSignal,
   field?: OwnField,
 ): Promise<void> {
-  for (let tried = 1; ; tried++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       await client.create(resource, object, { signal });
       return;
@@ -144,8 +143,8 @@ export async function ensureOwned(
       await correct(client, resource, object, uid, signal, field);
       return;
     } catch (error) {
-      // Gone or changed between the two calls.
-      if (tried === tries || !(isNotFound(error) || isConflict(error))) throw error;
+      // The object was deleted or changed between the two calls.
+      if (attempt === maxAttempts || !(isNotFound(error) || isConflict(error))) throw error;
     }
   }
 }
@@ -162,15 +161,15 @@ async function correct(
   if (!isOwnedBy(found, uid)) {
     throw new CodedError(
       'NameTaken',
-      `${resource.kind} ${keyOf(object.metadata)} exists and does not belong to this entry; delete it`,
+      `${resource.kind} ${keyOf(object.metadata)} exists but does not belong to this entry; delete it`,
     );
   }
-  // Whoever may make such an object can say whose it is as well.
+  // Another client may create such an object with our owner reference, so check its immutable fields.
   const fixed = found['immutable'] === true ? 'immutable' : 'roleRef';
   if (fixed === 'immutable' || !isDeepStrictEqual(found[fixed], object[fixed])) {
     throw new CodedError(
       'NameTaken',
-      `${resource.kind} ${keyOf(object.metadata)} exists with another \`${fixed}\`, which cannot be changed; delete it`,
+      `${resource.kind} ${keyOf(object.metadata)} exists with a different, immutable \`${fixed}\`; delete it`,
     );
   }
   if (!field) return;
@@ -181,11 +180,11 @@ async function correct(
   await client.mergePatch(resource, object.metadata, patch, { signal });
 }
 
-/** The user name of a component's account, as the API server has it. */
+/** User name of a component's ServiceAccount. */
 const accountUser = ({ namespace, uid }: EntryRef, component: string): string =>
   `system:serviceaccount:${namespace}:${accountName(uid, component)}`;
 
-/** Whether the account of a component has a right in the namespace of the entry. */
+/** Question whether the component's account has a permission in the namespace of the entry. */
 export function accountQuestion(ref: EntryRef, component: string, right: Right): AccessQuestion {
   const [resource = '', subresource] = right.resource.split('/');
   return {
@@ -200,7 +199,7 @@ export function accountQuestion(ref: EntryRef, component: string, right: Right):
   };
 }
 
-/** Whether whoever named a Secret may read it, with the groups that they had when they did. */
+/** Whether the user who named a Secret may read it, with the user's groups at that time. */
 export function mayRead(
   client: Client,
   { username, uid, groups, extra }: Setter,

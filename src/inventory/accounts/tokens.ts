@@ -14,21 +14,21 @@ import type { EntryAccounts, Grantee } from './entry-accounts.ts';
 interface RunTokensDeps {
   readonly client: Client;
   readonly accounts: Pick<EntryAccounts, 'ensure' | 'forget'>;
-  /** Of the account that calls come from. */
+  /** Namespace of the ServiceAccount that authenticates calls. */
   readonly homeNamespace: string;
   readonly clock: Clock;
 }
 
-/** The least that the API server gives. */
+/** Minimum lifetime that the API server issues, seconds. */
 const lifetimeS = 600;
-/** A token for calls is shared until so much of it is left. */
+/** A shared call token is renewed when less lifetime than this remains. */
 const callReserveMs = 180_000;
 
 export class RunTokens implements TokenIssuer {
   readonly #deps: RunTokensDeps;
-  /** By component: shared until near its end. */
+  /** Call tokens by component. */
   readonly #forCalls = new Map<string, RunToken>();
-  readonly #underWay = new Map<string, Promise<RunToken>>();
+  readonly #pending = new Map<string, Promise<RunToken>>();
 
   constructor(deps: RunTokensDeps) {
     this.#deps = deps;
@@ -38,7 +38,7 @@ export class RunTokens implements TokenIssuer {
     return this.forAccount(entry, registration, signal);
   }
 
-  /** For any account of the entry, runs or not. */
+  /** Issues a token for any account of the entry, with or without a run. */
   async forAccount(entry: Entry, grantee: Grantee, signal: AbortSignal): Promise<RunToken> {
     const { accounts } = this.#deps;
     const { namespace, uid } = entry.ref;
@@ -56,10 +56,10 @@ export class RunTokens implements TokenIssuer {
   async forCall(component: string): Promise<string> {
     const known = this.#forCalls.get(component);
     if (known && known.expiresAtMs - this.#deps.clock.now() > callReserveMs) return known.token;
-    return (await (this.#underWay.get(component) ?? this.#renew(component))).token;
+    return (await (this.#pending.get(component) ?? this.#renew(component))).token;
   }
 
-  /** By no caller's signal, because others wait for it as well. */
+  /** Uses no caller's signal, because other callers share the request. */
   #renew(component: string): Promise<RunToken> {
     const account = { namespace: this.#deps.homeNamespace, name: managerAccount };
     const issuing = this.#issue(account, [callAudience(component)])
@@ -67,8 +67,8 @@ export class RunTokens implements TokenIssuer {
         this.#forCalls.set(component, token);
         return token;
       })
-      .finally(() => this.#underWay.delete(component));
-    this.#underWay.set(component, issuing);
+      .finally(() => this.#pending.delete(component));
+    this.#pending.set(component, issuing);
     return issuing;
   }
 
@@ -77,22 +77,22 @@ export class RunTokens implements TokenIssuer {
     const { token, expiresAt } = await this.#deps.client.createToken(account, request, signal ? { signal } : {});
     const expiresAtMs = parseTime(expiresAt);
     if (expiresAtMs === undefined) {
-      throw new TransportError('TokenRequest: the answer does not say when the token ends', undefined, false);
+      throw new TransportError('TokenRequest: the answer has no expirationTimestamp', undefined, false);
     }
     return { token, expiresAtMs, id: credentialIdOf(token) };
   }
 }
 
 /**
- * What the API server will say of a token that it has just made, as `authentication.kubernetes.io/credential-id`: read from the token,
- * so that it can be stored before anybody has it. @throws CodedError `NoCredentialId`.
+ * The `authentication.kubernetes.io/credential-id` of a new token, read from the token itself, so that the record can contain it before the
+ * component gets the token. @throws CodedError `NoCredentialId`.
  */
 export function credentialIdOf(token: string): string {
   const id = own(payloadOf(token), 'jti');
   if (typeof id === 'string' && /^[\x21-\x7e]{1,100}$/.test(id)) return `JTI=${id}`;
   throw new CodedError(
     'NoCredentialId',
-    'the token has no id (jti), so that nobody could tell the runs apart; Kubernetes 1.32 or newer gives one',
+    'the token has no ID (jti), which write authorization requires; use Kubernetes 1.32 or later',
   );
 }
 
@@ -105,10 +105,10 @@ function payloadOf(token: string): unknown {
   }
 }
 
-/** Longer than any token that the API server makes. */
+/** Longer than any token of the API server. */
 const maxLength = 16_384;
 
-/** Reads tokens by asking the API server, whose audience they have to be of. Rejects as the client does. */
+/** Authenticates tokens by TokenReview with the audience of the API server. Rejects like the client. */
 export const tokenReader = (client: Client): TokenReader => ({
   async read(token, signal) {
     if (token.length > maxLength || !/^[\x21-\x7e]+$/.test(token)) return undefined;

@@ -13,7 +13,7 @@ import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
 import { type ComponentsDeps, missingOf, textAt } from './inputs.ts';
 import {
   type IssuedKubeconfig,
-  ifThere,
+  ifPresent,
   keepKubeconfig,
   lifetimeOf,
   textIn,
@@ -34,8 +34,8 @@ export const clusterRoleBindings: Resource = {
 };
 
 /**
- * Takes the place of `kubeconfig` for a cluster that is there already: checks the supplied kubeconfig and publishes, in the same place,
- * one of its own that ends by itself. The supplied one is shown to nobody else, and the cluster is never deleted.
+ * Replaces the component `kubeconfig` for an existing cluster: validates the supplied kubeconfig and publishes a new one that expires. The
+ * supplied kubeconfig is not shown to other components, and the cluster is never deleted.
  */
 export function byocComponent(deps: ComponentsDeps): Component {
   return {
@@ -59,11 +59,12 @@ interface Supplied {
 async function suppliedTo(run: RunContext, entry: KubeObject): Promise<Supplied | Outcome> {
   const [from, key] = [textAt(entry, secretName) ?? '', textAt(entry, secretKey) ?? 'config'];
   const text = textIn(await run.entry.secret(from), key);
-  if (text === undefined) return { outcome: 'Failed', message: `secret ${from} has nothing under ${key}` };
+  if (text === undefined)
+    return { outcome: 'Failed', message: `Secret ${from} has no key ${key}; add the kubeconfig under this key` };
   try {
     return { text, credentials: await inlineCredentials(text) };
   } catch (error) {
-    return { outcome: 'Failed', message: `secret ${from}: ${describe(error)}` };
+    return { outcome: 'Failed', message: `Secret ${from}: ${describe(error)}` };
   }
 }
 
@@ -82,7 +83,7 @@ async function publish(
   }
 }
 
-/** A kubeconfig of an account of this entry alone, which ends with the entry or after `lifetime` seconds. */
+/** Issues a kubeconfig for an account of this entry only. It is valid until teardown or for `lifetime` seconds. */
 function derive(
   deps: ComponentsDeps,
   run: RunContext,
@@ -105,30 +106,30 @@ function derive(
 }
 
 /**
- * Takes the account out of the cluster with a kubeconfig of its own, then with the supplied one: either may be gone or refused by now,
- * and without the binding the account may not remove itself. An entry that never worked has nothing there and waits for nobody.
+ * Removes the account from the cluster, first with its own kubeconfig, then with the supplied one: either may be gone or rejected by now.
+ * Without its ClusterRoleBinding the account cannot delete itself. If the entry never had a kubeconfig, failures are ignored.
  */
 async function tearDown(deps: ComponentsDeps, run: RunContext, entry: KubeObject): Promise<Outcome> {
   const unused = whenUnused(entry);
   if (unused.outcome !== 'Deleted') return unused;
-  const own = textIn(await ifThere(run.entry.kubeconfig(), isWithheld));
+  const own = textIn(await ifPresent(run.entry.kubeconfig(), isWithheld));
   const from = textAt(entry, secretName);
   const supplied =
-    from && textIn(await ifThere(run.entry.secret(from), isWithheld), textAt(entry, secretKey) ?? 'config');
-  const isThere = own !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
+    from && textIn(await ifPresent(run.entry.secret(from), isWithheld), textAt(entry, secretKey) ?? 'config');
+  const exists = own !== undefined || valueAt(entry, kubeconfigOutput) !== undefined;
   for (const text of [own, supplied]) {
     if (!text || !(await isUsable(text))) continue;
     try {
       await withdraw(deps, run, text);
       break;
     } catch (error) {
-      if (isThere && !isRefused(error)) throw error;
+      if (exists && !isRefused(error)) throw error;
     }
   }
   return unused;
 }
 
-/** There is none, or none for us. */
+/** The Secret does not exist or may not be read. */
 const isWithheld = (error: unknown): boolean => isNotFound(error) || isForbidden(error);
 
 async function isUsable(kubeconfig: string): Promise<boolean> {
@@ -140,7 +141,7 @@ async function isUsable(kubeconfig: string): Promise<boolean> {
   }
 }
 
-/** The cluster does not take these credentials, or gives them no rights any more. */
+/** The cluster rejects these credentials or denies them the permission. */
 const isRefused = (error: unknown): boolean => isForbidden(error) || (error instanceof ApiError && error.code === 401);
 
 async function withdraw(deps: ComponentsDeps, run: RunContext, text: string): Promise<void> {
@@ -163,13 +164,13 @@ function accessOf(entryUid: string): readonly [account: Wanted, binding: Wanted]
   ];
 }
 
-/** Nobody else may give away all rights. */
+/** Only a cluster administrator may grant cluster-admin. */
 async function asAdministrator<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!isForbidden(error)) throw error;
-    const message = `the supplied kubeconfig is not that of an administrator of the cluster: ${describe(error)}`;
+    const message = `the supplied kubeconfig has insufficient permissions: ${describe(error)}; supply the kubeconfig of a cluster administrator`;
     throw new CodedError('NotAdministrator', message);
   }
 }

@@ -7,7 +7,7 @@ import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove, type Wanted } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence, wholeNumberAt } from './inputs.ts';
 
-/** Gardener's clusters. */
+/** Resource of clusters in Gardener. */
 export const shoots: Resource = {
   group: 'core.gardener.cloud',
   version: 'v1beta1',
@@ -20,10 +20,10 @@ const name = 'cluster';
 const region = '/spec/cluster/region';
 const vnetName = '/status/outputs/network/vnetName';
 const confirmation = { 'confirmation.gardener.cloud/deletion': 'true' };
-/** Making a cluster takes minutes; a watch of the custom resource tells of the end. */
-const lookAgainSeconds = 30;
+/** Creation takes minutes. A watch of the Shoot triggers a run earlier. */
+const requeueSeconds = 30;
 
-/** A cluster made by Gardener, in the network; publishes `shootName`, `endpoint`, `ca` and `kubernetesVersion`. */
+/** Creates a Gardener cluster in the network; publishes `shootName`, `endpoint`, `ca`, and `kubernetesVersion`. */
 export function clusterComponent(deps: ComponentsDeps): Component {
   return {
     name,
@@ -34,7 +34,7 @@ export function clusterComponent(deps: ComponentsDeps): Component {
   };
 }
 
-/** Gardener allows few characters. */
+/** Gardener limits the length of the name. */
 export const shootName = (entryUid: string): string => `c-${entryUid.replaceAll('-', '').slice(0, 12)}`;
 
 async function build(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
@@ -61,17 +61,17 @@ function specOf(entry: KubeObject): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Undefined once Gardener has made all of this very version. */
+/** Undefined once Gardener has reconciled this generation. */
 function progressOf({ metadata, status }: KubeObject): Outcome | undefined {
   const operation = own(status, 'lastOperation');
-  const [type, state, said] = [own(operation, 'type'), own(operation, 'state'), own(operation, 'description')];
+  const [type, state, text] = [own(operation, 'type'), own(operation, 'state'), own(operation, 'description')];
   const current = own(status, 'observedGeneration') === metadata.generation;
   if (metadata.deletionTimestamp === undefined && current && type !== 'Delete' && state === 'Succeeded')
     return undefined;
-  const description = typeof said === 'string' && said !== '' ? said : 'the cluster is being made';
-  // What Gardener calls Failed it does not try again by itself; Error it does.
+  const description = typeof text === 'string' && text !== '' ? text : 'Gardener is creating the cluster';
+  // Gardener retries the state Error by itself, but not Failed.
   if (current && state === 'Failed') return { outcome: 'Failed', message: description };
-  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message: description };
+  return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message: description };
 }
 
 async function publish(
@@ -83,14 +83,14 @@ async function publish(
   const authority = await findObject(management, configMaps, { ...at, name: `${at.name}.ca-cluster` }, { signal });
   const [endpoint, ca] = [endpointOf(status), own(own(authority, 'data'), 'ca.crt')];
   if (endpoint === undefined || typeof ca !== 'string') {
-    const message = 'the cluster has no address or authority yet';
-    return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message };
+    const message = 'the cluster has no endpoint or CA yet';
+    return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
   }
   const kubernetesVersion = own(own(spec, 'kubernetes'), 'version');
   return { outcome: 'Done', outputs: { [name]: { shootName: at.name, endpoint, ca, kubernetesVersion } } };
 }
 
-/** The address for those outside of its network. */
+/** The endpoint for clients outside the cluster's network. */
 function endpointOf(status: unknown): string | undefined {
   const external = listIn(status, 'advertisedAddresses').find((one) => own(one, 'name') === 'external');
   const url = own(external, 'url');
@@ -98,7 +98,7 @@ function endpointOf(status: unknown): string | undefined {
 }
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
-  // Whoever has a kubeconfig may still have something in the cluster.
+  // Components with a kubeconfig may still have resources in the cluster.
   const inUse = waitForAbsence(entry, '/status/outputs/kubeconfig');
   if (inUse) return inUse;
   const identity = identityOf(deps, request.entry.id, entry);
@@ -108,7 +108,7 @@ async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, e
     await ensure(deps.management, { ...identity, annotations: confirmation, content: {} }, signal);
     if ((await remove(deps.management, identity, signal)) === 'absent') return { outcome: 'Deleted' };
   }
-  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message: 'the cluster is being deleted' };
+  return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message: 'Gardener is deleting the cluster' };
 }
 
 const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: KubeObject) => ({

@@ -10,19 +10,19 @@ import { inlineCredentials } from '../../kube/inline-kubeconfig.ts';
 import type { RunContext } from '../ports.ts';
 import type { ComponentsDeps } from './inputs.ts';
 
-/** What a component wants there to be, for one entry. */
+/** An object that a component owns for one entry. */
 export interface Wanted {
   readonly resource: Resource;
   readonly name: ObjectName;
   readonly entryUid: string;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Fields besides apiVersion, kind and metadata. What others set beside them stays. */
+  /** Fields besides apiVersion, kind, and metadata. Other fields of the object stay. */
   readonly content: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Makes it, or puts right what somebody has changed; writes nothing when all is as wanted. One that is being deleted is handed back as
- * it is. Rejects as the client does, and with CodedError `NotOurs` when the object belongs to something else.
+ * Creates the object or corrects its fields; writes nothing if they match. Returns an object that is being deleted unchanged. Rejects like
+ * the client, and with CodedError `NotOurs` if the object belongs to another owner.
  */
 export async function ensure(client: Client, wanted: Wanted, signal: AbortSignal): Promise<KubeObject> {
   const { resource, name, entryUid, annotations, content } = wanted;
@@ -40,7 +40,7 @@ export async function ensure(client: Client, wanted: Wanted, signal: AbortSignal
   return client.mergePatch(resource, name, { metadata, ...content }, { signal });
 }
 
-/** Deletes it if it belongs to the entry; `absent` when there is none. */
+/** Deletes the object if it belongs to the entry; `absent` if it does not exist. */
 export async function remove(
   client: Client,
   wanted: Pick<Wanted, 'resource' | 'name' | 'entryUid'>,
@@ -59,13 +59,13 @@ async function findOurs(
 ): Promise<KubeObject | undefined> {
   const found = await findObject(client, resource, name, { signal });
   if (!found || found.metadata.labels?.[entryUidLabel] === entryUid) return found;
-  const what = `${resource.plural} ${keyOf(name)} is there already, and not for this entry`;
-  // As after an abandon: only people know whether whoever made it still wants it.
-  const remedy = `delete it, or give it the label ${entryUidLabel}=${entryUid} to hand it over`;
+  const what = `${resource.plural} ${keyOf(name)} exists but does not belong to this entry`;
+  // This happens, for example, after an abandonment. Only an administrator knows whether the object is still needed.
+  const remedy = `delete it, or label it with ${entryUidLabel}=${entryUid} to adopt it`;
   throw new CodedError('NotOurs', `${what}; ${remedy}`);
 }
 
-/** Whether all of `wanted` is in `found`; lists have to be as long, and each item covered. */
+/** Whether `found` contains all of `wanted`. Lists must have the same length, and each item must be covered. */
 function covers(found: unknown, wanted: unknown): boolean {
   if (Array.isArray(wanted)) {
     if (!Array.isArray(found) || found.length !== wanted.length) return false;
@@ -76,15 +76,15 @@ function covers(found: unknown, wanted: unknown): boolean {
   return Object.entries(wanted).every(([field, value]) => Object.hasOwn(found, field) && covers(found[field], value));
 }
 
-/** Part of the time that the server waits for an answer which the cluster has for its own. */
+/** Share of the remaining call timeout that the cluster may use. */
 const SHARE = 0.7;
-/** Whatever the two clocks say, milliseconds. */
+/** Bounds against clock differences, milliseconds. */
 const bounds = { leastMs: 1_000, mostMs: 20_000 };
 
 /**
- * Opens the cluster of a kubeconfig for as long as `work` takes. A cluster that is away must not make the component late: that would
- * count against the component, and so against other entries. Rejects with CodedError `ClusterAway` in time for an answer, and as
- * `inlineCredentials` does for a text that it refuses.
+ * Connects to the cluster of a kubeconfig while `work` runs. An unreachable cluster must not delay the component's answer: that would count
+ * against the component, and so against other entries. Rejects with CodedError `ClusterAway` in time for an answer, and like
+ * `inlineCredentials` for an invalid kubeconfig.
  */
 export async function withCluster<T>(
   { connect, clock }: Pick<ComponentsDeps, 'connect' | 'clock'>,
@@ -93,25 +93,25 @@ export async function withCluster<T>(
   work: (client: Client, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const cluster = connect(await inlineCredentials(kubeconfig));
-  const patienceMs = patienceOf(run.request, clock);
+  const timeoutMs = timeoutOf(run.request, clock);
   const away = new AbortController();
-  const giveUp = (): void => away.abort(run.signal.reason);
-  run.signal.addEventListener('abort', giveUp, { once: true });
-  const cancel = clock.schedule(patienceMs, () => {
-    const message = `the cluster did not answer within ${Math.round(patienceMs)} ms`;
+  const onAbort = (): void => away.abort(run.signal.reason);
+  run.signal.addEventListener('abort', onAbort, { once: true });
+  const cancel = clock.schedule(timeoutMs, () => {
+    const message = `the cluster did not answer within ${Math.round(timeoutMs)} ms`;
     away.abort(new CodedError('ClusterAway', message));
   });
   try {
     return await work(cluster.client, away.signal);
   } finally {
     cancel();
-    run.signal.removeEventListener('abort', giveUp);
-    // Nothing is in flight any more that anybody waits for.
+    run.signal.removeEventListener('abort', onAbort);
+    // No call is pending.
     cluster.close().catch(() => undefined);
   }
 }
 
-function patienceOf({ run }: ReconcileRequest, clock: Clock): number {
+function timeoutOf({ run }: ReconcileRequest, clock: Clock): number {
   const leftMs = (parseTime(run.deadline) ?? clock.now()) - clock.now();
   return Math.min(bounds.mostMs, Math.max(bounds.leastMs, leftMs * SHARE));
 }

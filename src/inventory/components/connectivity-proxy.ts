@@ -11,7 +11,7 @@ import { ensure, remove, type Wanted, withCluster } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt } from './inputs.ts';
 import { textIn } from './kubeconfig.ts';
 
-/** What users of a managed cluster ask for services with. */
+/** The resource with which users of a managed cluster request services. */
 export const serviceInstances: Resource = {
   group: 'services.cloud.sap.com',
   version: 'v1',
@@ -22,30 +22,35 @@ export const serviceInstances: Resource = {
 
 const name = 'connectivity-proxy';
 const version = `${kubeconfigOutput}/version` as const;
-const usualImage = 'registry.k8s.io/pause:3.10';
+const defaultImage = 'registry.k8s.io/pause:3.10';
 const offering = 'connectivity';
 
-/** A proxy in the managed cluster, for as long as somebody there has asked for the connectivity service. */
+/** Runs a proxy in the managed cluster while a ServiceInstance there requests the connectivity service. */
 export function connectivityProxyComponent(deps: ComponentsDeps): Component {
   return {
     name,
     reconcile: async (run) => {
       const entry = await run.entry.get();
       const deleting = run.request.operation === 'delete';
-      // Without a kubeconfig nothing was ever installed, or nobody can reach it any more.
+      // Without a kubeconfig, nothing was installed, or the cluster is unreachable for good.
       if (deleting && valueAt(entry, version) === undefined) return { outcome: 'Deleted' };
       const missing = missingOf(entry, version);
       if (missing) return missing;
       const kubeconfig = textIn(await run.entry.kubeconfig());
-      if (kubeconfig === undefined) return { outcome: 'Retry', message: 'the Secret of the kubeconfig is empty' };
+      if (kubeconfig === undefined) return { outcome: 'Retry', message: 'the Secret of the kubeconfig is still empty' };
       return withCluster(deps, run, kubeconfig, (client, signal) =>
-        deleting ? uninstall(client, run, signal) : follow(client, run, entry, signal),
+        deleting ? uninstall(client, run, signal) : reconcileProxy(client, run, entry, signal),
       );
     },
   };
 }
 
-async function follow(client: Client, run: RunContext, entry: KubeObject, signal: AbortSignal): Promise<Outcome> {
+async function reconcileProxy(
+  client: Client,
+  run: RunContext,
+  entry: KubeObject,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const wanted = await instancesIn(client, signal);
   if (wanted.length === 0) await remove(client, deploymentOf(run, entry, wanted), signal);
   else await install(client, deploymentOf(run, entry, wanted), signal);
@@ -57,14 +62,14 @@ async function uninstall(client: Client, run: RunContext, signal: AbortSignal): 
   await remove(client, deployment, signal);
   const namespace = namespaceOf(deployment);
   const found = await findObject(client, namespaces, namespace, { signal });
-  // One that was there before, or is shared with another entry, stays.
+  // A namespace that existed before, or belongs to another entry, stays.
   if (found?.metadata.labels?.[entryUidLabel] === run.request.entry.id) {
     await remove(client, { ...deployment, resource: namespaces, name: namespace }, signal);
   }
   return { outcome: 'Deleted' };
 }
 
-/** `namespace/name` of those that want the proxy. */
+/** `namespace/name` of the ServiceInstances that need the proxy. */
 async function instancesIn(client: Client, signal: AbortSignal): Promise<readonly string[]> {
   try {
     const { items } = await client.list(serviceInstances, { signal });
@@ -73,7 +78,7 @@ async function instancesIn(client: Client, signal: AbortSignal): Promise<readonl
       .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
       .sort();
   } catch (error) {
-    // The cluster does not offer services at all.
+    // The kind ServiceInstance does not exist in the cluster.
     if (isNotFound(error)) return [];
     throw error;
   }
@@ -92,7 +97,7 @@ const namespaceOf = ({ name }: Wanted) => ({ name: name.namespace ?? '' });
 function deploymentOf({ request }: RunContext, entry: KubeObject | undefined, instances: readonly string[]): Wanted {
   const labels = { 'app.kubernetes.io/name': name };
   const env = [{ name: 'INSTANCES', value: instances.join(',') }];
-  const image = textAt(entry, configOf(name, 'image')) ?? usualImage;
+  const image = textAt(entry, configOf(name, 'image')) ?? defaultImage;
   return {
     resource: deployments,
     name: { namespace: name, name },

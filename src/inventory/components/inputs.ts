@@ -7,18 +7,18 @@ import type { Client } from '../../kube/client.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 
-/** What the reference components are given. */
+/** Dependencies of the reference components. */
 export interface ComponentsDeps {
-  /** The management cluster: custom resources in it stand for what a cloud makes. */
+  /** Client of the management cluster, whose custom resources represent cloud resources. */
   readonly management: Client;
-  /** Namespace of these custom resources; undefined: that of the entry. */
+  /** Namespace of these custom resources. Default: that of the entry. */
   readonly namespace?: string;
-  /** Opens managed clusters. */
+  /** Connects to a managed cluster. */
   readonly connect: (credentials: Credentials) => Cluster;
   readonly clock: Clock;
 }
 
-/** The string there; undefined for anything else. Content of entries is hostile. */
+/** The non-empty string at `pointer`; undefined for any other value. Content of entries is hostile. */
 export function textAt(document: unknown, pointer: JsonPointer): string | undefined {
   const value = valueAt(document, pointer);
   return typeof value === 'string' && value !== '' ? value : undefined;
@@ -32,7 +32,7 @@ export function wholeNumberAt(document: unknown, pointer: JsonPointer): number |
 export const configOf = (component: string, field: string): JsonPointer =>
   pointerOf('spec', 'components', component, 'config', field);
 
-/** NotReady that names those of the paths where there is nothing; undefined when nothing is missing. */
+/** NotReady for the paths without a value; undefined if none is missing. */
 export function missingOf(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
   return waitFor(
     'present',
@@ -40,7 +40,7 @@ export function missingOf(document: unknown, ...paths: readonly JsonPointer[]): 
   );
 }
 
-/** NotReady until there is nothing at any of the paths. */
+/** NotReady while any of the paths has a value. */
 export function waitForAbsence(document: unknown, ...paths: readonly JsonPointer[]): Outcome | undefined {
   return waitFor(
     'absent',
@@ -48,7 +48,7 @@ export function waitForAbsence(document: unknown, ...paths: readonly JsonPointer
   );
 }
 
-/** The outputs in the entry that are of none of these owners. */
+/** Outputs in the entry that belong to other owners. */
 export function outputsBesides(document: unknown, ...owners: readonly string[]): JsonPointer[] {
   const outputs = valueAt(document, '/status/outputs');
   if (!isRecord(outputs)) return [];
@@ -57,10 +57,10 @@ export function outputsBesides(document: unknown, ...owners: readonly string[]):
     .map((owner) => pointerOf('status', 'outputs', owner));
 }
 
-/** Most that one answer should name. */
-const mostNamed = 16;
+/** Maximum number of missing inputs in one answer. */
+const maxNamed = 16;
 
 function waitFor(want: 'present' | 'absent', paths: readonly JsonPointer[]): Outcome | undefined {
-  const [first, ...rest] = paths.slice(0, mostNamed).map((path): MissingInput => ({ path, want }));
+  const [first, ...rest] = paths.slice(0, maxNamed).map((path): MissingInput => ({ path, want }));
   return first ? { outcome: 'NotReady', missing: [first, ...rest] } : undefined;
 }

@@ -25,10 +25,10 @@ const shoot = '/status/outputs/cluster/shootName';
 const endpoint = '/status/outputs/cluster/endpoint';
 const authority = '/status/outputs/cluster/ca';
 
-/** Seconds. Gardener gives none for less than 10 minutes. */
-const lifetimes = { least: 600, usual: 86_400 };
+/** Lifetimes in seconds. Gardener's minimum is 10 minutes. */
+const lifetimes = { least: 600, default: 86_400 };
 
-/** The kubeconfig of a cluster that Gardener made, replaced well before its end. */
+/** Publishes the kubeconfig of a Gardener cluster and replaces it well before it expires. */
 export function kubeconfigComponent({ management, namespace, clock }: ComponentsDeps): Component {
   return {
     name,
@@ -49,12 +49,12 @@ export function kubeconfigComponent({ management, namespace, clock }: Components
   };
 }
 
-/** Nothing is left of a kubeconfig but its end; those who have something in the cluster need it until they are done. */
+/** Deleted once no other component has outputs. They need the kubeconfig to tear down their resources. */
 export const whenUnused = (entry: KubeObject): Outcome =>
   waitForAbsence(entry, ...outputsBesides(entry, 'network', 'cluster', 'kubeconfig')) ?? { outcome: 'Deleted' };
 
 export function lifetimeOf(entry: KubeObject, component: string): number {
-  return Math.max(lifetimes.least, wholeNumberAt(entry, configOf(component, 'lifetimeSeconds')) ?? lifetimes.usual);
+  return Math.max(lifetimes.least, wholeNumberAt(entry, configOf(component, 'lifetimeSeconds')) ?? lifetimes.default);
 }
 
 async function adminKubeconfig(
@@ -72,7 +72,8 @@ async function adminKubeconfig(
   };
   const { status } = await management.create(shoots, request, { subresource: 'adminkubeconfig', signal });
   const [kubeconfig, expires] = [own(status, 'kubeconfig'), own(status, 'expirationTimestamp')];
-  if (typeof kubeconfig !== 'string') throw new CodedError('NoKubeconfig', 'Gardener answered without a kubeconfig');
+  if (typeof kubeconfig !== 'string')
+    throw new CodedError('NoKubeconfig', 'the answer of Gardener contains no kubeconfig');
   return {
     text: Buffer.from(kubeconfig, 'base64').toString('utf8'),
     expiresAtMs: instant(expires) ?? clock.now() + expirationSeconds * 1000,
@@ -87,19 +88,20 @@ export interface IssuedKubeconfig {
 
 interface KubeconfigSource {
   readonly component: string;
-  /** What it is made from: another one when this changes. */
+  /** Digest of the source. A change requires a new kubeconfig. */
   readonly origin: string;
   readonly issue: () => Promise<IssuedKubeconfig>;
 }
 
-/** Part of its lifetime after which a kubeconfig is replaced; the old one stays good for the rest. */
+/** Share of its lifetime after which a kubeconfig is replaced. The old one stays valid for the rest. */
 const ROTATE_AT = 0.6;
-/** How far around it, so that those which were made together are not replaced together. */
+/** Spread around that share, so that kubeconfigs issued together are not replaced together. */
 const SPREAD = 0.1;
 
 /**
- * Keeps a good kubeconfig in the Secret of the entry and publishes where it is: a new one when there is none, it is from another origin,
- * its time has come, or the force annotation has a new value. Secret first: a crash in between costs one more, and publishes no wrong one.
+ * Keeps a valid kubeconfig in the Secret of the entry and publishes its location. Issues a new one if none exists, its origin or the force
+ * annotation changed, or rotation is due. Writes the Secret first: a crash in between costs one extra kubeconfig and publishes no wrong
+ * one.
  */
 export async function keepKubeconfig(
   { entry, request }: RunContext,
@@ -115,10 +117,10 @@ export async function keepKubeconfig(
     own(published, 'origin') === origin &&
     own(published, 'forced') === forced &&
     clock.now() < rotationTime(published, version) &&
-    version === versionOf(textIn(await ifThere(entry.kubeconfig())));
+    version === versionOf(textIn(await ifPresent(entry.kubeconfig())));
   if (current) return { outcome: 'Done' };
   const issuedAt = formatTime(clock.now());
-  const issued = await issue().catch(refusedOf);
+  const issued = await issue().catch(failedIfInvalid);
   if ('outcome' in issued) return issued;
   const { text, expiresAtMs } = issued;
   await entry.writeKubeconfig(text);
@@ -133,34 +135,34 @@ export async function keepKubeconfig(
   return { outcome: 'Done', outputs: { kubeconfig: outputs } };
 }
 
-/** What an API server calls invalid stays so: a lifetime beyond what it gives, for one. */
-function refusedOf(error: unknown): Outcome {
+/** A request that the API server calls invalid stays invalid, for example a lifetime that is too long. */
+function failedIfInvalid(error: unknown): Outcome {
   if (error instanceof ApiError && error.code === 422) return { outcome: 'Failed', message: describe(error) };
   throw error;
 }
 
-/** The kubeconfig in a Secret of the API; undefined when there is none. */
+/** The kubeconfig in a Secret; undefined if there is none. */
 export function textIn(secret: KubeObject | undefined, key: string = kubeconfigKey): string | undefined {
   const data = own(own(secret, 'data'), key);
   return typeof data === 'string' && data !== '' ? Buffer.from(data, 'base64').toString('utf8') : undefined;
 }
 
-/** What consumers are woken by. */
+/** Version of a kubeconfig; a change triggers its readers. */
 export const versionOf = (text: string | undefined): string => sha256Hex(text ?? '').slice(0, 12);
 
 function rotationTime(published: unknown, version: string): number {
   const [issuedAt, expiresAt] = [own(published, 'issuedAt'), own(published, 'expiresAt')];
   const [issued, expires] = [instant(issuedAt), instant(expiresAt)];
   if (issued === undefined || expires === undefined) return Number.NEGATIVE_INFINITY;
-  // The same at each look, and another for each kubeconfig.
+  // Deterministic per kubeconfig, and different between kubeconfigs.
   const chance = Number.parseInt(sha256Hex(version).slice(0, 8), 16) / 2 ** 32;
   return issued + (expires - issued) * (ROTATE_AT + SPREAD * (chance - 0.5));
 }
 
 const instant = (text: unknown): number | undefined => (typeof text === 'string' ? parseTime(text) : undefined);
 
-/** Undefined for what is absent. */
-export async function ifThere(
+/** Resolves to undefined if the object is absent. */
+export async function ifPresent(
   reading: Promise<KubeObject>,
   isAbsence: (error: unknown) => boolean = isNotFound,
 ): Promise<KubeObject | undefined> {

@@ -5,7 +5,7 @@ import type { Component, RunContext } from '../ports.ts';
 import { ensure, remove } from './clusters.ts';
 import { type ComponentsDeps, configOf, missingOf, textAt, waitForAbsence } from './inputs.ts';
 
-/** As the operator of Azure's services has it. */
+/** Resource of the Azure Service Operator. */
 export const virtualNetworks: Resource = {
   group: 'network.azure.com',
   version: 'v1api20201101',
@@ -18,10 +18,10 @@ const name = 'network';
 const region = '/spec/cluster/region';
 const cidr = configOf(name, 'cidr');
 const resourceGroup = configOf(name, 'resourceGroup');
-/** Only for when nobody tells of changes: a watch of the custom resource usually does. */
-const lookAgainSeconds = 15;
+/** Fallback. A watch of the custom resource usually triggers a run earlier. */
+const requeueSeconds = 15;
 
-/** A virtual network, as a custom resource whose operator makes it; publishes `vnetName` and `vnetId`. */
+/** Creates a virtual network through the custom resource of an operator; publishes `vnetName` and `vnetId`. */
 export function networkComponent(deps: ComponentsDeps): Component {
   return {
     name,
@@ -39,7 +39,7 @@ async function build(deps: ComponentsDeps, { request, signal }: RunContext, entr
   if (!isIpv4Range(range)) {
     return {
       outcome: 'Failed',
-      message: `${cidr} must be a range such as 10.4.0.0/16, of at least 8 and at most 29 bits`,
+      message: `${cidr} is not a valid range; it must be an IPv4 range with a prefix length of 8 to 29, such as 10.4.0.0/16`,
     };
   }
   const spec = {
@@ -52,12 +52,16 @@ async function build(deps: ComponentsDeps, { request, signal }: RunContext, entr
 }
 
 async function tearDown(deps: ComponentsDeps, { request, signal }: RunContext, entry: KubeObject): Promise<Outcome> {
-  // The cluster's machines are in it.
+  // The machines of the cluster use the network.
   const inUse = waitForAbsence(entry, '/status/outputs/cluster');
   if (inUse) return inUse;
   const left = await remove(deps.management, identityOf(deps, request.entry.id, entry), signal);
   if (left === 'absent') return { outcome: 'Deleted' };
-  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message: 'the network is being deleted' };
+  return {
+    outcome: 'Progressing',
+    requeueAfterSeconds: requeueSeconds,
+    message: 'the operator is deleting the network',
+  };
 }
 
 const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: KubeObject) => ({
@@ -66,7 +70,7 @@ const identityOf = ({ namespace }: ComponentsDeps, entryUid: string, entry: Kube
   entryUid,
 });
 
-/** Its operator says Ready, or why not with a severity: Error does not pass by itself. */
+/** The operator sets Ready, with a severity if it is false. Severity Error is permanent. */
 function outcomeOf({ metadata, status }: KubeObject): Outcome {
   const ready = listIn(status, 'conditions').find((one) => own(one, 'type') === 'Ready');
   const current = own(ready, 'observedGeneration') === metadata.generation;
@@ -75,9 +79,9 @@ function outcomeOf({ metadata, status }: KubeObject): Outcome {
     const vnetId = typeof id === 'string' ? { vnetId: id } : {};
     return { outcome: 'Done', outputs: { [name]: { vnetName: metadata.name, ...vnetId } } };
   }
-  const message = messageOf(ready) ?? 'the network is being made';
+  const message = messageOf(ready) ?? 'the operator is creating the network';
   if (current && own(ready, 'severity') === 'Error') return { outcome: 'Failed', message };
-  return { outcome: 'Progressing', requeueAfterSeconds: lookAgainSeconds, message };
+  return { outcome: 'Progressing', requeueAfterSeconds: requeueSeconds, message };
 }
 
 function messageOf(condition: unknown): string | undefined {

@@ -6,7 +6,7 @@ import type { ComponentsDeps } from './inputs.ts';
 import { kubeconfigComponent } from './kubeconfig.ts';
 import { networkComponent } from './network.ts';
 
-/** The components that are built in, by the name that `endpoint.inProcess` has for them. */
+/** The built-in components, by the name that `endpoint.inProcess` uses. */
 export function referenceComponents(deps: ComponentsDeps): ReadonlyMap<string, Component> {
   const components = [
     networkComponent(deps),

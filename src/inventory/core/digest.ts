@@ -4,13 +4,13 @@ import { isPointer, type JsonPointer, overlap, valueAt } from '../../kit/json-po
 import type { EntryContent } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 
-/** Deeper than anything that people write; canonical JSON is made by recursion. */
+/** Maximum nesting depth of a digested value. Canonical JSON is built by recursion. */
 const maxDepth = 64;
 
 /**
- * What a run depends on, in short: SHA-256 of the canonical JSON of the values at `reads`, the registration's generation and the value of
- * the component's force annotation; lower-case hex. A path without a value is told apart from one that holds null; values that are
- * nested more than 64 levels deep are not told apart from one another.
+ * Digest of everything that a run depends on: SHA-256, in lowercase hex, of the values at `reads`, the generation of the registration, and
+ * the value of the component's force annotation. A missing value and null have different digests. All values nested more than 64 levels
+ * deep share one digest.
  */
 export function digestInputs(
   content: EntryContent,
@@ -21,7 +21,7 @@ export function digestInputs(
   return sha256Hex(canonicalJson([generation, force === undefined ? [] : [force], ...parts]));
 }
 
-// No JSON text, so no value's digest.
+// These texts are not JSON, so no value has the same digest.
 const absent = sha256Hex('absent');
 const tooDeep = sha256Hex('too deep');
 
@@ -35,15 +35,15 @@ function isWithinDepth(value: unknown, levels: number): boolean {
   return levels > 0 && Object.values(value).every((item) => isWithinDepth(item, levels - 1));
 }
 
-/** The reads of those components that still are there for an entry: registered, applicable and, while it goes, not yet Deleted. */
+/** The reads of the components that are present for an entry: registered, applicable, and, during deletion, not yet Deleted. */
 export type PresentReads = readonly { readonly component: string; readonly reads: readonly JsonPointer[] }[];
 
-/** Whether all of `missing` is there in this version of the entry. Nothing missing: true. */
+/** Whether every input in `missing` holds in this version of the entry. True for an empty list. */
 export const allHold = (missing: readonly MissingInput[], content: EntryContent, present: PresentReads): boolean =>
   missing.every((input) => holds(input, content, present));
 
 function holds({ path, want, value }: MissingInput, content: EntryContent, present: PresentReads): boolean {
-  // Hostile, though its reader has checked it: what is no path never comes true.
+  // The value is hostile. An invalid path never holds.
   if (!isPointer(path)) return false;
   const found = valueAt(content, path);
   switch (want) {

@@ -4,13 +4,13 @@ import type { EntryRef } from '../entry.ts';
 
 type Spec = ReconcileRun['spec'];
 
-/** The stored record of a key: what survives a restart. Instants are epoch milliseconds, kept to the second or finer. */
+/** The stored record of a key. It survives a restart. Instants are epoch milliseconds, stored with a precision of one second or better. */
 export interface RunRecord
   extends Readonly<Pick<Spec, 'component' | 'seq' | 'phase' | 'operation' | 'asynchronous' | 'attempt'>> {
   readonly entry: EntryRef;
   readonly reasons: readonly string[];
   readonly inputsDigest: string | undefined;
-  /** What the fence lets write now; undefined unless Running. */
+  /** The token with this ID may write; undefined unless the phase is Running. */
   readonly credentialId: string | undefined;
   readonly previousCredential: { readonly id: string; readonly expiresAtMs: number } | undefined;
   readonly startedAtMs: number | undefined;
@@ -21,7 +21,7 @@ export interface RunRecord
 }
 
 export interface LastOutcome extends Readonly<Pick<NonNullable<Spec['lastOutcome']>, 'seq' | 'outcome'>> {
-  /** Stable, UpperCamelCase; undefined where the outcome says it all. */
+  /** Stable, UpperCamelCase; undefined if the outcome needs no reason. */
   readonly reason: string | undefined;
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
@@ -35,7 +35,7 @@ export interface PastRun extends Readonly<Pick<Spec['history'][number], 'seq' | 
   readonly durationMs: number;
 }
 
-/** A record as it lies in the store: what a write has to be compared with. */
+/** A record with its resourceVersion, for compare-and-swap. */
 export interface StoredRecord {
   readonly record: RunRecord;
   readonly resourceVersion: string;

@@ -6,40 +6,40 @@ import type { Registration } from '../registration.ts';
 import type { RunRecord, StoredRecord } from './run-record.ts';
 import type { Lane, Pending, Trigger, TriggerReason } from './triggers.ts';
 
-/** What is known of a key. Everything but `stored` is in memory and may be lost at any time. */
+/** State of a key. Only `stored` survives a restart. */
 export interface KeyState {
   /**
-   * `idle` · `queued` for a slot · `starting`: token and record under way · `running` · `applying` outputs ·
-   * `draining`: the entry goes, and the run that it has still has to end · `gone`.
+   * `idle`; `queued`: waits for a slot; `starting`: the server requests a token and stores the record; `running`; `applying`: the server
+   * writes outputs; `draining`: the entry is being deleted, and its current run must end first; `gone`.
    */
   readonly phase: 'idle' | 'queued' | 'starting' | 'running' | 'applying' | 'draining' | 'gone';
   readonly stored: StoredRecord | undefined;
-  /** While queued: what for. From `starting` on: what has come since (dirty). */
+  /** Triggers that no run has handled yet. From `starting` on: the triggers that arrived during the run. */
   readonly pending: Pending | undefined;
-  /** Of the run that is starting or on: what it is for, and what the record said before it. */
+  /** Why the current run was started, and what the record contained before. */
   readonly cause: RunCause | undefined;
-  /** When it runs again by itself, and what it is called then. Undefined while a run is on. */
+  /** Time and reason of the next run if nothing triggers one earlier. Undefined during a run. */
   readonly wake: { readonly at: number; readonly reason: TriggerReason } | undefined;
-  /** Monotonic milliseconds when the run that is on counts as lost: `leaseOver` before that changes nothing. */
+  /** Deadline of the current run, monotonic milliseconds. A `deadline` event before it has no effect. */
   readonly deadlineAt: number | undefined;
-  /** The outcome whose outputs are being written. */
+  /** The outcome whose outputs the server is writing. */
   readonly outcome: OutcomeWithOutputs | undefined;
-  /** Monotonic milliseconds of the last start: the next one comes 200 ms later at the earliest. */
+  /** Time of the last start, monotonic milliseconds. The next start is at least 200 ms later. */
   readonly lastStart: number | undefined;
-  /** The digests of the last starts, for the livelock guard; one entry for starts in a row with the same. */
+  /** Recent starts, for livelock detection. Consecutive starts with the same digest count as one. */
   readonly recentStarts: readonly RecentStart[];
   /**
-   * During the run that is on, the inputs were seen to be others than it was started with. The component may have read those, so that
-   * it has to run again even if they are back.
+   * The inputs differed from those of the start during the current run. The component may have read them, so it must run again even if the
+   * inputs are back.
    */
   readonly inputsChanged: boolean;
-  /** Since the last run, what it was missing was seen to be missing. */
+  /** After the last run, the server has observed that its missing inputs were absent. */
   readonly sawMissing: boolean;
-  /** What was last told. */
+  /** The status that was last reported. */
   readonly status: KeyStatus | undefined;
 }
 
-/** An outcome that comes with outputs. */
+/** An outcome that may have outputs. */
 export type OutcomeWithOutputs = Extract<Outcome, { readonly outcome: 'Done' | 'Progressing' }>;
 
 export interface RecentStart {
@@ -52,19 +52,19 @@ interface RunCause {
   readonly digest: string;
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
-  /** A run that never happens leaves the record as if it had not been started. */
+  /** Restored if the run does not happen. */
   readonly before: Pick<RunRecord, 'inputsDigest' | 'operation'>;
 }
 
-/** What the newest version of the entry says of this key, at the moment of the event. */
+/** What the newest version of the entry says about this key, at the time of the event. */
 export interface Inputs {
-  /** By `digestInputs`. */
+  /** Digest from `digestInputs`. */
   readonly digest: string;
-  /** Of that version. */
+  /** The resourceVersion of that version. */
   readonly resourceVersion: string;
-  /** Whether all that the last run was missing is there. */
+  /** Whether all missing inputs of the last run are present. */
   readonly arrived: boolean;
-  /** `no`, with the reason for its row of the status: nothing starts. */
+  /** The operation that may start. `no`: none, for the reason `why`. */
   readonly mayRun: { readonly may: 'reconcile' | 'delete' } | { readonly may: 'no'; readonly why: NotRunReason };
 }
 
@@ -76,40 +76,43 @@ export type NotRunReason =
   | 'RegistrationRefused'
   | 'Abandoned';
 
-/** What happens to a key. Each row of the table of states is one of these. */
+/** Events of a key. Each row of the state table handles one of them. */
 export type KeyEvent =
-  /** Something may have changed; whether it is worth a run is for `step` to find out, by the digest. */
+  /** Something may have changed. `step` compares digests to decide whether a run is needed. */
   | { readonly kind: 'trigger'; readonly trigger: Trigger; readonly inputs: Inputs }
-  /** The queue hands the key out: there is a slot, and the breaker of the endpoint is closed. */
+  /** The queue dequeued the key: a slot is free, and the endpoint's circuit breaker is closed. */
   | { readonly kind: 'slot'; readonly inputs: Inputs }
-  /** The answer to `start`. */
+  /** The result of the effect `start`. */
   | { readonly kind: 'started'; readonly stored: StoredRecord; readonly inputs: Inputs }
-  /** Somebody else has written the record; this is how it reads now. What was to be done after that write is not done. */
+  /** Another writer changed the record; `stored` is its present version. Effects that depended on the failed write were skipped. */
   | { readonly kind: 'conflict'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
-  /** 202. */
+  /** The component answered 202. */
   | { readonly kind: 'accepted'; readonly leaseMs: number }
   | { readonly kind: 'heartbeat'; readonly leaseMs: number; readonly credential: Credential | undefined }
-  /** An outcome of the run `seq`, in an answer or by callback. */
+  /** The outcome of run `seq`, from an answer or a report. */
   | ({ readonly kind: 'outcome'; readonly seq: number; readonly outcome: Outcome } & WithInputs)
-  /** Outputs are in the entry, or were refused (`Retry`, or `Failed` where they broke a rule). */
+  /** The outputs are in the entry. With a `refusal`, the run becomes Failed if the component broke a rule, otherwise Retry. */
   | ({
       readonly kind: 'applied';
       readonly refusal: { readonly code: string; readonly message: string } | undefined;
     } & WithInputs)
-  /** Timeout, garbage, a cut answer, a 4xx, a panic: the run may have happened. */
+  /** The call timed out, or its answer was invalid, incomplete, or a 4xx. The component may have run. */
   | ({ readonly kind: 'callFailed'; readonly code: string; readonly message: string } & WithInputs)
-  /** 429, 503, no connection: the run has not happened. `notCalled`: nor was anybody asked, for a reason of our own. */
+  /**
+   * The component answered 429 or 503, or there was no connection: it did not run. `notCalled`: the server did not call the endpoint at
+   * all.
+   */
   | ({
       readonly kind: 'notAccepted';
       readonly retryAfterMs: number | undefined;
       readonly notCalled?: true;
     } & WithInputs)
   | ({ readonly kind: 'deadline' } & WithInputs)
-  /** The record as it was found at start, or by the watch after somebody else wrote it. */
+  /** The record that the server found at startup, or that the watch reported after another writer changed it. */
   | { readonly kind: 'recordChanged'; readonly stored: StoredRecord | undefined; readonly inputs: Inputs }
   /** The entry has a deletionTimestamp. */
   | ({ readonly kind: 'deleting' } & WithInputs)
-  /** The entry is not there any more. */
+  /** The entry no longer exists. */
   | { readonly kind: 'gone' };
 
 export type KeyEventOf<Kind extends KeyEvent['kind']> = Extract<KeyEvent, { readonly kind: Kind }>;
@@ -119,46 +122,46 @@ export interface Credential {
   readonly expiresAtMs: number;
 }
 
-/** What was looked up when a run ended. */
+/** Inputs at the time of the event. */
 interface WithInputs {
   readonly inputs: Inputs;
-  /** Of the outcome's own `missing`: whether it all held in the version that the run was started with, and whether it holds now. */
+  /** For the missing inputs of the outcome itself: whether all held in the version that started the run, and whether all hold now. */
   readonly missing?: { readonly heldAtStart: boolean; readonly holdsNow: boolean };
 }
 
-/** What is to be done, in this order. */
+/** Effects, in the order in which they must be executed. */
 export type Effect =
-  /** Put into the queue; repeated calls merge. */
+  /** Enqueue the key. Repeated effects merge. */
   | {
       readonly kind: 'enqueue';
-      /** Milliseconds of monotonic time: a jump of the clock changes nothing. */
+      /** Monotonic milliseconds, so clock jumps have no effect. */
       readonly delayMs: number;
       readonly lane: Lane;
       readonly reasons: readonly string[];
     }
   /**
-   * Get a token, complete `next` with its id, compare and swap, then tell `started` or `conflict`. Nothing is sent before it is stored.
-   * Where it could not be tried, `conflict` with what is stored, or the next `slot`, tries again. The first record of a key has nothing
-   * to be compared with: it is guarded by the lease alone, as `apply` and `retire` are.
+   * Request a token, put its ID into `next`, and compare-and-swap the record. The result is the event `started` or `conflict`. The server
+   * calls nothing before the record is stored. If the attempt fails, the event `conflict` with the stored record, or the next `slot`,
+   * retries. The first record of a key has no base; only the leader election Lease protects it, as with `apply` and `retire`.
    */
   | { readonly kind: 'start'; readonly next: RunRecord; readonly base: StoredRecord | undefined }
-  /** Call the component with what `started` stored. */
+  /** Call the component for the run that `started` stored. */
   | { readonly kind: 'call' }
   /**
-   * Compare and swap; `conflict` when it is not what it was. Retried by the executor while the API is away. The state has `next` as its
-   * record already; the executor puts what was stored, with its version, in `stored`.
+   * Compare-and-swap the record; the event `conflict` follows if the base has changed. The executor retries while the API server is
+   * unavailable. The state already contains `next`; the executor replaces it in `stored` with the stored version.
    */
   | { readonly kind: 'store'; readonly next: RunRecord; readonly base: StoredRecord }
-  /** Write outputs into the entry, one component of an entry at a time, then tell `applied`. */
+  /** Write outputs into the entry, one component of an entry at a time. The event `applied` follows. */
   | { readonly kind: 'apply'; readonly outputs: Readonly<Record<string, unknown>> }
   /**
-   * Take the component's subtree of outputs out, then remove the record: it is Deleted, or abandoned. `ended` is what the record would be
-   * after the run that this ends; nothing of that is stored.
+   * Remove the component's outputs, then its record: the component is Deleted or abandoned. `ended` is the record after the run that this
+   * ends, for reporting; it is not stored.
    */
   | { readonly kind: 'retire'; readonly base: StoredRecord; readonly ended: RunRecord | undefined }
-  /** For the circuit breaker of the endpoint. */
+  /** Record the result of a call in the circuit breaker of the endpoint. */
   | { readonly kind: 'endpoint'; readonly verdict: 'answered' | 'failed'; readonly retryAfterMs: number | undefined }
-  /** The row of the component in the entry's status, and the run's line in log, metrics and Events. */
+  /** Report the component's status in the entry. */
   | { readonly kind: 'reportStatus'; readonly status: KeyStatus }
   | { readonly kind: 'warn'; readonly code: 'MissingAlreadySatisfied' | 'Livelock'; readonly message: string };
 
@@ -168,11 +171,11 @@ export interface KeyStatus {
   readonly message: string | undefined;
   readonly missing: readonly MissingInput[];
   readonly observedInputs: string | undefined;
-  /** The message of the entry's condition Livelock, while this component's inputs go round in circles. */
+  /** Message of the entry's condition Livelock, while the component's inputs keep returning. */
   readonly livelock: string | undefined;
 }
 
-/** A row without what only runs say. */
+/** A status that no run produced. */
 export const plainStatus = (state: KeyStatus['state'], reason: string, message?: string): KeyStatus => ({
   state,
   reason,
@@ -182,15 +185,15 @@ export const plainStatus = (state: KeyStatus['state'], reason: string, message?:
   livelock: undefined,
 });
 
-/** What time and chance are at the moment of an event, and what the registration says. */
+/** Clocks, randomness, and the registration at the time of an event. */
 export interface StepContext {
-  /** Wall clock, epoch milliseconds: for what is stored. */
+  /** Wall clock, epoch milliseconds, for stored values. */
   readonly nowMs: number;
-  /** Monotonic milliseconds: for spacing and the livelock guard. */
+  /** Monotonic milliseconds, for spacing and livelock detection. */
   readonly monotonicMs: number;
   /** Uniform in [0, 1). */
   readonly random: () => number;
-  /** Of the entry, for the first record. */
+  /** The entry, for the first record. */
   readonly entry: EntryRef;
   readonly registration: Registration;
 }

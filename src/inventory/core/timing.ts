@@ -5,30 +5,33 @@ import type { RunRecord } from './run-record.ts';
 import type { RecentStart } from './step.ts';
 import type { TriggerReason } from './triggers.ts';
 
-/** Milliseconds between two starts of a key. */
+/** Minimum time between two starts of a key, milliseconds. */
 const spacingMs = 200;
-/** How much longer than its timeout a call may take, for the token, the wire and the answer. */
+/** Allowance on top of the timeout of a call, for the token, the network, and the answer. */
 export const callSlackMs = 5000;
 /**
- * How long after a restart a run that went on may at least still report. Meanwhile there was nobody to report to, and the clock of
- * whoever stored its lease may not have been ours.
+ * Minimum time after a restart in which an asynchronous run may still report. Until then it had no leader to report to, and the clock that
+ * stored its deadline may differ from ours.
  */
 export const graceMs = 10_000;
-/** Share of a lease by which the stored one may be shorter than the one that was granted: a component may report as often as it likes. */
+/**
+ * Share by which the stored deadline may be earlier than the granted one. A component may report as often as it likes without a write each
+ * time.
+ */
 export const unstoredShare = 0.1;
-/** How far the clock of whoever stored an instant may be from ours. */
+/** Maximum assumed difference between our clock and that of the writer of an instant. */
 export const clockSlackMs = 300_000;
-/** No token of a run lives longer. */
+/** Maximum lifetime of a run token. */
 export const tokenLifetimeMs = 600_000;
 
 const hourMs = 3_600_000;
-/** A component that waits for an input is asked again by then, whatever its interval is. */
+/** Upper bound of the delay after NotReady, independent of the interval. */
 const maxNotReadyDelayMs = 600_000;
 const maxRetryAfterMs = 300_000;
 
 type Random = () => number;
 
-/** Milliseconds, whole ones, until a key runs again by itself. */
+/** Whole milliseconds until the next run if nothing triggers one earlier. */
 export const nextDelayMs = (...of: Parameters<typeof exactDelayMs>): number => Math.round(exactDelayMs(...of));
 
 function exactDelayMs(
@@ -52,36 +55,36 @@ function exactDelayMs(
   }
 }
 
-/** The longest that what came of the last run can have made it wait: a stored time beyond that was written by another clock. */
+/** The longest delay that the last outcome allows. Another clock wrote any stored time beyond it. */
 export function maxDelayMs(
   { seq, attempt, lastOutcome }: Pick<RunRecord, 'seq' | 'attempt' | 'lastOutcome'>,
   registration: Pick<Registration, 'intervalMs' | 'retry'>,
 ): number {
-  // It has not happened: it was not accepted, or could not be begun.
+  // The run did not happen: the component did not accept it, or the start failed.
   if (lastOutcome?.seq !== seq) return maxRetryAfterMs;
   const { outcome } = lastOutcome;
-  // The attempt counts already.
+  // `attempt` already includes the last outcome.
   const before = outcome === 'Retry' ? Math.max(0, attempt - 1) : 0;
   return nextDelayMs({ outcome, requeueAfterSeconds: hourMs / 1000 }, before, registration, () => 1);
 }
 
-/** Milliseconds until a run that was not accepted is tried again, the breaker apart. */
+/** Milliseconds until a run that was not accepted is retried; the circuit breaker may delay it further. */
 export const notAcceptedDelayMs = (retryAfterMs: number | undefined, random: Random): number =>
   Math.round(Math.max(Math.min(retryAfterMs ?? 0, maxRetryAfterMs), random() * 1000));
 
-/** What a key is called that runs again by itself after this. */
+/** Reason of the next run after this outcome. */
 export function wakeReason(outcome: OutcomeName | undefined): TriggerReason {
   if (outcome === 'Retry') return 'Retry';
   return outcome === 'Progressing' ? 'Requeue' : 'Interval';
 }
 
 const windowMs = 600_000;
-/** So many starts with one and the same digest are no sign of anything. */
+/** Number of starts with the same digest that is not yet a livelock. */
 const allowedReturns = 5;
-/** Enough for circles of ten. */
+/** Enough to detect cycles of ten different inputs. */
 const maxRecentStarts = 64;
 
-/** The starts to remember, after one with `digest`. Starts in a row with the same inputs do not count: nothing came back. */
+/** The recent starts after one with `digest`. Consecutive starts with the same inputs count once, because nothing returned. */
 export function withStart(recent: readonly RecentStart[], digest: string, at: number): readonly RecentStart[] {
   const kept = within(recent, at);
   return kept.at(-1)?.digest === digest ? kept : [...kept, { digest, at }].slice(-maxRecentStarts);
@@ -91,8 +94,8 @@ export const isLivelock = (recent: readonly RecentStart[], at: number): boolean 
   mostReturns(recent, at).most > allowedReturns;
 
 /**
- * Milliseconds between this key's starts: 200; in circles 1 s, and twice as many from each turn to the next, but never so many that
- * the circle could not be seen any more.
+ * Minimum milliseconds between starts of this key: 200. In a livelock 1 s, doubled with each return, but short enough that the livelock
+ * stays detectable.
  */
 export function spacingOf(recent: readonly RecentStart[], at: number): number {
   const { most, distinct } = mostReturns(recent, at);
@@ -100,7 +103,7 @@ export function spacingOf(recent: readonly RecentStart[], at: number): number {
   return Math.round(Math.min(1000 * 2 ** (most - allowedReturns - 1), windowMs / (distinct * (allowedReturns + 2))));
 }
 
-/** How often the inputs were there that have come back most often, and how many different ones there were. */
+/** Number of starts of the most frequent digest, and the number of distinct digests. */
 function mostReturns(recent: readonly RecentStart[], at: number): { readonly most: number; readonly distinct: number } {
   if (recent.length <= allowedReturns) return { most: 0, distinct: 0 };
   const counts = new Map<string, number>();

@@ -2,7 +2,7 @@ import { maxReasons } from '../../api/inventory/reconcile-run.ts';
 
 /** Lanes of the queue, most urgent first. */
 export const lanes = {
-  /** Somebody waits for it: configuration, force, suspension, deletion. */
+  /** A user waits: configuration, force, suspension, deletion. */
   manual: 0,
   /** Another component's output, a remote event, the outcome of a run. */
   input: 1,
@@ -13,20 +13,20 @@ export const lanes = {
 export type Lane = (typeof lanes)[keyof typeof lanes];
 
 /**
- * Why a key wants a run; stands in records, logs, Events and requests, with what it is about after a colon:
+ * Reasons for a run. Records, logs, Events, and requests contain them, with details after a colon:
  * `InputChanged:/status/outputs/network/vnetName`.
  */
 export const triggerReasons = {
   created: 'Created',
   configChanged: 'ConfigChanged',
   inputChanged: 'InputChanged',
-  /** What the last run was missing is there. */
+  /** A missing input of the last run is present. */
   inputArrived: 'InputArrived',
   forced: 'Forced',
   remote: 'Remote',
   registrationChanged: 'RegistrationChanged',
   interval: 'Interval',
-  /** The component asked for it. */
+  /** The component requested it. */
   requeue: 'Requeue',
   retry: 'Retry',
   leaseOver: 'LeaseOver',
@@ -44,7 +44,7 @@ export interface Trigger {
   readonly atMs: number | undefined;
 }
 
-/** The lane of each reason, where nobody says otherwise. */
+/** Default lane of each reason. */
 const laneByReason: Readonly<Record<TriggerReason, Lane>> = {
   Created: lanes.manual,
   ConfigChanged: lanes.manual,
@@ -60,32 +60,32 @@ const laneByReason: Readonly<Record<TriggerReason, Lane>> = {
   LeaseOver: lanes.time,
 };
 
-/** A trigger at once, in the lane of its reason, about nothing, unless said otherwise. */
+/** Creates a trigger. Defaults: no delay, the lane of its reason, no details. */
 export function trigger(reason: TriggerReason, rest: Partial<Omit<Trigger, 'reason'>> = {}): Trigger {
   return { reason, about: undefined, lane: laneByReason[reason], atMs: undefined, ...rest };
 }
 
-/** As records, requests and logs have it. */
+/** Text form for records, requests, and logs. */
 export const reasonText = ({ reason, about }: Trigger): string =>
   (about === undefined ? reason : `${reason}:${about}`).slice(0, maxReasonLength);
 
 const maxReasonLength = 316;
 
-/** What a key is to be run for. */
+/** Triggers that wait for a run. */
 export interface Pending {
   readonly triggers: readonly Trigger[];
   readonly lane: Lane;
-  /** Monotonic milliseconds; the earliest of all. */
+  /** Earliest due time of all triggers, monotonic milliseconds. */
   readonly dueAt: number;
 }
 
-/** What time it is: epoch and monotonic milliseconds. */
+/** Present time: epoch and monotonic milliseconds. */
 interface Now {
   readonly nowMs: number;
   readonly monotonicMs: number;
 }
 
-/** One more of them: reasons are merged, the most urgent lane and the earliest time count. */
+/** Adds a trigger: merges reasons, keeps the most urgent lane and the earliest time. */
 function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): Pending {
   const delayMs = Math.max(0, (trigger.atMs ?? now.nowMs) - now.nowMs);
   const dueAt = now.monotonicMs + delayMs;
@@ -100,7 +100,9 @@ function withTrigger(pending: Pending | undefined, trigger: Trigger, now: Now): 
 export const withTriggers = (pending: Pending | undefined, triggers: readonly Trigger[], now: Now) =>
   triggers.reduce<Pending | undefined>((merged, trigger) => withTrigger(merged, trigger, now), pending);
 
-/** Each reason once; of more than a record keeps, those go first that a look at the entry would find again. */
+/**
+ * Merges triggers by reason. If there are more than a record can hold, first drops those that a comparison with the entry would find again.
+ */
 export function mergeTriggers(before: readonly Trigger[], more: readonly Trigger[]): readonly Trigger[] {
   const merged = [...before];
   for (const trigger of more) {
@@ -111,7 +113,7 @@ export function mergeTriggers(before: readonly Trigger[], more: readonly Trigger
   return merged.filter((trigger) => kept.has(trigger));
 }
 
-/** Nothing in the entry shows it: what is forgotten of it is lost. */
+/** The entry does not show the cause, so a dropped trigger is lost. */
 const isNotInEntry = ({ reason }: Trigger): boolean =>
   reason === 'Remote' || reason === 'Forced' || reason === 'Deleting';
 

@@ -12,51 +12,54 @@ import { bearerToken, sendJson } from './json-server.ts';
 interface CallbacksDeps {
   readonly reports: ReportSink;
   readonly tokens: TokenReader;
-  /** Of an entry; undefined while it is not known. */
+  /** Namespace of an entry; undefined if the entry is unknown. */
   readonly namespaceOf: (entryUid: string) => string | undefined;
-  /** Whether this replica takes reports. */
+  /** Whether this replica is the leader and accepts reports. */
   readonly leads: () => boolean;
   readonly log: Log;
 }
 
-interface Said {
+interface Reply {
   readonly status: number;
   readonly body: object;
 }
 
-/** Largest report that is read, bytes. */
+/** Maximum size of a report, bytes. */
 const maxReportBytes = 131_072;
-/** Tokens that are looked at at a time, by asking the API server, and reports that are taken at a time. */
-const mostAtATime = 256;
+/** Maximum number of concurrent TokenReviews, and of concurrent accepted reports. */
+const maxConcurrent = 256;
 
-const refusal = (status: number, code: string, message: string): Said => ({ status, body: { code, message } });
-const busy = refusal(503, 'Busy', 'too many reports at a time; report again');
+const refusal = (status: number, code: string, message: string): Reply => ({ status, body: { code, message } });
+const busy = refusal(503, 'Busy', 'too many concurrent reports; report again');
 
-/** Does so much at a time; undefined for what it does not begin. */
+/** Limits concurrency; returns undefined for rejected work. */
 type Limit = <T>(work: () => Promise<T>) => Promise<T> | undefined;
 
 function atMost(most: number): Limit {
-  let underWay = 0;
+  let active = 0;
   return (work) => {
-    if (underWay >= most) return undefined;
-    underWay += 1;
+    if (active >= most) return undefined;
+    active += 1;
     return work().finally(() => {
-      underWay -= 1;
+      active -= 1;
     });
   };
 }
 
-/** Answers `POST /v1/runs/<run>`: what runs that go on report. Whoever asks has to show the token of that run before its words are read. */
+/**
+ * Answers `POST /v1/runs/<run>`, the reports of asynchronous runs. The listener authenticates the token of the run before it reads the
+ * body.
+ */
 export function callbackListener(deps: CallbacksDeps): RequestListener {
-  // Apart, so that whoever shows bad tokens takes no room from reports that are being taken.
-  const limits = { asking: atMost(mostAtATime), taking: atMost(mostAtATime) };
+  // Separate limits, so that callers with invalid tokens cannot block accepted reports.
+  const limits = { reviewing: atMost(maxConcurrent), handling: atMost(maxConcurrent) };
   return (request, response) => {
     const abort = new AbortController();
     response.once('close', () => abort.abort());
     answer(deps, limits, request, abort.signal)
       .catch((error: unknown) => {
-        if (!abort.signal.aborted) deps.log.warn('report not taken', { error: describe(error) });
-        return refusal(503, 'Unavailable', 'report again');
+        if (!abort.signal.aborted) deps.log.warn('report failed', { error: describe(error) });
+        return refusal(503, 'Unavailable', 'the report failed; report again');
       })
       .then(({ status, body }) => sendJson(request, response, status, body))
       .catch(() => undefined);
@@ -65,32 +68,37 @@ export function callbackListener(deps: CallbacksDeps): RequestListener {
 
 async function answer(
   { reports, tokens, namespaceOf, leads }: CallbacksDeps,
-  { asking, taking }: { readonly asking: Limit; readonly taking: Limit },
+  { reviewing, handling }: { readonly reviewing: Limit; readonly handling: Limit },
   request: IncomingMessage,
   signal: AbortSignal,
-): Promise<Said> {
+): Promise<Reply> {
   const { method, url = '' } = request;
   const path = url.split('?')[0] ?? '';
   const run = path.startsWith(callbackPath) ? readRunId(path.slice(callbackPath.length)) : undefined;
-  if (!run) return refusal(404, 'NotFound', `here is POST ${callbackPath}<run>`);
-  if (method !== 'POST') return refusal(405, 'MethodNotAllowed', 'reports are posted');
-  if (!leads()) return refusal(503, 'NotLeading', 'another replica leads, or none does yet; report again');
+  if (!run) return refusal(404, 'NotFound', `unknown path; only POST ${callbackPath}<run> exists`);
+  if (method !== 'POST') return refusal(405, 'MethodNotAllowed', 'only POST is allowed');
+  if (!leads())
+    return refusal(503, 'NotLeading', 'this replica is not the leader; only the leader accepts reports; report again');
   const token = bearerToken(request);
   const namespace = namespaceOf(run.entryUid);
-  const unauthorized = refusal(401, 'Unauthorized', 'needs the token of the run, as Authorization: Bearer');
-  // Whoever knows no entry does not make us ask the API server.
+  const unauthorized = refusal(
+    401,
+    'Unauthorized',
+    'the token is missing or invalid; send the token of the run as Authorization: Bearer TOKEN',
+  );
+  // Callers that know no entry cause no TokenReview.
   if (token === undefined || namespace === undefined) return unauthorized;
-  const asked = asking(() => tokens.read(token, signal));
+  const asked = reviewing(() => tokens.read(token, signal));
   if (!asked) return busy;
   const who = await asked;
   if (!who) return unauthorized;
   const account = readComponentAccount(who.account);
   const isItsAccount = account?.entryUid === run.entryUid && account.component === run.component;
-  // In any other namespace somebody else may make an account of this name.
+  // In another namespace, its users may create an account with this name.
   if (!isItsAccount || account.namespace !== namespace) {
-    return refusal(403, 'ForeignCredential', 'only the token of the run itself may report for it');
+    return refusal(403, 'ForeignCredential', 'the token belongs to another run; use the token of the reported run');
   }
-  return (await taking(() => take(reports, run, who.credentialId, request))) ?? busy;
+  return (await handling(() => take(reports, run, who.credentialId, request))) ?? busy;
 }
 
 async function take(
@@ -98,17 +106,17 @@ async function take(
   run: Parameters<ReportSink['report']>[0],
   credentialId: string,
   request: IncomingMessage,
-): Promise<Said> {
+): Promise<Reply> {
   const bytes = await collectBody(request, { maxBytes: maxReportBytes });
-  if (!bytes) return refusal(413, 'TooLarge', `a report may have ${maxReportBytes} bytes`);
+  if (!bytes) return refusal(413, 'TooLarge', `the report is too large; at most ${maxReportBytes} bytes are allowed`);
   let body: unknown;
   try {
     body = parseJson(bytes);
   } catch (error) {
     return refusal(400, 'InvalidReport', describe(error));
   }
-  const said = await reports.report(run, credentialId, body);
-  return said.status === 200
-    ? { status: 200, body: said.extension ?? {} }
-    : refusal(said.status, said.code, said.message);
+  const answer = await reports.report(run, credentialId, body);
+  return answer.status === 200
+    ? { status: 200, body: answer.extension ?? {} }
+    : refusal(answer.status, answer.code, answer.message);
 }

@@ -3,13 +3,13 @@ import type { Cancel, Clock } from '../../kit/clock.ts';
 
 interface BreakersDeps {
   readonly clock: Clock;
-  /** Calls are let through again: one, as a probe, or all. */
+  /** Called when the breaker admits calls again: one probe, or all calls. */
   readonly onChange: (component: string, how: 'probe' | 'closed') => void;
-  /** It was opened, or closed. */
+  /** Called when the breaker opens or closes. */
   readonly onState: (component: string) => void;
 }
 
-/** The circuit breakers of the endpoints, by component. */
+/** Circuit breakers of the endpoints, by component. */
 export class Breakers {
   readonly #deps: BreakersDeps;
   readonly #breakers = new Map<string, Breaker>();
@@ -19,7 +19,7 @@ export class Breakers {
     this.#deps = deps;
   }
 
-  /** Whether a call may be made now; of an open one that says yes, this call is the probe. */
+  /** Whether a call is admitted now. If an open breaker admits it, the call is the probe. */
   admit(component: string): boolean {
     const breaker = this.#breakers.get(component);
     if (!breaker || breaker.state === 'closed') return true;
@@ -43,7 +43,7 @@ export class Breakers {
     return this.#breakers.get(component)?.state === 'open';
   }
 
-  /** The component has another endpoint, or none. */
+  /** Resets the breaker after the endpoint changed or was removed. */
   forget(component: string): void {
     const wasOpen = this.isOpen(component);
     this.#timers.get(component)?.();
@@ -78,12 +78,12 @@ export class Breakers {
   }
 }
 
-/** The circuit breaker of an endpoint. Instants are monotonic milliseconds. */
+/** State of the circuit breaker of an endpoint. Instants are monotonic milliseconds. */
 export type Breaker =
   | {
       readonly state: 'closed';
       readonly inRow: number;
-      /** The last 20 verdicts, true for failures. */
+      /** The last 20 results, true for failures. */
       readonly last: readonly boolean[];
     }
   | { readonly state: 'open'; readonly probeAt: number; readonly probes: number };
@@ -94,16 +94,16 @@ const probe = { baseMs: 1000, capMs: 30_000 };
 
 export const closedBreaker: Breaker = { state: 'closed', inRow: 0, last: [] };
 
-/** Whether a call may be made; of an open one that says yes, the call is the probe: `probed` has to follow. */
+/** Whether a call is admitted. If an open breaker admits it, the call is the probe, and the caller must apply `probed`. */
 export const mayCall = (breaker: Breaker, at: number): boolean => breaker.state === 'closed' || at >= breaker.probeAt;
 
-/** The next probe comes later, whatever becomes of this one. */
+/** Schedules the next probe, independent of the result of this one. */
 export function probed(breaker: Breaker, at: number): Breaker {
   if (breaker.state === 'closed') return breaker;
   return { ...breaker, probeAt: at + probeDelayMs(breaker.probes), probes: breaker.probes + 1 };
 }
 
-/** After a call was answered, or failed before the component had it. `retryAfterMs`: no probe before. */
+/** State after a call was answered or did not reach the component. No probe follows before `retryAfterMs`. */
 export function afterCall(
   breaker: Breaker,
   verdict: 'answered' | 'failed',
@@ -123,5 +123,5 @@ export function afterCall(
   return { state: 'open', probeAt: at + delayMs, probes: 1 };
 }
 
-/** 1, 2, 4 … 30 s: one endpoint, one probe, so nothing to spread. */
+/** 1, 2, 4 … 30 s. One endpoint has one probe at a time, so jitter is unnecessary. */
 const probeDelayMs = (attempt: number): number => backoffMs({ ...probe, attempt, jitter: 'none' });

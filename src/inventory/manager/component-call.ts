@@ -11,10 +11,13 @@ import type { EventOf } from './entry-snapshot.ts';
 import type { KeyLoopDeps } from './key-loop-deps.ts';
 import type { CurrentRun, KeyMemory } from './key-memory.ts';
 
-/** No lease is shorter, milliseconds, whatever a component asks for. */
+/** Minimum heartbeat timeout, milliseconds, even if a component requests less. */
 const minLeaseMs = 1000;
 
-/** Calls the component for the run that this process has started; undefined when there is none. Rejects only when it does not lead any more. */
+/**
+ * Calls the component for the run that this process started; undefined if there is none. Rejects only if this replica stops being the
+ * leader.
+ */
 export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry): Promise<Reply> | undefined {
   const { components, clock, signal, reporter } = deps;
   const { run, state, oldestTrigger } = memory;
@@ -30,7 +33,7 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   });
 }
 
-/** What the answer says of its run; undefined when that is over: a report or the end of the lease may have been first. */
+/** The event for the answer of a run; undefined if a report or the deadline already ended the run. */
 export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun, reply: Reply): EventOf | undefined {
   if (memory.run !== run || memory.state.stored?.record.seq !== run.seq || !memory.hasActiveRun) return undefined;
   const { clock, reporter, uncalled } = deps;
@@ -50,7 +53,7 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
     case 'notCalled': {
       reporter.notStarted(memory.key, reply.message);
       uncalled.failed(memory);
-      // No breaker slows this down.
+      // The circuit breaker does not apply here, so this backoff limits retries.
       const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(memory));
       return ({ inputs }) => ({ kind: 'notAccepted', notCalled: true, retryAfterMs, inputs });
     }
@@ -61,7 +64,10 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
   }
 }
 
-/** What a run has come to, by an answer or a report; with whether what it misses was there when it began, and is there now. */
+/**
+ * The event for the outcome of a run from an answer or a report. Says whether the missing inputs were present at the start, and are present
+ * now.
+ */
 export function outcomeEvent(
   { snapshots, outputs }: Pick<KeyLoopDeps, 'snapshots' | 'outputs'>,
   run: CurrentRun | undefined,

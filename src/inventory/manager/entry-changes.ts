@@ -8,12 +8,12 @@ import type { Entry } from '../entry.ts';
 import type { Registration } from '../registration.ts';
 import { isFor, mayRun } from './entry-snapshot.ts';
 
-/** Whether anything that components can read differs. */
+/** Whether any content that components can read differs. */
 export const hasOtherContent = (before: Entry, after: Entry): boolean => !sameJson(before.content, after.content);
 
 /**
- * What a change of an entry is to one component: why it may want to run. Whether it does is for the digest to say; a change of nothing
- * that it reads is no trigger.
+ * Triggers for one component from a change of an entry. A change of nothing that it reads is no trigger; whether the component runs depends
+ * on the digest.
  */
 export function triggersOf(
   before: Entry,
@@ -47,14 +47,14 @@ const readChanged = (path: JsonPointer): Trigger =>
 
 const kubeconfigVersion: JsonPointer = `${kubeconfigOutput}/version`;
 
-/** Whether the kubeconfig was replaced. The one before stays good for a while, so that nobody has to hurry. */
+/** Whether the kubeconfig was replaced. The previous one stays valid for a while, so its readers need not run immediately. */
 export function isRotated(before: Entry, after: Entry): boolean {
   const old = valueAt(before.content, kubeconfigVersion);
   const now = valueAt(after.content, kubeconfigVersion);
   return old !== undefined && now !== undefined && !sameJson(old, now);
 }
 
-/** Whether it is about the kubeconfig. */
+/** Whether a changed kubeconfig caused the trigger. */
 export const isOfKubeconfig = ({ reason, about }: Trigger): boolean =>
   reason === triggerReasons.inputChanged &&
   about !== undefined &&
@@ -76,7 +76,7 @@ function changedField(before: Entry, after: Entry): string | undefined {
   return isDeepStrictEqual(before.labels, after.labels) ? undefined : '/metadata/labels';
 }
 
-/** Why a component runs for an entry that nobody has seen before. */
+/** Trigger for an entry that this process sees for the first time. */
 export function firstTrigger(
   entry: Entry,
   registration: Registration,

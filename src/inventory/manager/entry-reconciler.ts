@@ -26,20 +26,20 @@ interface EntryReconcilerDeps {
   readonly watchFallback: WatchFallback;
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
-  /** Its components may run from now on. */
+  /** Called when the components of the entry may run. */
   readonly onPrepared: (entryUid: string) => void;
 }
 
-/** Between two writes of one status, milliseconds. */
+/** Minimum time between two writes of one status, milliseconds. */
 const statusSpacingMs = 250;
 
-/** Looks after an entry as a whole: what it needs before its first run, its status, and its end. */
+/** Reconciles an entry as a whole: prepares its first run, writes its status, and finalizes its deletion. */
 export class EntryReconciler implements Reconciler {
   readonly #deps: EntryReconcilerDeps;
-  /** By uid, the producers of kubeconfigs that it was prepared for. */
+  /** By UID, the kubeconfig producers that the entry was prepared for. */
   readonly #prepared = new Map<string, string>();
   readonly #watching = new Set<string>();
-  /** When its status was last written, monotonic milliseconds. */
+  /** Time of the last status write by UID, monotonic milliseconds. */
   readonly #statusWrittenAt = new Map<string, number>();
 
   constructor(deps: EntryReconcilerDeps) {
@@ -50,7 +50,7 @@ export class EntryReconciler implements Reconciler {
     return this.#prepared.has(entryUid) || this.#deps.entries.find(entryUid)?.deleting === true;
   }
 
-  /** Whether something in other clusters is watched for it. */
+  /** Whether the entry has remote watches. */
   isWatching(entryUid: string): boolean {
     return this.#watching.has(entryUid);
   }
@@ -73,7 +73,7 @@ export class EntryReconciler implements Reconciler {
       const result = await this.#writeStatus(newest.get(uid) ?? entry, signal);
       return result.kind === 'done' && fallbackInMs !== Number.POSITIVE_INFINITY ? after(fallbackInMs) : result;
     } catch (error) {
-      // Gone meanwhile: the watch will tell.
+      // The entry was deleted meanwhile; the watch reports it.
       if (isNotFound(error)) return done;
       throw error;
     }
@@ -90,14 +90,14 @@ export class EntryReconciler implements Reconciler {
     const producers = registrations.filter(({ kubeconfig }) => kubeconfig === 'produce').map(({ name }) => name);
     if (this.#prepared.get(ref.uid) === producers.join()) return;
     const hasRun = (component: string): boolean => runs.find({ entryUid: ref.uid, component }) !== undefined;
-    // What has run was prepared then. All that starts at once is given its access in one go.
+    // A component that has run is already prepared. Components that start together get their access in one step.
     const starts = registrations.length > 0 && !suspended && !registrations.some(({ name }) => hasRun(name));
     if (starts || !producers.every(hasRun)) await access.prepare(entry, registrations, signal);
     this.#prepared.set(ref.uid, producers.join());
     onPrepared(ref.uid);
   }
 
-  /** True once nothing is left of it. */
+  /** Removes the finalizer once no component has a record. Returns true when the entry is finalized. */
   async #finalize(entry: Entry, signal: AbortSignal): Promise<boolean> {
     const { entries, access, loops } = this.#deps;
     const { ref, finalizers, resourceVersion } = entry;
@@ -115,7 +115,7 @@ export class EntryReconciler implements Reconciler {
     return false;
   }
 
-  /** Milliseconds until it has to be looked at again; Infinity: not for this. */
+  /** Sets the remote watches. Returns the milliseconds until the fallback for unhealthy watches is due; Infinity if it is not needed. */
   #watchRemotely(entry: Entry): number {
     const { registry, remote, watchFallback, loops } = this.#deps;
     const { uid } = entry.ref;
@@ -136,7 +136,7 @@ export class EntryReconciler implements Reconciler {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** The first change at once, those after it together. */
+  /** Writes the first status change immediately and batches later ones. */
   async #writeStatus(entry: Entry, signal: AbortSignal): Promise<Result> {
     const { entries, status, newest, clock, loops } = this.#deps;
     const patch = loops() ? status.patch(entry) : undefined;
@@ -144,14 +144,14 @@ export class EntryReconciler implements Reconciler {
     const { uid } = entry.ref;
     const waitMs = (this.#statusWrittenAt.get(uid) ?? Number.NEGATIVE_INFINITY) + statusSpacingMs - clock.monotonic();
     if (waitMs > 0) return after(waitMs);
-    // A list is written as a whole: of the conditions some are of others, who may have written one that is not seen yet.
+    // A merge patch replaces the whole list of conditions. Other writers own some of them, so the write needs an optimistic lock.
     const { resourceVersion } = entry;
     const options = 'conditions' in patch.status ? { resourceVersion, signal } : { signal };
     try {
       await newest.call(uid, () => entries.patch(entry.ref, 'status', patch, options));
     } catch (error) {
       if (!isConflict(error)) throw error;
-      // The watch may be far behind those who write outputs.
+      // The watch may lag far behind the writes of outputs.
       const live = await newest.call(uid, () => entries.get(entry.ref, signal));
       return after(live ? 0 : statusSpacingMs);
     }
@@ -159,7 +159,7 @@ export class EntryReconciler implements Reconciler {
     return done;
   }
 
-  /** For whoever leads next: nothing that happens until then is noticed here. */
+  /** Clears all state when leadership ends. This replica misses events until it leads again. */
   clear(): void {
     for (const uid of this.#watching) this.#deps.remote.forget(uid);
     const { newest, watchFallback } = this.#deps;
@@ -186,28 +186,31 @@ interface WatchFallbackDeps {
   readonly random: () => number;
 }
 
-/** A component whose watches are not to be relied on runs at least as often as this, milliseconds. */
+/** Maximum interval between runs of a component with unhealthy watches, milliseconds. */
 const maxIntervalMs = 300_000;
-/** Clusters get lost together; their components need not come together. */
+/** Clusters often fail together; jitter spreads the runs of their components. */
 const jitter = 0.1;
 
-/** When a component was last asked because of this, monotonic, and how long after that it is again; milliseconds. */
+/** When the fallback last triggered a component, and its period. Monotonic milliseconds. */
 interface LastTrigger {
   readonly at: number;
   readonly periodMs: number;
 }
 
-/** What the watches of other clusters do not tell while they are down is found out by running more often. */
+/** Triggers components more often while their remote watches are unhealthy, because changes go unnoticed then. */
 export class WatchFallback {
   readonly #deps: WatchFallbackDeps;
-  /** By entry and component. */
+  /** By entry UID, then by component. */
   readonly #lastTriggers = new Map<string, Map<string, LastTrigger>>();
 
   constructor(deps: WatchFallbackDeps) {
     this.#deps = deps;
   }
 
-  /** Of an entry whose watches are down: triggers the components whose time it is. Milliseconds until the next one's; Infinity: none. */
+  /**
+   * Triggers the due components of an entry with unhealthy watches. Returns the milliseconds until the next one is due; Infinity if there
+   * is none.
+   */
   triggerDue(entryUid: string, components: readonly Registration[]): number {
     const before = this.#lastTriggers.get(entryUid);
     const triggered = new Map<string, LastTrigger>();
@@ -227,7 +230,7 @@ export class WatchFallback {
     return leftMs;
   }
 
-  /** Its watches are fine, or it is gone. */
+  /** Stops the fallback: the watches are healthy, or the entry is gone. */
   forget(entryUid: string): void {
     this.#lastTriggers.delete(entryUid);
   }
@@ -241,7 +244,7 @@ export class WatchFallback {
     return { at: clock.monotonic(), periodMs: jittered(maxIntervalMs, jitter, random) };
   }
 
-  /** Any start counts, whatever it was for. */
+  /** Any start of the component postpones the fallback. */
   #leftMs(key: ComponentKey, { at, periodMs }: LastTrigger): number {
     const { clock, loops } = this.#deps;
     const lastStart = loops()?.get(keyText(key))?.state.lastStart ?? Number.NEGATIVE_INFINITY;

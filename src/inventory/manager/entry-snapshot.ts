@@ -14,13 +14,13 @@ interface SnapshotReaderDeps {
   readonly registry: Registry;
 }
 
-/** One version of an entry, with whoever reads it then: what missing inputs are looked up in. */
+/** One version of an entry, with the reads of its present components. Missing inputs are evaluated against it. */
 export interface EntrySnapshot {
   readonly entry: Entry;
   readonly present: PresentReads;
 }
 
-/** What was looked up for an event. */
+/** The snapshot for one component, read for an event. */
 export interface ComponentSnapshot extends EntrySnapshot {
   readonly registration: Registration;
   readonly inputs: Inputs;
@@ -28,7 +28,7 @@ export interface ComponentSnapshot extends EntrySnapshot {
 
 export type EventOf = (found: ComponentSnapshot) => KeyEvent;
 
-/** Looks at the newest version of an entry on behalf of one component. */
+/** Reads snapshots of the newest version of an entry. */
 export class SnapshotReader {
   readonly #deps: SnapshotReaderDeps;
 
@@ -62,31 +62,31 @@ export class SnapshotReader {
 
   #present(entry: Entry): PresentReads {
     const { registry, runs } = this.#deps;
-    const there = [];
+    const present = [];
     for (const registration of registry.all()) {
       const { name, reads } = registration;
-      const isThere = entry.deleting
+      const isPresent = entry.deleting
         ? runs.find({ entryUid: entry.ref.uid, component: name }) !== undefined
         : isFor(entry, registration);
-      if (isThere) there.push({ component: name, reads });
+      if (isPresent) present.push({ component: name, reads });
     }
-    return there;
+    return present;
   }
 }
 
-/** Whether a component is for an entry at all. */
+/** Whether a component applies to an entry. */
 export function isFor(entry: Entry, registration: Registration): boolean {
   return registration.modes.includes(entry.mode) && registration.selects(entry.labels);
 }
 
-/** What is known besides the entry and the registration. */
+/** Facts beyond the entry and the registration. */
 interface Circumstances {
   readonly refused: boolean;
-  /** It has a record: it ran, or began to. */
+  /** The component has a record: it ran, or a run was started. */
   readonly recorded: boolean;
 }
 
-/** What a component may be asked to do for an entry now, or why nothing. */
+/** The operation that a component may run for an entry now, or the reason why none may start. */
 export function mayRun(
   entry: Entry,
   registration: Registration,

@@ -18,14 +18,14 @@ interface EntryStatusDeps {
   readonly runs: RunStore;
   readonly loops: () => KeyLoops | undefined;
   readonly clock: Clock;
-  /** Why the remote watches of an entry are not to be relied on; null when it has none. */
+  /** Why the remote watches of an entry are unhealthy; null if it has none. */
   readonly remoteProblem: (entryUid: string) => string | undefined | null;
 }
 
-/** Most statuses of one entry. */
+/** Maximum number of component statuses in one entry. */
 const maxComponentStatuses = 64;
 
-/** What is to stand in the status of an entry. */
+/** Computes the status of an entry. */
 export class EntryStatus {
   readonly #deps: EntryStatusDeps;
 
@@ -33,7 +33,7 @@ export class EntryStatus {
     this.#deps = deps;
   }
 
-  /** As a merge patch; undefined when it stands there already. */
+  /** The status as a merge patch; undefined if the entry already has it. */
   patch(entry: Entry): { readonly status: Readonly<Record<string, unknown>> } | undefined {
     const nowMs = this.#deps.clock.now();
     const statuses = this.#statuses(entry);
@@ -64,13 +64,13 @@ export class EntryStatus {
       const key = { entryUid: entry.ref.uid, component: registration.name };
       const state = loops()?.get(keyText(key))?.state;
       const isRecorded = runs.find(key) !== undefined;
-      // What is gone and still has a record could not be taken out.
+      // A retired key with a record is one whose removal failed.
       if ((state?.phase === 'gone' || entry.deleting) && !isRecorded) continue;
-      const told = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
+      const status = state?.status ?? (isRecorded ? statusFromEntry(entry, registration.name) : undefined);
       const fallback = isFor(entry, registration)
         ? plainStatus('Progressing', 'Pending')
         : plainStatus('NotApplicable', 'NotApplicable');
-      statuses.set(registration.name, told ?? fallback);
+      statuses.set(registration.name, status ?? fallback);
     }
     for (const { key } of loops()?.ofEntry(entry.ref.uid) ?? []) {
       if (registry.get(key.component) || !runs.find(key) || statuses.size >= maxComponentStatuses) continue;
@@ -81,13 +81,13 @@ export class EntryStatus {
 }
 
 function unregistered(entry: Entry, component: string): KeyStatus {
-  const message = `component ${component} is not registered any more: register it again, or let go of it with the annotation abandon.inventory.drawbridge.dev/${component}`;
+  const message = `component ${component} is not registered; register it again, or, while the entry is being deleted, annotate the entry with abandon.inventory.drawbridge.dev/${component}=REASON`;
   return entry.deleting
     ? plainStatus('Deleting', 'NotRegistered', message)
     : plainStatus('NotApplicable', 'NotRegistered', message);
 }
 
-/** What was told before this process led. */
+/** The status that an earlier leader wrote. */
 function statusFromEntry(entry: Entry, component: string): KeyStatus | undefined {
   const found = entry.components.find(({ name }) => name === component);
   return (
@@ -109,7 +109,7 @@ const has = (conditions: readonly Condition[], type: string): boolean =>
 
 export type KeyStatuses = ReadonlyMap<string, KeyStatus>;
 
-/** A condition, but for the time and generation that whoever writes it adds. */
+/** A condition without the time and generation, which the writer adds. */
 interface ConditionValue {
   readonly type: string;
   readonly status: 'True' | 'False';
@@ -117,7 +117,7 @@ interface ConditionValue {
   readonly message: string;
 }
 
-/** `status.components`: by name, with `since` kept for as long as the state stays the same. */
+/** `status.components`, sorted by name. `since` is kept while the state stays the same. */
 export function componentStatuses(
   statuses: KeyStatuses,
   before: readonly ComponentStatus[],
@@ -139,10 +139,10 @@ export function componentStatuses(
     });
 }
 
-/** What is the matter, the worst first: the reason of Ready. */
+/** States that keep Ready false, worst first. The worst state is the reason of Ready. */
 const worstFirst: readonly ComponentState[] = ['Failed', 'Retrying', 'NotReady', 'Progressing', 'Deleting'];
 
-/** Whether every component that applies is Done with the inputs of now, and what is missing if not. */
+/** The condition Ready: whether every applicable component is Done with the current inputs. The message lists the others. */
 export function readyOf(
   statuses: KeyStatuses,
   entry: { readonly bytes: number; readonly deleting: boolean },
@@ -158,33 +158,37 @@ export function readyOf(
     .sort(([a], [b]) => (a < b ? -1 : 1));
   const open = worstFirst.flatMap((state) => counted.filter(([, status]) => status.state === state));
   const message = listed(open.map(([name, status]) => `${name}: ${describe(status)}`));
-  if (entry.deleting) return no('Deleting', message || 'nothing is left');
+  if (entry.deleting) return no('Deleting', message || 'no component is left to tear down');
   if (entry.bytes > maxEntryBytes) {
     return no(
       'TooLarge',
-      `${entry.bytes} bytes; at most ${maxEntryBytes} are run. Keep big things in Secrets and name them here`,
+      `the entry has ${entry.bytes} bytes; at most ${maxEntryBytes} are allowed; move large values to a Secret and reference it here`,
     );
   }
-  if (counted.length === 0) return no('NoComponents', 'no registered component is for this entry');
+  if (counted.length === 0)
+    return no(
+      'NoComponents',
+      'no registered component applies to this entry; check the selector and modes of the ComponentReconcilers',
+    );
   const worst = open[0]?.[1];
   if (worst) return no(worst.reason === 'Suspended' ? 'Suspended' : worst.state, message);
   return { type: entryConditions.ready, status: 'True', reason: 'Done', message: '' };
 }
 
-/** Which components' inputs go round in circles. */
+/** The condition Livelock: components whose inputs keep returning. */
 export function livelockOf(statuses: KeyStatuses): ConditionValue {
-  const circles = [...statuses].flatMap(([name, { livelock }]) =>
+  const messages = [...statuses].flatMap(([name, { livelock }]) =>
     livelock === undefined ? [] : [`${name}: ${livelock}`],
   );
   const type = entryConditions.livelock;
-  if (circles.length === 0) return { type, status: 'False', reason: 'None', message: '' };
-  return { type, status: 'True', reason: 'InputsReturn', message: listed(circles.sort()) };
+  if (messages.length === 0) return { type, status: 'False', reason: 'None', message: '' };
+  return { type, status: 'True', reason: 'InputsReturn', message: listed(messages.sort()) };
 }
 
-/** Characters of a message of a condition: the statuses say all of it. */
+/** Maximum length of a condition message, in characters. The component statuses contain all details. */
 const maxConditionMessage = 4096;
 
-/** As many as there is room for, the first of them in any case. */
+/** Joins as many texts as fit, at least the first. */
 function listed(texts: readonly string[]): string {
   let text = '';
   for (const [index, one] of texts.entries()) {
@@ -197,20 +201,20 @@ function listed(texts: readonly string[]): string {
 }
 
 function describe({ state, reason, message, missing }: KeyStatus): string {
-  const said = message ? `: ${message}` : '';
-  if (missing.length > 0) return `waits for ${missing.map(wanted).join(', ')}${said}`;
-  return `${state}${reason && reason !== state ? ` (${reason})` : ''}${said}`;
+  const detail = message ? `: ${message}` : '';
+  if (missing.length > 0) return `waits for ${missing.map(inputText).join(', ')}${detail}`;
+  return `${state}${reason && reason !== state ? ` (${reason})` : ''}${detail}`;
 }
 
-function wanted({ path, want, value }: MissingInput): string {
+function inputText({ path, want, value }: MissingInput): string {
   switch (want) {
     case 'present':
       return path;
     case 'absent':
-      return `${path} to go`;
+      return `${path} to be absent`;
     case 'equals':
       return `${path} to be ${JSON.stringify(value)?.slice(0, 64)}`;
     case 'noReaders':
-      return `no reader of ${path} to be left`;
+      return `${path} to have no readers`;
   }
 }

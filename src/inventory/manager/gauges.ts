@@ -18,7 +18,7 @@ interface GaugesDeps {
 
 type Collect = Parameters<Metrics['collected']>[1];
 
-/** Registers what is looked up whenever somebody asks for the metrics; nothing is counted along the way. */
+/** Registers gauges that are computed when metrics are scraped. */
 export function observeInventory(metrics: Metrics, deps: GaugesDeps): void {
   const { entries, loops, breakers, clock, watchAgeMs } = deps;
   const all = (): Iterable<KeyLoop> => loops()?.all() ?? [];
@@ -86,7 +86,7 @@ function largest(entries: Iterable<Entry>): number {
   return most;
 }
 
-/** Paths that no registration names are counted together: a component may name anything. */
+/** Paths that no registration declares share one label value, because a component may name any path. */
 const otherPaths = 'other';
 
 function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: GaugesDeps) {
@@ -108,7 +108,7 @@ function notReady(loops: Iterable<KeyLoop>, { entries, registrations, clock }: G
   return counts.values();
 }
 
-/** Epoch milliseconds: of the status, which knows more than the last of many outcomes that were the same. */
+/** Time at which the component started to wait, epoch milliseconds. The status keeps it across repeated outcomes. */
 function waitsSince(entry: Entry | undefined, component: string): number | undefined {
   const status = entry?.components.find(({ name }) => name === component);
   return status?.state === 'NotReady' || status?.state === 'Deleting' ? parseTime(status.since) : undefined;

@@ -26,22 +26,22 @@ interface InventoryManagerDeps extends LeaderDeps {
   readonly authorization: AuthorizationProof;
   readonly client: Client;
   readonly metrics: Metrics;
-  /** Milliseconds since the entries were last heard of. */
+  /** Milliseconds since the last event of the watch of entries. */
   readonly watchAgeMs: () => number;
 }
 
 const workers = 256;
-/** Kept free for what somebody waits for. */
+/** Workers reserved for keys in the more urgent lanes. */
 const reservedWorkers = 64;
 const entryWorkers = 32;
-/** A changed registration reaches its keys within five minutes, or sooner when they are few. */
+/** Spread of the runs after a registration changed: 30 ms per key, at most five minutes. */
 const spread = { mostMs: 300_000, eachMs: 30 };
-/** Runs components when what they read changes, one run of each at a time, and says what has come of it. */
+/** Runs the components of each entry when their inputs change, one run per component and entry at a time. */
 export class InventoryManager {
   readonly #deps: InventoryManagerDeps;
   readonly #queue = hintSource('run');
-  readonly #statusHints = hintSource('told');
-  readonly #registrationHints = hintSource('reached');
+  readonly #statusHints = hintSource('status');
+  readonly #registrationHints = hintSource('breaker');
   readonly #limits: Limits;
   readonly #breakers: Breakers;
   readonly #newest: WriteThroughCache<Entry>;
@@ -56,7 +56,7 @@ export class InventoryManager {
     this.#newest = new WriteThroughCache({
       watched: (uid) => entries.find(uid),
       uidOf: ({ ref }) => ref.uid,
-      // An entry is compared with what was written of it last, however late the watch is.
+      // Trust the last written version however late the watch is.
       trustMs: Number.POSITIVE_INFINITY,
       clock,
     });
@@ -104,7 +104,7 @@ export class InventoryManager {
     observeInventory(deps.metrics, { entries, loops, registrations, breakers: this.#breakers, clock, watchAgeMs });
   }
 
-  /** In the order in which they start; all behind one lease. */
+  /** Controllers in start order. All run only on the leader. */
   controllers(): Runnable[] {
     return [
       { name: 'inventory-fence', run: (signal, onSynced) => this.#prove(signal, onSynced) },
@@ -114,27 +114,27 @@ export class InventoryManager {
     ];
   }
 
-  /** Whether this replica takes reports. */
+  /** Whether this replica is the leader and accepts reports. */
   get leads(): boolean {
     return this.#leader !== undefined;
   }
 
-  /** A watch could not go on, so that everything was listed anew. */
+  /** Counts a relist after a watch expired. */
   relisted(): void {
     this.#metrics.relisted('gone');
   }
 
-  /** Answers that this replica does not leader, while it does not. */
+  /** Accepts reports while this replica is the leader; otherwise answers 503 NotLeading. */
   readonly reports: ReportSink = {
     report: async (run, credentialId, body) =>
       (await this.#leader?.reports.report(run, credentialId, body)) ?? {
         status: 503,
         code: 'NotLeading',
-        message: 'another replica leads, or none does yet; report again',
+        message: 'this replica is not the leader; only the leader accepts reports; report again',
       },
   };
 
-  /** Does not keep anybody else waiting: until it is proved nothing is dispatched. */
+  /** Proves write authorization in the background. No run is dispatched before. */
   async #prove(signal: AbortSignal, onSynced: () => void): Promise<void> {
     onSynced();
     try {
@@ -179,7 +179,7 @@ export class InventoryManager {
     const stop = registrations.onChange((changes) => this.#registrationsChanged(leader, changes, signal));
     try {
       await controller.run(signal, () => {
-        // Before every key is known, an entry may look as if nobody had to do with it.
+        // Set only now: before all keys are known, an entry could look as if it had no components.
         this.#leader = leader;
         this.#enqueueAllEntries();
         onSynced();
@@ -209,12 +209,12 @@ export class InventoryManager {
       if (endpoint) this.#breakers.forget(registration.name);
       const withinMs = (keys: number): number => Math.min(spread.mostMs, keys * spread.eachMs);
       eventSource.registrationChanged(registration, withinMs, random, signal).catch((error: unknown) => {
-        if (!signal.aborted) log.error('not every key was told of its registration', { error: describe(error) });
+        if (!signal.aborted) log.error('registration change did not reach every key', { error: describe(error) });
       });
       this.#limits.componentChanged(registration.name, 'closed');
       this.#registrationHints.hint(registration.name);
     }
-    // Their statuses name it.
+    // The statuses of entries contain the component.
     this.#enqueueAllEntries();
   }
 
@@ -246,7 +246,7 @@ export class InventoryManager {
     const all: Subscribable<string> = {
       subscribe: (listener) => {
         for (const { name } of registrations.all()) listener(name);
-        // A change of one may concern what is said of any other.
+        // A change of one registration may change the conditions of any other.
         return registrations.onChange(() => {
           for (const { name } of registrations.all()) listener(name);
         });

@@ -12,9 +12,9 @@ import type { Records } from './persist.ts';
 import type { Registry } from './registrations.ts';
 import type { RunReporter } from './run-reporter.ts';
 
-/** What carries out effects, for as long as this process leads. */
+/** Dependencies of a key loop while this replica is the leader. */
 export interface KeyLoopDeps {
-  /** Aborts when it does not lead any more: nothing is written from then on. */
+  /** Aborts when leadership ends. No write happens afterwards. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly random: () => number;
@@ -25,22 +25,22 @@ export interface KeyLoopDeps {
   readonly records: Records;
   readonly tokens: TokenIssuer;
   readonly components: ComponentClient;
-  /** The API server as components reach it. */
+  /** Address of the API server for components. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly callbackUrl: string;
   readonly outputs: Outputs;
   readonly reporter: RunReporter;
-  /** Of keys that could not be started, handled or taken out. */
+  /** Backoff of keys whose start, handling, or removal failed. */
   readonly failures: KeyBackoff<KeyMemory>;
-  /** Of keys that were started, and whose component was not called for a reason of our own. */
+  /** Backoff of started keys whose component the server could not call. */
   readonly uncalled: KeyBackoff<KeyMemory>;
-  /** Of keys whose record is refused. */
+  /** Backoff of keys whose record the API server rejects. */
   readonly refusals: KeyBackoff<KeyMemory>;
-  /** Puts a key into the queue. `delayMs` is monotonic time. */
+  /** Enqueues a key after `delayMs` monotonic milliseconds. */
   enqueue(text: string, reason: string, lane: number, delayMs: number): void;
-  /** What the breaker of its endpoint is told. */
+  /** Records the result of a call in the circuit breaker of the endpoint. */
   endpoint(component: string, verdict: 'answered' | 'failed', retryAfterMs: number | undefined): void;
-  /** A component is done with an entry for good. */
+  /** Called when a key was retired. */
   retired(key: ComponentKey, entry: Entry, mayRun: Inputs['mayRun']): void;
 }

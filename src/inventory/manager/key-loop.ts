@@ -9,7 +9,7 @@ import type { KeyLoopDeps } from './key-loop-deps.ts';
 import { KeyMemory } from './key-memory.ts';
 import { KeySteps } from './key-steps.ts';
 
-/** The life of one key: what is heard of it becomes events, one after the other, and what could not be handled is handled again. */
+/** Runs one key: converts inputs to events, handles them one at a time, and retries failures. */
 export class KeyLoop {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
@@ -33,7 +33,7 @@ export class KeyLoop {
     return this.#memory.state;
   }
 
-  /** The lane that it waits in. */
+  /** The lane that the key waits in. */
   get lane(): number {
     return this.state.pending?.lane ?? lanes.time;
   }
@@ -46,8 +46,8 @@ export class KeyLoop {
   }
 
   /**
-   * The entry has other content. Its record does not tell yet what an outcome misses that is being stored at this moment; so whether
-   * that has come is looked up once it does.
+   * The entry's content changed. While an outcome is being stored, the record does not yet list its missing inputs. Therefore this checks
+   * them afterwards.
    */
   contentChanged(): void {
     if (!this.#steps.isBusy) return;
@@ -57,7 +57,7 @@ export class KeyLoop {
     });
   }
 
-  /** The record as it lies in the store, for what is not known of it yet. */
+  /** Handles a record from the store if it is newer than the known one. */
   recordChanged(stored: StoredRecord | undefined): void {
     this.#steps.submit(() => (this.#isNewer(stored) ? this.#recordChanged(stored) : undefined));
   }
@@ -66,36 +66,36 @@ export class KeyLoop {
     this.#steps.submit(() => this.#steps.handle(({ inputs }) => ({ kind: 'deleting', inputs })));
   }
 
-  /** The entry is gone, or nobody has to do with the component any more. */
+  /** Drops the key: the entry is gone, or the component no longer applies. */
   drop(): void {
     this.#memory.dropped = true;
     this.#deps.limits.drop(this.key);
     this.#steps.releaseSlotIfIdle();
   }
 
-  /** Its turn in the queue: ends when everything has come to rest, a call included. */
+  /** Reconciles the key. Resolves when all events are handled, including the answer of a call. */
   async reconcile(): Promise<void> {
     const steps = this.#steps;
     await steps.holdingSlot(async () => {
       await steps.run(() => this.#onDequeued());
       await steps.callAnswered();
-      // What the answer brought about.
+      // Wait for the effects of the answer.
       await steps.run(() => undefined);
     });
     this.#enqueueDeadline();
   }
 
-  /** A report of the run that is on; see `Reports`. Between events, of which it may have some of its own taken. */
+  /** Handles a report of the current run between other events. The task may submit events of its own; see `ReportHandler`. */
   report<T>(task: (memory: KeyMemory, take: (eventOf: EventOf) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
     const answer = deferred<T>();
     const failed = (error: unknown): void => {
       answer.reject(error);
-      // Otherwise nothing has happened yet, and it is reported again.
+      // Otherwise nothing has happened yet, and the component reports again.
       if (memory.recovery === 'reload') throw error;
     };
     this.#steps.submit(() => {
-      if (memory.recovery === 'reload') return void answer.reject(new Error('the run is being looked at anew'));
+      if (memory.recovery === 'reload') return void answer.reject(new Error('the state of the run is being reloaded'));
       return task(memory, async (event) => {
         await this.#steps.handle(event);
       }).then(answer.resolve, failed);
@@ -128,7 +128,7 @@ export class KeyLoop {
     return stored.resourceVersion !== known.resourceVersion && !isOlder(stored.resourceVersion, known.resourceVersion);
   }
 
-  /** As whoever begins to lead would go on with it. What came while it could not be handled was not heard: that is worth a run. */
+  /** Recovers a key as a new leader would: reloads it if necessary. Events during the failure were lost, so the component runs again. */
   async #recover(): Promise<void> {
     const { failures, runs } = this.#deps;
     const memory = this.#memory;
@@ -149,17 +149,17 @@ export class KeyLoop {
     if (failures.count(memory) === before) failures.forget(memory);
   }
 
-  /** Whatever has become of its call: a run that is still on is over with its lease. */
+  /** Enqueues the deadline of the current run, whatever happened to its call. */
   #enqueueDeadline(): void {
     const { clock, enqueue } = this.#deps;
     const { dropped, recovery, state, hasActiveRun } = this.#memory;
-    // What is broken has a time of its own for being tried again.
+    // A failed key has its own retry time.
     if (dropped || recovery || state.deadlineAt === undefined || !hasActiveRun) return;
     enqueue(this.text, triggerReasons.leaseOver, lanes.time, state.deadlineAt - clock.monotonic());
   }
 }
 
-/** The keys that this process looks after while it leads. */
+/** All key loops while this replica is the leader. */
 export class KeyLoops {
   readonly #deps: KeyLoopDeps;
   readonly #byKey = new Map<string, KeyLoop>();
@@ -173,7 +173,7 @@ export class KeyLoops {
     return this.#byKey.get(text);
   }
 
-  /** Begins it if need be. */
+  /** Returns the loop of a key; creates it if necessary. */
   of(key: ComponentKey): KeyLoop {
     const text = keyText(key);
     const known = this.#byKey.get(text);

@@ -6,27 +6,27 @@ import type { Registration } from '../registration.ts';
 import type { EntrySnapshot } from './entry-snapshot.ts';
 
 /**
- * What this process remembers of a key while it leads. Changed by its loop, and by what that carries out, one thing after the other.
- * There is one for each component of each entry, so that it has to be small.
+ * State of a key in memory while this replica is the leader. Its loop changes it, one event at a time. There is one per component and
+ * entry, so it must be small.
  */
 export class KeyMemory {
   readonly key: ComponentKey;
   readonly text: string;
-  /** As `step` left it. Only what was stored of it and what is shown of it are put in besides. */
+  /** State after the last `step`. The executor only replaces the stored record and the status. */
   state: KeyState = freshKey;
-  /** The last one that there was: whoever takes it away leaves runs behind. */
+  /** The last known registration: runs may remain after it is deleted. */
   registration: Registration | undefined;
   run: CurrentRun | undefined;
-  /** The record that the state has was refused by the API server: in the store still lies the one before. */
+  /** The API server rejected the record in `state`. The store still contains the previous one. */
   unstored = false;
   /**
-   * `broken`: it could not be handled, and is to be tried again. `lost`: nor is it known how much of what followed was carried out, so
-   * that events say nothing until it is looked at anew.
+   * `retry`: handling an event failed, and the key will be retried. `reload`: it is also unknown which effects were executed. All events
+   * are dropped until the key is reloaded from the store.
    */
   recovery: 'retry' | 'reload' | undefined;
-  /** The first trigger that is still to be answered: its lane, and when it came, in monotonic milliseconds. */
+  /** The oldest trigger without a run: its lane and its time in monotonic milliseconds. */
   oldestTrigger: { readonly lane: number; readonly since: number } | undefined;
-  /** Nobody looks after it any more. */
+  /** The loop was dropped. */
   dropped = false;
   #lastWrite: { readonly from: string; readonly stored: StoredRecord } | undefined;
 
@@ -39,28 +39,28 @@ export class KeyMemory {
     this.oldestTrigger ??= { lane, since };
   }
 
-  /** Whether a run of it is on, as far as the fence is concerned or not. */
+  /** Whether a run is active. A draining run counts although its credential is revoked. */
   get hasActiveRun(): boolean {
     const { phase, stored } = this.state;
     if (phase === 'starting' || phase === 'running' || phase === 'applying') return true;
     return phase === 'draining' && stored !== undefined && stored.record.phase !== 'Idle';
   }
 
-  /** Milliseconds that the run that is on may still take; `monotonicMs` is the present. */
+  /** Milliseconds that remain of the current run's maximum duration; `monotonicMs` is the present. */
   remainingMs(monotonicMs: number): number {
     const { lastStart } = this.state;
     if (lastStart === undefined || !this.run) return 0;
     return lastStart + this.run.registration.maxRunMs - monotonicMs;
   }
 
-  /** Goes on with the run that its record says is on, whoever started it. */
+  /** Continues the run that the record says is active, even if another process started it. */
   adopt(): void {
     const record = this.state.stored?.record;
     if (!record || !this.registration || !this.hasActiveRun || this.run?.seq === record.seq) return;
     this.run = new CurrentRun(record, this.registration);
   }
 
-  /** Everything that can be found out anew, or that may be wrong. */
+  /** Resets everything that can be reloaded or may be wrong. */
   reset(): void {
     const { status, recentStarts, lastStart } = this.state;
     this.state = { ...freshKey, status, recentStarts, lastStart };
@@ -71,30 +71,30 @@ export class KeyMemory {
     this.state = { ...this.state, status };
   }
 
-  /** In place of `base`, `next` has been stored: as `stored`. */
+  /** Records that `next` replaced `base` and was stored as `stored`. */
   recordWrite(base: StoredRecord, next: RunRecord, stored: StoredRecord): void {
     this.#lastWrite = { from: base.resourceVersion, stored };
-    // `step` may have gone on from there.
+    // `step` may have replaced the record meanwhile.
     if (this.state.stored?.record === next) this.state = { ...this.state, stored };
   }
 
-  /** What lies in the store since this very key replaced `base`. */
+  /** The stored version after this key replaced `base`. */
   latestStored(base: StoredRecord): StoredRecord {
     return this.#lastWrite?.from === base.resourceVersion ? this.#lastWrite.stored : base;
   }
 }
 
-/** What this process started a run with. */
+/** Data of a run that this process started. */
 interface Start {
   readonly snapshot: EntrySnapshot;
   readonly token: RunToken;
 }
 
-/** The run that is on. Its registration is the one that it was started with. */
+/** The current run, with the registration at its start. */
 export class CurrentRun {
   readonly seq: number;
   readonly registration: Registration;
-  /** The version of the entry that it was started with; undefined when another process started it. */
+  /** The version of the entry at the start; undefined if another process started the run. */
   readonly snapshot: EntrySnapshot | undefined;
   #token: RunToken | undefined;
   #pendingToken: RunToken | undefined;
@@ -108,17 +108,17 @@ export class CurrentRun {
     this.#credentials = [record.credentialId, record.previousCredential?.id].filter((id) => id !== undefined);
   }
 
-  /** The one that it has now; undefined when another process gave it out. */
+  /** The current token; undefined if another process issued it. */
   get token(): RunToken | undefined {
     return this.#token;
   }
 
-  /** One that it is to have once the record that names it is stored. */
+  /** A refreshed token whose ID is not stored in the record yet. */
   get pendingToken(): RunToken | undefined {
     return this.#pendingToken;
   }
 
-  /** The ids of all tokens that it has had. */
+  /** IDs of all tokens of the run. */
   get credentials(): readonly string[] {
     return this.#credentials;
   }
@@ -127,7 +127,7 @@ export class CurrentRun {
     this.#pendingToken = token;
   }
 
-  /** It has this one besides the one before. */
+  /** Adds a refreshed token. The previous one stays valid. */
   addToken(token: RunToken): void {
     this.#token = token;
     this.#pendingToken = undefined;

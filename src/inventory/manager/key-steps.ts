@@ -10,13 +10,13 @@ import type { KeyMemory } from './key-memory.ts';
 import { isWrite, type Retry, write } from './key-writes.ts';
 
 /**
- * Takes the events of one key: `step` says what follows, and that is carried out in order before the next event is looked at. Only
- * calls to components are not waited for; their answers are events.
+ * Handles the events of one key: executes the effects of `step` in order before the next event. Only calls to components run in the
+ * background; their answers are events.
  */
 export class KeySteps {
   readonly #deps: KeyLoopDeps;
   readonly #memory: KeyMemory;
-  /** While there is anything to do. */
+  /** Exists while tasks are pending. */
   #mailbox: Mailbox | undefined;
   #call: Deferred<void> | undefined;
   #holdsSlot = false;
@@ -34,12 +34,12 @@ export class KeySteps {
     return this.#call !== undefined;
   }
 
-  /** Resolves when the call that is under way has been answered. */
+  /** Resolves when the pending call was answered. */
   async callAnswered(): Promise<void> {
     await this.#call?.promise;
   }
 
-  /** After whatever goes on already, at once where nothing does. What it throws is recovery. */
+  /** Runs a task after all pending ones, immediately if there are none. A thrown error sets `recovery`. */
   submit(task: Task): void {
     this.#mailbox ??= new Mailbox({
       onError: (error) => {
@@ -53,7 +53,7 @@ export class KeySteps {
     this.#mailbox.submit(task);
   }
 
-  /** Resolves once it is done with, also when it failed. */
+  /** Resolves when the task is done, even if it failed. */
   run(task: Task): Promise<void> {
     const settled = deferred();
     this.submit(task);
@@ -61,7 +61,7 @@ export class KeySteps {
     return settled.promise;
   }
 
-  /** While `task` goes on, its slot is not given away. */
+  /** Keeps the slot of the key while `task` runs. */
   async holdingSlot(task: () => Promise<void>): Promise<void> {
     this.#holdsSlot = true;
     try {
@@ -72,7 +72,7 @@ export class KeySteps {
     }
   }
 
-  /** One event: `step`, then its effects, then what they answered. */
+  /** Handles one event: `step`, then its effects, then their result events. */
   handle(eventOf: EventOf): Promise<void> | undefined {
     const found = this.#snapshot();
     if (!found) return undefined;
@@ -108,7 +108,7 @@ export class KeySteps {
     if (memory.hasActiveRun) {
       limits.acquire(memory.key);
     } else {
-      // It holds a version of the entry.
+      // Free the snapshot of the entry that the run holds.
       memory.run = undefined;
       if (state.phase === 'idle') memory.oldestTrigger = undefined;
     }
@@ -121,7 +121,7 @@ export class KeySteps {
     try {
       for (const effect of effects) {
         if (!isWrite(effect)) {
-          // Whatever else has become of it: nobody is called, but it is looked at again and told of.
+          // After a stop, skip the call but still enqueue and report.
           if (!stopped || effect.kind !== 'call') this.#executeSync(effect, found);
         } else if (!stopped) {
           const { event, stops, retry } = await write(this.#deps, this.#memory, effect, found);
@@ -155,7 +155,7 @@ export class KeySteps {
     const { key, text } = this.#memory;
     switch (effect.kind) {
       case 'enqueue': {
-        // Before it is in the queue again: others may wait for its slot in a more urgent lane.
+        // Release the slot first: a key in a more urgent lane may wait for it.
         this.releaseSlotIfIdle();
         const delayMs = Math.max(effect.delayMs, failures.delayMs(this.#memory));
         enqueue(text, effect.reasons[0] ?? triggerReasons.requeue, effect.lane, delayMs);
@@ -196,7 +196,7 @@ export class KeySteps {
     );
   }
 
-  /** A bug, or a key that cannot be handled: it shows in the entry, is tried again, and nothing else is stopped by it. */
+  /** Handles a bug or a failing key: shows it in the entry's status and retries. Other keys continue. */
   #onError(error: unknown): void {
     const { reporter, failures, enqueue } = this.#deps;
     const { key, text } = this.#memory;
@@ -207,7 +207,10 @@ export class KeySteps {
     enqueue(text, triggerReasons.requeue, lanes.time, failures.delayMs(this.#memory));
   }
 
-  /** Its slot is somebody else's, unless it is in its turn or at work. Whom it calls is at work, though its entry may be gone. */
+  /**
+   * Releases the slot unless the key is being reconciled or has an active run. A called component counts as active even after its entry is
+   * gone.
+   */
   releaseSlotIfIdle(): void {
     if (this.#holdsSlot) return;
     const { dropped, recovery, hasActiveRun, text } = this.#memory;
@@ -218,13 +221,13 @@ export class KeySteps {
 type Task = () => Promise<unknown> | undefined;
 
 interface MailboxDeps {
-  /** What a task has thrown; those after it go on. */
+  /** Called with the error of a task. Later tasks continue. */
   readonly onError: (error: unknown) => void;
-  /** The last task is done with. */
+  /** Called after the last task. */
   readonly onEmpty: () => void;
 }
 
-/** One task after the other, at once where nothing is to be waited for. */
+/** Runs tasks one at a time, synchronously where possible. */
 class Mailbox {
   readonly #deps: MailboxDeps;
   readonly #tasks: Task[] = [];
@@ -243,8 +246,8 @@ class Mailbox {
     this.#busy = true;
     for (let task = this.#tasks.shift(); task; task = this.#tasks.shift()) {
       try {
-        const going = task();
-        if (going) await going;
+        const pending = task();
+        if (pending) await pending;
       } catch (error) {
         this.#deps.onError(error);
       }

@@ -8,20 +8,20 @@ import { CurrentRun, type KeyMemory } from './key-memory.ts';
 import { isRetryable } from './persist.ts';
 
 const writeKinds = ['start', 'store', 'apply', 'retire'] as const satisfies readonly Effect['kind'][];
-/** The effects that are waited for. */
+/** Effects that must complete before the next one. */
 type Write = Extract<Effect, { kind: (typeof writeKinds)[number] }>;
 type Of<Kind extends Write['kind']> = Extract<Write, { kind: Kind }>;
 
-/** What a write came to. */
+/** Result of a write. */
 interface WriteResult {
-  /** What `step` has to know. */
+  /** Event for `step`. */
   readonly event?: EventOf;
-  /** Of the effects that were to follow, none happens that builds on it. */
+  /** Skip the later effects that depend on this write. */
   readonly stops?: true;
   readonly retry?: Retry;
 }
 
-/** What was refused is tried again after `delayMs`, between other events. */
+/** A rejected write that is retried after `delayMs`, between other events. */
 export interface Retry {
   readonly delayMs: number;
   readonly attempt: () => Promise<WriteResult>;
@@ -81,7 +81,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>):
   deps.refusals.forget(memory);
   memory.unstored = false;
   if (swap.kind === 'conflict') {
-    // What was to follow is found out anew.
+    // The key is requeued to determine the skipped effects again.
     deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
     return conflictResult(deps, swap.stored);
   }
@@ -90,7 +90,7 @@ async function store(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>):
   return {};
 }
 
-/** What is refused shows, and is tried again, unless another event has made it pointless. */
+/** Shows a rejected write in the status and retries it, unless another event replaces it. */
 function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, message: string): WriteResult {
   const { refusals } = deps;
   const { status } = memory.state;
@@ -103,7 +103,7 @@ function storeLater(deps: KeyLoopDeps, memory: KeyMemory, effect: Of<'store'>, m
     const written = await store(deps, memory, effect);
     if (written.stops) return written;
     deps.reporter.statusChanged(memory.key);
-    // What was to follow from it.
+    // Requeue for the skipped effects.
     deps.enqueue(memory.text, triggerReasons.requeue, lanes.input, 0);
     return written;
   };
@@ -122,7 +122,7 @@ async function apply(
   return { event: ({ inputs }) => ({ kind: 'applied', refusal, inputs }) };
 }
 
-/** What cannot be taken out stays with its record, shows, and is tried again. */
+/** If the outputs cannot be removed, the record stays, the status shows it, and the removal is retried. */
 async function retire(
   deps: KeyLoopDeps,
   memory: KeyMemory,
@@ -146,20 +146,20 @@ async function retire(
   return {};
 }
 
-/** In place of what its last run came to. */
+/** Replaces the status from the last run. */
 function setStatus(deps: KeyLoopDeps, memory: KeyMemory, status: KeyStatus): KeyStatus {
   memory.setStatus(status);
   deps.reporter.statusChanged(memory.key);
   return status;
 }
 
-/** Somebody else has written the record first. */
+/** Another writer changed the record first. */
 function conflictResult({ reporter }: KeyLoopDeps, stored: StoredRecord | undefined): WriteResult {
   reporter.conflict();
   return notStarted(stored);
 }
 
-/** The record is as it is said here, and nothing of what was to follow happens. */
+/** `stored` is the present record, and dependent effects are skipped. */
 const notStarted = (stored: StoredRecord | undefined): WriteResult => ({
   event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
   stops: true,

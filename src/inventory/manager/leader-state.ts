@@ -25,7 +25,7 @@ import type { Registrations } from './registrations.ts';
 import { ReportHandler } from './report-handler.ts';
 import { RunReporter } from './run-reporter.ts';
 
-/** What a lead is given; `ManagerDeps` adds what is needed besides. */
+/** Dependencies of the leader state; `InventoryManagerDeps` adds those of the manager. */
 export interface LeaderDeps {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
@@ -39,23 +39,23 @@ export interface LeaderDeps {
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: Log;
-  /** The API server as components reach it. */
+  /** Address of the API server for components. */
   readonly api: { readonly url: string; readonly ca: string | undefined };
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly callbackUrl: string;
-  /** Who abandonment is audited as. */
+  /** User name for audit records of abandoned components. */
   readonly account: string;
 }
 
-/** What a replica has whether it leads or not. */
+/** Parts of a replica that exist with and without leadership. */
 interface ReplicaParts {
   readonly limits: Limits;
   readonly breakers: Breakers;
   readonly newest: WriteThroughCache<Entry>;
   readonly metrics: InventoryMetrics;
-  /** Keys that are to have their turn. */
+  /** Enqueues keys. */
   readonly queue: HintSource;
-  /** Entries whose status may have changed. */
+  /** Enqueues entries whose status may have changed. */
   readonly statusHints: HintSource;
 }
 
@@ -66,17 +66,17 @@ export interface LeaderState {
   readonly reports: ReportHandler;
 }
 
-/** After the API server, or the issuing of tokens, failed. */
+/** Backoff after the API server or a token request failed. */
 const startBackoff = { baseMs: 200, capMs: 30_000 };
 
-/** Begins to lead; it ends when `signal` aborts. */
+/** Creates the leader state. It ends when `signal` aborts. */
 export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: AbortSignal): LeaderState {
   const { entries, runs, registrations, tokens, clock, random, log, events, components, api, callbackUrl, remote } =
     deps;
   const { limits, breakers, newest, metrics, queue, statusHints } = parts;
   const persist = { clock, random, log };
   const backoff = { ...startBackoff, random };
-  // Every call and write waits for it.
+  // Every call and write adds a listener.
   setMaxListeners(0, signal);
   const loopDeps: KeyLoopDeps = {
     signal,
@@ -137,7 +137,7 @@ function auditAbandonment({ journal, log, account }: LeaderDeps, { component }: 
         ...ref,
       },
       code: 'Abandoned',
-      message: `nobody waits for component ${component} to tear down what it made`,
+      message: `component ${component} was abandoned; the resources that it created were not torn down`,
     })
     .catch((error: unknown) => log.error('abandonment not audited', { error: describe(error) }));
 }

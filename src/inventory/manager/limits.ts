@@ -3,40 +3,43 @@ import { type ComponentKey, keyText, readKey } from '../key.ts';
 import type { Registry } from './registrations.ts';
 
 const laneCount = Object.keys(lanes).length;
-/** Runs of one entry at a time. */
+/** Maximum number of concurrent runs of one entry. */
 const maxRunsPerEntry = 6;
 
 interface LimitsDeps {
   readonly registry: Registry;
-  /** Whether anything may be dispatched at all. */
+  /** Whether write authorization is proved; nothing is dispatched before. */
   readonly authorizationProved: () => boolean;
-  /** Whether what an entry needs before its first run is there. */
+  /** Whether the entry is prepared for its first run. */
   readonly prepared: (entryUid: string) => boolean;
-  /** Whether the endpoint of a component may be called; a call that it lets through counts as its probe. */
+  /** Whether the circuit breaker admits a call to the component. An admitted call may be the probe. */
   readonly breakerAdmits: (component: string) => boolean;
-  /** The lane that a key waits in; undefined when nobody looks after it any more. */
+  /** The lane that a key waits in; undefined if its loop was dropped. */
   readonly laneOf: (key: string) => number | undefined;
-  /** Tells the queue that these may have their turn now; all, when none are named. */
+  /** Wakes waiting keys in the queue; all if none are given. */
   readonly wake: (keys?: Iterable<string>) => void;
 }
 
 /**
- * How many runs there may be at a time: of a component, over all entries, and of an entry. Runs that go on after their call count,
- * until their entry is gone. A slot that gets free goes to whoever waits for it in the most urgent lane.
+ * Limits concurrent runs per component over all entries, and per entry. Asynchronous runs count until they end. A free slot goes to the
+ * waiting key in the most urgent lane.
  */
 export class Limits {
   readonly #deps: LimitsDeps;
   readonly #held = new Map<string, ComponentKey>();
   readonly #ofComponent = new Map<string, number>();
   readonly #ofEntry = new Map<string, number>();
-  /** Refused keys, by the component or the entry whose limit it was, and by lane. */
+  /** Waiting keys, by the component or entry whose limit applies, then by lane. */
   readonly #waiting = new Map<string, Set<string>[]>();
 
   constructor(deps: LimitsDeps) {
     this.#deps = deps;
   }
 
-  /** Takes a slot for `text` if it may run now; it has to be released. What is gone gets its turn without one, to end there. */
+  /**
+   * Takes a slot for the key if it may run now. The caller must release it. A dropped key is admitted without a slot, so that the queue can
+   * finish it.
+   */
   admit(text: string): boolean {
     if (this.#held.has(text)) return true;
     const key = readKey(text);
@@ -48,7 +51,7 @@ export class Limits {
       return this.#addWaiting(component, text, lane);
     if (!this.#deps.prepared(entryUid) || (this.#ofEntry.get(entryUid) ?? 0) >= maxRunsPerEntry) {
       this.#addWaiting(entryUid, text, lane);
-      // The slot of the component is somebody else's then.
+      // Another key may use the slot of the component.
       this.#wakeNext(component);
       return false;
     }
@@ -57,7 +60,7 @@ export class Limits {
     return true;
   }
 
-  /** For a run that was found at work. */
+  /** Takes a slot for a run that is already active. */
   acquire(key: ComponentKey): void {
     if (!this.#held.has(keyText(key))) this.#acquire(keyText(key), key);
   }
@@ -72,7 +75,9 @@ export class Limits {
     this.entryChanged(key.entryUid);
   }
 
-  /** Nobody looks after it any more: what is in the queue of it may end there. A slot that it has is still to be released. */
+  /**
+   * Removes a dropped key from the waiting lists and wakes it, so that the queue can finish it. The caller must still release its slot.
+   */
   drop(key: ComponentKey): void {
     const text = keyText(key);
     this.#removeWaiting(text, key);
@@ -82,18 +87,18 @@ export class Limits {
     this.#deps.wake([text]);
   }
 
-  /** What keeps the keys of an entry may be over. */
+  /** Re-admits the waiting keys of an entry: its limit may have been lifted. */
   entryChanged(entryUid: string): void {
     this.#wakeAll(entryUid);
   }
 
-  /** The breaker of its endpoint lets calls through again: one, or all. */
+  /** Re-admits the waiting keys of a component after its breaker admits one probe or all calls. */
   componentChanged(component: string, how: 'probe' | 'closed'): void {
     if (how === 'probe') this.#wakeNext(component);
     else this.#wakeAll(component);
   }
 
-  /** Runs that are on, of a component. */
+  /** Number of active runs of a component. */
   running(component: string): number {
     return this.#ofComponent.get(component) ?? 0;
   }
@@ -107,7 +112,7 @@ export class Limits {
   }
 
   #acquire(text: string, key: ComponentKey): void {
-    // It waits no more: the next slot is for somebody who does.
+    // The key no longer waits, so the next slot goes to another one.
     this.#removeWaiting(text, key);
     this.#held.set(text, key);
     add(this.#ofComponent, key.component, 1);
@@ -126,7 +131,7 @@ export class Limits {
     for (const by of [component, entryUid]) for (const lane of this.#waiting.get(by) ?? []) lane.delete(text);
   }
 
-  /** Of those that wait for a component, the first in the most urgent lane. */
+  /** Wakes the first waiting key of a component in the most urgent lane. */
   #wakeNext(component: string): void {
     for (const lane of this.#waiting.get(component) ?? []) {
       for (const text of lane) {
@@ -144,7 +149,7 @@ export class Limits {
   }
 }
 
-/** Keeps no entry for what there is none of: entries come and go for as long as the process lives. @testing */
+/** Adds to a count and removes it at zero, so that the map does not grow forever. @testing */
 export function add(counts: Map<string, number>, name: string, by: number): void {
   const count = (counts.get(name) ?? 0) + by;
   if (count > 0) counts.set(name, count);

@@ -5,10 +5,10 @@ const latencyBuckets = [0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 export const laneNames = Object.keys(lanes);
 export const laneName = (lane: number): string => laneNames[lane] ?? String(lane);
 
-/** The word before the colon of a reason. */
+/** The part of a reason before the colon. */
 const word = (reason: string): string => reason.split(':')[0] ?? '';
 
-/** What an operator watches of the manager. */
+/** Metrics of the inventory manager. */
 export function inventoryMetrics(metrics: Metrics) {
   const runs = metrics.counter({
     name: 'drawbridge_inventory_runs_total',
@@ -28,7 +28,7 @@ export function inventoryMetrics(metrics: Metrics) {
   });
   const duration = metrics.histogram({
     name: 'drawbridge_inventory_run_duration_seconds',
-    help: 'From the start of a run until its outcome.',
+    help: 'Time from the start of a run until its outcome.',
     labels: ['component'],
     buckets: latencyBuckets,
   });

@@ -22,12 +22,12 @@ interface OutputsDeps extends PersistDeps {
 }
 
 interface Refusal {
-  /** A code of a Violation, or `NotWritten`. */
+  /** Code of a Violation, or `NotWritten`. */
   readonly code: string;
   readonly message: string;
 }
 
-/** Writes what components publish into entries, one component of an entry at a time. */
+/** Writes the outputs of components into entries, one component of an entry at a time. */
 export class Outputs {
   readonly #deps: OutputsDeps;
   readonly #mutex = new KeyMutex();
@@ -36,7 +36,7 @@ export class Outputs {
     this.#deps = deps;
   }
 
-  /** The outcome without outputs that would change nothing. */
+  /** Drops outputs that would change nothing from an outcome. */
   withoutUnchanged(entry: Entry, outcome: Outcome): Outcome {
     if ((outcome.outcome !== 'Done' && outcome.outcome !== 'Progressing') || outcome.outputs === undefined) {
       return outcome;
@@ -47,7 +47,7 @@ export class Outputs {
     return rest;
   }
 
-  /** Why they were refused; undefined when they are in the entry. */
+  /** Writes outputs. Resolves to the refusal; undefined if the outputs are in the entry. */
   apply(
     ref: EntryRef,
     registration: Registration,
@@ -67,9 +67,9 @@ export class Outputs {
   }
 
   /**
-   * Takes what the component published out, then removes its record. Of an entry that is being deleted also what nobody owns any more, as
-   * when a registration has given up a path: others may wait until it is gone, and nobody else would ever take it out. Tells why that was
-   * refused: the record stays then, for the next try.
+   * Removes the component's outputs, then its record. During the deletion of the entry, also removes orphaned outputs, such as those of a
+   * path that a registration gave up: other components may wait for their absence. Resolves to the refusal; then the record stays for the
+   * next attempt.
    */
   async retire(
     ref: EntryRef,
@@ -81,7 +81,7 @@ export class Outputs {
     return refusal ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
   }
 
-  /** What the watch has not seen yet would stay for good, so that this is looked up. */
+  /** Reads the entry live: outputs that the watch has not reported yet would otherwise stay forever. */
   async #removeOutputs(
     ref: EntryRef,
     { name, writes }: Registration,
@@ -97,10 +97,10 @@ export class Outputs {
     return patch && this.#write(ref, { outputs: patch }, signal);
   }
 
-  /** Outputs of which nothing belongs to another component that has run for the entry. */
+  /** Outputs that belong to no other component with a record for the entry. */
   #orphans({ ref, components, content }: Entry, retiring: string): JsonPointer[] {
     const { registry, runs } = this.#deps;
-    // Of a component that is not registered any more nobody knows what it owns.
+    // The paths of an unregistered component are unknown.
     if (components.some(({ name }) => !registry.get(name))) return [];
     const owned = [...registry.all()]
       .filter(({ name }) => name !== retiring && runs.find({ entryUid: ref.uid, component: name }))
@@ -110,7 +110,7 @@ export class Outputs {
       .filter((path) => !owned.some((other) => overlap(path, other)));
   }
 
-  /** Whatever became of it meanwhile: the component has nothing to do with the entry any more. */
+  /** Removes the record even if it changed meanwhile: the component is retired. */
   async #remove(stored: StoredRecord, signal: AbortSignal): Promise<void> {
     const { runs } = this.#deps;
     const key = { entryUid: stored.record.entry.uid, component: stored.record.component };
@@ -136,12 +136,12 @@ export class Outputs {
       return undefined;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return { code: 'NotWritten', message: `${what} was refused by the API server: ${describe(error)}` };
+      return { code: 'NotWritten', message: `the API server rejected ${what}: ${describe(error)}` };
     }
   }
 }
 
-/** A merge patch of `status.outputs` that takes out what lies at `writes`; undefined when nothing does. */
+/** A merge patch that removes the values at `writes` from `status.outputs`; undefined if there are none. */
 function removal(writes: readonly JsonPointer[], outputs: unknown): Record<string, unknown> | undefined {
   let patch: Record<string, unknown> | undefined;
   for (const pointer of writes) {

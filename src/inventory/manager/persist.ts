@@ -13,21 +13,21 @@ export interface PersistDeps {
   readonly log: Log;
 }
 
-/** What the API server mostly answers again, however often it is asked. */
+/** Status codes that a retry rarely changes. */
 const refusals = new Set([400, 403, 404, 405, 409, 413, 422]);
 const backoff = { baseMs: 100, capMs: 10_000 };
-/** Whoever asks for more, a proxy perhaps, would have a run that has ended stand as one that is on. */
+/** Cap on Retry-After; otherwise a finished run would stay recorded as running. */
 const maxRetryAfterMs = 30_000;
-/** In all, outages in between or not: a webhook or a right may be missing for a moment only. */
+/** Maximum number of rejections in total: a webhook or permission may be missing only briefly. */
 const maxRefusals = 5;
 
-/** Whether trying again may help: whatever else is thrown is a bug, and met again. */
+/** Whether a retry may succeed. Any other error is a bug that a retry would meet again. */
 export const isRetryable = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError || error instanceof CodedError;
 
 /**
- * Does what must not be lost, again and again while the API server is away or overloaded. Rejects with the reason of `signal`, or with the
- * last answer once the API server has refused it several times, or at once with what is neither an answer nor an outage.
+ * Retries a write that must not be lost while the API server is unavailable or overloaded. Rejects with the reason of `signal`; with the
+ * last answer after several rejections by the API server; and immediately with an error that is not retryable.
  */
 export async function persist<T>(
   { clock, random, log }: PersistDeps,
@@ -52,13 +52,13 @@ export async function persist<T>(
   }
 }
 
-/** `refused`: the API server does not take it, however often it is asked. */
+/** `refused`: the API server rejects the record permanently. */
 type StoreResult = Swap | { readonly kind: 'refused'; readonly message: string };
 
-/** Of a request whose content is at fault. */
+/** Status codes for invalid content. */
 const contentCodes = new Set([400, 413, 422]);
 
-/** Stores what runs came to, however long the API server is away. */
+/** Stores run records, and retries while the API server is unavailable. */
 export class Records {
   readonly #runs: RunStore;
   readonly #deps: PersistDeps;
@@ -69,8 +69,8 @@ export class Records {
   }
 
   /**
-   * An outcome whose details are refused is stored without them. Rejects with the reason of `signal`, and with what is neither an answer
-   * nor an outage.
+   * Stores a record. If the API server rejects the details of the outcome, stores it without them. Rejects with the reason of `signal`, and
+   * with an error that is not retryable.
    */
   async store(next: RunRecord, base: StoredRecord, signal: AbortSignal): Promise<StoreResult> {
     const storing = await this.#try(next, base, signal);
@@ -90,10 +90,10 @@ export class Records {
   }
 }
 
-/** What a component says of itself may be what is refused; undefined when it has said nothing. */
+/** The record without the component's message and missing inputs, which may cause the rejection; undefined if there are none. */
 function withoutDetails(record: RunRecord, refusal: ApiError): RunRecord | undefined {
   const { lastOutcome } = record;
   if (!lastOutcome || (lastOutcome.message === undefined && lastOutcome.missing.length === 0)) return undefined;
-  const message = `what the component said could not be stored: ${describe(refusal)}`.slice(0, maxMessage);
+  const message = `the API server rejected the details of the outcome: ${describe(refusal)}`.slice(0, maxMessage);
   return { ...record, lastOutcome: { ...lastOutcome, reason: 'NotStored', message, missing: [] } };
 }

@@ -13,21 +13,21 @@ import type { Registration } from '../registration.ts';
 import type { RegistrationView } from '../stores/registration-view.ts';
 import type { Breakers } from './breakers.ts';
 
-/** The registered components, as the controllers see them now. */
+/** The registered components. */
 export interface Registry {
   get(component: string): Registration | undefined;
   all(): Iterable<Registration>;
-  /** Why a registration cannot be used; undefined when it can. */
+  /** Why a registration cannot be used; undefined if it can. */
   refusal(component: string): string | undefined;
 }
 
-/** A registration is new, has changed, or may be used again; `endpoint`: it is to be called elsewhere. */
+/** A registration was created, changed, or became usable again. `endpoint`: its endpoint changed. */
 export interface RegistrationChange {
   readonly registration: Registration;
   readonly endpoint: boolean;
 }
 
-/** The registrations, and what is wrong with them besides one another. */
+/** The registrations, validated against each other. */
 export class Registrations implements Registry {
   readonly #store: Store<RegistrationView>;
   readonly #refusals = new Map<string, string>();
@@ -45,7 +45,7 @@ export class Registrations implements Registry {
       const isNewGeneration = own !== undefined && own.generation !== before?.generation;
       const endpoint = before !== undefined && !sameEndpoint(before, own ?? before);
       const all = isNewGeneration ? [{ registration: own, endpoint }, ...changes] : changes;
-      // Also of one that is gone: others may see it in their status.
+      // Also notify after a deletion: the statuses of entries may contain the component.
       if (all.length > 0 || event.type === 'deleted') for (const listener of this.#listeners) listener(all);
     });
   }
@@ -66,7 +66,7 @@ export class Registrations implements Registry {
     return this.#store.get(component);
   }
 
-  /** Of changes from now on. */
+  /** Subscribes to changes from now on. */
   onChange(listener: (changes: readonly RegistrationChange[]) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -76,13 +76,13 @@ export class Registrations implements Registry {
     return this.#store.whenSynced(signal);
   }
 
-  /** The components that wait for one another in a circle with this one, in order; undefined when it is in none. */
+  /** The components that form a read-write cycle with this one, in order; undefined if there is none. */
   cycle(component: string): readonly string[] | undefined {
     const start = this.get(component);
     return start && cycleFrom(start, [...this.all()]);
   }
 
-  /** Of two that break a rule together, the younger one does. */
+  /** Validates all registrations, oldest first. Of two conflicting ones, the younger one is refused. */
   #validateAll(): void {
     this.#refusals.clear();
     const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
@@ -134,7 +134,7 @@ interface RegistrationReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** Tells in each registration what has been found out about it. */
+/** Writes the conditions of each registration. */
 export class RegistrationReconciler implements Reconciler {
   readonly #deps: RegistrationReconcilerDeps;
 
@@ -162,25 +162,25 @@ export class RegistrationReconciler implements Reconciler {
     const { registrations, breakers } = this.#deps;
     const { accepted, cyclic, reachable } = registrationConditions;
     const refusal = registrations.refusal(component);
-    const circle = registrations.cycle(component);
+    const cycle = registrations.cycle(component);
     return [
       refusal === undefined
         ? { type: accepted, status: 'True', reason: 'Accepted', message: '' }
         : { type: accepted, status: 'False', reason: 'Refused', message: refusal },
-      circle === undefined
+      cycle === undefined
         ? { type: cyclic, status: 'False', reason: 'NoCircle', message: '' }
         : {
             type: cyclic,
             status: 'True',
             reason: 'ReadsItself',
-            message: `what it writes comes back to it: ${[...circle, circle[0]].join(' → ')}; fine as long as values settle`,
+            message: `outputs of the component affect its own inputs: ${[...cycle, cycle[0]].join(' → ')}; this is allowed as long as the values converge`,
           },
       breakers.isOpen(component)
         ? {
             type: reachable,
             status: 'False',
             reason: 'NotAnswering',
-            message: 'its endpoint refuses calls; it is probed now and then',
+            message: 'calls to the endpoint fail; the server probes it after 1 to 30 s; check the endpoint',
           }
         : { type: reachable, status: 'True', reason: 'Answering', message: '' },
     ];

@@ -21,19 +21,19 @@ interface ReportHandlerDeps extends Pick<KeyLoopDeps, 'tokens' | 'snapshots' | '
 type Handle = (eventOf: EventOf) => Promise<void>;
 type Run = ComponentKey & { readonly seq: number };
 
-/** What is kept of a run that has ended by a report, for reports that come twice. */
+/** Data of a run that ended by a report, to recognize repeated reports. */
 interface Ended {
   readonly seq: number;
   readonly credentials: readonly string[];
   readonly outcome: string;
 }
 
-/** A token is replaced when less than this is left of it, milliseconds. */
+/** A heartbeat refreshes a token with less remaining lifetime than this, milliseconds. */
 const refreshMs = 300_000;
-/** Runs whose end is remembered. */
+/** Maximum number of remembered runs. */
 const maxEnded = 10_000;
 
-/** Takes the reports of runs that go on, while this process leads. */
+/** Handles the reports of asynchronous runs while this replica is the leader. */
 export class ReportHandler implements ReportSink {
   readonly #loops: KeyLoops;
   readonly #deps: ReportHandlerDeps;
@@ -50,7 +50,11 @@ export class ReportHandler implements ReportSink {
     try {
       return await loop.report((memory, take) => this.#handle(memory, run, credentialId, body, take));
     } catch (error) {
-      return { status: 503, code: 'Unavailable', message: `not stored, report again: ${describe(error)}` };
+      return {
+        status: 503,
+        code: 'Unavailable',
+        message: `the report was not stored: ${describe(error)}; report again`,
+      };
     }
   }
 
@@ -72,7 +76,7 @@ export class ReportHandler implements ReportSink {
     if (read.value.kind === 'heartbeat') return this.#heartbeat(memory, run, read.value.leaseSeconds, take);
     const credentials = memory.run?.credentials ?? [credentialId];
     await take(outcomeEvent(this.#deps, memory.run, read.value.outcome));
-    // Unless somebody else had ended it first; what was Deleted leaves no outcome behind.
+    // Another writer may have ended the run first. A Deleted component leaves no outcome.
     const { unstored } = memory;
     const { phase, stored: after } = memory.state;
     if (!unstored && phase !== 'gone' && after && after.record.lastOutcome?.seq !== run.seq) return runOver(run);
@@ -90,7 +94,7 @@ export class ReportHandler implements ReportSink {
     await take(() => ({ kind: 'heartbeat', leaseMs, credential }));
     if (!currentRecord(memory, run)) return runOver(run);
     if (memory.unstored) {
-      // The fence does not know it, and a second one would push out the one that the component has.
+      // The record does not contain the token, and another refresh would invalidate the one that the component has.
       if (token) memory.run?.setPendingToken(token);
       return notStored;
     }
@@ -98,7 +102,7 @@ export class ReportHandler implements ReportSink {
     return { status: 200, extension: extensionOf(leaseMs, token) };
   }
 
-  /** A new token, when the one that the component has does not last much longer; never for longer than the run may take. */
+  /** A new token if the current one expires soon; undefined otherwise. */
   async #refreshToken(memory: KeyMemory): Promise<RunToken | undefined> {
     const { entries, tokens, clock, signal } = this.#deps;
     const current = memory.run;
@@ -115,30 +119,30 @@ export class ReportHandler implements ReportSink {
     return record.credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
   }
 
-  /** The run is not on: the same outcome again is fine, everything else is too late. */
+  /** Answers a report of a run that is not active: accepts the same outcome again and rejects everything else. */
   #afterRun(run: Run, credentialId: string, body: unknown, unstored = false): ReportAnswer {
     const ended = this.#ended.get(keyText(run));
     if (ended?.seq !== run.seq) return runOver(run);
     if (!ended.credentials.includes(credentialId)) return foreignCredential;
     if (ended.outcome === fingerprint(body)) return unstored ? notStored : { status: 200, extension: undefined };
-    this.#deps.log.warn('a run that has ended was reported again with another outcome; the first one counts', {
+    this.#deps.log.warn('finished run reported another outcome; the first one counts', {
       run: runId(run, run.seq),
     });
     return {
       status: 409,
       code: 'OutcomeDiffers',
-      message: 'the run has ended with another outcome; the first one counts',
+      message: 'the run already ended with another outcome; only the first outcome counts',
     };
   }
 }
 
-/** The record of the run, if that is the one that is on. */
+/** The record of the run if it is the current one. */
 function currentRecord({ state }: KeyMemory, { seq }: Run): StoredRecord | undefined {
   const { stored } = state;
   return stored && stored.record.seq === seq && stored.record.phase === 'Running' ? stored : undefined;
 }
 
-/** A run whose entry is being deleted has no credential any more, and is waited for: that it is over may still be said. */
+/** A draining run has no valid credential, but the server waits for it, so its old tokens may still report the outcome. */
 const isDrainingRunCredential = ({ state, run }: KeyMemory, credentialId: string): boolean =>
   state.phase === 'draining' && run?.credentials.includes(credentialId) === true;
 
@@ -153,18 +157,18 @@ const fingerprint = (body: unknown): string => sha256Hex(canonicalJson(body));
 const foreignCredential: ReportAnswer = {
   status: 403,
   code: 'ForeignCredential',
-  message: 'only the token of the run itself may report for it',
+  message: 'the token belongs to another run; use the token of the reported run',
 };
 
-/** It has been taken in and is tried again; until then nobody may rely on it. */
+/** The outcome is in memory, and the server retries to store it. */
 const notStored: ReportAnswer = {
   status: 503,
   code: 'Unavailable',
-  message: 'not stored, report again: the API server refuses the record of the run',
+  message: 'the API server rejects the record of the run; report again',
 };
 
 const runOver = (run: Run): ReportAnswer => ({
   status: 409,
   code: 'RunOver',
-  message: `run ${runId(run, run.seq)} is over, was replaced or never was`,
+  message: `run ${runId(run, run.seq)} is not the current run; stop working on it`,
 });

@@ -16,7 +16,7 @@ interface RunReporterDeps {
   readonly log: Log;
 }
 
-/** Tells people what happens to runs: status, log, metrics, Events. */
+/** Reports runs through status, logs, metrics, and Events. */
 export class RunReporter {
   readonly #deps: RunReporterDeps;
 
@@ -24,7 +24,7 @@ export class RunReporter {
     this.#deps = deps;
   }
 
-  /** What is to be said of a key has changed. */
+  /** The status of a key has changed. */
   statusChanged(key: ComponentKey): void {
     this.#deps.onStatusChange(key.entryUid);
   }
@@ -35,7 +35,7 @@ export class RunReporter {
     this.#event(ref, 'Warning', code, `${key.component}: ${message}`);
   }
 
-  /** A record was written; when a run has ended with it, that is told. */
+  /** Reports a stored record if it ended a run. */
   stored(key: ComponentKey, before: RunRecord, after: RunRecord): void {
     const last = after.lastOutcome;
     if (!last || last.seq === before.lastOutcome?.seq) return;
@@ -57,12 +57,12 @@ export class RunReporter {
     });
     if (last.outcome === before.lastOutcome?.outcome) return;
     const why = before.reasons.join(', ') || 'no reason';
-    const said = last.message === undefined ? '' : `: ${last.message}`;
+    const detail = last.message === undefined ? '' : `: ${last.message}`;
     const type = last.outcome === 'Failed' ? 'Warning' : 'Normal';
-    this.#event(entry, type, last.outcome, `${component} ran because of ${why}${said}`);
+    this.#event(entry, type, last.outcome, `${component} ran because of ${why}${detail}`);
   }
 
-  /** A component is called, `waitedMs` after the first of its reasons came up. */
+  /** Reports a call, `waitedMs` after its oldest trigger. */
   dispatched(record: RunRecord, lane: number, waitedMs: number): void {
     const { metrics, log } = this.#deps;
     metrics.dispatched(lane, waitedMs);
@@ -83,10 +83,10 @@ export class RunReporter {
     this.#deps.metrics.conflict();
   }
 
-  /** What is to be said of a key that cannot be handled. */
+  /** Logs a failed key and returns its status. */
   keyFailed(key: ComponentKey, error: unknown): KeyStatus {
     const message = describe(error);
-    this.#deps.log.error('a key could not be handled', { key: keyText(key), error: message });
+    this.#deps.log.error('key could not be handled', { key: keyText(key), error: message });
     return plainStatus('Failed', 'InternalError', message);
   }
 

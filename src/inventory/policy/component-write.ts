@@ -5,22 +5,22 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import { mergePatched } from '../../kit/merge-patch.ts';
 import type { Violation } from './violation.ts';
 
-/** Whose write it is. */
+/** The component that writes. */
 export interface Writer {
   readonly component: string;
   readonly entryUid: string;
-  /** The paths that it owns. */
+  /** Paths that the component owns. */
   readonly writes: readonly JsonPointer[];
 }
 
-/** Why a component may not make the status of an entry what it would be; both are hostile. A violation refuses all of the write. */
+/** Checks a component's write of an entry's status. Both versions are hostile. A violation rejects the whole write. */
 export function writeViolation(writer: Writer, before: unknown, after: unknown): Violation | undefined {
   const { component, writes } = writer;
   const foreign = foreignChange({ status: before }, { status: after }, writes);
   if (foreign !== undefined) {
     return {
       code: 'ForeignPath',
-      message: `component ${component} may only write ${writes.join(', ')}; nothing of this write was taken`,
+      message: `component ${component} does not own this field; it may only write ${writes.join(', ')}; the whole write was rejected`,
       field: foreign,
       status: 403,
     };
@@ -28,12 +28,12 @@ export function writeViolation(writer: Writer, before: unknown, after: unknown):
   return foreignSecret(writer, after);
 }
 
-/** The same for `outputs` of an outcome: a merge patch of `status.outputs`, as `outputs` are now. */
+/** Checks the outputs of an outcome: a merge patch of `status.outputs`. `outputs` are the present ones. */
 export function outputsViolation(writer: Writer, outputs: unknown, patch: unknown): Violation | undefined {
   return writeViolation(writer, { outputs }, { outputs: mergePatched(outputs, patch) });
 }
 
-/** Readers of a kubeconfig follow the reference with rights of their own: it must not lead them elsewhere. */
+/** Readers of a kubeconfig follow `secretRef` with their own permissions, so it must not name another Secret. */
 function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation | undefined {
   if (!writes.some((path) => isWithin(path, kubeconfigOutput))) return undefined;
   const field: JsonPointer = `${kubeconfigOutput}/secretRef`;
@@ -43,15 +43,15 @@ function foreignSecret({ entryUid, writes }: Writer, status: unknown): Violation
   if (own(ref, 'name') === wanted && own(ref, 'namespace') === undefined) return undefined;
   return {
     code: 'ForeignSecret',
-    message: `must name Secret ${wanted} and no namespace: it is the one that the readers of this entry may read`,
+    message: `names another Secret; it must name Secret ${wanted} without a namespace, because readers of this entry may read only that Secret`,
     field,
     status: 403,
   };
 }
 
 /**
- * The first field that differs between two versions of an object and lies outside of `owned`. Objects that only hold what is owned
- * may come and go with it; everything else counts, an empty object included.
+ * The first field outside `owned` that differs between two versions of an object. Objects that contain only owned fields may be added or
+ * removed; every other change counts, including an empty object.
  */
 export function foreignChange(before: unknown, after: unknown, owned: readonly JsonPointer[]): JsonPointer | undefined {
   return changeBelow([], before, after, owned);

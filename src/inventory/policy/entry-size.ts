@@ -3,8 +3,8 @@ import { isRecord, own } from '../../kit/json-value.ts';
 import type { Violation } from './violation.ts';
 
 /**
- * Size of an entry as it counts for the limit: bytes of its JSON without managedFields, and without what the server says in the status,
- * or an entry at its limit would be too large for as long as something is said of it.
+ * Size of an entry for the limit: bytes of its JSON without managedFields and without the parts of the status that the server writes.
+ * Otherwise a status message could push an entry over the limit.
  */
 export function entryBytes(object: unknown): number {
   if (!isRecord(object)) return 0;
@@ -23,8 +23,8 @@ function recordAt(object: unknown, field: string): Readonly<Record<string, unkno
 }
 
 /**
- * An entry above the limit may not grow any further by what people and components put into it. It may shrink, it may be let go of,
- * and the server may say in its status what is wrong.
+ * Content of users and components must not grow above the limit. An entry above it may shrink and may be deleted, and the server may still
+ * write its status.
  */
 export function sizeViolation(before: unknown, after: unknown): Violation | undefined {
   const bytes = entryBytes(after);
@@ -33,12 +33,12 @@ export function sizeViolation(before: unknown, after: unknown): Violation | unde
   if (before !== undefined && contentBytes(after) <= contentBytes(before)) return undefined;
   return {
     code: 'EntryTooLarge',
-    message: `the entry would have ${bytes} bytes, and may have ${maxEntryBytes}; keep what is large in a Secret or ConfigMap and put its name here`,
+    message: `the entry would have ${bytes} bytes; at most ${maxEntryBytes} are allowed; move large values to a Secret or ConfigMap and reference it here`,
     status: 413,
   };
 }
 
-/** Without what the server itself writes. */
+/** Size without the fields that the server writes. */
 function contentBytes(object: unknown): number {
   const metadata = own(object, 'metadata');
   return jsonBytes([

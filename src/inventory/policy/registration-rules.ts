@@ -5,12 +5,12 @@ import type { Violation } from './violation.ts';
 
 type Paths = Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig'>;
 
-/** What a component owns: nothing else in an entry may change by its hand. */
+/** Paths that a component owns. It may change nothing else in an entry. */
 export function writesOf(name: string, { writes }: Paths): readonly JsonPointer[] {
   return writes === undefined ? [outputsOf(name)] : writes.filter(isPointer);
 }
 
-/** What its runs depend on: as declared, and what every component reads. */
+/** Paths that a component's runs depend on: the declared reads and the implied ones. */
 export function readsOf(name: string, spec: Paths): readonly JsonPointer[] {
   return [
     ...new Set<JsonPointer>([
@@ -23,25 +23,25 @@ export function readsOf(name: string, spec: Paths): readonly JsonPointer[] {
   ];
 }
 
-/** Whether it makes the kubeconfig of the cluster, uses it, or neither. */
+/** Whether the component produces the kubeconfig of the cluster, reads it, or neither. */
 export function kubeconfigRole(name: string, spec: Paths): 'produce' | 'read' | 'none' {
   if (writesOf(name, spec).some((path) => isWithin(path, kubeconfigOutput))) return 'produce';
   return spec.kubeconfig;
 }
 
-/** The first of its declared reads that its own writes could change: it would wake itself for ever. */
+/** The first declared read that overlaps the component's own writes. Such a component would trigger itself forever. */
 export function ownOutputRead(name: string, spec: Paths): JsonPointer | undefined {
   const writes = writesOf(name, spec);
   return spec.reads.filter(isPointer).find((read) => writes.some((write) => overlap(read, write)));
 }
 
-/** A registration as its rules look at it. */
+/** The fields of a registration that the rules check. */
 export interface RegistrationPaths {
   readonly name: string;
   readonly spec: Pick<ComponentReconciler['spec'], 'reads' | 'writes' | 'kubeconfig' | 'modes'>;
 }
 
-/** The first rule that a registration breaks, by itself or beside the others. */
+/** The first rule that a registration breaks, by itself or with the other registrations. */
 export function registrationViolation(
   { name, spec }: RegistrationPaths,
   others: Iterable<RegistrationPaths>,
@@ -50,7 +50,7 @@ export function registrationViolation(
   if (ownRead !== undefined) {
     return {
       code: 'OwnOutputRead',
-      message: `reads ${ownRead}, which it writes itself: each of its runs would be the reason for the next; read what others write`,
+      message: `reads ${ownRead}, which the component writes itself; a component may only read paths that it does not own, or each run would trigger the next; remove it from reads`,
       field: 'spec.reads',
       status: 422,
     };
@@ -63,7 +63,7 @@ export function registrationViolation(
       if (taken === undefined) continue;
       return {
         code: 'PathTaken',
-        message: `${taken} would belong to ${other.name} as well, which owns ${path} in entries of the same mode; a path has one owner`,
+        message: `${taken} overlaps ${path}, which component ${other.name} owns in entries of the same mode; each path must have one owner; choose another path`,
         field: spec.writes === undefined ? 'metadata.name' : 'spec.writes',
         status: 422,
       };
@@ -72,9 +72,9 @@ export function registrationViolation(
   return undefined;
 }
 
-/** Of a deletion: `run` names one that still needs the component. */
+/** Violation for the deletion of a component with runs; `run` names one of them. */
 export const hasRuns = (name: string, run: string): Violation => ({
   code: 'HasRuns',
-  message: `component ${name} still has runs, ${run} among them: what it has made would never be torn down; delete the entries, or let go of it there with the annotation abandon.inventory.drawbridge.dev/${name} first`,
+  message: `component ${name} still has runs, for example ${run}; without the component, its resources would never be torn down; first delete the entries, or annotate entries that are being deleted with abandon.inventory.drawbridge.dev/${name}=REASON`,
   status: 422,
 });

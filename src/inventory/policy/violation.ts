@@ -1,15 +1,15 @@
 import type { InventoryCode } from '../../api/codes.ts';
 
-/** Why a write or a registration is refused, for the person who meets it. */
+/** A broken rule: why a write or a registration is rejected. */
 export interface Violation {
   readonly code: InventoryCode;
-  /** What was found, what is allowed, what to do. */
+  /** What was found; what is allowed; what to do. */
   readonly message: string;
-  /** JSON pointer, or JSON path of a registration's field. */
+  /** JSON pointer in an entry, or JSON path in a registration. */
   readonly field?: string;
-  /** HTTP status of the refusal. */
+  /** HTTP status of the rejection. */
   readonly status: 403 | 413 | 422;
 }
 
-/** The code that a dry-run write without a run has to be refused with, before anything is dispatched. */
+/** The webhook must reject the dry-run write of the proof with this code before any run is dispatched. */
 export const noSuchRunCode: InventoryCode = 'NoSuchRun';

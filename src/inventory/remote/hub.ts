@@ -24,26 +24,26 @@ interface RemoteHubOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly metrics: Metrics;
-  /** Managed clusters that are watched at a time. Default 500. */
+  /** Maximum number of managed clusters that are watched at the same time. Default 500. */
   readonly budget?: number;
 }
 
 interface Followed {
   readonly ref: EntryRef;
-  /** What is wanted, as text: nothing is to be done while it stays the same. */
+  /** The wanted watches as text, to detect changes. */
   wanted: string;
   watches: readonly ComponentWatches[];
-  /** Of the kubeconfig that is in use; undefined while there is none. */
+  /** Version of the kubeconfig in use; undefined if there is none. */
   version: string | undefined;
-  /** Undefined: nothing is wanted there, there is no kubeconfig, or it had to make room. */
+  /** Undefined if no watch is wanted, there is no kubeconfig, or the watches were evicted. */
   managed: ManagedClusterWatches | undefined;
-  /** Monotonic milliseconds of what it was last good for. */
-  usefulMs: number;
+  /** Time of the last reported change, monotonic milliseconds. */
+  lastChangeMs: number;
   problem: string | undefined;
 }
 
-/** How often health is looked at: with the limits of a watch, a loss is told within 70 s. */
-const LOOK_MS = 5_000;
+/** Interval of health checks, milliseconds. With the limits of a watch, an outage is reported within 70 s. */
+const HEALTH_INTERVAL_MS = 5_000;
 const DEFAULT_BUDGET = 500;
 
 export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhealthy: () => number): void {
@@ -53,21 +53,24 @@ export function unhealthyWatchesMetric(metrics: Pick<Metrics, 'collected'>, unhe
   metrics.collected({ name, help }, (set) => set({}, unhealthy()));
 }
 
-/** Watches of managed clusters and of the management cluster, by entry; the managed ones have a budget and their health is known. */
+/**
+ * Watches objects in managed clusters and in the management cluster, by entry. Watches of managed clusters have a budget and a health
+ * status.
+ */
 export class RemoteHub implements RemoteEvents {
   readonly #options: RemoteHubOptions;
   readonly #entries = new Map<string, Followed>();
   readonly #management: ManagementWatches;
   readonly #listeners = new Set<(event: RemoteEvent) => void>();
   readonly #healthListeners = new Set<(entryUid: string) => void>();
-  #cancelLook: Cancel = () => {};
+  #cancelHealthCheck: Cancel = () => {};
 
   constructor(options: RemoteHubOptions) {
     this.#options = options;
     this.#management = new ManagementWatches(options.cluster, (uid, watch) => this.#changed(uid, watch));
     const unhealthy = () => [...this.#entries.values()].filter(({ problem }) => problem !== undefined).length;
     unhealthyWatchesMetric(options.metrics, unhealthy);
-    this.#lookLater();
+    this.#scheduleHealthCheck();
   }
 
   setWatches(entry: Entry, watches: readonly ComponentWatches[]): void {
@@ -81,18 +84,18 @@ export class RemoteHub implements RemoteEvents {
     followed.wanted = wanted;
     followed.watches = watches;
     followed.version = now;
-    this.#management.want(ref, watchesOf(watches, 'management'));
+    this.#management.setWatches(ref, watchesOf(watches, 'management'));
     this.#open(followed, renewed);
-    this.#judge(ref.uid, followed);
+    this.#updateHealth(ref.uid, followed);
   }
 
   forget(entryUid: string): void {
     const followed = this.#entries.get(entryUid);
     if (!followed) return;
     this.#entries.delete(entryUid);
-    this.#management.want(followed.ref, []);
+    this.#management.setWatches(followed.ref, []);
     this.#drop(followed);
-    this.#fill();
+    this.#openEvicted();
   }
 
   subscribe(listener: (event: RemoteEvent) => void): () => void {
@@ -110,7 +113,7 @@ export class RemoteHub implements RemoteEvents {
   }
 
   async close(): Promise<void> {
-    this.#cancelLook();
+    this.#cancelHealthCheck();
     this.#management.close();
     const open = [...this.#entries.values()].map(({ managed }) => managed?.close());
     this.#entries.clear();
@@ -120,14 +123,14 @@ export class RemoteHub implements RemoteEvents {
   }
 
   #follow(ref: EntryRef): Followed {
-    const usefulMs = this.#options.clock.monotonic();
+    const lastChangeMs = this.#options.clock.monotonic();
     const followed: Followed = {
       ref,
       wanted: '',
       watches: [],
       version: undefined,
       managed: undefined,
-      usefulMs,
+      lastChangeMs,
       problem: undefined,
     };
     this.#entries.set(ref.uid, followed);
@@ -139,19 +142,19 @@ export class RemoteHub implements RemoteEvents {
     const known = followed.managed;
     if (wanted.length === 0 || followed.version === undefined) {
       this.#drop(followed);
-      if (known) this.#fill();
+      if (known) this.#openEvicted();
       return;
     }
     const managed = known ?? this.#start(followed);
     followed.managed = managed;
-    managed.want(wanted);
+    managed.setWatches(wanted);
     if (renewed || !known) void managed.open();
   }
 
   #start(followed: Followed): ManagedClusterWatches {
-    this.#makeRoom();
+    this.#evict();
     const { clock, random } = this.#options;
-    followed.usefulMs = clock.monotonic();
+    followed.lastChangeMs = clock.monotonic();
     return new ManagedClusterWatches({
       open: () => this.#connect(followed.ref),
       changed: (watch) => this.#changed(followed.ref.uid, watch),
@@ -165,29 +168,29 @@ export class RemoteHub implements RemoteEvents {
     const secret = await this.#options.client.get(secrets, { namespace, name });
     const data = own(secret['data'], kubeconfigKey);
     if (typeof data !== 'string')
-      throw new CodedError('NoKubeconfig', `secret ${namespace}/${name} holds no kubeconfig`);
+      throw new CodedError('NoKubeconfig', `Secret ${namespace}/${name} has no key ${kubeconfigKey}`);
     return this.#options.connect(await inlineCredentials(Buffer.from(data, 'base64').toString('utf8')));
   }
 
-  /** The least recently useful has to go. */
-  #makeRoom(): void {
+  /** Evicts the watches whose last reported change is oldest. */
+  #evict(): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
     const open = [...this.#entries.values()].filter(({ managed }) => managed !== undefined);
     if (open.length < budget) return;
-    const last = open.reduce((a, b) => (b.usefulMs < a.usefulMs ? b : a));
+    const last = open.reduce((a, b) => (b.lastChangeMs < a.lastChangeMs ? b : a));
     this.#drop(last);
-    this.#judge(last.ref.uid, last);
+    this.#updateHealth(last.ref.uid, last);
   }
 
-  /** There is room again. */
-  #fill(): void {
+  /** Opens the watches of one evicted entry after budget was freed. */
+  #openEvicted(): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
     const all = [...this.#entries.values()];
     if (all.filter(({ managed }) => managed !== undefined).length >= budget) return;
     const waiting = all.find((one) => !one.managed && one.version !== undefined && hasManaged(one));
     if (!waiting) return;
     this.#open(waiting, true);
-    this.#judge(waiting.ref.uid, waiting);
+    this.#updateHealth(waiting.ref.uid, waiting);
   }
 
   #drop(followed: Followed): void {
@@ -199,7 +202,7 @@ export class RemoteHub implements RemoteEvents {
   #changed(entryUid: string, changed: RemoteWatch): void {
     const followed = this.#entries.get(entryUid);
     if (!followed) return;
-    followed.usefulMs = this.#options.clock.monotonic();
+    followed.lastChangeMs = this.#options.clock.monotonic();
     const text = watchText(changed);
     const about = aboutOf(changed);
     for (const { component, watches } of followed.watches) {
@@ -208,20 +211,22 @@ export class RemoteHub implements RemoteEvents {
     }
   }
 
-  #lookLater(): void {
-    this.#cancelLook = this.#options.clock.schedule(LOOK_MS, () => {
-      for (const [entryUid, followed] of this.#entries) this.#judge(entryUid, followed);
-      this.#lookLater();
+  #scheduleHealthCheck(): void {
+    this.#cancelHealthCheck = this.#options.clock.schedule(HEALTH_INTERVAL_MS, () => {
+      for (const [entryUid, followed] of this.#entries) this.#updateHealth(entryUid, followed);
+      this.#scheduleHealthCheck();
     });
   }
 
-  #judge(entryUid: string, followed: Followed): void {
+  #updateHealth(entryUid: string, followed: Followed): void {
     const { budget = DEFAULT_BUDGET } = this.#options;
     const evicted = !followed.managed && followed.version !== undefined && hasManaged(followed);
-    const problem = evicted ? `${budget} other clusters are watched, and no more can be` : followed.managed?.problem;
-    const told = followed.problem;
+    const problem = evicted
+      ? `not watched: the limit of ${budget} watched clusters is reached`
+      : followed.managed?.problem;
+    const before = followed.problem;
     followed.problem = problem;
-    if (told === problem) return;
+    if (before === problem) return;
     for (const listener of this.#healthListeners) listener(entryUid);
   }
 }

@@ -7,22 +7,22 @@ import type { Failing, Store, StoreEvent } from '../../kube/store.ts';
 import { type Watched, watchSpec, watchText } from './watch-spec.ts';
 
 interface ManagedClusterOptions {
-  /** Opens the cluster with the kubeconfig of now. Rejects with why it cannot. */
+  /** Connects to the cluster with the present kubeconfig. */
   readonly open: () => Promise<Cluster>;
   readonly changed: (watch: RemoteWatch) => void;
   readonly clock: Clock;
   readonly random: () => number;
 }
 
-/** What fails for as long is no short interruption; about four tries. */
+/** Duration of failures after which a watch is unhealthy; about four attempts. */
 const FAILING_MS = 10_000;
-/** A list that takes longer has failed, as far as anybody can tell. */
+/** Time after which an incomplete list counts as failed. */
 const LISTED_MS = 45_000;
-/** A healthy watch hears of its server at least every 30 s. */
+/** Time without an event after which a watch is unhealthy. A healthy watch receives a bookmark or event at least every 30 s. */
 const SILENT_MS = 60_000;
-const AGAIN = { baseMs: 1_000, capMs: 30_000 };
+const RETRY = { baseMs: 1_000, capMs: 30_000 };
 
-/** The watches of one managed cluster, on one set of connections. */
+/** The watches of one managed cluster; they share connections. */
 export class ManagedClusterWatches {
   readonly #options: ManagedClusterOptions;
   readonly #watches = new Map<string, ManagedWatch>();
@@ -31,15 +31,15 @@ export class ManagedClusterWatches {
   #sinceMs: number;
   #failures = 0;
   #opening = 0;
-  #again: Cancel = () => {};
+  #cancelRetry: Cancel = () => {};
 
   constructor(options: ManagedClusterOptions) {
     this.#options = options;
     this.#sinceMs = options.clock.monotonic();
   }
 
-  /** From now on exactly these. */
-  want(watches: readonly RemoteWatch[]): void {
+  /** Replaces the watches. */
+  setWatches(watches: readonly RemoteWatch[]): void {
     const wanted = new Map(watches.map((watch) => [watchText(watch), watch]));
     for (const [text, watch] of [...this.#watches]) {
       if (wanted.has(text)) continue;
@@ -54,18 +54,18 @@ export class ManagedClusterWatches {
     }
   }
 
-  /** Opens the cluster, anew if it is open: there is another kubeconfig. Never rejects; what it cannot do it tries again. */
+  /** Connects to the cluster, or reconnects with a new kubeconfig. Retries failures. Never rejects. */
   async open(): Promise<void> {
-    this.#again();
-    const turn = ++this.#opening;
+    this.#cancelRetry();
+    const attempt = ++this.#opening;
     let cluster: Cluster;
     try {
       cluster = await this.#options.open();
     } catch (error) {
-      if (turn === this.#opening) this.#failed(describe(error));
+      if (attempt === this.#opening) this.#failed(describe(error));
       return;
     }
-    if (turn !== this.#opening) return cluster.close();
+    if (attempt !== this.#opening) return cluster.close();
     const before = this.#cluster;
     this.#cluster = cluster;
     this.#failure = undefined;
@@ -75,22 +75,23 @@ export class ManagedClusterWatches {
     await before?.close();
   }
 
-  /** Why it is not to be relied on; the same text for as long as that is the reason. */
+  /** Why the watches are unhealthy. The text stays the same while the reason does. */
   get problem(): string | undefined {
     if (this.#failure !== undefined) return this.#failure;
     const openMs = this.#options.clock.monotonic() - this.#sinceMs;
     for (const { watch, synced, silentMs, failing } of this.#watches.values()) {
-      if (failing && failing.forMs > FAILING_MS) return `${watch.resource} cannot be watched: ${failing.reason}`;
-      if (!synced && openMs > LISTED_MS) return `${watch.resource} could not be listed for over ${LISTED_MS / 1000} s`;
+      if (failing && failing.forMs > FAILING_MS) return `the watch of ${watch.resource} fails: ${failing.reason}`;
+      if (!synced && openMs > LISTED_MS)
+        return `the list of ${watch.resource} has not completed for over ${LISTED_MS / 1000} s`;
       if (synced && silentMs > SILENT_MS)
-        return `nothing was heard of ${watch.resource} for over ${SILENT_MS / 1000} s`;
+        return `the watch of ${watch.resource} received nothing for over ${SILENT_MS / 1000} s`;
     }
     return undefined;
   }
 
   async close(): Promise<void> {
     this.#opening++;
-    this.#again();
+    this.#cancelRetry();
     for (const watch of this.#watches.values()) watch.detach();
     this.#watches.clear();
     const cluster = this.#cluster;
@@ -101,20 +102,17 @@ export class ManagedClusterWatches {
   #failed(why: string): void {
     this.#failure = why;
     const { clock, random } = this.#options;
-    const delayMs = AGAIN.baseMs + backoffMs({ ...AGAIN, attempt: this.#failures++, random });
-    this.#again = clock.schedule(delayMs, () => void this.open());
+    const delayMs = RETRY.baseMs + backoffMs({ ...RETRY, attempt: this.#failures++, random });
+    this.#cancelRetry = clock.schedule(delayMs, () => void this.open());
   }
 }
 
-/**
- * One watch of a managed cluster, over all connections that it has had: what it has seen stays known when the credentials change, so
- * that only real changes are told.
- */
+/** One watch of a managed cluster. It keeps the seen objects when the connection changes, so it reports only real changes. */
 class ManagedWatch {
   readonly watch: RemoteWatch;
   readonly #changed: () => void;
   readonly #seen = new Map<string, string>();
-  /** False until it has once seen everything. */
+  /** True after the first complete list. */
   #primed = false;
   #store: Store<Watched> | undefined;
   #detach: () => void = () => {};
@@ -151,28 +149,28 @@ class ManagedWatch {
     return this.#store?.synced ?? false;
   }
 
-  /** Milliseconds since the cluster was heard of by this watch. */
+  /** Milliseconds since the last event of this watch. */
   get silentMs(): number {
     return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Since it was heard of last. */
+  /** Failures since the last event. */
   get failing(): Failing | undefined {
     return this.#store?.failing;
   }
 
   #take(event: StoreEvent<Watched>): void {
     if (event.type === 'deleted') {
-      if (this.#seen.delete(event.key)) this.#tell();
+      if (this.#seen.delete(event.key)) this.#reportChange();
       return;
     }
     const { key, digest } = event.now;
     if (this.#seen.get(key) === digest) return;
     this.#seen.set(key, digest);
-    this.#tell();
+    this.#reportChange();
   }
 
-  /** What went while nobody looked; at the first time, everything may have changed since the last run. */
+  /** Reports objects that were deleted while disconnected. After the first list, anything may have changed since the last run. */
   #complete(store: Store<Watched>): void {
     const first = !this.#primed;
     this.#primed = true;
@@ -181,7 +179,7 @@ class ManagedWatch {
     if (first || gone.length > 0) this.#changed();
   }
 
-  #tell(): void {
+  #reportChange(): void {
     if (this.#primed) this.#changed();
   }
 }

@@ -7,14 +7,14 @@ import { type Watched, watchSpec, watchText } from './watch-spec.ts';
 type Changed = (entryUid: string, watch: RemoteWatch) => void;
 
 interface Open {
-  /** The namespaces of these entries, by uid. */
+  /** Namespaces of the entries that want this watch, by UID. */
   readonly wantedBy: Map<string, string>;
   readonly close: () => void;
 }
 
 /**
- * Watches of the management cluster: one for all entries, whose objects say by their label which one they belong to. A label can be
- * given by anybody: an object of another namespace counts only where the registration named that namespace.
+ * Watches of the management cluster, shared by all entries. A label on each object names its entry. Any user may set that label, so an
+ * object in another namespace counts only if the registration names that namespace.
  */
 export class ManagementWatches {
   readonly #cluster: Cluster;
@@ -26,8 +26,8 @@ export class ManagementWatches {
     this.#changed = changed;
   }
 
-  /** From now on exactly these for the entry. */
-  want({ uid, namespace }: EntryRef, watches: readonly RemoteWatch[]): void {
+  /** Replaces the watches of the entry. */
+  setWatches({ uid, namespace }: EntryRef, watches: readonly RemoteWatch[]): void {
     const wanted = new Map(watches.map((watch) => [watchText(watch), watch]));
     for (const [text, { wantedBy, close }] of [...this.#open]) {
       if (wanted.has(text) || !wantedBy.delete(uid) || wantedBy.size > 0) continue;
@@ -49,16 +49,16 @@ export class ManagementWatches {
   #start(watch: RemoteWatch): Open {
     const wantedBy = new Map<string, string>();
     const { store, release } = this.#cluster.watch(watchSpec(watch));
-    const tell = (entryUid: string, from: string): void => {
+    const report = (entryUid: string, from: string): void => {
       const home = wantedBy.get(entryUid);
-      // What has no namespace is the business of administrators.
-      const isHeard = home !== undefined && (from === '' || from === home || watch.namespace !== undefined);
-      if (isHeard) this.#changed(entryUid, watch);
+      // Only administrators create cluster-scoped objects, so these count for every entry.
+      const counts = home !== undefined && (from === '' || from === home || watch.namespace !== undefined);
+      if (counts) this.#changed(entryUid, watch);
     };
     const unsubscribe = store.subscribe((event) => {
-      // What was there before anybody watched is no news.
+      // Objects of the initial list are not changes.
       if (!store.synced && event.type === 'added') return;
-      for (const entryUid of ownersOf(event)) tell(entryUid, namespaceOf(event.key));
+      for (const entryUid of ownersOf(event)) report(entryUid, namespaceOf(event.key));
     });
     return {
       wantedBy,

@@ -4,10 +4,10 @@ import { type KubeObject, keyOf } from '../../api/object.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import type { Projected, StoreSpec } from '../../kube/store.ts';
 
-/** Of one watch in a managed cluster, whose server is in the hands of users: more is not kept. */
+/** Maximum number of objects of one watch in a managed cluster. Users control that cluster's API server. */
 export const maxObjects = 5_000;
 
-/** A kind that is not there yet is no fault: the watch begins when it comes. */
+/** The store spec of a watch. A kind that does not exist yet is no error; the watch starts when it is created. */
 export function watchSpec({
   cluster,
   group,
@@ -19,7 +19,7 @@ export function watchSpec({
 }: RemoteWatch): StoreSpec<Watched> {
   const selectors = [labelSelector ?? '', cluster === 'management' ? entryUidLabel : ''].filter((one) => one !== '');
   return {
-    // The kind is only for messages, and whether it is namespaced does not matter to a watch.
+    // The kind is used only in messages; the scope does not matter for a watch.
     resource: { group, version, plural: resource, kind: resource, namespaced: true },
     ...(namespace === undefined ? {} : { namespace }),
     ...(selectors.length === 0 ? {} : { labelSelector: selectors.join(',') }),
@@ -29,7 +29,7 @@ export function watchSpec({
   };
 }
 
-/** `managed/services.example.org`, as reasons of runs have it. */
+/** Text for trigger reasons, such as `managed/services.example.org`. */
 export const aboutOf = ({ cluster, group, resource }: RemoteWatch): string =>
   `${cluster}/${resource}${group === '' ? '' : `.${group}`}`;
 
@@ -45,29 +45,29 @@ export const watchText = ({
 }: RemoteWatch): string =>
   JSON.stringify([cluster, group, version, resource, namespace ?? '', labelSelector ?? '', fields]);
 
-/** What is kept of a watched object: whose it is, and a digest of the fields that matter. */
+/** The stored data of a watched object: its entry and a digest of the relevant fields. */
 export interface Watched extends Projected {
-  /** By its label; empty for objects of managed clusters, as a rule. */
+  /** UID from the label; usually empty in managed clusters. */
   readonly entryUid: string;
   readonly digest: string;
 }
 
-/** One function for each kind of field, so that watches of the same share their connection. */
+/** One function per kind of field, so that equal watches share a connection. */
 const projections: Readonly<Record<RemoteWatch['fields'], (object: KubeObject) => Watched | undefined>> = {
   metadata: (object) => watched(object, ({ metadata: { labels, annotations } }) => [labels, annotations]),
-  // Kinds without a generation count by all that is neither metadata nor status.
+  // For kinds without a generation: everything except metadata and status.
   spec: (object) => watched(object, ({ metadata, status: _, ...rest }) => metadata.generation ?? { ...rest }),
   status: (object) => watched(object, ({ status }) => status ?? null),
 };
 
-/** Characters of an object's identity; no API server gives more, and what is kept of each object is not for others to decide. */
-const longestIdentity = 1_024;
+/** Maximum length of an object's identity in characters. No API server returns more, so a larger one is hostile. */
+const maxIdentityLength = 1_024;
 
 function watched(object: KubeObject, fields: (object: KubeObject) => unknown): Watched | undefined {
   const { metadata } = object;
   const { uid = '', resourceVersion = '', labels, deletionTimestamp = '' } = metadata;
   const [key, entryUid] = [keyOf(metadata), labels?.[entryUidLabel] ?? ''];
-  if (`${key}${uid}${resourceVersion}${entryUid}${deletionTimestamp}`.length > longestIdentity) return undefined;
+  if (`${key}${uid}${resourceVersion}${entryUid}${deletionTimestamp}`.length > maxIdentityLength) return undefined;
   return {
     key,
     uid,

@@ -18,13 +18,13 @@ interface ComponentServerOptions {
   readonly component: Component;
   readonly callers: Callers;
   readonly addresses: Addresses;
-  readonly doors: RunTransports;
-  /** PEM. Undefined: plain http, which the server calls on loopback addresses alone. */
+  readonly transports: RunTransports;
+  /** PEM. Undefined: plain http, which the server calls only on loopback addresses. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
-  /** Runs at a time; whoever asks for one more is told to come back. Default 64. */
+  /** Maximum number of concurrent runs; further calls get 429. Default 64. */
   readonly maxRuns?: number;
   readonly clock: Clock;
   readonly log: Log;
@@ -32,26 +32,26 @@ interface ComponentServerOptions {
 
 export interface ComponentServer {
   readonly port: number;
-  /** Gives up what still runs and resolves when nothing is left. */
+  /** Abandons all runs and resolves when they have ended. */
   close(): Promise<void>;
 }
 
 const MAX_REQUEST_BYTES = 131_072;
-/** Callers that the API server is asked about at a time. */
-const MAX_ASKED = 64;
-/** Until all of the request is there. */
+/** Maximum number of concurrent TokenReviews. */
+const MAX_REVIEWS = 64;
+/** Timeouts for receiving headers and the whole request, milliseconds. */
 const HEADERS_MS = 5_000;
 const REQUEST_MS = 10_000;
 
-/** Serves one component as the contract says. Rejects with `PortUnavailable`. */
+/** Serves one component by the contract. Rejects with `PortUnavailable`. */
 export async function serveComponent(options: ComponentServerOptions): Promise<ComponentServer> {
   const runs = new Map<Run, Promise<void>>();
-  const load: Load = { runs, asked: 0, reading: 0 };
+  const load: Load = { runs, reviews: 0, reading: 0 };
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     handle(request, response, options, load).catch((error: unknown) => {
       const { status, code, message } =
         error instanceof Refusal ? error : new Refusal(503, 'Unavailable', describe(error));
-      options.log.warn('a call was refused', { component: options.component.name, code });
+      options.log.warn('call rejected', { component: options.component.name, code });
       sendJson(request, response, status, { code, message });
     });
   };
@@ -62,7 +62,7 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
   return {
     port: (server.address() as AddressInfo).port,
     async close() {
-      for (const run of runs.keys()) run.abandon('the component stops');
+      for (const run of runs.keys()) run.abandon('the component server is stopping');
       const closed = new Promise((resolve) => server.close(resolve));
       await Promise.all(runs.values());
       server.closeAllConnections();
@@ -71,29 +71,30 @@ export async function serveComponent(options: ComponentServerOptions): Promise<C
   };
 }
 
-/** What a server is busy with. */
+/** Present load of the server. */
 interface Load {
   readonly runs: Map<Run, Promise<void>>;
-  /** Callers that the API server is being asked about. */
-  asked: number;
-  /** Requests of the server, for one run each, that are not read yet. */
+  /** Pending TokenReviews. */
+  reviews: number;
+  /** Authenticated requests whose bodies are not read yet. */
   reading: number;
 }
 
-/** In the order of the contract: the path, the caller, and only then the body. */
+/** Checks the path, then the caller, and only then the body, in the order of the contract. */
 async function handle(
   request: IncomingMessage,
   response: ServerResponse,
-  { component, callers, addresses, doors, maxRuns = 64, clock }: ComponentServerOptions,
+  { component, callers, addresses, transports, maxRuns = 64, clock }: ComponentServerOptions,
   load: Load,
 ): Promise<void> {
   const { runs } = load;
-  if (request.url !== reconcilePath) throw new Refusal(404, 'NotFound', `there is nothing but ${reconcilePath}`);
-  if (request.method !== 'POST') throw new Refusal(405, 'MethodNotAllowed', 'runs are asked for by POST');
+  if (request.url !== reconcilePath) throw new Refusal(404, 'NotFound', `unknown path; only ${reconcilePath} exists`);
+  if (request.method !== 'POST') throw new Refusal(405, 'MethodNotAllowed', 'only POST is allowed');
   const gone = new AbortController();
-  response.once('close', () => gone.abort(new CodedError('CallerGone', 'the caller is gone')));
+  response.once('close', () => gone.abort(new CodedError('CallerGone', 'the caller closed the connection')));
   await authenticate(request, callers, load, gone.signal);
-  if (runs.size + load.reading >= maxRuns) throw new Refusal(429, 'Busy', `${maxRuns} runs are going on already`);
+  if (runs.size + load.reading >= maxRuns)
+    throw new Refusal(429, 'Busy', `${maxRuns} runs are active, which is the limit; retry later`);
   load.reading += 1;
   let asked: ReconcileRequest;
   try {
@@ -102,15 +103,19 @@ async function handle(
     load.reading -= 1;
   }
   if (asked.component !== component.name) {
-    throw new Refusal(400, 'OtherComponent', `this is ${component.name}, and the request is for another component`);
+    throw new Refusal(
+      400,
+      'OtherComponent',
+      `the request is for another component; this endpoint serves only ${component.name}; check the endpoint of the registration`,
+    );
   }
   const foreign = foreignAddress(asked, addresses);
   if (foreign) throw new Refusal(400, 'ForeignAddress', foreign);
-  const run = new Run(component, asked, doors, clock);
+  const run = new Run(component, asked, transports, clock);
   const ended = run.execute().finally(() => runs.delete(run));
   runs.set(run, ended);
   response.once('close', () => {
-    if (!response.writableFinished && !run.accepted) run.abandon('the caller is gone');
+    if (!response.writableFinished && !run.accepted) run.abandon('the caller closed the connection');
   });
   const first = await run.answer;
   sendJson(request, response, first.kind === 'accepted' ? 202 : 200, bodyOf(asked, first));
@@ -123,14 +128,19 @@ async function authenticate(
   signal: AbortSignal,
 ): Promise<void> {
   const token = bearerToken(request);
-  if (load.asked >= MAX_ASKED) throw new Refusal(429, 'Busy', `${MAX_ASKED} callers are being looked at already`);
-  load.asked += 1;
+  if (load.reviews >= MAX_REVIEWS)
+    throw new Refusal(429, 'Busy', `${MAX_REVIEWS} callers are being authenticated, which is the limit; retry later`);
+  load.reviews += 1;
   try {
     if (token && (await callers.isServer(token, signal))) return;
   } finally {
-    load.asked -= 1;
+    load.reviews -= 1;
   }
-  throw new Refusal(401, 'Unauthorized', 'a token of the server, for this component, is needed');
+  throw new Refusal(
+    401,
+    'Unauthorized',
+    'the bearer token is missing or invalid; only the server may call, with a token for this component',
+  );
 }
 
 async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> {
@@ -138,7 +148,8 @@ async function readRequest(request: IncomingMessage): Promise<ReconcileRequest> 
     throw new Refusal(415, 'UnsupportedMediaType', 'the body must be application/json');
   }
   const bytes = await collectBody(request, { maxBytes: MAX_REQUEST_BYTES });
-  if (!bytes) throw new Refusal(413, 'BodyTooLarge', `the body may have ${MAX_REQUEST_BYTES} bytes at most`);
+  if (!bytes)
+    throw new Refusal(413, 'BodyTooLarge', `the body is too large; at most ${MAX_REQUEST_BYTES} bytes are allowed`);
   let body: unknown;
   try {
     body = parseJson(bytes);
@@ -156,7 +167,7 @@ function bodyOf({ run }: ReconcileRequest, first: FirstAnswer): object {
   return { run: run.id, ...first.outcome };
 }
 
-/** An answer without a run; `status` is that of HTTP. */
+/** A rejected call; `status` is the HTTP status. */
 class Refusal extends CodedError {
   override readonly name = 'Refusal';
   constructor(

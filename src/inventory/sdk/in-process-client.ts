@@ -9,31 +9,31 @@ import type { Component, ComponentClient, Reply, ReportSink } from '../ports.ts'
 import type { Registration } from '../registration.ts';
 import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 
-/** Of an answer, bytes of its JSON. */
+/** Maximum size of an answer, in bytes of its JSON. */
 const MAX_ANSWER_BYTES = 131_072;
 
 interface InProcessOptions {
-  /** By name, as `endpoint.inProcess` names them. */
+  /** Components by the name that `endpoint.inProcess` uses. */
   readonly components: ReadonlyMap<string, Component>;
   readonly entry: RunTransports['entry'];
-  /** Reports go there as if they had come by the callback. */
+  /** Receives the reports as if they came from the callback listener. */
   readonly reports: ReportSink;
   readonly clock: Clock;
 }
 
-/** Calls components of this process by the contract: what they answer is trusted no more than what comes over the network. */
+/** Calls components in this process by the contract. Their answers are validated like those from the network. */
 export function inProcessClient({ components, entry, reports, clock }: InProcessOptions): ComponentClient {
   const report: RunTransports['report'] = async (request, token, body) => {
     const run = readRunId(request.run.id);
     if (run) return reports.report(run, credentialIdOf(token), asJson(body));
-    return { status: 400, code: 'InvalidReport', message: `${request.run.id} is no id of a run` };
+    return { status: 400, code: 'InvalidReport', message: `${request.run.id} is not a run ID` };
   };
   return {
     invoke: async (registration, request, signal) => {
       const name = registration.endpoint.inProcess ?? '';
       const component = components.get(name);
       if (!component) {
-        const message = `no component ${name} is built into this server`;
+        const message = `no component ${name} is built into this server; set endpoint.inProcess to one of: ${[...components.keys()].sort().join(', ')}`;
         return { kind: 'notAccepted', code: 'Unreachable', message };
       }
       const run = new Run(component, request, { entry, report }, clock);
@@ -43,7 +43,7 @@ export function inProcessClient({ components, entry, reports, clock }: InProcess
   };
 }
 
-/** Rejects with the reason of the signal, which may stand over any number of calls: nothing is left on it. */
+/** Rejects with the reason of the signal. Many calls may share the signal, so this removes its listener. */
 function settle(
   run: Run,
   { timeoutMs }: Registration,
@@ -58,7 +58,7 @@ function settle(
       settled();
     };
     const onAbort = (): void => {
-      run.abandon('the call was given up');
+      run.abandon('the server canceled the call');
       end(() => reject(signal.reason));
     };
     const cancel = clock.schedule(timeoutMs, () => {
@@ -92,5 +92,5 @@ function replyTo(first: FirstAnswer, { run, operation }: ReconcileRequest): Repl
   return { kind: 'broken', code: 'InvalidOutcome', message };
 }
 
-/** What would be left of it on the wire. Throws for what has no JSON. */
+/** The value after JSON serialization. Throws if the value has no JSON form. */
 const asJson = (value: unknown): unknown => parseJson(Buffer.from(JSON.stringify(value) ?? '', 'utf8'));

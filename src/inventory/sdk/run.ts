@@ -5,64 +5,64 @@ import { CodedError, describe } from '../../kit/errors.ts';
 import { deferred } from '../../kit/promises.ts';
 import type { Component, EntryAccessor, ReportAnswer, RunContext } from '../ports.ts';
 
-/** What a component answers to a request: the outcome, or that it will report. */
+/** First answer of a component: the outcome, or 202. */
 export type FirstAnswer =
   | { readonly kind: 'outcome'; readonly outcome: Outcome }
   | { readonly kind: 'accepted'; readonly leaseSeconds: number | undefined };
 
-/** The way from a run to the world; over HTTP or within a process. */
+/** Connections of a run to the API server and the callback, over HTTP or within a process. */
 export interface RunTransports {
-  /** `token` gives the current one at each call. */
+  /** `token` returns the current token at each call. */
   entry(request: ReconcileRequest, token: () => string, signal: AbortSignal): EntryAccessor;
-  /** Takes one report to the callback. Rejects when there was no answer. */
+  /** Sends one report to the callback. Rejects if there was no answer. */
   report(request: ReconcileRequest, token: string, body: object, signal: AbortSignal): Promise<ReportAnswer>;
 }
 
-/** For leases that the registration decides on, seconds. */
-const USUAL_LEASE = 60;
-/** Between two deliveries of a report that nobody took. */
-const AGAIN_MS = 1_000;
+/** Assumed heartbeat timeout if the registration's default applies, seconds. */
+const DEFAULT_LEASE_S = 60;
+/** Delay between two deliveries of a report, milliseconds. */
+const RETRY_MS = 1_000;
 
-/** One run of a component, the same whichever way it was asked for. */
+/** One run of a component, over HTTP or within a process. */
 export class Run implements RunContext {
   readonly request: ReconcileRequest;
   readonly entry: EntryAccessor;
-  /** Settles once; never rejects. */
+  /** Resolves once; never rejects. */
   readonly answer: Promise<FirstAnswer>;
   readonly #component: Component;
-  readonly #doors: RunTransports;
+  readonly #transports: RunTransports;
   readonly #clock: Clock;
   readonly #abort = new AbortController();
   readonly #answered = deferred<FirstAnswer>();
   #token: string;
   #accepted = false;
-  #leaseUntil = 0;
+  #deadline = 0;
 
-  constructor(component: Component, request: ReconcileRequest, doors: RunTransports, clock: Clock) {
+  constructor(component: Component, request: ReconcileRequest, transports: RunTransports, clock: Clock) {
     this.#component = component;
     this.request = request;
-    this.#doors = doors;
+    this.#transports = transports;
     this.#clock = clock;
     this.#token = request.auth.token;
     this.answer = this.#answered.promise;
-    this.entry = doors.entry(request, () => this.#token, this.signal);
+    this.entry = transports.entry(request, () => this.#token, this.signal);
   }
 
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Whether it goes on after the answer. */
+  /** Whether the run continues asynchronously after the answer. */
   get accepted(): boolean {
     return this.#accepted;
   }
 
-  /** Nobody waits for the outcome any more. */
+  /** Aborts the run, because the server no longer waits for its outcome. */
   abandon(why: string): void {
     this.#abort.abort(new CodedError('RunAbandoned', why));
   }
 
-  /** Resolves when nothing of it is left; never rejects. */
+  /** Runs the component. Resolves when the outcome is delivered; never rejects. */
   async execute(): Promise<void> {
     const outcome = await this.#outcome();
     if (!this.#accepted) return this.#answered.resolve({ kind: 'outcome', outcome });
@@ -73,13 +73,13 @@ export class Run implements RunContext {
     this.signal.throwIfAborted();
     if (!this.#accepted) {
       this.#accepted = true;
-      this.#extend(leaseSeconds ?? USUAL_LEASE);
+      this.#extend(leaseSeconds ?? DEFAULT_LEASE_S);
       return this.#answered.resolve({ kind: 'accepted', leaseSeconds });
     }
-    const lease = await this.#deliver({ heartbeat: leaseSeconds === undefined ? {} : { leaseSeconds } });
-    if (!lease) this.signal.throwIfAborted();
-    if (lease?.auth) this.#token = lease.auth.token;
-    this.#extend(lease?.leaseSeconds ?? leaseSeconds ?? USUAL_LEASE);
+    const extension = await this.#deliver({ heartbeat: leaseSeconds === undefined ? {} : { leaseSeconds } });
+    if (!extension) this.signal.throwIfAborted();
+    if (extension?.auth) this.#token = extension.auth.token;
+    this.#extend(extension?.leaseSeconds ?? leaseSeconds ?? DEFAULT_LEASE_S);
   }
 
   async #outcome(): Promise<Outcome> {
@@ -91,20 +91,21 @@ export class Run implements RunContext {
   }
 
   #extend(leaseSeconds: number): void {
-    this.#leaseUntil = this.#clock.monotonic() + leaseSeconds * 1000;
+    this.#deadline = this.#clock.monotonic() + leaseSeconds * 1000;
   }
 
-  /** Repeats the delivery until it is taken or refused, or the lease is over: that is no retry of the run. */
+  /** Repeats a delivery until it is accepted or rejected, or the deadline passes. This is no retry of the run. */
   async #deliver(body: object) {
     const report = { run: this.request.run.id, ...body };
     while (!this.signal.aborted) {
-      const answer = await this.#doors
+      const answer = await this.#transports
         .report(this.request, this.#token, report, this.signal)
         .catch((error: unknown) => ({ status: 503, message: describe(error) }) as const);
       if (answer.status === 200) return 'extension' in answer ? answer.extension : undefined;
-      if (answer.status !== 503) this.abandon(`the report was refused: ${answer.message}`);
-      else if (this.#clock.monotonic() + AGAIN_MS >= this.#leaseUntil) this.abandon('nobody took the report in time');
-      else await sleep(this.#clock, AGAIN_MS, this.signal).catch(() => undefined);
+      if (answer.status !== 503) this.abandon(`the server rejected the report: ${answer.message}`);
+      else if (this.#clock.monotonic() + RETRY_MS >= this.#deadline)
+        this.abandon('no report was accepted before the deadline');
+      else await sleep(this.#clock, RETRY_MS, this.signal).catch(() => undefined);
     }
     return undefined;
   }

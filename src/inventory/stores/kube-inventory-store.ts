@@ -13,15 +13,15 @@ import type { Entry, EntryContent, EntryRef } from '../entry.ts';
 import { entryBytes } from '../policy/entry-size.ts';
 import type { EntryChange, InventoryStore } from '../ports.ts';
 
-/** An entry as a store holds it. */
+/** An entry in a store. */
 interface EntryView extends Entry, Projected {}
 
-const ours = [forceAnnotation(''), abandonAnnotation('')];
+const ownPrefixes = [forceAnnotation(''), abandonAnnotation('')];
 
-/** What is kept of a ClusterInventory; undefined for one that does not read as one. */
+/** Projects a ClusterInventory to an entry; undefined if it is invalid. */
 export function entryView(object: KubeObject): EntryView | undefined {
   const { resource } = clusterInventoryKind;
-  // Items of lists come without them.
+  // Items of a list have no apiVersion and kind.
   const read = readClusterInventory({ ...object, apiVersion: apiVersionOf(resource), kind: resource.kind });
   if (!read.ok) return undefined;
   const { metadata } = read.value;
@@ -36,7 +36,7 @@ function viewOf(
   resourceVersion: string,
   object: KubeObject,
 ): EntryView {
-  // The spec as it is: components may have fields that the schema does not know.
+  // Keep the unvalidated spec: components may define fields that the schema does not contain.
   const content = new Packed<EntryContent>({ spec: object.spec, status: { outputs: status?.outputs ?? {} } });
   return {
     key: keyOf(ref),
@@ -62,7 +62,9 @@ function viewOf(
 }
 
 function annotationsOf(all: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(all).filter(([name]) => ours.some((prefix) => name.startsWith(prefix))));
+  return Object.fromEntries(
+    Object.entries(all).filter(([name]) => ownPrefixes.some((prefix) => name.startsWith(prefix))),
+  );
 }
 
 const nothingDisabled: ReadonlySet<string> = new Set();
@@ -72,21 +74,21 @@ function disabledIn(components: Readonly<Record<string, { readonly enabled: bool
   return names.length === 0 ? nothingDisabled : new Set(names.map(([name]) => name));
 }
 
-/** Unpacked values that are kept, for whoever looks at one several times in a row. */
+/** Cache of unpacked values, for repeated reads. */
 const unpacked = new RecentMap<Packed<unknown>, unknown>(64);
 
-/** A JSON value that is rarely looked at, in a tenth of the memory. Each look may give another copy: do not change it. */
+/** A rarely read JSON value, compressed to about a tenth of the memory. Each read may return another copy, so do not mutate it. */
 class Packed<T> {
   readonly #bytes: string;
 
   constructor(value: T) {
-    // One byte a character, on the heap: a Buffer of its own would cost more than what is in it.
+    // A latin1 string needs one byte per character; a Buffer has more overhead than this content.
     this.#bytes = deflateRawSync(JSON.stringify(value), { level: 1 }).toString('latin1');
   }
 
   get value(): T {
     const known = unpacked.get(this);
-    // Only `this` is put in for `this`.
+    // The cached value under the key `this` has type T.
     if (known !== undefined) return known as T;
     const value = JSON.parse(inflateRawSync(Buffer.from(this.#bytes, 'latin1')).toString('utf8')) as T;
     unpacked.set(this, value);
@@ -94,17 +96,17 @@ class Packed<T> {
   }
 }
 
-/** The entries, as custom resources. */
+/** Entries stored as ClusterInventory objects. */
 export class KubeInventoryStore implements InventoryStore {
   readonly #client: Client;
   readonly #store: Store<EntryView>;
   readonly #byUid = new Map<string, EntryView>();
 
-  /** `client` writes, `store` is what is watched with `entryView`. */
+  /** `client` writes; `store` is the watch with the projection `entryView`. */
   constructor(client: Client, store: Store<EntryView>) {
     this.#client = client;
     this.#store = store;
-    // The first of all listeners: whoever is told of a change finds it.
+    // This listener comes first, so that later listeners find the changed entry.
     store.subscribe((event) => {
       if (event.type === 'deleted') this.#byUid.delete(event.before.uid);
       else this.#byUid.set(event.now.uid, event.now);
@@ -146,17 +148,17 @@ export class KubeInventoryStore implements InventoryStore {
   }
 }
 
-/** Of a patch of metadata. */
+/** The metadata of a patch. */
 function own(patch: Readonly<Record<string, unknown>>): object {
   const { metadata } = patch;
   return typeof metadata === 'object' && metadata !== null ? metadata : {};
 }
 
-/** No outage: the write has happened, and repeating it would not make the answer any better. */
+/** A plain Error, because the write succeeded and a retry would not improve the answer. */
 function readable(object: KubeObject): Entry {
   const view = entryView(object);
   if (view) return view;
-  throw new Error(`entry ${object.metadata.name}: the answer is not a ClusterInventory`);
+  throw new Error(`entry ${object.metadata.name}: the API server's answer is not a valid ClusterInventory`);
 }
 
 function changeOf(event: StoreEvent<EntryView>): EntryChange {

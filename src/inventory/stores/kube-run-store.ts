@@ -12,7 +12,7 @@ import { type ComponentKey, keyText } from '../key.ts';
 import type { InventoryStore, RecordChange, RunStore, Swap } from '../ports.ts';
 import { type RunView, recordIn, runObject, specPatch } from './run-object.ts';
 
-/** What is kept of a ReconcileRun; undefined for one that does not read as one. */
+/** Projects a ReconcileRun to a record; undefined if it is invalid. */
 export function runView(object: KubeObject): RunView | undefined {
   const stored = recordIn(object);
   const { uid } = object.metadata;
@@ -28,21 +28,21 @@ const nameOf = ({ entry, component }: RunRecord): ObjectName => ({
 });
 
 /**
- * The records, as custom resources. They are watched in all namespaces, but whoever may make some in a namespace says nothing of entries
- * in another: only those beside their entry count.
+ * Run records stored as ReconcileRun objects. The watch covers all namespaces, but a record counts only in the namespace of its entry:
+ * otherwise users of one namespace could forge records for another.
  */
 export class KubeRunStore implements RunStore {
   readonly #client: Client;
   readonly #store: Store<RunView>;
   readonly #entries: Pick<InventoryStore, 'find'>;
-  /** Those beside their entry, as the watch shows them. */
-  readonly #beside = new Map<string, RunView>();
+  /** Records in the namespace of their entry, as the watch reports them. */
+  readonly #watchedRecords = new Map<string, RunView>();
   readonly #newest: WriteThroughCache<RunView>;
-  /** By uid, those that were seen before their entry, by their keys in the store: the two watches have no order. */
+  /** Records that the watch reported before their entry, by entry UID, then by key: the two watches are not ordered. */
   readonly #early = new Map<string, Map<string, RunView>>();
   readonly #listeners = new Set<(change: RecordChange) => void>();
 
-  /** `client` writes, `store` is what is watched with `runView`. */
+  /** `client` writes; `store` is the watch with the projection `runView`. */
   constructor(
     client: Client,
     store: Store<RunView>,
@@ -53,14 +53,14 @@ export class KubeRunStore implements RunStore {
     this.#store = store;
     this.#entries = entries;
     this.#newest = new WriteThroughCache({
-      watched: (key) => this.#beside.get(key),
+      watched: (key) => this.#watchedRecords.get(key),
       uidOf: ({ uid }) => uid,
-      // The next write is compared with what was written last, however late the watch is.
+      // Trust the last written version however late the watch is.
       trustMs: Number.POSITIVE_INFINITY,
       clock,
     });
     entries.subscribe((change) => {
-      if (change.kind === 'changed') this.#arrived(change.entry.ref.uid);
+      if (change.kind === 'changed') this.#entryAppeared(change.entry.ref.uid);
     });
     store.subscribe((event) => {
       if (event.type === 'deleted') this.#deleted(event.key, event.before);
@@ -73,7 +73,7 @@ export class KubeRunStore implements RunStore {
   }
 
   subscribe(listener: (change: RecordChange) => void): () => void {
-    for (const key of [...this.#beside.keys()]) {
+    for (const key of [...this.#watchedRecords.keys()]) {
       const stored = this.#newest.get(key);
       if (stored) listener({ kind: 'changed', stored });
     }
@@ -101,7 +101,7 @@ export class KubeRunStore implements RunStore {
     } catch (error) {
       const lost = isConflict(error) || isAlreadyExists(error) || (base !== undefined && isNotFound(error));
       if (!lost) throw error;
-      return this.#lost(next, base, signal);
+      return this.#resolveConflict(next, base, signal);
     }
   }
 
@@ -110,7 +110,7 @@ export class KubeRunStore implements RunStore {
     const known = this.#newest.get(textOf(record));
     if (!known || isOlder(resourceVersion, known.resourceVersion)) return;
     this.#newest.deleted(known.key, known.uid);
-    this.#tell({ kind: 'gone', key: keyOf(record) });
+    this.#notify({ kind: 'gone', key: keyOf(record) });
   }
 
   #patch(next: RunRecord, { resourceVersion }: StoredRecord, signal: AbortSignal): Promise<KubeObject> {
@@ -122,8 +122,8 @@ export class KubeRunStore implements RunStore {
     return this.#client.create(reconcileRuns, runObject(next), { signal });
   }
 
-  /** Somebody was first: another process, or this very write, whose answer got lost on an earlier try. */
-  async #lost(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
+  /** Resolves a lost compare-and-swap: another process won, or this write succeeded earlier and its answer was lost. */
+  async #resolveConflict(next: RunRecord, base: StoredRecord | undefined, signal: AbortSignal): Promise<Swap> {
     const stored = await this.#newest.call(textOf(next), () => this.#load(nameOf(next), signal));
     const isOurs = stored && stored.resourceVersion !== base?.resourceVersion && sameSpec(stored.record, next);
     return isOurs ? { kind: 'stored', stored } : { kind: 'conflict', stored };
@@ -137,13 +137,13 @@ export class KubeRunStore implements RunStore {
   #watched(key: string, view: RunView): void {
     const { uid, namespace } = view.record.entry;
     const entry = this.#entries.find(uid);
-    if (entry?.ref.namespace === namespace) this.#seen(view);
+    if (entry?.ref.namespace === namespace) this.#observe(view);
     if (entry) return;
     const early = this.#early.get(uid) ?? new Map<string, RunView>();
     this.#early.set(uid, early.set(key, view));
   }
 
-  #arrived(entryUid: string): void {
+  #entryAppeared(entryUid: string): void {
     const early = this.#early.get(entryUid);
     this.#early.delete(entryUid);
     for (const [key, view] of early ?? []) this.#watched(key, view);
@@ -154,20 +154,20 @@ export class KubeRunStore implements RunStore {
     const early = this.#early.get(uid);
     if (early?.delete(key) && early.size === 0) this.#early.delete(uid);
     // The watch may report the delete of a record that this process created before it reports the record or its entry.
-    if ((this.#beside.get(view.key) ?? this.#newest.get(view.key))?.uid !== view.uid) return;
+    if ((this.#watchedRecords.get(view.key) ?? this.#newest.get(view.key))?.uid !== view.uid) return;
     const wasKnown = this.#newest.get(view.key) !== undefined;
-    this.#beside.delete(view.key);
+    this.#watchedRecords.delete(view.key);
     this.#newest.observe({ type: 'deleted', key: view.key, before: view });
     const isGone = wasKnown && !this.#newest.get(view.key);
-    if (isGone) this.#tell({ kind: 'gone', key: keyOf(view.record) });
+    if (isGone) this.#notify({ kind: 'gone', key: keyOf(view.record) });
   }
 
-  #seen(view: RunView): void {
-    this.#beside.set(view.key, view);
-    if (this.#newest.get(view.key) === view) this.#tell({ kind: 'changed', stored: view });
+  #observe(view: RunView): void {
+    this.#watchedRecords.set(view.key, view);
+    if (this.#newest.get(view.key) === view) this.#notify({ kind: 'changed', stored: view });
   }
 
-  #tell(change: RecordChange): void {
+  #notify(change: RecordChange): void {
     for (const listener of [...this.#listeners]) listener(change);
   }
 }
@@ -175,10 +175,14 @@ export class KubeRunStore implements RunStore {
 function readable(object: KubeObject): RunView {
   const stored = runView(object);
   if (stored) return stored;
-  throw new TransportError(`record ${object.metadata.name}: the answer is not a ReconcileRun`, undefined, false);
+  throw new TransportError(
+    `record ${object.metadata.name}: the API server's answer is not a valid ReconcileRun`,
+    undefined,
+    false,
+  );
 }
 
-/** As they are stored. */
+/** Compares records in stored form. */
 function sameSpec(a: RunRecord, b: RunRecord): boolean {
   const plain = (record: RunRecord): unknown => JSON.parse(JSON.stringify(specPatch(record)));
   return isDeepStrictEqual(plain(a), plain(b));

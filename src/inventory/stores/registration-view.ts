@@ -7,18 +7,18 @@ import type { Projected } from '../../kube/store.ts';
 import { kubeconfigRole, readsOf, writesOf } from '../policy/registration-rules.ts';
 import type { Registration } from '../registration.ts';
 
-/** A registration as a store holds it. */
+/** A registration in a store. */
 export interface RegistrationView extends Projected {
   readonly registration: Registration;
   readonly spec: ComponentReconciler['spec'];
-  /** Why it cannot be used, whatever else is registered; undefined when it can. */
+  /** Why the registration is unusable by itself; undefined if it is usable. */
   readonly problem: string | undefined;
   readonly conditions: readonly Condition[];
   /** Epoch milliseconds. */
   readonly createdMs: number;
 }
 
-/** What is kept of a ComponentReconciler; undefined for one that does not read as one. */
+/** Projects a ComponentReconciler to a registration; undefined if it is invalid. */
 export function registrationView(object: KubeObject): RegistrationView | undefined {
   const read = readComponentReconciler({
     ...object,

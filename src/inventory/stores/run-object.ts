@@ -11,16 +11,16 @@ import { formatMicroTime, parseTime } from '../../kit/clock.ts';
 import type { Projected } from '../../kube/store.ts';
 import type { LastOutcome, PastRun, RunRecord, StoredRecord } from '../core/run-record.ts';
 
-/** A record as a store holds it. */
+/** A run record in a store. */
 export interface RunView extends StoredRecord, Projected {}
 
-/** The record in a ReconcileRun; undefined when there is none in it. */
+/** The record in a ReconcileRun; undefined if it is invalid. */
 export function recordIn(object: KubeObject): StoredRecord | undefined {
   const read = readReconcileRun({ ...object, apiVersion: apiVersionOf(reconcileRuns), kind: reconcileRuns.kind });
   if (!read.ok) return undefined;
   const { metadata, spec } = read.value;
   const { namespace, name, resourceVersion } = metadata;
-  // Under another name it is not what the fence looks at.
+  // Write authorization reads the record by this name, so no other name counts.
   if (!namespace || !resourceVersion || name !== runName(spec.entry.uid, spec.component)) return undefined;
   return { record: recordOf(spec, namespace), resourceVersion };
 }
@@ -75,7 +75,7 @@ function pastRunOf(past: ReconcileRun['spec']['history'][number]): PastRun {
 
 const instant = (text: string | undefined): number | undefined => (text === undefined ? undefined : parseTime(text));
 
-/** A new ReconcileRun, owned by its entry: it goes with it. */
+/** A new ReconcileRun. Its entry owns it, so garbage collection deletes it with the entry. */
 export function runObject(record: RunRecord): KubeObject {
   const { entry, component } = record;
   return {
@@ -98,7 +98,7 @@ export function runObject(record: RunRecord): KubeObject {
   };
 }
 
-/** The spec as a merge patch: what is not there any more is null. */
+/** The spec as a merge patch; absent fields are null. */
 export function specPatch(record: RunRecord): Record<string, unknown> {
   const { entry, lastOutcome, previousCredential, history } = record;
   return {
@@ -145,7 +145,7 @@ const time = (instantMs: number | undefined): string | null =>
   instantMs === undefined ? null : formatMicroTime(instantMs);
 const millis = (durationMs: number): number => Math.max(0, Math.round(durationMs));
 
-/** For creating: there a null would be a value. Values inside of `missing` are data, and stay. */
+/** Removes nulls for a create, where null would be a value. Nulls inside `missing` are data and stay. */
 function withoutNulls(patch: Record<string, unknown>): Record<string, unknown> {
   const strip = (object: object): Record<string, unknown> =>
     Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));

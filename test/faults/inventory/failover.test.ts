@@ -204,10 +204,10 @@ describe('two servers of the inventory', function () {
     const { ca } = (await credentials.material()).tls;
     const callbackUrl = `http://127.0.0.1:${callbacks.port}`;
     const addresses = { apiUrl: plane.server, apiCa: ca?.toString(), callbackUrl };
-    const doors = httpTransports({ ...addresses, callbackCa: undefined }, clock);
+    const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);
     closers.push(
       () => callers.close(),
-      () => doors.close(),
+      () => transports.close(),
     );
     return serveComponent({
       component: {
@@ -222,10 +222,10 @@ describe('two servers of the inventory', function () {
       },
       callers,
       addresses,
-      doors: {
-        ...doors,
+      transports: {
+        ...transports,
         report: async (...report) => {
-          const answer = await doors.report(...report);
+          const answer = await transports.report(...report);
           answers.push(answer.status);
           return answer;
         },

@@ -125,7 +125,7 @@ describe('the content of an entry', function () {
     });
     await assert.rejects(
       stage.patch('one', { spec: { cluster: { big: 'x'.repeat(70_000) } } }),
-      (error: unknown) => error instanceof ApiError && /7\d{4} bytes, and may have 65536/.test(error.message),
+      (error: unknown) => error instanceof ApiError && /7\d{4} bytes; at most 65536 are allowed/.test(error.message),
     );
   });
 });

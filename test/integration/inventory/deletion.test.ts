@@ -73,7 +73,7 @@ describe('an entry that is deleted', function () {
     const told = lines.filter(({ code, what }) => code === 'Abandoned' && JSON.stringify(what).includes(ref.uid));
     assert.deepEqual(
       told.map(({ event, verdict, message }) => [event, verdict, message]),
-      [['revocation', 'revoked', 'nobody waits for component network to tear down what it made']],
+      [['revocation', 'revoked', 'component network was abandoned; the resources that it created were not torn down']],
     );
   });
 

@@ -323,7 +323,7 @@ describe('the reference components, with a second plane as the managed cluster',
     const says = (entry: string, status: string) => async (): Promise<boolean> =>
       valueAt(await isWatched(entry), '/status') === status;
     await until('the entry to say so', says('orders', 'False'), waiting);
-    assert.match(String(valueAt(await isWatched('orders'), '/message')), /^serviceinstances cannot be watched: /);
+    assert.match(String(valueAt(await isWatched('orders'), '/message')), /^the watch of serviceinstances fails: /);
     assert.equal(valueAt(await isWatched('legacy'), '/status'), 'True');
     assert.match(await server.metrics(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
     await proxied.pass();

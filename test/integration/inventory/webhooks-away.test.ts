@@ -48,7 +48,7 @@ describe('the webhooks of the inventory', function () {
     assert.equal(await codeOf(note(room)(stage.admin)), 200);
     await assert.rejects(
       note(room + 17)(stage.admin),
-      /EntryTooLarge: the entry would have 655\d\d bytes, and may have 65536/,
+      /EntryTooLarge: the entry would have 655\d\d bytes; at most 65536 are allowed/,
     );
     assert.match(
       await stage.refusal(token.token, (client) =>

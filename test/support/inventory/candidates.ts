@@ -56,7 +56,7 @@ export const shellCandidate = async (world: ConformanceWorld): Promise<Candidate
 /** With a certificate that only its registration vouches for. */
 export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWorld): Promise<Candidate> {
   const addresses = { apiUrl, apiCa: undefined, callbackUrl };
-  const doors = httpTransports({ ...addresses, callbackCa: undefined }, clock);
+  const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);
   const credentials = staticCredentials({ server: apiUrl, token: reviewToken });
   const reviews = tokenReviews({ credentials, component, serverNamespace: 'drawbridge-system', clock });
   const authority = createAuthority('of the registration');
@@ -65,7 +65,7 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
     component: player(component),
     callers: reviews,
     addresses,
-    doors,
+    transports,
     tls: { cert: identity.certificate, key: identity.key },
     host: '127.0.0.1',
     port: 0,
@@ -75,14 +75,14 @@ export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWo
   const close = async (): Promise<void> => {
     await server.close();
     await reviews.close();
-    doors.close();
+    transports.close();
   };
   return overHttp({ url: `https://127.0.0.1:${server.port}`, ca: authority.certificate }, close);
 }
 
 export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> {
   const { apiUrl, callbackUrl } = world;
-  const doors = httpTransports({ apiUrl, apiCa: undefined, callbackUrl, callbackCa: undefined }, clock);
+  const transports = httpTransports({ apiUrl, apiCa: undefined, callbackUrl, callbackCa: undefined }, clock);
   const reports: ReportSink = {
     report: (_, credentialId, body) => {
       const { status, body: said } = world.report(tokenWith(credentialId), body);
@@ -94,11 +94,11 @@ export function inProcessCandidate(world: ConformanceWorld): Promise<Candidate> 
   const tokenWith = (credentialId: string): string =>
     [...world.live].find((token) => `JTI=${jtiOf(token)}` === credentialId) ?? '';
   const components = new Map([[component, player(component)]]);
-  const client = inProcessClient({ components, entry: doors.entry, reports, clock });
+  const client = inProcessClient({ components, entry: transports.entry, reports, clock });
   const registration = { endpoint: { inProcess: component }, timeoutMs: 5_000 } as unknown as Registration;
   return Promise.resolve({
     invoke: (request) => client.invoke(registration, request, new AbortController().signal),
-    close: () => Promise.resolve(doors.close()),
+    close: () => Promise.resolve(transports.close()),
   });
 }
 

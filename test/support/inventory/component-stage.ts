@@ -93,7 +93,7 @@ export class ComponentStage {
   async run(component: string, operation: Operation = 'reconcile'): Promise<Outcome> {
     const found = this.#components.get(component);
     if (!found) throw new Error(`there is no component ${component}`);
-    const run = new Run(found, this.#request(component, operation), this.#doors(), this.clock);
+    const run = new Run(found, this.#request(component, operation), this.#transports(), this.clock);
     void run.execute();
     const answer = await run.answer;
     if (answer.kind !== 'outcome') throw new Error('the component did not answer with its outcome');
@@ -121,7 +121,7 @@ export class ComponentStage {
     return this.management.client.mergePatch(clusterInventories, at, { status }, { subresource: 'status' });
   }
 
-  #doors() {
+  #transports() {
     const { client } = this.management;
     const kubeconfig = { namespace: at.namespace, name: kubeconfigSecretName(entryUid) };
     const entry: EntryAccessor = {

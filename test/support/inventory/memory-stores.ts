@@ -214,9 +214,9 @@ export class MemoryInventory {
     if (stored?.resourceVersion !== base?.resourceVersion) return { kind: 'conflict', stored };
     const hasCredential = next.credentialId !== undefined || next.previousCredential !== undefined;
     if (hasCredential && next.phase !== 'Running') {
-      throw new ApiError(422, 'Invalid', 'a credential dies with its run');
+      throw new ApiError(422, 'Invalid', 'credentialID and previousCredentialID are allowed only in phase Running');
     }
-    if (stored && next.seq < stored.record.seq) throw new ApiError(422, 'Invalid', 'seq cannot go back');
+    if (stored && next.seq < stored.record.seq) throw new ApiError(422, 'Invalid', 'seq must not decrease');
     const written = this.#putRecord(key, plainCopy(next));
     // It belongs to its entry: of one that is gone it is collected.
     const isOwned = [...this.#entries.values()].some(({ view }) => view.ref.uid === next.entry.uid);

@@ -68,7 +68,7 @@ export class ReferenceFleet {
     await cloud.start();
     const { ca } = (await credentials.material()).tls;
     const addresses = { apiUrl: management.server, apiCa: ca?.toString(), callbackUrl: server.callbackUrl };
-    const doors = httpTransports({ ...addresses, callbackCa: undefined }, clock);
+    const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);
     const connect = (managedCredentials: Parameters<typeof openCluster>[0]) =>
       openCluster(managedCredentials, { clock });
     const components = referenceComponents({ management: cloud.client, connect, clock });
@@ -91,7 +91,16 @@ export class ReferenceFleet {
       });
       const tls = undefined;
       const place = { host: '127.0.0.1', port: 0 };
-      const served = await serveComponent({ component, callers, addresses, doors, tls, ...place, clock, log: noLog });
+      const served = await serveComponent({
+        component,
+        callers,
+        addresses,
+        transports,
+        tls,
+        ...place,
+        clock,
+        log: noLog,
+      });
       urls.set(component.name, `http://127.0.0.1:${served.port}`);
       closers.push(
         () => served.close(),
@@ -99,7 +108,7 @@ export class ReferenceFleet {
       );
     }
     closers.push(
-      () => doors.close(),
+      () => transports.close(),
       () => cloud.stop(),
       () => cluster.close(),
     );

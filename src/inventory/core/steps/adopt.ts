@@ -8,10 +8,10 @@ import { expireRun } from './running.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, withoutDelay } from './wanted.ts';
 
-/** The record as somebody else has left it: at start, or by another process meanwhile. */
+/** Handles a record that another writer stored: at startup, or after another process wrote it. */
 export function onRecordChanged(transition: Transition, { stored, inputs }: KeyEventOf<'recordChanged'>): void {
   const { phase, stored: known } = transition.state;
-  // The answer to our own write says more.
+  // The result of our own write follows and is more precise.
   if (phase === 'starting') return;
   if (phase === 'gone' && !stored) {
     transition.update({ stored: undefined });
@@ -21,7 +21,7 @@ export function onRecordChanged(transition: Transition, { stored, inputs }: KeyE
   adopt(transition, stored, inputs, known === undefined);
 }
 
-/** A write of ours came second. What was to follow from it was not done. */
+/** Handles a write that lost the compare-and-swap. Effects that depended on it were skipped. */
 export function onConflict(transition: Transition, { stored, inputs }: KeyEventOf<'conflict'>): void {
   const { phase, stored: known, cause } = transition.state;
   if (phase === 'starting') {
@@ -34,15 +34,15 @@ export function onConflict(transition: Transition, { stored, inputs }: KeyEventO
     transition.addEffect({ kind: 'retire', base: stored, ended: undefined });
     transition.update({ stored });
   } else if (stored.record.phase !== 'Idle') {
-    // Of our own run nobody else has anything to say: what is to be stored still is.
+    // No other writer may change our own run, so the write is repeated.
     transition.store(known.record, stored);
     resume(transition, inputs);
   } else if (known.record.phase === 'Idle' && isDeepStrictEqual(stored.record.lastOutcome, known.record.lastOutcome)) {
-    // It was ours, and the answer to it got lost.
+    // The stored record is ours: the answer to the write was lost.
     transition.update({ stored });
     resume(transition, inputs);
   } else {
-    // Somebody has ended it before us, and that cannot change any more.
+    // Another process ended the run first, and that is final.
     adopt(transition, stored, inputs, false);
   }
 }
@@ -57,7 +57,7 @@ function resume(transition: Transition, inputs: Inputs): void {
 
 const progress = ({ phase }: RunRecord): number => ['Running', 'Applying', 'Idle'].indexOf(phase);
 
-/** Whether it says something that is not known: of a later run, or more of the same. */
+/** Whether the record is of a later run, or of the same run with at least the same progress. */
 function isNewer(stored: StoredRecord, known: StoredRecord): boolean {
   if (stored.resourceVersion === known.resourceVersion) return false;
   const { seq } = known.record;
@@ -66,7 +66,7 @@ function isNewer(stored: StoredRecord, known: StoredRecord): boolean {
 
 function adopt(transition: Transition, stored: StoredRecord | undefined, inputs: Inputs, isFirst: boolean): void {
   const { stored: known, deadlineAt } = transition.state;
-  // Whoever has heard of the run can only have made its lease longer.
+  // A heartbeat that this process received can only have extended the deadline.
   const granted = known && stored?.record.seq === known.record.seq ? deadlineAt : undefined;
   transition.update({
     phase: 'idle',
@@ -85,7 +85,7 @@ function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs
   if (retireIfUnneeded(transition, inputs)) return;
   if (record) {
     const { nowMs, monotonicMs, registration } = transition.context;
-    // A hint: it may have been written by another clock.
+    // The stored time is only a hint: another clock may have written it.
     const delayMs = Math.min(Math.max(0, (record.nextAtMs ?? nowMs) - nowMs), maxDelayMs(record, registration));
     transition.update({ wake: { at: monotonicMs + delayMs, reason: wakeReason(record.lastOutcome?.outcome) } });
   }
@@ -94,14 +94,17 @@ function adoptIdle(transition: Transition, record: RunRecord | undefined, inputs
   transition.report(inputs);
 }
 
-/** Nobody waits for what a restart finds: that is not urgent, what somebody does now is. */
+/** Work that a restart finds is not urgent; keep the manual lane for new changes. */
 const demoteManual = (lane: Lane): Lane => (lane === lanes.manual ? lanes.time : lane);
 
-/** Somebody has started it. What reports by itself may do so to us; for what has to be answered to its caller nobody waits any more. */
+/**
+ * Adopts a run that another process started. An asynchronous run may report to this process. For a synchronous run, the caller that waits
+ * for the answer is gone.
+ */
 function adoptRun(transition: Transition, record: RunRecord, inputs: Inputs, isFirst: boolean, granted: number): void {
   const { nowMs, monotonicMs, registration } = transition.context;
   const elapsedMs = Math.max(0, nowMs - (record.startedAtMs ?? nowMs) - clockSlackMs);
-  // One of ours may have been later.
+  // This process may have started a later run.
   const lastStart = Math.max(transition.state.lastStart ?? Number.NEGATIVE_INFINITY, monotonicMs - elapsedMs);
   transition.update({ phase: 'running', lastStart });
   if (isFirst && !(record.asynchronous && record.phase === 'Running')) {

@@ -9,10 +9,14 @@ import { entryTriggers } from './wanted.ts';
 
 export const isAbandoned = ({ mayRun }: Inputs): boolean => mayRun.may === 'no' && mayRun.why === 'Abandoned';
 
-/** Of a run that is on by then. */
-const abandoned: Ending = { outcome: 'Retry', reason: 'Abandoned', message: 'nobody waits for it any more' };
+/** Ending of a run that is active when the component is abandoned. */
+const abandoned: Ending = {
+  outcome: 'Retry',
+  reason: 'Abandoned',
+  message: 'the component was abandoned during the run',
+};
 
-/** What was never run has nothing to tear down, and for what was abandoned nobody waits. True when that settles it. */
+/** Retires a key that needs no teardown: the component never ran for the entry, or was abandoned. Returns true if the key is retired. */
 export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolean {
   const { stored } = transition.state;
   if (isAbandoned(inputs)) retire(transition);
@@ -23,7 +27,10 @@ export function retireIfUnneeded(transition: Transition, inputs: Inputs): boolea
   return true;
 }
 
-/** The outputs go, then the record: nothing of the component is left, no credential of it is good. What the record was is kept, to know what comes late. */
+/**
+ * Removes the outputs, then the record, so no credential of the component remains valid. The state keeps the old record to recognize late
+ * events.
+ */
 export function retire(transition: Transition, ended?: RunRecord): void {
   const { stored } = transition.state;
   if (stored) transition.addEffect({ kind: 'retire', base: stored, ended });
@@ -37,7 +44,10 @@ export function retire(transition: Transition, ended?: RunRecord): void {
   });
 }
 
-/** The entry goes. Whatever is on loses its credential, and its end is waited for before the component is asked to delete. */
+/**
+ * Handles the deletion of the entry. A running reconcile loses its credential and must end before the component is called with the
+ * operation `delete`.
+ */
 export function onDeleting(transition: Transition, inputs: Inputs): void {
   const { phase, stored } = transition.state;
   const deletion = trigger(triggerReasons.deleting);
@@ -47,7 +57,7 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
     case 'idle':
     case 'queued':
       if (retireIfUnneeded(transition, inputs)) return;
-      // Not to be deleted by anybody here: it was never run, or may not be now.
+      // There is nothing to delete: the component never ran, or may not run now.
       if (!stored) transition.update({ phase: 'gone', pending: undefined, wake: undefined });
       else transition.addTriggers(...entryTriggers(inputs, stored.record));
       if (stored) transition.scheduleNext(inputs);
@@ -62,7 +72,7 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
         retire(transition, stored && endedRecord(transition, stored.record, abandoned));
       } else if (stored?.record.operation === 'reconcile') {
         transition.addTriggers(deletion);
-        // Somebody else is writing its outputs: it has no credential any more.
+        // In phase Applying the run has no credential any more.
         if (stored.record.phase !== 'Running') break;
         transition.update({ phase: 'draining' });
         transition.store({ ...stored.record, credentialId: undefined, previousCredential: undefined }, stored);
@@ -72,7 +82,7 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
   transition.report(inputs);
 }
 
-/** How a run ended. */
+/** The end of a run. */
 export interface Ending {
   readonly outcome: OutcomeName;
   readonly reason?: string | undefined;
@@ -81,7 +91,7 @@ export interface Ending {
   readonly requeueAfterSeconds?: number;
 }
 
-/** The record once the run is over, but for when the next one is. */
+/** The record after the run, except for `nextAtMs`. */
 export function endedRecord({ state, context }: Transition, record: RunRecord, ending: Ending): RunRecord {
   const { outcome, reason, message, missing = [] } = ending;
   const { nowMs, monotonicMs } = context;
@@ -98,7 +108,7 @@ export function endedRecord({ state, context }: Transition, record: RunRecord, e
   return {
     ...withoutCredential(record),
     phase: 'Idle',
-    // Nobody knows which inputs it was about.
+    // The component may have read different inputs than those of the start.
     inputsDigest: state.inputsChanged ? undefined : record.inputsDigest,
     asynchronous: false,
     leaseUntilMs: undefined,

@@ -9,13 +9,13 @@ import { rolledBack } from './start.ts';
 import type { Transition } from './transition.ts';
 import { alreadySatisfied, entryTriggers, isWanted } from './wanted.ts';
 
-/** The component goes on by itself and reports: how long it may be silent. */
+/** Handles a 202: the component continues asynchronously and must report within `leaseMs`. */
 export function onAccepted(transition: Transition, { leaseMs }: KeyEventOf<'accepted'>): void {
   if (isRunning(transition)) transition.addEffect(answeredEffect);
   extend(transition, leaseMs, {});
 }
 
-/** It is alive. A new credential takes the place of the one before it, which stays good until it ends by itself. */
+/** Handles a heartbeat. A new credential replaces the current one, which stays valid until it expires. */
 export function onHeartbeat(transition: Transition, { leaseMs, credential }: KeyEventOf<'heartbeat'>): void {
   const current = transition.state.stored?.record.credentialId;
   const isRefresh = credential !== undefined && current !== undefined && credential.id !== current;
@@ -40,7 +40,7 @@ function extend(
   transition.update({ deadlineAt: monotonicMs + grantedMs });
   const { record } = stored;
   const gainedMs = nowMs + grantedMs - (record.leaseUntilMs ?? nowMs);
-  // What is stored is for whoever leads next, who waits that much longer.
+  // The stored deadline serves the next leader, which adds the unstored share.
   const isWorthStoring =
     !record.asynchronous || 'credentialId' in change || Math.abs(gainedMs) >= grantedMs * unstoredShare;
   if (isWorthStoring)
@@ -56,7 +56,7 @@ export function onOutcome(transition: Transition, { seq, outcome, inputs, missin
   if (!stored.record.asynchronous) transition.addEffect(answeredEffect);
   const { operation } = stored.record;
   if (outcome.outcome === (operation === 'delete' ? 'Done' : 'Deleted')) {
-    const message = `${outcome.outcome} is no outcome of ${operation}`;
+    const message = `${outcome.outcome} is not an outcome of operation ${operation}`;
     finish(transition, { outcome: 'Retry', reason: 'InvalidOutcome', message }, inputs, undefined);
   } else if (outcome.outcome === 'Deleted') {
     retire(transition, endedRecord(transition, stored.record, outcome));
@@ -87,7 +87,7 @@ const endingOfRefusal = ({ code, message }: { readonly code: string; readonly me
   message,
 });
 
-/** Repeating these changes nothing: the component wrote what it may not. */
+/** A retry cannot succeed: the component wrote something that it may not write. */
 const ruleCodes: ReadonlySet<string> = new Set<InventoryCode>(['ForeignPath', 'ForeignSecret', 'EntryTooLarge']);
 
 export function onCallFailed(transition: Transition, { code, message, inputs }: KeyEventOf<'callFailed'>): void {
@@ -103,11 +103,11 @@ export function onDeadline(transition: Transition, { inputs }: KeyEventOf<'deadl
   else expireRun(transition, inputs);
 }
 
-/** Nobody will hear of it any more. */
+/** Ends a run whose deadline has passed. */
 export function expireRun(transition: Transition, inputs: Inputs): void {
   finish(
     transition,
-    { outcome: 'Retry', reason: 'LeaseOver', message: 'nothing was heard of the run' },
+    { outcome: 'Retry', reason: 'LeaseOver', message: 'the component did not report before the deadline of the run' },
     inputs,
     undefined,
   );
@@ -116,7 +116,10 @@ export function expireRun(transition: Transition, inputs: Inputs): void {
 const isRunning = ({ state: { phase, stored } }: Transition): boolean =>
   stored !== undefined && (phase === 'running' || phase === 'draining');
 
-/** The component has not had it. Its number and token are used up; everything else is as before it, and it is queued again. */
+/**
+ * Handles a call that the component did not accept. The run number and the token are used up. Everything else is restored, and the key is
+ * queued again.
+ */
 export function onNotAccepted(
   transition: Transition,
   { retryAfterMs, notCalled, inputs }: KeyEventOf<'notAccepted'>,
@@ -134,7 +137,7 @@ export function onNotAccepted(
     transition.store(rolledBack(stored.record, cause?.before, atMs), stored);
     const wake = { at: monotonicMs + delayMs, reason: triggerReasons.retry };
     transition.update({ phase: 'idle', cause: undefined, deadlineAt: undefined, pending: undefined, wake });
-    // When the endpoint may be asked again, whoever came meanwhile: it would be refused as well.
+    // New triggers wait as well: the endpoint would reject their run too.
     transition.addTriggers(
       ...mergeTriggers(cause?.triggers ?? [], pending?.triggers ?? []).map((one) => ({ ...one, atMs })),
     );
@@ -158,7 +161,7 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
     stored.record,
     isAlreadySatisfied ? { ...ending, reason: alreadySatisfied } : ending,
   );
-  // Of this outcome, not of the one before it.
+  // `arrived` must refer to this outcome, not to the previous one.
   const endInputs: Inputs = { ...inputs, arrived: missing?.holdsNow === true && !isAlreadySatisfied };
   const next = nextTriggers(transition, endInputs, ended);
   const delayMs = nextDelayMs(ending, stored.record.attempt, registration, random);
@@ -179,20 +182,20 @@ function finish(transition: Transition, ending: Ending, inputs: Inputs, missing:
 }
 
 const alreadySatisfiedMessage = ({ missing = [] }: Ending): string =>
-  `it waits for what was there when it was called: ${missing.map(({ path }) => path).join(', ')}`;
+  `the component waits for inputs that were present when it was called: ${missing.map(({ path }) => path).join(', ')}`;
 
-/** What came during the run and still is worth another one, and what the entry asks for as it is now. */
+/** Triggers for the next run: those that arrived during this run and still need one, and what the entry itself asks for. */
 function nextTriggers({ state }: Transition, inputs: Inputs, ended: RunRecord): readonly Trigger[] {
   const pending = (state.pending?.triggers ?? []).filter(
     (one) => !timerReasons.has(one.reason) && isWanted(one, inputs, ended),
   );
   const fromEntry = entryTriggers(inputs, ended);
-  // Told by name already.
+  // A pending trigger already names the cause.
   const isNamed = pending.some(({ reason }) => reason !== triggerReasons.remote && reason !== triggerReasons.forced);
   return isNamed && fromEntry[0]?.reason !== triggerReasons.deleting ? pending : mergeTriggers(fromEntry, pending);
 }
 
-/** The run that has just ended was as good. */
+/** The run that just ended serves these reasons. */
 const timerReasons: ReadonlySet<string> = new Set([
   triggerReasons.interval,
   triggerReasons.requeue,

@@ -7,7 +7,7 @@ import { isAbandoned, retire, retireIfUnneeded } from './drain.ts';
 import type { Transition } from './transition.ts';
 import { entryTriggers, isWanted, withoutDelay } from './wanted.ts';
 
-/** The queue hands the key out: it starts, if there still is something to start for. */
+/** Handles a free slot: starts a run if one is still needed. */
 export function startIfWanted(transition: Transition, inputs: Inputs): void {
   const { monotonicMs } = transition.context;
   const { stored, pending, wake } = transition.state;
@@ -15,7 +15,7 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
   const isDue = wake !== undefined && wake.at <= monotonicMs;
   const own = isDue ? [trigger(wake.reason)] : [];
   if (inputs.mayRun.may === 'no') {
-    // Kept until it may run again.
+    // Keep the triggers until the key may run again.
     transition.addTriggers(...own);
     if (isDue) transition.update({ wake: undefined });
     transition.scheduleNext(inputs);
@@ -29,7 +29,7 @@ export function startIfWanted(transition: Transition, inputs: Inputs): void {
   }
   const triggers = mergeTriggers(pending?.triggers ?? [], own);
   if (!triggers.some((one) => isWanted(one, inputs, stored?.record))) {
-    // The inputs are back to what the last run had.
+    // The inputs are back to those of the last run.
     transition.update({ pending: undefined });
     transition.scheduleNext(inputs);
     transition.report(inputs);
@@ -89,14 +89,14 @@ function start(
   transition.report(inputs);
 }
 
-/** With the run that the record is about, if that has ended with an outcome. */
+/** History including the last run of the record, if it ended with an outcome. */
 function historyOf({ seq, operation, reasons, startedAtMs, lastOutcome, history }: RunRecord): readonly PastRun[] {
   if (lastOutcome?.seq !== seq || startedAtMs === undefined) return history;
   const { outcome, durationMs } = lastOutcome;
   return [{ seq, operation, reasons, outcome, startedAtMs, durationMs }, ...history].slice(0, maxHistory);
 }
 
-/** The start is stored: from here on it is the only run, and the component is called. */
+/** The start is stored, so this is the only run. Calls the component. */
 export function onStarted(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { monotonicMs, registration } = transition.context;
   const { record } = stored;
@@ -115,7 +115,7 @@ export function onStarted(transition: Transition, stored: StoredRecord, inputs: 
   transition.addEffect({ kind: 'call' });
 }
 
-/** While this was being stored the entry began to go, or was suspended: nobody is called. */
+/** Undoes a stored start before the call: meanwhile the entry was deleted or suspended. */
 function cancelStart(transition: Transition, stored: StoredRecord, inputs: Inputs): void {
   const { cause } = transition.state;
   transition.update({ phase: 'idle', cause: undefined });
@@ -125,7 +125,7 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
     const { nowMs, monotonicMs } = transition.context;
     const next = rolledBack(stored.record, cause?.before, nowMs);
     transition.store(next, stored);
-    // What it was to wait for before is forgotten with the start: its inputs may be back, and then nothing else asks for a run.
+    // The start discarded the previous wake time. If the inputs are back, nothing else would start a run.
     transition.update({ wake: { at: monotonicMs, reason: wakeReason(next.lastOutcome?.outcome) } });
     transition.addTriggers(...(cause?.triggers ?? []).map(withoutDelay), ...entryTriggers(inputs, next));
     transition.scheduleNext(inputs);
@@ -133,7 +133,7 @@ function cancelStart(transition: Transition, stored: StoredRecord, inputs: Input
   transition.report(inputs);
 }
 
-/** As if it had not been started, its number apart. */
+/** The record as before the start, except for the run number. */
 export function rolledBack(
   record: RunRecord,
   before: Pick<RunRecord, 'inputsDigest' | 'operation'> | undefined,
@@ -158,7 +158,7 @@ function reportLivelock(transition: Transition): void {
   if (isLooping === (status?.livelock !== undefined)) return;
   const paths = cause?.triggers.flatMap(({ about }) => (about === undefined ? [] : [about])) ?? [];
   const livelock = isLooping
-    ? `the same inputs have come back more than 5 times in 10 minutes${paths.length > 0 ? `, by ${paths.join(', ')}` : ''}`
+    ? `the same inputs returned more than 5 times in 10 minutes${paths.length > 0 ? `; changed by ${paths.join(', ')}` : ''}`
     : undefined;
   if (status) transition.update({ status: { ...status, livelock } });
   if (status) transition.addEffect({ kind: 'reportStatus', status: { ...status, livelock } });

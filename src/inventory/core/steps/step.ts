@@ -15,7 +15,7 @@ import { onStarted, startIfWanted } from './start.ts';
 import { Transition } from './transition.ts';
 import { alreadySatisfied, isWanted, withoutDelay } from './wanted.ts';
 
-/** Pure and total: a key, an event, what follows. An event that does not fit the state changes nothing. */
+/** Computes the next state and the effects of an event. Pure and total. An event that does not fit the state changes nothing. */
 export function step(
   state: KeyState,
   event: KeyEvent,
@@ -27,8 +27,8 @@ export function step(
 }
 
 /**
- * What had been there before a run that missed it has not arrived, unless it was gone in between: the component may have read a later
- * version than the one that we had.
+ * An input that was present before the run that reported it missing has not arrived, unless it was absent in between: the component may
+ * have read a later version than the server had.
  */
 function withoutStaleArrival(transition: Transition, event: KeyEvent): KeyEvent {
   const { stored, sawMissing } = transition.state;
@@ -102,7 +102,7 @@ function onTrigger(transition: Transition, { trigger, inputs }: KeyEventOf<'trig
   transition.report(inputs);
 }
 
-/** The queue hands the key out. While a run is on, all that it can mean is that its lease may be over. */
+/** Handles a free slot. During a run, it can only mean that the deadline may have passed. */
 function onSlot(transition: Transition, { inputs }: KeyEventOf<'slot'>): void {
   const { phase, stored, cause, outcome, deadlineAt } = transition.state;
   switch (phase) {
@@ -111,7 +111,7 @@ function onSlot(transition: Transition, { inputs }: KeyEventOf<'slot'>): void {
       startIfWanted(transition, inputs);
       break;
     case 'starting':
-      // The start before could not be tried.
+      // The previous start was not attempted.
       transition.update({ phase: 'queued', cause: undefined });
       transition.addTriggers(...(cause?.triggers ?? []).map(withoutDelay));
       startIfWanted(transition, inputs);
@@ -122,11 +122,11 @@ function onSlot(transition: Transition, { inputs }: KeyEventOf<'slot'>): void {
       else expireRun(transition, inputs);
       break;
     case 'applying':
-      // The writing before could not be tried.
+      // The previous write of outputs was not attempted.
       if (outcome?.outputs) transition.addEffect({ kind: 'apply', outputs: outcome.outputs });
       break;
     case 'gone':
-      // Its record could not be taken out.
+      // The previous removal of the record failed.
       if (stored) retire(transition);
       break;
   }

@@ -4,7 +4,7 @@ import type { Effect, Inputs, KeyState, KeyStatus, NotRunReason, StepContext } f
 import { spacingOf } from '../timing.ts';
 import { lanes, reasonText, type Trigger, triggerReasons, withTriggers } from '../triggers.ts';
 
-/** One event being worked out: what the state becomes and what is to be done. */
+/** The handling of one event: collects the next state and the effects. */
 export class Transition {
   state: KeyState;
   readonly effects: Effect[] = [];
@@ -23,7 +23,7 @@ export class Transition {
     this.effects.push(effect);
   }
 
-  /** Writes the record; from here on the state has it as it is to be. */
+  /** Stores the record. The state contains it immediately. */
   store(next: RunRecord, base: StoredRecord): void {
     this.addEffect({ kind: 'store', next, base });
     this.update({ stored: { record: next, resourceVersion: base.resourceVersion } });
@@ -33,7 +33,7 @@ export class Transition {
     if (triggers.length > 0) this.update({ pending: withTriggers(this.state.pending, triggers, this.context) });
   }
 
-  /** No run is on: the key waits for its transition, its time, or an event. */
+  /** Without a current run, enqueues the key for its pending triggers or its wake time. */
   scheduleNext({ mayRun }: Pick<Inputs, 'mayRun'>): void {
     const { pending, wake } = this.state;
     const isQueued = pending !== undefined && mayRun.may !== 'no';
@@ -45,13 +45,13 @@ export class Transition {
     }
   }
 
-  /** The run that is on counts as lost then. */
+  /** Enqueues the key for the deadline of the current run. */
   scheduleDeadline(): void {
     const { deadlineAt } = this.state;
     if (deadlineAt !== undefined) this.enqueueAt(deadlineAt, lanes.time, [triggerReasons.leaseOver]);
   }
 
-  /** At that monotonic instant, but not sooner after the last start than the key may run. */
+  /** Enqueues the key for a monotonic instant, but not before `earliestStart`. */
   enqueueAt(at: number, lane: Extract<Effect, { kind: 'enqueue' }>['lane'], reasons: readonly string[]): void {
     const { monotonicMs } = this.context;
     const delayMs = Math.max(0, at - monotonicMs, this.earliestStart() - monotonicMs);
@@ -65,7 +65,7 @@ export class Transition {
     return lastStart + spacingOf(recentStarts, this.context.monotonicMs);
   }
 
-  /** The status of the status, when it is another than before, or a run has ended. */
+  /** Reports the status if it changed or a run has ended. */
   report(inputs: Inputs, hasEnded = false): void {
     const status = statusOf(this.state, inputs);
     if (!hasEnded && sameStatus(status, this.state.status)) return;
@@ -78,7 +78,7 @@ const none: readonly never[] = [];
 
 type Known = Pick<KeyState, 'stored' | 'cause' | 'status'>;
 
-/** The status of a component as things are: what its last run came to, unless that was about other inputs or nothing is to be run. */
+/** The component's status: the outcome of its last run, unless that was for other inputs or the component may not run. */
 function statusOf({ stored, cause, status }: Known, { digest, mayRun }: Pick<Inputs, 'digest' | 'mayRun'>): KeyStatus {
   const record = stored?.record;
   const last = record?.lastOutcome;
@@ -130,14 +130,14 @@ function sameStatus(a: KeyStatus, b: KeyStatus | undefined): boolean {
   );
 }
 
-/** What the last run that ended was about; undefined when that is not known any more. */
+/** Inputs digest of the last finished run; undefined if unknown. */
 function observedInputsOf(record: RunRecord, cause: KeyState['cause']): string | undefined {
   return record.phase === 'Idle' || record.seq === record.lastOutcome?.seq
     ? record.inputsDigest
     : cause?.before.inputsDigest;
 }
 
-/** Why nothing is run is its reason; Ready and the conditions of the registration say more. */
+/** The reason is `why`; Ready and the conditions of the registration contain details. */
 const stateWithoutRun: Readonly<Record<Exclude<NotRunReason, 'Suspended'>, KeyStatus['state']>> = {
   NotApplicable: 'NotApplicable',
   Disabled: 'NotApplicable',

@@ -2,15 +2,15 @@ import type { RunRecord } from '../run-record.ts';
 import type { Inputs } from '../step.ts';
 import { type Trigger, trigger, triggerReasons } from '../triggers.ts';
 
-/** The reason of an outcome whose missing inputs had been there all the time: waiting for them would be in vain. */
+/** Reason of an outcome whose missing inputs were present all the time. Waiting for them would never end. */
 export const alreadySatisfied = 'MissingAlreadySatisfied';
 
-/** Whether a trigger is worth a run. What it says of the entry is looked at, not believed: the digest decides. */
+/** Whether a trigger needs a run. The digest decides, not the content of the trigger. */
 export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord | undefined): boolean {
   if (!record || entryWantsRun(inputs, record)) return true;
   switch (reason) {
     case 'Remote':
-      // What failed for good waits for other inputs, for somebody's force or for its hour.
+      // A Failed component runs again only for changed inputs, the force annotation, or its hourly retry.
       return record.lastOutcome?.outcome !== 'Failed';
     case 'Forced':
     case 'Interval':
@@ -23,7 +23,7 @@ export function isWanted({ reason }: Trigger, inputs: Inputs, record: RunRecord 
   }
 }
 
-/** Whether the entry itself asks for a run: other inputs, what was missing, or its end. */
+/** Whether the entry itself needs a run: its inputs changed, a missing input arrived, or it is being deleted. */
 function entryWantsRun(inputs: Inputs, record: RunRecord): boolean {
   return inputs.digest !== record.inputsDigest || hasArrived(inputs, record) || isOtherOperation(inputs, record);
 }
@@ -35,7 +35,7 @@ function hasArrived({ arrived }: Inputs, { lastOutcome }: RunRecord): boolean {
 const isOtherOperation = ({ mayRun }: Inputs, { operation }: RunRecord): boolean =>
   mayRun.may === 'delete' && operation !== 'delete';
 
-/** What the entry itself asks for, as triggers; none when the record is about the entry as it is. */
+/** Triggers that follow from the entry itself; none if the record covers its present version. */
 export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Trigger[] {
   const { created, inputChanged, inputArrived, deleting } = triggerReasons;
   if (!record) return [trigger(created)];
@@ -48,5 +48,5 @@ export function entryTriggers(inputs: Inputs, record: RunRecord | undefined): Tr
   return hasArrived(inputs, record) ? [trigger(inputArrived, { about })] : [];
 }
 
-/** Of a trigger whose time has come once already. */
+/** Drops the delay of a trigger that was already due once. */
 export const withoutDelay = (one: Trigger): Trigger => ({ ...one, atMs: undefined });

@@ -301,13 +301,16 @@ describe('a kubeconfig that was supplied', () => {
     assert.equal(mayRead('byoc', 'theirs'), false);
     await accounts.ensure(named('theirs'), byoc, signal);
     assert.deepEqual(
-      world.events.map(({ reason, note }) => [reason, /^alice named Secret theirs/.test(note)]),
+      world.events.map(({ reason, note }) => [
+        reason,
+        /^user alice set kubeconfigSecretRef theirs but may not read that Secret/.test(note),
+      ]),
       [['SecretNotReadable', true]],
     );
     const unstamped = world.entry({ mode: 'byoc', kubeconfigSecretRef: { name: 'theirs', key: 'config' } }, 'x');
     world.readers.add('alice theirs');
     await accounts.ensure(unstamped, byoc, signal);
-    assert.match(world.events[1]?.note ?? '', /nobody vouches/);
+    assert.match(world.events[1]?.note ?? '', /kubeconfigSecretRef theirs has no verified user/);
   });
 
   it('is not read any more when they may not, or another one is named', async () => {

@@ -56,7 +56,7 @@ describe('byoc', () => {
   });
 
   for (const [what, kubeconfig, message] of [
-    ['nothing', undefined, /nothing under config/],
+    ['nothing', undefined, /has no key config/],
     ['no kubeconfig', 'hello', /not a YAML mapping/],
     ['a program to run', simulatedKubeconfig('x', { exec: { command: 'sh' } }), /exec of the user is not allowed/],
     ['a file to read', simulatedKubeconfig('x', { tokenFile: '/etc/shadow' }), /tokenFile of the user is not allowed/],
@@ -77,7 +77,7 @@ describe('byoc', () => {
     };
     const outcome = await made.run('byoc');
     assert.equal(outcome.outcome, 'Failed');
-    assert.match(outcome.message ?? '', /not that of an administrator/);
+    assert.match(outcome.message ?? '', /the supplied kubeconfig has insufficient permissions/);
   });
 
   it('is to be retried while the cluster or the Secret is away', async () => {

@@ -141,7 +141,7 @@ describe('components of a managed cluster', () => {
     made.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
     const outcome = await made.run('network');
     assert.equal(outcome.outcome, 'Retry');
-    assert.match(outcome.message ?? '', /not for this entry; delete it, or give it the label .+=11111111-/);
+    assert.match(outcome.message ?? '', /does not belong to this entry; delete it, or label it with .+=11111111-/);
   });
 
   it('fail for good on a lifetime that the server does not give', async () => {

@@ -38,7 +38,13 @@ describe('the condition Ready', () => {
   for (const [what, given, status, reason, message] of [
     ['every component is Done', { a: row('Done'), b: row('Done') }, 'True', 'Done', ''],
     ['others do not apply', { a: row('Done'), b: row('NotApplicable') }, 'True', 'Done', ''],
-    ['none applies', { b: row('NotApplicable') }, 'False', 'NoComponents', 'no registered component is for this entry'],
+    [
+      'none applies',
+      { b: row('NotApplicable') },
+      'False',
+      'NoComponents',
+      'no registered component applies to this entry; check the selector and modes of the ComponentReconcilers',
+    ],
     ['one waits', { a: row('Done'), c: waiting }, 'False', 'NotReady', 'c: waits for /status/outputs/network/vnetName'],
     [
       'several are open: the worst first',
@@ -63,7 +69,7 @@ describe('the condition Ready', () => {
   it('names the size of an entry that is too large', () => {
     const { reason, message } = readyOf(rows({ a: row('Done') }), { bytes: 65_537, deleting: false });
     assert.equal(reason, 'TooLarge');
-    assert.match(message, /65537 bytes; at most 65536/);
+    assert.match(message, /the entry has 65537 bytes; at most 65536 are allowed/);
   });
 
   it('says what is left of an entry that goes', () => {

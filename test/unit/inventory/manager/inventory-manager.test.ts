@@ -259,7 +259,7 @@ describe('manager', () => {
     assert.equal(differs.status === 409 && differs.code, 'OutcomeDiffers');
     assert.deepEqual(
       ship.warnings.filter((message) => message.includes('another outcome')),
-      ['a run that has ended was reported again with another outcome; the first one counts'],
+      ['finished run reported another outcome; the first one counts'],
     );
     assert.equal(inventory.record(key)?.record.lastOutcome?.outcome, 'Done');
   });

@@ -30,17 +30,17 @@ describe('what is found out about registrations', () => {
     'one that reads what it writes itself': {
       registered: [{ name: 'network', reads: ['/status/outputs/network/vnet'] }],
       refused: ['network'],
-      message: /^reads \/status\/outputs\/network\/vnet, which it writes itself/,
+      message: /^reads \/status\/outputs\/network\/vnet, which the component writes itself/,
     },
     'the second of two that own one path': {
       registered: [{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network'] }],
       refused: ['pirate'],
-      message: /^\/status\/outputs\/network would belong to network as well/,
+      message: /^\/status\/outputs\/network overlaps \/status\/outputs\/network, which component network owns/,
     },
     'one that owns what lies below the path of another': {
       registered: [{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network/vnet'] }],
       refused: ['pirate'],
-      message: /^\/status\/outputs\/network\/vnet would belong to network as well/,
+      message: /^\/status\/outputs\/network\/vnet overlaps \/status\/outputs\/network, which component network owns/,
     },
     'one whose selector cannot be read': {
       registered: [

@@ -38,7 +38,10 @@ describe('an entry that is too large', () => {
     const bytes = inventory.entry(ref)?.bytes ?? 0;
     assert.ok(bytes > maxEntryBytes);
     assert.deepEqual([ready(inventory)?.status, ready(inventory)?.reason], ['False', 'TooLarge']);
-    assert.match(ready(inventory)?.message ?? '', new RegExp(`^\\d+ bytes; at most ${maxEntryBytes} are run`));
+    assert.match(
+      ready(inventory)?.message ?? '',
+      new RegExp(`^the entry has \\d+ bytes; at most ${maxEntryBytes} are allowed`),
+    );
     const [row] = inventory.entry(ref)?.components ?? [];
     assert.deepEqual([row?.state, row?.reason], ['Failed', 'TooLarge']);
     assert.ok(([...(await ship.metric('drawbridge_inventory_entry_bytes')).values()][0] ?? 0) > maxEntryBytes);

@@ -136,6 +136,9 @@ describe('what a component writes into the status of an entry', () => {
 
   it('says who may write what', () => {
     const violation = writeViolation(twice, {}, { outputs: { cluster: { x: 1 } } });
-    assert.match(violation?.message ?? '', /component network may only write \/status\/outputs\/network, \/status/);
+    assert.match(
+      violation?.message ?? '',
+      /component network does not own this field; it may only write \/status\/outputs\/network, \/status/,
+    );
   });
 });

@@ -46,7 +46,7 @@ describe('the size of an entry', () => {
     assert.equal(entryBytes({ spec: 'ü' }), Buffer.byteLength('{"spec":"ü"}'));
     const violation = sizeViolation(undefined, entry(room + 1));
     assert.equal(violation?.status, 413);
-    assert.match(violation?.message ?? '', /would have 65537 bytes, and may have 65536/);
+    assert.match(violation?.message ?? '', /would have 65537 bytes; at most 65536 are allowed/);
   });
 
   it('of what is no object is nothing', () => {

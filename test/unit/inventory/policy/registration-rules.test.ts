@@ -72,7 +72,7 @@ describe('registrations', () => {
   it('stay while somebody needs them', () => {
     const violation = hasRuns('network', 'fleet/a.network');
     assert.deepEqual([violation.code, violation.status], ['HasRuns', 422]);
-    assert.match(violation.message, /component network still has runs, fleet\/a\.network among them/);
+    assert.match(violation.message, /component network still has runs, for example fleet\/a\.network;/);
   });
 });
 

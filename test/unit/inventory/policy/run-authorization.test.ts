@@ -38,19 +38,29 @@ describe('the fence', () => {
       /was refreshed/,
     ],
     ['that before it, without an end', { ...running, previousCredentialID: 'JTI=1' }, who('JTI=1'), /was refreshed/],
-    ['the credential of another run', running, who('JTI=3'), /of another run/],
-    ['no credential', running, who(undefined), /which credential/],
+    ['the credential of another run', running, who('JTI=3'), /belongs to another run/],
+    ['no credential', running, who(undefined), /provided no credential ID/],
     [
       'no credential, and none in the record',
       { ...running, credentialID: undefined } as never,
       who(undefined),
-      /which/,
+      /provided no credential ID/,
     ],
-    ['a run that has ended', { ...running, phase: 'Idle' }, who('JTI=2'), /no run of component network is on/],
-    ['a run that has answered', { ...running, phase: 'Applying' }, who('JTI=2'), /no run of component network is on/],
-    ['no record', undefined, who('JTI=2'), /there is no run/],
-    ['the record of another entry', running, who('JTI=2', { entryUid: 'b' }), /there is no run/],
-    ['the record of another component', running, who('JTI=2', { component: 'cluster' }), /there is no run/],
+    ['a run that has ended', { ...running, phase: 'Idle' }, who('JTI=2'), /component network has no active run/],
+    ['a run that has answered', { ...running, phase: 'Applying' }, who('JTI=2'), /component network has no active run/],
+    ['no record', undefined, who('JTI=2'), /component network has no run for this entry/],
+    [
+      'the record of another entry',
+      running,
+      who('JTI=2', { entryUid: 'b' }),
+      /component network has no run for this entry/,
+    ],
+    [
+      'the record of another component',
+      running,
+      who('JTI=2', { component: 'cluster' }),
+      /component cluster has no run for this entry/,
+    ],
   ];
   for (const [what, record, presented, expected] of cases) {
     it(`${expected ? 'stops' : 'lets through'} ${what}`, () => {

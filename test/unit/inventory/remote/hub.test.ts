@@ -256,7 +256,7 @@ describe('the remote hub', () => {
     }
     assert.deepEqual(stage.health, []);
     await stage.advance(90_000);
-    assert.match(stage.health.join(), /^one nothing was heard of services for over 60 s$/);
+    assert.match(stage.health.join(), /^one the watch of services received nothing for over 60 s$/);
     assert.match(await stage.metrics.expose(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
     stage.cluster().hear();
     await stage.advance(6_000);
@@ -278,7 +278,7 @@ describe('the remote hub', () => {
     assert.deepEqual(stage.health, []);
     fail();
     await stage.advance(6_000);
-    assert.deepEqual(stage.health, ['one services cannot be watched: connect ECONNREFUSED']);
+    assert.deepEqual(stage.health, ['one the watch of services fails: connect ECONNREFUSED']);
     stage.cluster('https://one.example.org').hear();
     await stage.advance(6_000);
     assert.deepEqual(stage.health.slice(1), ['one good']);
@@ -294,7 +294,7 @@ describe('the remote hub', () => {
     stage.service(stage.cluster('https://one.example.org'), 'a');
     stage.kubeconfig('three');
     await stage.want('three', [inManaged()]);
-    assert.match(stage.hub.problem('two') ?? '', /2 other clusters are watched/);
+    assert.match(stage.hub.problem('two') ?? '', /the limit of 2 watched clusters is reached/);
     assert.equal(stage.hub.problem('one'), undefined);
     stage.hub.forget('three');
     await stage.settle();
@@ -336,7 +336,7 @@ describe('the remote hub', () => {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
       await stage.want(uid, [inManaged()]);
     }
-    assert.match(stage.hub.problem('one') ?? '', /1 other clusters are watched/);
+    assert.match(stage.hub.problem('one') ?? '', /the limit of 1 watched clusters is reached/);
     await stage.want('two', [inManaged()], null);
     await stage.settle();
     assert.deepEqual([stage.hub.problem('one'), stage.opened], [undefined, 3]);
@@ -348,7 +348,7 @@ describe('the remote hub', () => {
     await stage.want('one', [inManaged()]);
     for (let i = 0; i <= maxObjects; i++) stage.service(stage.cluster(), `s${i}`);
     await stage.advance(16_000);
-    assert.equal(stage.hub.problem('one'), `services cannot be watched: there are more than ${maxObjects} services`);
+    assert.equal(stage.hub.problem('one'), `the watch of services fails: there are more than ${maxObjects} services`);
     for (let i = 0; i < 9; i++) stage.cluster().drop(services, { namespace: 'shop', name: `s${i}` });
     stage.told();
     await stage.want('one', [inManaged()], 'v2');

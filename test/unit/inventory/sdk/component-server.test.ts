@@ -29,7 +29,7 @@ describe('the server of a component', () => {
       component: { name: component, reconcile: (run) => reconcile(run) },
       callers: { isServer: (token) => knows(token), close: () => Promise.resolve() },
       addresses,
-      doors: httpTransports({ ...addresses, callbackCa: undefined }, clock),
+      transports: httpTransports({ ...addresses, callbackCa: undefined }, clock),
       tls: undefined,
       host: '127.0.0.1',
       port: 0,
@@ -131,7 +131,7 @@ describe('the server of a component', () => {
     });
     await assert.rejects(call);
     await until('the abort', () => reasons.length === 1, waiting);
-    assert.match(reasons.join(), /the caller is gone/);
+    assert.match(reasons.join(), /the caller closed the connection/);
   });
 
   it('answers Retry for whatever a component throws, without its stack', async () => {
@@ -160,7 +160,7 @@ describe('the server of a component', () => {
       };
       assert.equal((await ask({ url }, world.request(), 'x')).status, 202);
       await until('the end', () => ended !== undefined, waiting);
-      assert.match(String(ended), /the report was refused/);
+      assert.match(String(ended), /the server rejected the report/);
       assert.deepEqual(world.reports, []);
     });
   }
@@ -177,7 +177,7 @@ describe('the server of a component', () => {
     };
     assert.equal((await ask({ url }, world.request(), 'x')).status, 202);
     await until('the end', () => reason !== '', waiting);
-    assert.match(reason, /nobody took the report in time/);
+    assert.match(reason, /no report was accepted before the deadline/);
     assert.deepEqual(world.reports, []);
   });
 });

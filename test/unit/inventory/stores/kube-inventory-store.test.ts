@@ -25,7 +25,7 @@ describe('a write of an entry whose answer cannot be read', () => {
     const going = persist({ clock, random: () => 0, log: noLog }, 'writing outputs', signal, () =>
       store.patch(ref, 'status', { status: { outputs: {} } }, { signal }),
     );
-    await assert.rejects(going, /not a ClusterInventory/);
+    await assert.rejects(going, /not a valid ClusterInventory/);
     assert.equal(patches, 1);
   });
 });
