@@ -68,7 +68,7 @@ export type Reply =
   /** The server did not call the component. This says nothing about the endpoint. */
   | { readonly kind: 'notCalled'; readonly message: string; readonly retryAfterMs?: number }
   /** The component may have run, but the answer is unusable. */
-  | { readonly kind: 'broken'; readonly code: CallFailureCode; readonly message: string };
+  | { readonly kind: 'failed'; readonly code: CallFailureCode; readonly message: string };
 
 /** Stable codes in records, metrics, and logs. */
 export type CallFailureCode =

@@ -22,9 +22,9 @@ interface DryRunProofDeps {
 }
 
 /** No component can have this name, so it never has a run. */
-const nobody: Grantee = { name: '0-proof', kubeconfig: 'none' };
+const probeAccount: Grantee = { name: '0-proof', kubeconfig: 'none' };
 /** Interval between checks for a first entry, milliseconds. */
-const lookMs = 100;
+const pollMs = 100;
 /** Delay between two trials: `baseMs` between entries, backoff up to `capMs` after a full round or an outage. */
 const pauses = { baseMs: 500, capMs: 30_000 };
 
@@ -54,7 +54,7 @@ export class DryRunProof implements AuthorizationProof {
       if (this.#proved) return;
       const isRoundOver = found === 'open' || (this.#tried.size > 0 && !this.#untried());
       if (isRoundOver) this.#tried.clear();
-      let waitMs = found ? pauses.baseMs : lookMs;
+      let waitMs = found ? pauses.baseMs : pollMs;
       if (isRoundOver || found === 'away') waitMs = backoffMs({ ...pauses, attempt: rounds++, jitter: 'none' });
       await sleep(clock, waitMs, signal).catch(() => undefined);
     }
@@ -94,7 +94,7 @@ export class DryRunProof implements AuthorizationProof {
   /** Tries one entry. Resolves to the problem, or to undefined if the proof succeeded. Rejects if the result is inconclusive. */
   async #try(entry: Entry, signal: AbortSignal): Promise<string | undefined> {
     const { accounts, tokens, clientWith } = this.#deps;
-    const { token } = await tokens.forAccount(entry, nobody, signal);
+    const { token } = await tokens.forAccount(entry, probeAccount, signal);
     const { client, close } = clientWith(token);
     try {
       await client.mergePatch(
@@ -109,7 +109,7 @@ export class DryRunProof implements AuthorizationProof {
       throw error;
     } finally {
       await close();
-      await accounts.withdrawFrom(entry.ref, nobody.name, signal);
+      await accounts.withdrawFrom(entry.ref, probeAccount.name, signal);
     }
   }
 }

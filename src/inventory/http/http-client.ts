@@ -13,7 +13,7 @@ import type { Registration } from '../registration.ts';
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
-/** Where a component is called; an error for what may not be called. A component in this process has no URL. */
+/** URL of a component's endpoint; an error if the server must not call it. An in-process component has no URL. */
 function endpointUrl(
   { endpoint }: Registration,
   allowLoopbackHttp: boolean,
@@ -22,21 +22,24 @@ function endpointUrl(
   if (service)
     return { url: new URL(`https://${service.name}.${service.namespace}.svc:${service.port}${reconcilePath}`) };
   const base = url === undefined ? undefined : url.replace(/\/+$/, '');
-  if (base === undefined || !URL.canParse(`${base}${reconcilePath}`)) return { error: 'the endpoint is no URL' };
+  if (base === undefined || !URL.canParse(`${base}${reconcilePath}`)) return { error: 'endpoint.url is not a URL' };
   const parsed = new URL(`${base}${reconcilePath}`);
   if (parsed.username || parsed.password || parsed.search || parsed.hash) {
-    return { error: 'the URL of the endpoint may hold no user, query or fragment' };
+    return { error: 'endpoint.url contains a user, query, or fragment; remove it' };
   }
   if (parsed.protocol === 'https:') return { url: parsed };
   if (parsed.protocol !== 'http:' || !loopback.test(parsed.hostname)) {
-    return { error: 'the endpoint must be https; plain http is for loopback addresses alone' };
+    return { error: 'endpoint.url is plain http, which is allowed only for loopback addresses; use https' };
   }
   return allowLoopbackHttp
     ? { url: parsed }
-    : { error: 'plain http needs a server that allows it: start it with --allow-loopback-http' };
+    : {
+        error:
+          'endpoint.url is plain http, which this server does not allow; use https or start the server with --allow-loopback-http',
+      };
 }
 
-/** Whether a URL of callbacks may be served without TLS. */
+/** Whether a callback URL may be served without TLS. */
 export const isLoopbackHttp = (text: string): boolean =>
   URL.canParse(text) && new URL(text).protocol === 'http:' && loopback.test(new URL(text).hostname);
 
@@ -46,22 +49,22 @@ interface HttpClientDeps {
   readonly allowLoopbackHttp: boolean;
 }
 
-/** The connections to one component, for as long as it is registered that way. */
-interface Line {
+/** Connections to one component while its registration is unchanged. */
+interface Connection {
   readonly registered: string;
   readonly url: URL;
   readonly caller: JsonCaller;
-  /** For a connection of its own. */
+  /** Creates a caller with a separate connection. */
   readonly freshCaller: () => JsonCaller;
 }
 
-/** Largest answer that is read, bytes. */
+/** Maximum size of an answer, bytes. */
 const maxAnswerBytes = 131_072;
 
-/** Calls components by HTTPS, each pinned to the authority of its registration. */
+/** Calls components over HTTPS and trusts only the CA of each registration. */
 export class HttpClient implements ComponentClient {
   readonly #deps: HttpClientDeps;
-  readonly #lines = new Map<string, Line>();
+  readonly #connections = new Map<string, Connection>();
 
   constructor(deps: HttpClientDeps) {
     this.#deps = deps;
@@ -77,15 +80,19 @@ export class HttpClient implements ComponentClient {
       token = await tokens.forCall(name, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const message = `no token for calling the component: ${describe(error)}`;
+      const message = `the token for the call could not be issued: ${describe(error)}`;
       const delayMs = error instanceof ApiError ? error.retryAfterMs : undefined;
       return { kind: 'notCalled', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
     }
     const headers = { authorization: `Bearer ${token}` };
-    // After the token: meanwhile another call may have replaced the connections of a changed registration.
-    const line = this.#lineTo(registration, where.url);
+    // After the token request, another call may have replaced the connections of a changed registration.
+    const connection = this.#connectionTo(registration, where.url);
     try {
-      return readAnswer(await this.#exchange(line, { headers, body: request, timeoutMs, signal }), request, clock);
+      return readAnswer(
+        await this.#exchange(connection, { headers, body: request, timeoutMs, signal }),
+        request,
+        clock,
+      );
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
       return replyTo(error);
@@ -93,16 +100,13 @@ export class HttpClient implements ComponentClient {
   }
 
   close(): void {
-    for (const { caller } of this.#lines.values()) caller.close();
-    this.#lines.clear();
+    for (const { caller } of this.#connections.values()) caller.close();
+    this.#connections.clear();
   }
 
-  /**
-   * A connection that was kept and that the component closed just then is replaced by a new one: the run is the same, and components take a
-   * run twice.
-   */
+  /** Retries on a new connection if the component closed a kept-alive one: the run is the same, and components must accept a run twice. */
   async #exchange(
-    { url, caller, freshCaller }: Line,
+    { url, caller, freshCaller }: Connection,
     call: Pick<JsonRequest, 'headers' | 'body' | 'signal'> & { readonly timeoutMs: number },
   ): Promise<JsonAnswer> {
     const { clock } = this.#deps;
@@ -111,37 +115,37 @@ export class HttpClient implements ComponentClient {
       return await caller.call({ method: 'POST', url, maxAnswerBytes, ...call });
     } catch (error) {
       if (!(error instanceof CallError) || error.failure !== 'stale') throw error;
-      // Others that were kept may be as stale.
+      // Other kept-alive connections may be stale as well.
       const fresh = freshCaller();
       const timeoutMs = Math.max(0, call.timeoutMs - (clock.monotonic() - startedAt));
       return await fresh.call({ method: 'POST', url, maxAnswerBytes, ...call, timeoutMs }).finally(() => fresh.close());
     }
   }
 
-  #lineTo({ name, endpoint, caBundle, maxConcurrent, timeoutMs }: Registration, url: URL): Line {
+  #connectionTo({ name, endpoint, caBundle, maxConcurrent, timeoutMs }: Registration, url: URL): Connection {
     const { clock } = this.#deps;
     const registered = JSON.stringify([endpoint, caBundle, maxConcurrent, timeoutMs]);
-    const known = this.#lines.get(name);
+    const known = this.#connections.get(name);
     if (known?.registered === registered) return known;
-    // A connection that is never established must not outlive the call that opened it: it would take the place of another.
+    // A pending connection must not outlive the call that opened it; it would occupy the place of another.
     const connectTimeoutMs = timeoutMs;
-    // An authority that is empty trusts nobody, where an absent one would trust everybody's.
+    // An empty CA list trusts no certificate; an absent one would trust the public CAs.
     const open = (connections: number): JsonCaller =>
       new JsonCaller({ ca: caBundle ?? [] }, clock, { connections, connectTimeoutMs });
-    const line = { registered, url, caller: open(maxConcurrent), freshCaller: () => open(1) };
-    this.#lines.set(name, line);
-    // What still runs on the old ones ends by itself.
+    const connection = { registered, url, caller: open(maxConcurrent), freshCaller: () => open(1) };
+    this.#connections.set(name, connection);
+    // Active calls on the old connections end by themselves.
     known?.caller.retire();
-    return line;
+    return connection;
   }
 }
 
 function replyTo({ failure, timedOut, why }: CallError): Reply {
   if (failure === 'unsent') return { kind: 'notAccepted', code: 'Unreachable', message: why };
-  if (timedOut) return { kind: 'broken', code: 'Timeout', message: why };
-  if (failure === 'tooLarge') return { kind: 'broken', code: 'TooLarge', message: why };
-  if (failure === 'malformed') return { kind: 'broken', code: 'NotJson', message: `not HTTP: ${why}` };
-  return { kind: 'broken', code: 'Cut', message: why };
+  if (timedOut) return { kind: 'failed', code: 'Timeout', message: why };
+  if (failure === 'tooLarge') return { kind: 'failed', code: 'TooLarge', message: why };
+  if (failure === 'malformed') return { kind: 'failed', code: 'NotJson', message: `not HTTP: ${why}` };
+  return { kind: 'failed', code: 'Cut', message: why };
 }
 
 function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileRequest, clock: Clock): Reply {
@@ -150,26 +154,26 @@ function readAnswer({ status, headers, body }: JsonAnswer, request: ReconcileReq
     const message = `the component answered ${status}`;
     return { kind: 'notAccepted', code: 'Busy', message, ...(delayMs === undefined ? {} : { retryAfterMs: delayMs }) };
   }
-  if (status === 202) return readLease(body);
+  if (status === 202) return readAcceptedAnswer(body);
   if (status === 200) return readResult(body, request);
   const code: CallFailureCode = status === 400 || status === 401 || status === 403 ? 'Refused' : 'UnexpectedStatus';
-  return { kind: 'broken', code, message: `the component answered ${status}${said(body)}` };
+  return { kind: 'failed', code, message: `the component answered ${status}${bodyExcerpt(body)}` };
 }
 
 function readResult(body: Buffer, { run, operation }: ReconcileRequest): Reply {
   const json = parsed(body);
-  if ('error' in json) return { kind: 'broken', code: 'NotJson', message: json.error };
+  if ('error' in json) return { kind: 'failed', code: 'NotJson', message: json.error };
   const read = readOutcome(json.value, { id: run.id, operation });
   if (read.ok) return { kind: 'outcome', outcome: read.value };
   const isOther = read.errors.some(({ field }) => field === 'run');
-  return { kind: 'broken', code: isOther ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
+  return { kind: 'failed', code: isOther ? 'WrongRun' : 'InvalidOutcome', message: listed(read.errors) };
 }
 
-function readLease(body: Buffer): Reply {
+function readAcceptedAnswer(body: Buffer): Reply {
   const json = body.length === 0 ? { value: {} } : parsed(body);
-  if ('error' in json) return { kind: 'broken', code: 'NotJson', message: json.error };
+  if ('error' in json) return { kind: 'failed', code: 'NotJson', message: json.error };
   const read = readAccepted(json.value);
-  if (!read.ok) return { kind: 'broken', code: 'InvalidOutcome', message: listed(read.errors) };
+  if (!read.ok) return { kind: 'failed', code: 'InvalidOutcome', message: listed(read.errors) };
   const { leaseSeconds } = read.value;
   return { kind: 'accepted', leaseMs: leaseSeconds === undefined ? undefined : leaseSeconds * 1000 };
 }
@@ -185,8 +189,8 @@ function parsed(body: Buffer): { readonly value: unknown } | { readonly error: s
 const listed = (errors: readonly FieldError[]): string =>
   errors.map(({ field, message }) => (field ? `${field} ${message}` : message)).join('; ');
 
-/** Of a text that anybody may have written: short, and on one line. */
-function said(body: Buffer): string {
+/** The start of an answer's body, on one line. The text is hostile. */
+function bodyExcerpt(body: Buffer): string {
   const text = body.subarray(0, 256).toString('utf8').replace(/\s+/g, ' ').trim();
   return text === '' ? '' : `: ${text}`;
 }

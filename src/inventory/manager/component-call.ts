@@ -29,7 +29,7 @@ export function callComponent(deps: KeyLoopDeps, memory: KeyMemory, entry: Entry
   const request = requestOf(deps, entry, record, run.token, registration.timeoutMs);
   return components.invoke(registration, request, signal).catch((error: unknown) => {
     signal.throwIfAborted();
-    return { kind: 'broken', code: 'Crashed', message: describe(error) };
+    return { kind: 'failed', code: 'Crashed', message: describe(error) };
   });
 }
 
@@ -57,7 +57,7 @@ export function replyEvent(deps: KeyLoopDeps, memory: KeyMemory, run: CurrentRun
       const retryAfterMs = Math.max(reply.retryAfterMs ?? 0, uncalled.delayMs(memory));
       return ({ inputs }) => ({ kind: 'notAccepted', notCalled: true, retryAfterMs, inputs });
     }
-    case 'broken': {
+    case 'failed': {
       const { code, message } = reply;
       return ({ inputs }) => ({ kind: 'callFailed', code, message, inputs });
     }

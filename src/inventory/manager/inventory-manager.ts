@@ -230,7 +230,9 @@ export class InventoryManager {
       sources: [
         fromSubscription('entry', entries, uidOf),
         this.#statusHints,
-        fromSubscription<string>('remote-health', { subscribe: (told) => remote.onHealth(told) }, (uid) => [uid]),
+        fromSubscription<string>('remote-health', { subscribe: (listener) => remote.onHealth(listener) }, (uid) => [
+          uid,
+        ]),
       ],
       reconciler: this.#entryReconciler,
       workers: entryWorkers,

@@ -22,26 +22,26 @@ interface KeyEventSourceDeps {
   readonly metrics: InventoryMetrics;
   readonly remote: Pick<RemoteEvents, 'subscribe'>;
   readonly onRecordGone: (entryUid: string) => void;
-  /** An entry is looked at without having changed. */
-  readonly onLook: (entryUid: string) => void;
+  /** Called when a periodic resync visits an entry. */
+  readonly onResync: (entryUid: string) => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-/** More readers than this do not all start at once with a new kubeconfig, but within a minute. */
-const readersAtOnce = 5;
-const rotationMs = 60_000;
+/** If a new kubeconfig has more readers than this, their runs are spread over a minute. */
+const maxReadersAtOnce = 5;
+const rotationSpreadMs = 60_000;
 
-/** Turns what is watched into events of keys. */
+/** Converts watch events to events of keys. */
 export class KeyEventSource implements Source {
   readonly name = 'inventory';
   readonly #deps: KeyEventSourceDeps;
-  #isStart = true;
-  /** Entries that were there at the start and that no key has heard of yet. */
-  readonly #waiting = new Set<string>();
-  /** By entry: keys whose records came before the entry did. */
-  readonly #early = new Map<string, Map<string, ComponentKey>>();
+  #isStartup = true;
+  /** Entries that existed at startup and whose keys have received no event yet. */
+  readonly #notIntroduced = new Set<string>();
+  /** Keys whose records arrived before their entry, by entry UID. */
+  readonly #recordsWithoutEntry = new Map<string, Map<string, ComponentKey>>();
 
   constructor(deps: KeyEventSourceDeps) {
     this.#deps = deps;
@@ -53,21 +53,21 @@ export class KeyEventSource implements Source {
     signal.throwIfAborted();
     metrics.relisted('start');
     const stops = [
-      // First: each record that comes before its entry was introduced waits for that.
+      // Subscribe to entries first: a record waits until its entry is introduced.
       entries.subscribe((change) => this.#entryChanged(change)),
       runs.subscribe((change) => this.#recordChanged(change)),
       remote.subscribe((event) => this.#remote(event)),
     ];
     signal.addEventListener('abort', () => stops.forEach((stop) => void stop()), { once: true });
     await this.#introduceAll(signal);
-    this.#isStart = false;
+    this.#isStartup = false;
     const { clock, random } = this.#deps;
-    const all = { all: () => entries.list(), look: (entry: Entry) => this.#look(entry) };
-    sweep({ ...all, begins: () => metrics.relisted('periodic'), clock, random }, signal);
+    const all = { all: () => entries.list(), resync: (entry: Entry) => this.#resync(entry) };
+    resyncPeriodically({ ...all, onStart: () => metrics.relisted('periodic'), clock, random }, signal);
   }
 
   trigger(key: ComponentKey, trigger: Trigger): void {
-    // What is watched elsewhere may tell of an entry that is gone.
+    // A remote watch may report an entry that is gone.
     if (!this.#deps.entries.find(key.entryUid)) return;
     this.#deps.metrics.triggered(key.component, trigger.reason);
     this.#deps.loops.of(key).trigger(trigger);
@@ -78,7 +78,7 @@ export class KeyEventSource implements Source {
     this.trigger({ entryUid, component }, trigger(triggerReasons.remote, { about }));
   }
 
-  /** A registration is new or has changed: its keys are looked at, each at a time of its own until `withinMs` from now. */
+  /** Triggers the keys of a new or changed registration at random times within `withinMs`. */
   async registrationChanged(
     registration: Registration,
     withinMs: (keys: number) => number,
@@ -97,7 +97,7 @@ export class KeyEventSource implements Source {
     for (const key of keys) {
       await pause();
       if (!this.#isIntroduced(key.entryUid)) continue;
-      // Nothing could be said of it while the component was not known.
+      // The record could not be handled while the component was unknown.
       const stored = runs.find(key);
       if (stored) loops.of(key).recordChanged(stored);
       const atMs = nowMs + random() * spreadMs;
@@ -109,23 +109,23 @@ export class KeyEventSource implements Source {
     const { entry } = change;
     const { uid } = entry.ref;
     if (change.kind === 'gone') {
-      this.#waiting.delete(uid);
-      this.#early.delete(uid);
+      this.#notIntroduced.delete(uid);
+      this.#recordsWithoutEntry.delete(uid);
       this.#deps.loops.dropEntry(uid);
       return;
     }
     const { before } = change;
-    if (this.#isStart && !before) this.#waiting.add(uid);
-    if (this.#waiting.has(uid)) return;
+    if (this.#isStartup && !before) this.#notIntroduced.add(uid);
+    if (this.#notIntroduced.has(uid)) return;
     if (before) this.#changed(before, entry);
     else this.#appeared(entry);
     if (entry.deleting && !before?.deleting) this.#deleting(entry);
   }
 
-  /** Entry by entry, with the content of each at hand for all of its keys. */
+  /** Introduces one entry at a time, so that its unpacked content serves all of its keys. */
   async #introduceAll(signal: AbortSignal): Promise<void> {
     const pause = pace(this.#deps.clock, signal);
-    for (const uid of this.#waiting) {
+    for (const uid of this.#notIntroduced) {
       await pause();
       this.#introduce(uid);
     }
@@ -133,13 +133,13 @@ export class KeyEventSource implements Source {
 
   #introduce(uid: string): void {
     const entry = this.#deps.entries.find(uid);
-    if (!this.#waiting.delete(uid) || !entry) return;
+    if (!this.#notIntroduced.delete(uid) || !entry) return;
     this.#appeared(entry);
     if (entry.deleting) this.#deleting(entry);
   }
 
   #isIntroduced(uid: string): boolean {
-    return !this.#waiting.has(uid) && this.#deps.entries.find(uid) !== undefined;
+    return !this.#notIntroduced.has(uid) && this.#deps.entries.find(uid) !== undefined;
   }
 
   #deleting(entry: Entry): void {
@@ -158,35 +158,35 @@ export class KeyEventSource implements Source {
       found.push({ key, triggers: triggersOf(before, entry, registration, record, otherContent) });
     }
     const readers = otherContent ? found.filter(({ triggers }) => triggers.some(isOfKubeconfig)).length : 0;
-    const isSpread = readers > readersAtOnce && isRotated(before, entry);
+    const isSpread = readers > maxReadersAtOnce && isRotated(before, entry);
     for (const { key, triggers } of found) {
       for (const trigger of isSpread ? this.#spread(triggers) : triggers) this.trigger(key, trigger);
       if (otherContent) loops.get(keyText(key))?.contentChanged();
     }
   }
 
-  /** What is about the kubeconfig, at a time of its own. */
+  /** Delays triggers for the kubeconfig by a random time. */
   #spread(triggers: readonly Trigger[]): readonly Trigger[] {
     const { clock, random } = this.#deps;
-    const atMs = clock.now() + random() * rotationMs;
+    const atMs = clock.now() + random() * rotationSpreadMs;
     return triggers.map((trigger) => (isOfKubeconfig(trigger) ? { ...trigger, atMs } : trigger));
   }
 
   #appeared(entry: Entry): void {
     const { registry, runs, loops } = this.#deps;
     const { uid } = entry.ref;
-    for (const key of this.#early.get(uid)?.values() ?? []) loops.of(key).recordChanged(runs.find(key));
-    this.#early.delete(uid);
+    for (const key of this.#recordsWithoutEntry.get(uid)?.values() ?? []) loops.of(key).recordChanged(runs.find(key));
+    this.#recordsWithoutEntry.delete(uid);
     for (const registration of registry.all()) {
       const key = { entryUid: uid, component: registration.name };
-      const trigger = firstTrigger(entry, registration, runs.find(key) !== undefined, this.#isStart);
+      const trigger = firstTrigger(entry, registration, runs.find(key) !== undefined, this.#isStartup);
       if (trigger) this.trigger(key, trigger);
     }
   }
 
-  /** As if its events had been lost. Of what is at rest and as its record says, nothing comes. */
-  #look({ ref }: Entry): void {
-    const { entries, registry, runs, loops, onLook } = this.#deps;
+  /** Handles the entry as if its events had been lost. An idle key that matches its record is not affected. */
+  #resync({ ref }: Entry): void {
+    const { entries, registry, runs, loops, onResync: onLook } = this.#deps;
     const entry = entries.find(ref.uid);
     if (!entry) return;
     onLook(ref.uid);
@@ -195,7 +195,7 @@ export class KeyEventSource implements Source {
       const stored = runs.find(key);
       const trigger = firstTrigger(entry, registration, stored !== undefined, true);
       const state = loops.get(keyText(key))?.state;
-      // It was taken for one that never ran.
+      // The key was assumed to have never run.
       if (stored && state?.phase === 'gone' && !state.stored) loops.of(key).recordChanged(stored);
       if (!trigger || (state?.phase ?? 'idle') !== 'idle') continue;
       if (stored) loops.of(key).recordChanged(stored);
@@ -209,22 +209,22 @@ export class KeyEventSource implements Source {
       const { entry, component } = change.stored.record;
       const key = { entryUid: entry.uid, component };
       if (this.#isIntroduced(entry.uid)) loops.of(key).recordChanged(change.stored);
-      else this.#keep(key);
+      else this.#keepUntilEntry(key);
       return;
     }
-    this.#early.get(change.key.entryUid)?.delete(keyText(change.key));
+    this.#recordsWithoutEntry.get(change.key.entryUid)?.delete(keyText(change.key));
     loops.get(keyText(change.key))?.recordChanged(undefined);
-    this.#readerGone(change.key.entryUid);
+    this.#readerRemoved(change.key.entryUid);
     this.#deps.onRecordGone(change.key.entryUid);
   }
 
-  #keep(key: ComponentKey): void {
-    const keys = this.#early.get(key.entryUid) ?? new Map<string, ComponentKey>();
-    this.#early.set(key.entryUid, keys.set(keyText(key), key));
+  #keepUntilEntry(key: ComponentKey): void {
+    const keys = this.#recordsWithoutEntry.get(key.entryUid) ?? new Map<string, ComponentKey>();
+    this.#recordsWithoutEntry.set(key.entryUid, keys.set(keyText(key), key));
   }
 
-  /** Whoever waits until nobody reads its outputs any more may go on. */
-  #readerGone(entryUid: string): void {
+  /** Triggers the components that wait for the readers of a path to be gone. */
+  #readerRemoved(entryUid: string): void {
     for (const loop of this.#deps.loops.ofEntry(entryUid)) {
       const waits = loop.state.stored?.record.lastOutcome?.missing.find(({ want }) => want === 'noReaders');
       if (!waits) {
@@ -236,37 +236,37 @@ export class KeyEventSource implements Source {
   }
 }
 
-interface SweepDeps<Item> {
+interface ResyncDeps<Item> {
   readonly all: () => Iterable<Item>;
-  readonly look: (item: Item) => void;
-  /** Everything is going to be looked at. */
-  readonly begins: () => void;
+  readonly resync: (item: Item) => void;
+  /** Called before a resync. */
+  readonly onStart: () => void;
   readonly clock: Clock;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
 
-const everyMs = 1_800_000;
+const resyncMs = 1_800_000;
 const jitter = 0.1;
-/** So many at a time, and then a pause: nobody is to notice. */
-const slice = { items: 50, pauseMs: 50 };
+/** Batch size, and pause between batches, so that a resync does not delay other work. */
+const batch = { items: 50, pauseMs: 50 };
 
-/** Looks at everything every half hour, until the signal aborts: events are quick, but what is certain is what is there. */
-function sweep<Item>(deps: SweepDeps<Item>, signal: AbortSignal): void {
-  const { all, look, begins, clock, random } = deps;
+/** Resyncs everything every half hour until the signal aborts, in case events were lost. */
+function resyncPeriodically<Item>(deps: ResyncDeps<Item>, signal: AbortSignal): void {
+  const { all, resync, onStart, clock, random } = deps;
   let cancel: Cancel = () => {};
-  const later = (): void => {
-    cancel = clock.schedule(jittered(everyMs, jitter, random), () => {
-      begins();
-      go([...all()]);
+  const scheduleNext = (): void => {
+    cancel = clock.schedule(jittered(resyncMs, jitter, random), () => {
+      onStart();
+      resyncBatch([...all()]);
     });
   };
-  const go = (items: Item[]): void => {
-    for (const item of items.splice(0, slice.items)) look(item);
-    if (items.length === 0) later();
-    else cancel = clock.schedule(slice.pauseMs, () => go(items));
+  const resyncBatch = (items: Item[]): void => {
+    for (const item of items.splice(0, batch.items)) resync(item);
+    if (items.length === 0) scheduleNext();
+    else cancel = clock.schedule(batch.pauseMs, () => resyncBatch(items));
   };
   if (signal.aborted) return;
-  later();
+  scheduleNext();
   signal.addEventListener('abort', () => cancel(), { once: true });
 }

@@ -115,7 +115,7 @@ export function startLeading(deps: LeaderDeps, parts: ReplicaParts, signal: Abor
       metrics,
       remote,
       onRecordGone: (uid) => statusHints.hint(uid),
-      onLook: (uid) => statusHints.hint(uid),
+      onResync: (uid) => statusHints.hint(uid),
       clock,
       random,
     }),

@@ -3,24 +3,24 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { openCluster } from '../../kube/open-cluster.ts';
 
-/** Who may ask a component for a run. */
-export interface Callers {
-  /** Whether the token is that of the server, meant for this component. Rejects when that cannot be found out now. */
+/** Authenticates the caller of a component. */
+export interface CallerAuthenticator {
+  /** Whether the token is that of the server for this component. Rejects if that cannot be determined now. */
   isServer(token: string, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
 
 interface CallerOptions {
-  /** Of the component itself; they need the right to create TokenReviews. */
+  /** Credentials of the component itself. They need permission to create TokenReviews. */
   readonly credentials: Credentials;
   readonly component: string;
-  /** Where the server runs: the namespace of its Lease. */
+  /** Namespace of the server and its Lease. */
   readonly serverNamespace: string;
   readonly clock: Clock;
 }
 
-/** Asks the API server, by TokenReview. */
-export function tokenReviews({ credentials, component, serverNamespace, clock }: CallerOptions): Callers {
+/** Authenticates callers by TokenReview. */
+export function tokenReviews({ credentials, component, serverNamespace, clock }: CallerOptions): CallerAuthenticator {
   const audiences = [callAudience(component)];
   const account = `system:serviceaccount:${serverNamespace}:${managerAccount}`;
   const cluster = openCluster(credentials, { clock });

@@ -10,13 +10,13 @@ import { parseJson } from '../../kit/safe-json.ts';
 import type { Log } from '../../observe/log.ts';
 import { bearerToken, sendJson } from '../http/json-server.ts';
 import type { Component } from '../ports.ts';
-import type { Callers } from './callers.ts';
-import { type Addresses, foreignAddress } from './http-transports.ts';
+import type { CallerAuthenticator } from './callers.ts';
+import { type Addresses, addressViolation } from './http-transports.ts';
 import { type FirstAnswer, Run, type RunTransports } from './run.ts';
 
 interface ComponentServerOptions {
   readonly component: Component;
-  readonly callers: Callers;
+  readonly callers: CallerAuthenticator;
   readonly addresses: Addresses;
   readonly transports: RunTransports;
   /** PEM. Undefined: plain http, which the server calls only on loopback addresses. */
@@ -109,7 +109,7 @@ async function handle(
       `the request is for another component; this endpoint serves only ${component.name}; check the endpoint of the registration`,
     );
   }
-  const foreign = foreignAddress(asked, addresses);
+  const foreign = addressViolation(asked, addresses);
   if (foreign) throw new Refusal(400, 'ForeignAddress', foreign);
   const run = new Run(component, asked, transports, clock);
   const ended = run.execute().finally(() => runs.delete(run));
@@ -123,7 +123,7 @@ async function handle(
 
 async function authenticate(
   request: IncomingMessage,
-  callers: Callers,
+  callers: CallerAuthenticator,
   load: Load,
   signal: AbortSignal,
 ): Promise<void> {

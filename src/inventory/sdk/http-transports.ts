@@ -14,13 +14,13 @@ import { textOf } from '../../kube/status-error.ts';
 import type { EntryAccessor, ReportAnswer } from '../ports.ts';
 import type { RunTransports } from './run.ts';
 
-/** What a component is configured with, and what it compares requests with: it sends tokens nowhere else. */
+/** Configured addresses of a component. It compares requests with them and sends tokens nowhere else. */
 export interface Addresses {
-  /** Of the API server, without a slash at the end. */
+  /** URL of the API server without a trailing slash. */
   readonly apiUrl: string;
-  /** PEM; undefined: the public authorities. */
+  /** PEM of the CA; undefined: the public CAs. */
   readonly apiCa: string | undefined;
-  /** Where runs report to, without a slash at the end. */
+  /** URL for reports without a trailing slash. */
   readonly callbackUrl: string;
 }
 
@@ -29,31 +29,32 @@ const entryPath = new RegExp(
   `^${groupPath(clusterInventories)}/namespaces/(?<namespace>${name})/${clusterInventories.plural}/(?<name>${name})$`,
 );
 
-/** The entry that the URL of a request names; undefined when it is none of that API server. */
+/** The entry in the URL of a request; undefined if the URL is not an entry of that API server. */
 export function entryAt(apiUrl: string, url: string): Required<ObjectName> | undefined {
   if (!url.startsWith(`${apiUrl}/`)) return undefined;
   const { namespace, name } = entryPath.exec(url.slice(apiUrl.length))?.groups ?? {};
   return namespace && name ? { namespace, name } : undefined;
 }
 
-/** Why a request is not to be believed, whoever brought it: it names other addresses than those configured. Undefined: it may be. */
-export function foreignAddress({ entry, auth, callback, run }: ReconcileRequest, own: Addresses): string | undefined {
-  if (!entryAt(own.apiUrl, entry.url)) return `entry.url is ${quote(entry.url, 128)}, not an entry below ${own.apiUrl}`;
+/** Why a request must be rejected: it names other addresses than the configured ones. Undefined if it is acceptable. */
+export function addressViolation({ entry, auth, callback, run }: ReconcileRequest, own: Addresses): string | undefined {
+  if (!entryAt(own.apiUrl, entry.url))
+    return `entry.url is ${quote(entry.url, 128)}, which is not an entry below the configured URL ${own.apiUrl}`;
   if (auth.ca?.trim() !== own.apiCa?.trim())
-    return 'auth.ca is not the authority that this component is configured with';
+    return 'auth.ca differs from the CA that this component is configured with';
   const expected = `${own.callbackUrl}${callbackPath}${run.id}`;
   return callback === expected ? undefined : `callback is ${quote(callback, 128)}, not ${quote(expected, 256)}`;
 }
 
-/** The way from a component of its own to the API server and to the callbacks. `callbackCa`: PEM; undefined: the public authorities. */
-interface HttpDoors extends RunTransports {
+/** Connections of an external component to the API server and the callbacks. `callbackCa`: PEM; undefined: the public CAs. */
+interface HttpTransports extends RunTransports {
   close(): void;
 }
 
 export function httpTransports(
   addresses: Addresses & { readonly callbackCa: string | undefined },
   clock: Clock,
-): HttpDoors {
+): HttpTransports {
   const { apiUrl, apiCa, callbackCa } = addresses;
   const api = new JsonCaller(apiCa === undefined ? {} : { ca: apiCa }, clock);
   const callbacks = new JsonCaller(callbackCa === undefined ? {} : { ca: callbackCa }, clock);
@@ -74,9 +75,9 @@ export function httpTransports(
 
 function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
   const body = parsed(bytes);
-  if (status === 200) return { status, extension: leaseIn(body) };
+  if (status === 200) return { status, extension: extensionIn(body) };
   const message = own(body, 'message');
-  const said = typeof message === 'string' ? message : `the callback answered ${status}`;
+  const said = typeof message === 'string' ? message : `the callback answered with status ${status}`;
   switch (status) {
     case 400:
       return { status, code: 'InvalidReport', message: said };
@@ -90,7 +91,7 @@ function readAnswer({ status, body: bytes }: JsonAnswer): ReportAnswer {
   }
 }
 
-function leaseIn(body: unknown): RunExtension | undefined {
+function extensionIn(body: unknown): RunExtension | undefined {
   const [leaseSeconds, auth] = [own(body, 'leaseSeconds'), own(body, 'auth')];
   if (typeof leaseSeconds !== 'number') return undefined;
   const [token, expires] = [own(auth, 'token'), own(auth, 'expires')];
@@ -103,13 +104,13 @@ function parsed(body: Buffer): unknown {
     return parseJson(body);
   } catch (cause) {
     if (body.length === 0) return undefined;
-    throw new TransportError('the callback did not answer with JSON', cause, false);
+    throw new TransportError('the answer of the callback is not JSON', cause, false);
   }
 }
 
 /**
- * The entry of a request at the API server, with the token that is current at each call. Rejects with ApiError and TransportError, as
- * the client of kube/ does; a 401 or 403 means that the run is over. Throws CodedError `ForeignEntry` for a request of another server.
+ * Accesses the entry of a request with the current token. Rejects with ApiError and TransportError like the client of kube/; a 401 or 403
+ * means that the run is over. Throws CodedError `ForeignEntry` if the URL belongs to another server.
  */
 function entryAccessor(
   caller: JsonCaller,
@@ -119,7 +120,7 @@ function entryAccessor(
   signal: AbortSignal,
 ): EntryAccessor {
   const at = entryAt(apiUrl, entry.url);
-  if (!at) throw new CodedError('ForeignEntry', `the entry is not one below ${apiUrl}`);
+  if (!at) throw new CodedError('ForeignEntry', `entry.url is not an entry below ${apiUrl}`);
   const call = async ({
     url,
     ...wanted

@@ -64,7 +64,7 @@ function settle(
     const cancel = clock.schedule(timeoutMs, () => {
       const message = `no answer within ${timeoutMs} ms`;
       run.abandon(message);
-      end(() => resolve({ kind: 'broken', code: 'Timeout', message }));
+      end(() => resolve({ kind: 'failed', code: 'Timeout', message }));
     });
     if (signal.aborted) return onAbort();
     signal.addEventListener('abort', onAbort);
@@ -81,15 +81,15 @@ function replyTo(first: FirstAnswer, { run, operation }: ReconcileRequest): Repl
   try {
     body = asJson(first.outcome);
   } catch (error) {
-    return { kind: 'broken', code: 'NotJson', message: describe(error) };
+    return { kind: 'failed', code: 'NotJson', message: describe(error) };
   }
   if (JSON.stringify(body).length > MAX_ANSWER_BYTES) {
-    return { kind: 'broken', code: 'TooLarge', message: `the outcome is larger than ${MAX_ANSWER_BYTES} bytes` };
+    return { kind: 'failed', code: 'TooLarge', message: `the outcome is larger than ${MAX_ANSWER_BYTES} bytes` };
   }
   const read = readOutcome(body, { id: run.id, operation });
   if (read.ok) return { kind: 'outcome', outcome: read.value };
   const message = read.errors.map(({ field, message }) => `${field || 'the outcome'} ${message}`).join('; ');
-  return { kind: 'broken', code: 'InvalidOutcome', message };
+  return { kind: 'failed', code: 'InvalidOutcome', message };
 }
 
 /** The value after JSON serialization. Throws if the value has no JSON form. */

@@ -169,7 +169,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     return new Promise((resolve, reject) => {
       const arrives = (act: () => void): void => void this.later(1, act);
       const { timeoutMs, maxRunMs } = registration;
-      const stop = this.later(timeoutMs, () => resolve({ kind: 'broken', code: 'Timeout', message: 'Timeout' }));
+      const stop = this.later(timeoutMs, () => resolve({ kind: 'failed', code: 'Timeout', message: 'Timeout' }));
       const reply = (what: Reply): void =>
         arrives(() => {
           stop();
@@ -190,7 +190,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
             message: '',
             ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
           }),
-        broken: (code) => reply({ kind: 'broken', code, message: code }),
+        broken: (code) => reply({ kind: 'failed', code, message: code }),
         crashed: () => arrives(() => reject(new Error('a bug in the client'))),
       });
     });

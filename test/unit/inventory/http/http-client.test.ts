@@ -82,45 +82,45 @@ describe('the HTTP client of components', () => {
   });
 
   const cases: Record<string, [answer: (socket: Socket) => void, expected: Partial<Reply> & { code?: string }]> = {
-    'garbage in a 200': [(s) => s.write(ok('{"outcome"')), { kind: 'broken', code: 'NotJson' }],
-    'no HTTP at all': [(s) => s.write('hello\r\n\r\n'), { kind: 'broken', code: 'NotJson' }],
-    'another run': [(s) => s.write(ok({ outcome: 'Done', run: 'u.network.6' })), { kind: 'broken', code: 'WrongRun' }],
-    'an outcome that is none': [(s) => s.write(ok({ outcome: 'Perfect' })), { kind: 'broken', code: 'InvalidOutcome' }],
+    'garbage in a 200': [(s) => s.write(ok('{"outcome"')), { kind: 'failed', code: 'NotJson' }],
+    'no HTTP at all': [(s) => s.write('hello\r\n\r\n'), { kind: 'failed', code: 'NotJson' }],
+    'another run': [(s) => s.write(ok({ outcome: 'Done', run: 'u.network.6' })), { kind: 'failed', code: 'WrongRun' }],
+    'an outcome that is none': [(s) => s.write(ok({ outcome: 'Perfect' })), { kind: 'failed', code: 'InvalidOutcome' }],
     'an outcome of another operation': [
       (s) => s.write(ok({ outcome: 'Deleted' })),
-      { kind: 'broken', code: 'InvalidOutcome' },
+      { kind: 'failed', code: 'InvalidOutcome' },
     ],
     'a body that is cut': [
       (s) => s.end('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"outcome":'),
-      { kind: 'broken', code: 'Cut' },
+      { kind: 'failed', code: 'Cut' },
     ],
-    'a connection that is closed without an answer': [(s) => s.end(), { kind: 'broken', code: 'Cut' }],
+    'a connection that is closed without an answer': [(s) => s.end(), { kind: 'failed', code: 'Cut' }],
     'a body that is too large': [
       (s) => s.write(ok(JSON.stringify({ outcome: 'Done', message: 'x'.repeat(200_000) }))),
-      { kind: 'broken', code: 'TooLarge' },
+      { kind: 'failed', code: 'TooLarge' },
     ],
     'a body without an end': [
       (s) => s.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(200_000)}`),
-      { kind: 'broken', code: 'TooLarge' },
+      { kind: 'failed', code: 'TooLarge' },
     ],
     'headers without an end': [
       (s) => s.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
-      { kind: 'broken', code: 'TooLarge' },
+      { kind: 'failed', code: 'TooLarge' },
     ],
-    'a hang': [() => undefined, { kind: 'broken', code: 'Timeout' }],
+    'a hang': [() => undefined, { kind: 'failed', code: 'Timeout' }],
     'a hang in the middle': [
       (s) => s.write('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{'),
-      { kind: 'broken', code: 'Timeout' },
+      { kind: 'failed', code: 'Timeout' },
     ],
     'a refusal of the caller': [
       (s) => s.write(`HTTP/1.1 401 Unauthorized\r\n${body('who?')}`),
-      { kind: 'broken', code: 'Refused' },
+      { kind: 'failed', code: 'Refused' },
     ],
     'a redirect': [
       (s) => s.write(`HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n${body('')}`),
-      { kind: 'broken', code: 'UnexpectedStatus' },
+      { kind: 'failed', code: 'UnexpectedStatus' },
     ],
-    'a 500': [(s) => s.write(`HTTP/1.1 500 Oh\r\n${body('')}`), { kind: 'broken', code: 'UnexpectedStatus' }],
+    'a 500': [(s) => s.write(`HTTP/1.1 500 Oh\r\n${body('')}`), { kind: 'failed', code: 'UnexpectedStatus' }],
     'a 202': [
       (s) => s.write(`HTTP/1.1 202 Accepted\r\n${body({ leaseSeconds: 30 })}`),
       { kind: 'accepted', leaseMs: 30_000 },

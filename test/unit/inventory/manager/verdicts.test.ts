@@ -16,7 +16,7 @@ const rowOf = (inventory: MemoryInventory, component: string) => {
   return row && [row.state, row.reason];
 };
 
-const broken = (code: CallFailureCode): Reply => ({ kind: 'broken', code, message: 'of the fault' });
+const broken = (code: CallFailureCode): Reply => ({ kind: 'failed', code, message: 'of the fault' });
 const retried = (code: string) => ({ row: ['Retrying', code], run: `outcome="Retry",reason="${code}"` });
 const failed = (code: string) => ({ row: ['Failed', code], run: `outcome="Failed",reason="${code}"` });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
-import { entryAt, foreignAddress } from '../../../../src/inventory/sdk/http-transports.ts';
+import { addressViolation, entryAt } from '../../../../src/inventory/sdk/http-transports.ts';
 
 const apiUrl = 'https://api.example.org/base';
 const url = `${apiUrl}/apis/inventory.drawbridge.dev/v1alpha1/namespaces/fleet/clusterinventories/rt-1`;
@@ -16,7 +16,7 @@ const request = {
 describe('addresses in a request', () => {
   it('are believed when they are those of the configuration', () => {
     assert.deepEqual(entryAt(apiUrl, url), { namespace: 'fleet', name: 'rt-1' });
-    assert.equal(foreignAddress(request, own), undefined);
+    assert.equal(addressViolation(request, own), undefined);
   });
 
   for (const wrong of [
@@ -35,19 +35,19 @@ describe('addresses in a request', () => {
   ]) {
     it(`name no entry of ours in ${wrong || 'nothing'}`, () => {
       assert.equal(entryAt(apiUrl, wrong), undefined);
-      assert.match(foreignAddress({ ...request, entry: { ...request.entry, url: wrong } }, own) ?? '', /entry\.url/);
+      assert.match(addressViolation({ ...request, entry: { ...request.entry, url: wrong } }, own) ?? '', /entry\.url/);
     });
   }
 
   it('must name the callback of that very run', () => {
     for (const wrong of [`${callback}1`, callback.replace('drawbridge', 'evil'), `${callback}/../x`]) {
-      assert.match(foreignAddress({ ...request, callback: wrong }, own) ?? '', /callback/);
+      assert.match(addressViolation({ ...request, callback: wrong }, own) ?? '', /callback/);
     }
   });
 
   it('must bring the authority that is configured, or none where none is', () => {
     const bare = { ...request, auth: { token: 't', expires: '' } };
-    assert.match(foreignAddress(bare, own) ?? '', /authority/);
-    assert.equal(foreignAddress(bare, { ...own, apiCa: undefined }), undefined);
+    assert.match(addressViolation(bare, own) ?? '', /auth.ca differs/);
+    assert.equal(addressViolation(bare, { ...own, apiCa: undefined }), undefined);
   });
 });

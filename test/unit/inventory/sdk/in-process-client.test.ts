@@ -37,7 +37,7 @@ describe('components in this process', () => {
   ] as const) {
     it(`are trusted no more than others: ${what}`, async () => {
       const reply = await invoke(answering(outcome));
-      assert.deepEqual([reply.kind, 'code' in reply && reply.code], ['broken', code]);
+      assert.deepEqual([reply.kind, 'code' in reply && reply.code], ['failed', code]);
     });
   }
 
@@ -54,7 +54,7 @@ describe('components in this process', () => {
       return { outcome: 'Done' };
     });
     await clock.advance(5_000);
-    assert.deepEqual(await reply, { kind: 'broken', code: 'Timeout', message: 'no answer within 5000 ms' });
+    assert.deepEqual(await reply, { kind: 'failed', code: 'Timeout', message: 'no answer within 5000 ms' });
     assert.match(reason, /no answer within/);
   });
 
