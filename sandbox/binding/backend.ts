@@ -11,7 +11,7 @@ import type { PermissionClaim } from '../../src/api/binding/permission-claim.ts'
 import { sameConditions } from '../../src/api/conditions.ts';
 import { apiVersionOf, type KubeObject, type OwnerReference } from '../../src/api/object.ts';
 import { namespaces } from '../../src/api/resources.ts';
-import { type BindFinding, holds, setConditions } from '../../src/binding/conditions.ts';
+import { type BindConditionUpdate, conditionTrue, setConditions } from '../../src/binding/conditions.ts';
 import type { OpenedStores } from '../../src/binding/stores/open-stores.ts';
 import {
   openProviderStores,
@@ -44,7 +44,7 @@ export interface ExportOptions {
 
 const apiVersion = `${bindGroup}/${bindVersion}`;
 const namespaceAnnotation = 'kube-bind.io/api-service-namespace';
-const missingSchema: BindFinding = {
+const missingSchema: BindConditionUpdate = {
   type: 'ProviderInSync',
   status: 'False',
   severity: 'Error',
@@ -235,7 +235,7 @@ export class Backend {
     const missing = found.resources.filter(
       ({ group, resource }) => !this.stores.schemas.get(`${found.namespace}/${resource}.${group}`),
     );
-    const finding = missing.length === 0 ? holds('ProviderInSync') : missingSchema;
+    const finding = missing.length === 0 ? conditionTrue('ProviderInSync') : missingSchema;
     const conditions = setConditions(found.conditions, [finding], Date.now());
     if (sameConditions(found.conditions, conditions)) return done;
     const patch = { metadata: { resourceVersion: found.resourceVersion }, status: { conditions } };

@@ -4,13 +4,18 @@ import type { BindReason } from '../api/binding/reasons.ts';
 import { type FindingOf, mergeConditions } from '../api/conditions.ts';
 
 /** One thing that was found out; becomes a condition when it differs from what the object says already. */
-export type BindFinding = FindingOf<BindCondition>;
+export type BindConditionUpdate = FindingOf<BindCondition>;
 
 type Severity = NonNullable<BindCondition['severity']>;
 
-export const holds = (type: string): BindFinding => ({ type, status: 'True' });
+export const conditionTrue = (type: string): BindConditionUpdate => ({ type, status: 'True' });
 
-export const fails = (type: string, severity: Severity, reason: BindReason, message: string): BindFinding => ({
+export const conditionFalse = (
+  type: string,
+  severity: Severity,
+  reason: BindReason,
+  message: string,
+): BindConditionUpdate => ({
   type,
   status: 'False',
   severity,
@@ -18,7 +23,7 @@ export const fails = (type: string, severity: Severity, reason: BindReason, mess
   message,
 });
 
-export const unknown = (type: string, reason: BindReason, message: string): BindFinding => ({
+export const conditionUnknown = (type: string, reason: BindReason, message: string): BindConditionUpdate => ({
   type,
   status: 'Unknown',
   reason,
@@ -26,31 +31,31 @@ export const unknown = (type: string, reason: BindReason, message: string): Bind
 });
 
 /**
- * The conditions of an object with `findings` in them, in order: `Ready` first, the others by type. One that says what it said before
- * keeps its time, any other change stamps it. Of several findings about one type the last counts. Conditions that no finding is about
+ * The conditions of an object with `updates` in them, in order: `Ready` first, the others by type. One that says what it said before
+ * keeps its time, any other change stamps it. Of several updates about one type the last counts. Conditions that no update is about
  * stay as they are.
  */
 export function setConditions(
   before: readonly BindCondition[],
-  findings: readonly BindFinding[],
+  updates: readonly BindConditionUpdate[],
   nowMs: number,
 ): BindCondition[] {
-  return [...mergeConditions(before, findings.map(tidy), nowMs, { timeOf: 'any change' })].sort(readyFirst);
+  return [...mergeConditions(before, updates.map(tidy), nowMs, { timeOf: 'any change' })].sort(readyFirst);
 }
 
 /** The same with `Ready` set to the summary of all others; without any others `Ready` is left alone. */
 export function setConditionsAndReady(
   before: readonly BindCondition[],
-  findings: readonly BindFinding[],
+  updates: readonly BindConditionUpdate[],
   nowMs: number,
 ): BindCondition[] {
-  const conditions = setConditions(before, findings, nowMs);
+  const conditions = setConditions(before, updates, nowMs);
   const summary = summaryOf(conditions);
   return summary ? setConditions(conditions, [summary], nowMs) : conditions;
 }
 
 /** What `Ready` comes to: the first, by type, of the worst of the other conditions. Unknown counts as better than True. */
-export function summaryOf(conditions: readonly BindCondition[]): BindFinding | undefined {
+export function summaryOf(conditions: readonly BindCondition[]): BindConditionUpdate | undefined {
   const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);
   const worst = others.reduce<BindCondition | undefined>(
     (worse, condition) => (worse && rank(worse) <= rank(condition) ? worse : condition),
@@ -64,7 +69,7 @@ export function findCondition(conditions: readonly BindCondition[], type: string
 }
 
 /** A True condition explains nothing, and only a False one has a severity. */
-function tidy({ type, status, severity, reason, message }: BindFinding): BindFinding {
+function tidy({ type, status, severity, reason, message }: BindConditionUpdate): BindConditionUpdate {
   if (status === 'True') return { type, status };
   return {
     type,

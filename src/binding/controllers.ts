@@ -29,7 +29,7 @@ export interface KonnectorDeps extends BindingDeps {
   /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
   /** The client that writes to a provider go through: only while this process leads, and not at all in a dry run. */
-  readonly guard: (client: Client) => Client;
+  readonly writeClient: (client: Client) => Client;
   readonly dryRun?: boolean;
   /** Version of this program. */
   readonly version: string;

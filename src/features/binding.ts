@@ -20,9 +20,9 @@ export const binding: Feature = {
 
 function open(host: Host): OpenFeature {
   const { config, cluster, metrics, log, manager } = host;
-  const { gate, guard: fence } = leadership(host, config.bindingLease);
-  const guard = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : fence;
-  const client = guard(cluster.client);
+  const { gate, guard: leaderOnly } = leadership(host, config.bindingLease);
+  const writeClient = config.dryRun ? (real: Client): Client => dryRunClient(real, log) : leaderOnly;
+  const client = writeClient(cluster.client);
   const opened = openConsumerStores(cluster, log);
   const events = recorder(host, 'binding', client);
   return {
@@ -41,7 +41,7 @@ function open(host: Host): OpenFeature {
         remove: (controller) => manager.remove(controller),
       },
       connect: (credentials) => openCluster(credentials, { clock, log, connections: providerConnections }),
-      guard,
+      writeClient,
       dryRun: config.dryRun,
       version: pkg.version,
       pollingMs: config.pollingMs,

@@ -22,7 +22,7 @@ export const kubeBindReasons = [
 ] as const;
 
 /** Those of them that have no cause here: a client is made before anything is bound, and bindings come from a watch. @testing */
-export const unsaidReasons = ['ListBindingsFailed', 'ProviderClientError'] as const;
+export const unusedReasons = ['ListBindingsFailed', 'ProviderClientError'] as const;
 
 /** What kube-bind's has no word for. */
 export const ownReasons = [

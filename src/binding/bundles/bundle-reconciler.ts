@@ -16,7 +16,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isAlreadyExists, isNotFound } from '../../kube/errors.ts';
-import { type BindFinding, fails, holds, setConditionsAndReady } from '../conditions.ts';
+import { type BindConditionUpdate, conditionFalse, conditionTrue, setConditionsAndReady } from '../conditions.ts';
 import type { ProviderSession, Sessions } from '../sessions/provider-session.ts';
 import type { BindingView, BundleView, ConsumerStores } from '../stores/consumer-stores.ts';
 import type { DeletedExports } from './deleted-exports.ts';
@@ -32,7 +32,7 @@ export interface BundleDeps {
 
 /** What a pass came to: a condition, and why to come back. */
 interface Outcome {
-  readonly synced: BindFinding;
+  readonly synced: BindConditionUpdate;
   readonly result: Result;
 }
 
@@ -52,10 +52,14 @@ export class BundleReconciler implements Reconciler {
     if (found.kind === 'pending') return notReady(`the session of bundle ${name}`);
     if (found.kind === 'invalid') {
       // What an earlier kubeconfig says is not acted upon: somebody has just taken it away.
-      await this.#report(bundle, [fails(bindConditions.secretValid, 'Error', found.reason, found.message)], signal);
+      await this.#report(
+        bundle,
+        [conditionFalse(bindConditions.secretValid, 'Error', found.reason, found.message)],
+        signal,
+      );
       return done;
     }
-    const valid = holds(bindConditions.secretValid);
+    const valid = conditionTrue(bindConditions.secretValid);
     const { session } = found;
     if (session.state.kind === 'connecting') {
       await this.#report(bundle, [valid], signal);
@@ -103,7 +107,7 @@ export class BundleReconciler implements Reconciler {
       return failed('SyncErrors', 'Warning', message, retry(errors[0]));
     }
     if (held.length > 0) return failed('ExportsVanished', 'Warning', held.join('. '), done);
-    return { synced: holds(bindConditions.synced), result: done };
+    return { synced: conditionTrue(bindConditions.synced), result: done };
   }
 
   async #create(bundle: BundleView, names: readonly string[], signal: AbortSignal): Promise<unknown[]> {
@@ -138,10 +142,10 @@ export class BundleReconciler implements Reconciler {
     return errors;
   }
 
-  async #report(bundle: BundleView, findings: readonly BindFinding[], signal: AbortSignal): Promise<void> {
+  async #report(bundle: BundleView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     const { name, uid, resourceVersion } = bundle;
-    const conditions = setConditionsAndReady(bundle.conditions, findings, clock.now());
+    const conditions = setConditionsAndReady(bundle.conditions, updates, clock.now());
     if (sameConditions(conditions, bundle.conditions)) return;
     const patch = { metadata: { uid, resourceVersion }, status: { conditions } };
     try {
@@ -178,7 +182,7 @@ function heldMessage(held: readonly BindingView[], why: string): string {
 }
 
 const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({
-  synced: fails(bindConditions.synced, severity, reason, message),
+  synced: conditionFalse(bindConditions.synced, severity, reason, message),
   result,
 });
 

@@ -27,7 +27,7 @@ export interface ClaimedKind {
   /** How many deletes of copies are held back. */
   readonly held: number;
   /** While its binding goes: how many copies are left to delete. Infinity while that is not known. */
-  left(): number;
+  remaining(): number;
   problems(): readonly string[];
   resync(): void;
   allowDeletes(): void;
@@ -81,7 +81,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
       references.index.invites(namespace, name) ||
       isMadeForProviders(stores.namespaces.get(namespace)),
     providerIdentity: () => session.clusterNamespaceUid,
-    hasRival: () => hasRival(session),
+    hasConflictingKonnector: () => hasConflictingKonnector(session),
     requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
     log: loop.log,
   });
@@ -90,8 +90,8 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   const controller = loop.open({
     kind,
     sources: [
-      ...provider.sources((key) => loop.seen('provider', key)),
-      ...consumer.sources((key) => loop.seen('consumer', key)),
+      ...provider.sources((key) => loop.recordChange('provider', key)),
+      ...consumer.sources((key) => loop.recordChange('consumer', key)),
       // What gains or loses something that refers to it.
       fromSubscription('reference', references.index, ({ namespace, name }) =>
         namespace === undefined ? keysNamed(name) : [keyOf({ namespace, name })],
@@ -124,7 +124,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     get held() {
       return loop.held;
     },
-    left() {
+    remaining() {
       if (!consumer.synced || !provider.synced) return Number.POSITIVE_INFINITY;
       return kind.deletable(new Set(keys()), planUnclaim);
     },
@@ -141,7 +141,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
 }
 
 /** The condition is there while one of the two hears the other. */
-function hasRival({ clusterNamespace, stores }: ProviderSession): boolean {
+function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession): boolean {
   const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
   return found?.conditions.some(({ type, status }) => type === soleKonnector && status === 'False') ?? false;
 }

@@ -7,16 +7,16 @@ import type { Log } from '../../observe/log.ts';
 import type { NamespaceView } from '../stores/consumer-stores.ts';
 import {
   call,
-  look,
+  type KeyState,
+  readAll,
   requestNamespace,
-  type Settled,
   type Side,
-  type Step,
+  type SyncAction,
   type SyncKind,
-  type Turn,
+  type SyncPass,
 } from '../sync-engine/kind.ts';
 import { type ClaimedView, viewClaimed } from './claimed-view.ts';
-import { copyOf, isInStep } from './copy.ts';
+import { copyOf, isInSync } from './copy.ts';
 import type { ClaimAction, ClaimFacts, ClaimPlan } from './plan.ts';
 import type { ProviderObjects } from './provider-objects.ts';
 import type { SelectedObjects } from './selected-objects.ts';
@@ -34,7 +34,7 @@ export interface ClaimedObjectsOptions {
   /** Whether the provider may put something of that name into a namespace of the consumer. */
   readonly isInvited: (namespace: string, name: string) => boolean;
   readonly providerIdentity: () => string | undefined;
-  readonly hasRival: () => boolean;
+  readonly hasConflictingKonnector: () => boolean;
   /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
@@ -45,8 +45,8 @@ type LivePair = Record<Side, KubeObject | undefined>;
 type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
 
 /** There is one in every cluster for as long as the cluster lives. */
-const clusterMark = 'kube-system';
-const changedThere = 'what is written to its copy is accepted and changed by a webhook there';
+const clusterIdentityNamespace = 'kube-system';
+const changedByWebhook = 'what is written to its copy is accepted and changed by a webhook there';
 
 /**
  * The kind of sync that claimed objects are. Stores say when there is something to do; what is done is decided once more on live reads
@@ -57,11 +57,11 @@ export class ClaimedObjects implements SyncKind {
     // A provider gives rights to a namespace while we ask for them.
     forbiddenAtOnce: false,
     // Schemas of what is claimed never change: not before the original does.
-    futileCapMs: Number.POSITIVE_INFINITY,
-    futile: { consumer: changedThere, provider: changedThere },
+    ineffectiveCapMs: Number.POSITIVE_INFINITY,
+    ineffective: { consumer: changedByWebhook, provider: changedByWebhook },
   };
   readonly #options: ClaimedObjectsOptions;
-  readonly #live = new WeakMap<Turn, LivePair>();
+  readonly #live = new WeakMap<SyncPass, LivePair>();
 
   constructor(options: ClaimedObjectsOptions) {
     this.#options = options;
@@ -75,37 +75,37 @@ export class ClaimedObjects implements SyncKind {
     return service.kind === 'ready' && !provider.isKnown(namespace) ? `objects of ${service.name}` : undefined;
   }
 
-  plan(turn: Turn): readonly Step[] {
+  plan(pass: SyncPass): readonly SyncAction[] {
     const { plan = (): ClaimPlan => ({ actions: [] }) } = this.#options;
-    const live = this.#live.get(turn);
+    const live = this.#live.get(pass);
     const facts = live
-      ? this.#facts(turn.key, live.consumer && viewClaimed(live.consumer), live.provider && viewClaimed(live.provider))
-      : this.#watched(turn.key);
+      ? this.#facts(pass.key, live.consumer && viewClaimed(live.consumer), live.provider && viewClaimed(live.provider))
+      : this.#watched(pass.key);
     const decided = plan(facts);
     const { actions, problem, waitsFor, againInMs } = decided;
-    if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#look(turn, facts)];
-    const steps: Step[] = isInferredDelete(decided) ? [{ do: 'holdBack' }] : [];
+    if (!live && actions.some(({ kind }) => kind !== 'request-namespace')) return [this.#read(pass, facts)];
+    const steps: SyncAction[] = isInferredDelete(decided) ? [{ do: 'holdDeletes' }] : [];
     for (const action of actions) {
       if (action.kind === 'request-namespace') {
         const { consumerNamespace } = facts;
         steps.push(
           requestNamespace(consumerNamespace, (signal) => this.#options.requestNamespace(consumerNamespace, signal)),
         );
-      } else if (live) steps.push(this.#write(turn.key, action, facts, live));
+      } else if (live) steps.push(this.#write(pass.key, action, facts, live));
     }
-    if (problem !== undefined) steps.push({ do: 'complain', problem });
+    if (problem !== undefined) steps.push({ do: 'report', problem });
     if (waitsFor !== undefined) steps.push({ do: 'wait', missing: waitsFor });
-    if (againInMs !== undefined) steps.push({ do: 'later', ms: againInMs });
+    if (againInMs !== undefined) steps.push({ do: 'requeue', ms: againInMs });
     return steps;
   }
 
-  settle(key: string): Settled {
+  finish(key: string): KeyState {
     const { consumer, provider } = this.#options;
     const { namespace, name } = placeOf(key);
     const [ours, theirs] = [consumer.get(key), provider.get(namespace, name)];
-    consumer.departures.keepOnly(key, theirs?.marks.consumerUid);
-    provider.departures.keepOnly(key, ours?.marks.providerUid);
-    return { consumer: ours, isGone: !ours && !theirs, isAhead: false };
+    consumer.deletions.retain(key, theirs?.origin.consumerUid);
+    provider.deletions.retain(key, ours?.origin.providerUid);
+    return { consumer: ours, isDeleted: !ours && !theirs, isAhead: false };
   }
 
   clear(): void {}
@@ -124,7 +124,7 @@ export class ClaimedObjects implements SyncKind {
   }
 
   #facts(key: string, consumer: ClaimedView | undefined, provider: ClaimedView | undefined): ClaimFacts {
-    const { namespaces, why, isInvited, providerIdentity, hasRival } = this.#options;
+    const { namespaces, why, isInvited, providerIdentity, hasConflictingKonnector } = this.#options;
     const { namespace, name } = placeOf(key);
     const home = namespaces.get(namespace);
     return {
@@ -135,39 +135,39 @@ export class ClaimedObjects implements SyncKind {
         provider: provider !== undefined && why(provider, namespace) !== undefined,
       },
       consumerNamespace: namespace,
-      consumerCluster: namespaces.get(clusterMark)?.uid,
-      hasRival: hasRival(),
+      consumerCluster: namespaces.get(clusterIdentityNamespace)?.uid,
+      hasConflictingKonnector: hasConflictingKonnector(),
       namespaceStays: home !== undefined && !home.deleting,
       isInvited: isInvited(namespace, name),
       serviceNamespace: this.#options.provider.serviceNamespace(namespace),
       providerIdentity: providerIdentity(),
-      gone: {
-        consumer: this.#options.consumer.departures.get(key),
-        provider: this.#options.provider.departures.get(key),
+      deleted: {
+        consumer: this.#options.consumer.deletions.get(key),
+        provider: this.#options.provider.deletions.get(key),
       },
     };
   }
 
-  #look(turn: Turn, facts: ClaimFacts): Step {
+  #read(pass: SyncPass, facts: ClaimFacts): SyncAction {
     const { clients, resource } = this.#options;
     const live: LivePair = { consumer: undefined, provider: undefined };
     const read = (side: Side) => ({
-      action: 'look',
+      action: 'read',
       side,
-      content: turn.key,
-      call: (signal: AbortSignal) => clients[side].get(resource, placeIn(side, turn.key, facts), { signal }),
-      onGone: () => 'go on' as const,
+      content: pass.key,
+      call: (signal: AbortSignal) => clients[side].get(resource, placeIn(side, pass.key, facts), { signal }),
+      onNotFound: () => 'continue' as const,
       onSuccess(object: KubeObject) {
         live[side] = object;
-        return 'go on' as const;
+        return 'continue' as const;
       },
     });
-    this.#live.set(turn, live);
-    return look(read('consumer'), read('provider'));
+    this.#live.set(pass, live);
+    return readAll(read('consumer'), read('provider'));
   }
 
   /** The call of one action; whatever has changed since the pair was read is refused. */
-  #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): Step {
+  #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): SyncAction {
     const { log } = this.#options;
     const { kind, side } = action;
     const original = facts[otherOf(side)];
@@ -177,17 +177,17 @@ export class ClaimedObjects implements SyncKind {
       side,
       content: contentOf(action, facts[side], original),
       inferred: kind === 'delete' && action.reason === 'inferred',
-      ...(kind === 'label' ? {} : { carries: side === 'provider' ? ('up' as const) : ('down' as const) }),
+      ...(kind === 'label' ? {} : { direction: side === 'provider' ? ('up' as const) : ('down' as const) }),
       call: (signal) => this.#call(action, placeIn(side, key, facts), live, signal),
-      isFutile: (answer) => {
+      isIneffective: (answer) => {
         if (action.kind !== 'update' || !answer || !original) return false;
         const copy = viewClaimed(answer);
-        return copy !== undefined && !isInStep(original, copy, action.identity);
+        return copy !== undefined && !isInSync(original, copy, action.identity);
       },
       onSuccess: (answer) => {
         live[side] = answer;
         log.info('claimed object written', { key, action: kind, side, why: this.#whyOf(facts) });
-        return 'go on';
+        return 'continue';
       },
     });
   }
@@ -248,5 +248,5 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
 function contentOf(action: CopyAction, present: ClaimedView | undefined, original: ClaimedView | undefined): string {
   if (action.kind === 'delete') return action.uid;
   if (action.kind === 'label') return present?.uid ?? '';
-  return `${original?.uid} ${original?.content} ${original?.dress}`;
+  return `${original?.uid} ${original?.contentDigest} ${original?.metadataDigest}`;
 }

@@ -25,11 +25,11 @@ export interface ClaimedView extends Projected {
   readonly deleting: boolean;
   readonly labels: Readonly<Record<string, string>>;
   readonly owner: Owner | undefined;
-  readonly marks: Marks;
+  readonly origin: OriginAnnotations;
   /** Digest of all fields but metadata. */
-  readonly content: string;
+  readonly contentDigest: string;
   /** Digest of the labels and annotations that copies have in common with their original. */
-  readonly dress: string;
+  readonly metadataDigest: string;
   /** Of Secrets; cannot be changed. */
   readonly type: string | undefined;
   /** Neither can this, nor the data, once it is true. */
@@ -37,7 +37,7 @@ export interface ClaimedView extends Projected {
 }
 
 /** Of which object this is the copy, from its annotations. */
-export interface Marks {
+export interface OriginAnnotations {
   readonly consumerNamespace: string | undefined;
   readonly consumerUid: string | undefined;
   /** Which object of which consumer cluster; undefined on copies that another konnector made. */
@@ -74,7 +74,7 @@ export function viewClaimed(object: KubeObject): ClaimedView | undefined {
     deleting: metadata.deletionTimestamp !== undefined,
     labels,
     owner: owner === 'consumer' || owner === 'provider' ? owner : undefined,
-    marks: {
+    origin: {
       consumerNamespace: annotations[consumerNamespaceAnnotation],
       consumerUid: annotations[consumerUidAnnotation],
       copyOf: annotations[copyOfAnnotation],
@@ -82,8 +82,8 @@ export function viewClaimed(object: KubeObject): ClaimedView | undefined {
       providerUid: annotations[providerUidAnnotation],
       providerIdentity: annotations[providerIdentityAnnotation],
     },
-    content: sha256Hex(canonicalJson(contentOf(object))),
-    dress: sha256Hex(canonicalJson([sharedLabels(labels), sharedAnnotations(annotations)])),
+    contentDigest: sha256Hex(canonicalJson(contentOf(object))),
+    metadataDigest: sha256Hex(canonicalJson([sharedLabels(labels), sharedAnnotations(annotations)])),
     type: text(object, 'type'),
     immutable: own(object, 'immutable') === true,
   };

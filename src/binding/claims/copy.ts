@@ -10,14 +10,20 @@ import {
 } from '../../api/binding/names.ts';
 import type { KubeObject } from '../../api/object.ts';
 import { stringMap } from '../../kit/json-value.ts';
-import { type ClaimedView, contentOf, type Marks, sharedAnnotations, sharedLabels } from './claimed-view.ts';
+import {
+  type ClaimedView,
+  contentOf,
+  type OriginAnnotations,
+  sharedAnnotations,
+  sharedLabels,
+} from './claimed-view.ts';
 
 /** What distinguishes a copy from its original. */
 export interface CopyIdentity {
   readonly namespace: string;
   readonly owner: Owner;
   /** Those that are defined are set. */
-  readonly marks: Partial<Marks>;
+  readonly origin: Partial<OriginAnnotations>;
 }
 
 /**
@@ -42,25 +48,27 @@ export function copyOf(original: KubeObject, identity: CopyIdentity, present?: K
       annotations: {
         ...without(its.annotations, sharedAnnotations(its.annotations)),
         ...sharedAnnotations(annotations),
-        ...annotationsOf(identity.marks),
+        ...annotationsOf(identity.origin),
       },
     },
   };
 }
 
 /** Whether `copy` is `original` as `identity` wants it, so that there is nothing to write. */
-export function isInStep(original: ClaimedView, copy: ClaimedView, { owner, marks }: CopyIdentity): boolean {
+export function isInSync(original: ClaimedView, copy: ClaimedView, { owner, origin }: CopyIdentity): boolean {
   return (
-    original.content === copy.content &&
-    original.dress === copy.dress &&
+    original.contentDigest === copy.contentDigest &&
+    original.metadataDigest === copy.metadataDigest &&
     copy.owner === owner &&
-    markNames.every((name) => marks[name] === undefined || (copy.marks[name] ?? unsaid(name, marks)) === marks[name])
+    originFields.every(
+      (name) => origin[name] === undefined || (copy.origin[name] ?? unsetByOthers(name, origin)) === origin[name],
+    )
   );
 }
 
 /** Whether the apiserver would refuse to turn `present` into a copy of `original`, so that it takes another object. */
 export const mustBeReplaced = (original: ClaimedView, present: ClaimedView): boolean =>
-  original.type !== present.type || (present.immutable && original.content !== present.content);
+  original.type !== present.type || (present.immutable && original.contentDigest !== present.contentDigest);
 
 const annotationNames = {
   consumerNamespace: consumerNamespaceAnnotation,
@@ -70,15 +78,15 @@ const annotationNames = {
   providerUid: providerUidAnnotation,
   providerIdentity: providerIdentityAnnotation,
 } as const;
-const markNames = Object.keys(annotationNames) as (keyof Marks)[];
+const originFields = Object.keys(annotationNames) as (keyof OriginAnnotations)[];
 
 /** What only we say was not said by the konnector that made the copy; that alone is not worth a write. */
-const unsaid = (name: keyof Marks, marks: Partial<Marks>): string | undefined =>
-  name === 'providerIdentity' || name === 'copyOf' ? marks[name] : undefined;
+const unsetByOthers = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
+  name === 'providerIdentity' || name === 'copyOf' ? origin[name] : undefined;
 
-function annotationsOf(marks: Partial<Marks>): Record<string, string> {
-  const set = markNames.flatMap((name): [string, string][] => {
-    const value = marks[name];
+function annotationsOf(origin: Partial<OriginAnnotations>): Record<string, string> {
+  const set = originFields.flatMap((name): [string, string][] => {
+    const value = origin[name];
     return value === undefined ? [] : [[annotationNames[name], value]];
   });
   return Object.fromEntries(set);

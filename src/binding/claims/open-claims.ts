@@ -7,7 +7,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
-import { gathered } from '../sync-engine/sync-loop.ts';
+import { coalesce } from '../sync-engine/sync-loop.ts';
 import { claimable, claimableResources, formatGroupResource } from './claimable.ts';
 import { type ClaimedKind, openClaimedKind } from './claimed-kind.ts';
 import { openReferences, referrersOf } from './open-references.ts';
@@ -45,7 +45,7 @@ const drainMs = 60_000;
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
-  const tell = gathered(deps.clock, options.onProblems ?? (() => undefined));
+  const tell = coalesce(deps.clock, options.onProblems ?? (() => undefined));
   const wrong = claims
     .filter((claim) => !claimable(claim))
     .map(
@@ -71,7 +71,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const each = (act: (kind: ClaimedKind) => void): void => {
     for (const kind of kinds) act(kind);
   };
-  const left = (): number => (mode === 'drain' ? sum(kinds.map((kind) => kind.left())) : 0);
+  const left = (): number => (mode === 'drain' ? sum(kinds.map((kind) => kind.remaining())) : 0);
   let isTooLate = false;
   const stopWaiting = mayDelete
     ? deps.clock.schedule(drainMs, () => {
@@ -86,7 +86,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     resync: () => each((kind) => kind.resync()),
     allowDeletes: () => each((kind) => kind.allowDeletes()),
     // Until then it is the bound objects that it waits for.
-    held: () => (isTooLate || !isAllGone(exported, deps) ? 0 : left()),
+    remaining: () => (isTooLate || !isAllGone(exported, deps) ? 0 : left()),
     problems: () => [
       ...kinds.flatMap(({ held, resource }) => (held > 0 ? [`${resource.plural}: ${heldBack(held)}`] : [])),
       ...wrong,

@@ -1,7 +1,7 @@
 import type { Owner } from '../../api/binding/names.ts';
 import type { Side } from '../sync-engine/kind.ts';
 import type { ClaimedView } from './claimed-view.ts';
-import { type CopyIdentity, isInStep, mustBeReplaced } from './copy.ts';
+import { type CopyIdentity, isInSync, mustBeReplaced } from './copy.ts';
 
 /** All that is known of one key, read at one time. */
 export interface ClaimFacts {
@@ -13,7 +13,7 @@ export interface ClaimFacts {
   /** uid that tells the consumer cluster from others; undefined while it is not known. */
   readonly consumerCluster: string | undefined;
   /** Whether another konnector reports to the same ClusterBinding. */
-  readonly hasRival: boolean;
+  readonly hasConflictingKonnector: boolean;
   /** Whether the consumer namespace exists and stays. */
   readonly namespaceStays: boolean;
   /** Whether the consumer has something bound there, refers to the object, or had the namespace made for providers. */
@@ -22,13 +22,13 @@ export interface ClaimFacts {
   /** uid that tells this provider from others; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
   /** The object of that side that last went from under the key, as far as it was known. */
-  readonly gone: Readonly<Record<Side, Gone | undefined>>;
+  readonly deleted: Readonly<Record<Side, Deletion | undefined>>;
 }
 
-export interface Gone {
+export interface Deletion {
   readonly uid: string;
   /** False when a list did not hold it any more and nobody was seen deleting it. */
-  readonly wasSeen: boolean;
+  readonly wasObserved: boolean;
 }
 
 /** The namespace of the provider for the consumer's: nobody asked for one, it is not there yet, or its name. */
@@ -69,21 +69,21 @@ export interface ClaimPlan {
 }
 
 /** Between looks at a copy of which it cannot be told yet whether it is from this provider, milliseconds. */
-const identityMs = 30_000;
+const identityRecheckMs = 30_000;
 /** Between looks at a copy that may be the other konnector's, milliseconds. */
-const rivalMs = 60_000;
+const conflictRecheckMs = 60_000;
 
 const nothing: ClaimPlan = { actions: [] };
 
 /**
  * What to do about one key. A selector alone admits writes, and only from the owner's side to the other; a label alone admits
- * none. Deleting takes no selector, because what is no longer selected must still go with its original, but marks that prove
+ * none. Deleting takes no selector, because what is no longer selected must still go with its original, but origin annotations that prove
  * the object to be this binding's copy.
  */
 export function planClaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed } = facts;
   if (consumer && isOfAnotherProvider(consumer, facts)) {
-    if (facts.providerIdentity === undefined) return { actions: [], againInMs: identityMs };
+    if (facts.providerIdentity === undefined) return { actions: [], againInMs: identityRecheckMs };
     return provider && claimed.provider && provider.owner !== 'consumer'
       ? { actions: [], problem: 'it is here already, from another provider; one of the two needs another name' }
       : nothing;
@@ -119,15 +119,15 @@ function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'dispu
  * so as long as it is not known which one this is, only the original can tell.
  */
 function isOfAnotherProvider(
-  { owner, marks }: ClaimedView,
-  { provider, gone, serviceNamespace, providerIdentity }: ClaimFacts,
+  { owner, origin }: ClaimedView,
+  { provider, deleted, serviceNamespace, providerIdentity }: ClaimFacts,
 ): boolean {
   if (owner !== 'provider') return false;
-  if (marks.providerIdentity !== undefined && marks.providerIdentity !== providerIdentity) {
-    return providerIdentity !== undefined || marks.providerUid !== (provider ?? gone.provider)?.uid;
+  if (origin.providerIdentity !== undefined && origin.providerIdentity !== providerIdentity) {
+    return providerIdentity !== undefined || origin.providerUid !== (provider ?? deleted.provider)?.uid;
   }
-  const isKnown = serviceNamespace.kind === 'ready' && marks.providerNamespace !== undefined;
-  return isKnown && marks.providerNamespace !== serviceNamespace.name;
+  const isKnown = serviceNamespace.kind === 'ready' && origin.providerNamespace !== undefined;
+  return isKnown && origin.providerNamespace !== serviceNamespace.name;
 }
 
 /** The consumer owns it: its copy is in the provider. */
@@ -149,7 +149,7 @@ function planUp(facts: ClaimFacts): ClaimPlan {
   const identity: CopyIdentity = {
     namespace: serviceNamespace.name,
     owner: 'consumer',
-    marks: { consumerNamespace: consumer.namespace, consumerUid: consumer.uid, copyOf: copyOf(consumer.name, facts) },
+    origin: { consumerNamespace: consumer.namespace, consumerUid: consumer.uid, copyOf: copyOf(consumer.name, facts) },
   };
   return copyTo('provider', consumer, provider, identity);
 }
@@ -179,7 +179,7 @@ function planDown(facts: ClaimFacts): ClaimPlan {
   const identity: CopyIdentity = {
     namespace: consumerNamespace,
     owner: 'provider',
-    marks: { providerNamespace: serviceNamespace.name, providerUid: provider.uid, providerIdentity },
+    origin: { providerNamespace: serviceNamespace.name, providerUid: provider.uid, providerIdentity },
   };
   return copyTo('consumer', provider, consumer, identity);
 }
@@ -189,7 +189,7 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
     original.owner === identity.owner ? [] : [{ kind: 'label', side: side === 'consumer' ? 'provider' : 'consumer' }];
   if (!copy) return { actions: [...label, { kind: 'create', side, identity }] };
   if (copy.deleting) return { actions: label, waitsFor: 'the copy to be gone' };
-  if (isInStep(original, copy, identity)) return { actions: label };
+  if (isInSync(original, copy, identity)) return { actions: label };
   if (!mustBeReplaced(original, copy)) return { actions: [...label, { kind: 'update', side, identity }] };
   return { actions: [...label, { kind: 'delete', side, uid: copy.uid, reason: 'replaced' }] };
 }
@@ -199,71 +199,73 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
  * service namespace is ours alone its label proves that; where consumers share it, only the uid does. Copies of older konnectors
  * say no uid.
  */
-function isCopyOf(consumer: ClaimedView, { owner, marks }: ClaimedView, facts: ClaimFacts): boolean {
-  if (marks.consumerUid === consumer.uid) return true;
+function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
+  if (origin.consumerUid === consumer.uid) return true;
   if (owner !== 'consumer') return false;
-  return !isShared(facts) || marks.consumerUid === undefined || marks.consumerUid === facts.gone.consumer?.uid;
+  return !isShared(facts) || origin.consumerUid === undefined || origin.consumerUid === facts.deleted.consumer?.uid;
 }
 
 function deleteUp(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  const { uid, marks } = copy;
-  switch (ownUp(copy, facts)) {
+  const { uid, origin } = copy;
+  switch (ownershipUp(copy, facts)) {
     case 'ours':
       return {
-        actions: [{ kind: 'delete', side: 'provider', uid, reason: reasonOf(marks.consumerUid, facts.gone.consumer) }],
+        actions: [
+          { kind: 'delete', side: 'provider', uid, reason: reasonOf(origin.consumerUid, facts.deleted.consumer) },
+        ],
       };
     case 'unsure':
-      return { actions: [], againInMs: rivalMs };
+      return { actions: [], againInMs: conflictRecheckMs };
     default:
       return nothing;
   }
 }
 
 /** Whether what is in the provider is a copy that we made, so that it may be deleted; `unsure` while somebody else may have made it. */
-function ownUp({ name, owner, marks, deleting }: ClaimedView, facts: ClaimFacts): 'ours' | 'unsure' | undefined {
-  const { consumer, serviceNamespace, consumerNamespace, gone, hasRival } = facts;
-  if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !marks.consumerUid) return undefined;
-  if ((marks.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
-  if (marks.consumerUid === (consumer ?? gone.consumer)?.uid) return 'ours';
+function ownershipUp({ name, owner, origin, deleting }: ClaimedView, facts: ClaimFacts): 'ours' | 'unsure' | undefined {
+  const { consumer, serviceNamespace, consumerNamespace, deleted, hasConflictingKonnector } = facts;
+  if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return undefined;
+  if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
+  if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'ours';
   // Of another cluster with the same kubeconfig, or the clone of a copy.
-  if (marks.copyOf !== undefined) return marks.copyOf === copyOf(name, facts) ? 'ours' : undefined;
+  if (origin.copyOf !== undefined) return origin.copyOf === copyOf(name, facts) ? 'ours' : undefined;
   if (isShared(facts)) return undefined;
-  return hasRival ? 'unsure' : 'ours';
+  return hasConflictingKonnector ? 'unsure' : 'ours';
 }
 
 const copyOf = (name: string, { consumerCluster, consumerNamespace }: ClaimFacts): string | undefined =>
   consumerCluster === undefined ? undefined : `${consumerCluster}/${consumerNamespace}/${name}`;
 
 function deleteDown(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
-  if (!isOwnDown(copy, facts)) return nothing;
-  const reason = facts.provider ? 'gone' : reasonOf(copy.marks.providerUid, facts.gone.provider);
+  if (!isOwnedDown(copy, facts)) return nothing;
+  const reason = facts.provider ? 'gone' : reasonOf(copy.origin.providerUid, facts.deleted.provider);
   return { actions: [{ kind: 'delete', side: 'consumer', uid: copy.uid, reason }] };
 }
 
-function isOwnDown({ owner, marks, deleting }: ClaimedView, facts: ClaimFacts): boolean {
-  const { provider, gone, serviceNamespace } = facts;
+function isOwnedDown({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts): boolean {
+  const { provider, deleted, serviceNamespace } = facts;
   if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return false;
-  if (!marks.providerUid || marks.providerNamespace !== serviceNamespace.name) return false;
+  if (!origin.providerUid || origin.providerNamespace !== serviceNamespace.name) return false;
   // Nothing but its original says which of the providers that share the name it is from.
-  const isTold = marks.providerIdentity !== undefined || !isShared(facts);
-  return isTold || marks.providerUid === (provider ?? gone.provider)?.uid;
+  const isTold = origin.providerIdentity !== undefined || !isShared(facts);
+  return isTold || origin.providerUid === (provider ?? deleted.provider)?.uid;
 }
 
 /** What to do about one key when its binding goes: copies go on either side, originals stay. */
 export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];
-  if (provider && ownUp(provider, facts) === 'ours') {
+  if (provider && ownershipUp(provider, facts) === 'ours') {
     actions.push({ kind: 'delete', side: 'provider', uid: provider.uid, reason: 'unbound' });
   }
-  if (consumer && !isOfAnotherProvider(consumer, facts) && isOwnDown(consumer, facts)) {
+  if (consumer && !isOfAnotherProvider(consumer, facts) && isOwnedDown(consumer, facts)) {
     actions.push({ kind: 'delete', side: 'consumer', uid: consumer.uid, reason: 'unbound' });
   }
   return { actions };
 }
 
-const reasonOf = (uid: string | undefined, gone: Gone | undefined): DeleteReason =>
-  gone?.wasSeen && gone.uid === uid ? 'gone' : 'inferred';
+const reasonOf = (uid: string | undefined, deletion: Deletion | undefined): DeleteReason =>
+  deletion?.wasObserved && deletion.uid === uid ? 'gone' : 'inferred';
 
 /** Several consumers have this namespace of the provider: nothing isolates them. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>

@@ -21,7 +21,7 @@ export interface ProviderObjectsOptions {
 }
 
 /** Rights to a new namespace follow within seconds; what takes longer is told, milliseconds. */
-const patienceMs = 10_000;
+const gracePeriodMs = 10_000;
 
 /**
  * The provider's objects of one claimed kind, under the keys of the consumer. Only the service namespaces are watched, each by
@@ -30,10 +30,10 @@ const patienceMs = 10_000;
 export class ProviderObjects {
   readonly #options: ProviderObjectsOptions;
   readonly #store: ServiceNamespaceStore<ClaimedView>;
-  readonly departures = new Deletions();
+  readonly deletions = new Deletions();
   readonly #stopObserving: () => void;
   /** By service namespace: until when it may take to be listed. */
-  readonly #patience = new Map<string, Cancel>();
+  readonly #gracePeriods = new Map<string, Cancel>();
 
   constructor(options: ProviderObjectsOptions) {
     this.#options = options;
@@ -45,7 +45,7 @@ export class ProviderObjects {
       spec: { resource, project: viewClaimed, indexes: claimedIndexes },
     });
     this.#stopObserving = this.#store.subscribe((event) => {
-      for (const key of this.#consumerKeysOf(event.key)) this.departures.observe(key, event);
+      for (const key of this.#consumerKeysOf(event.key)) this.deletions.observe(key, event);
     });
   }
 
@@ -68,14 +68,14 @@ export class ProviderObjects {
         'service namespace',
         { subscribe: (listener) => this.#store.onListed(listener) },
         (serviceNamespace: string) => {
-          this.#beContent(serviceNamespace);
+          this.#endGracePeriod(serviceNamespace);
           return this.#standingFor(serviceNamespace).flatMap(({ name }) => keysIn(name));
         },
       ),
       fromSubscription('service namespace', serviceNamespaces, (event) => {
         const view = 'now' in event ? event.now : event.before;
         if (view.namespace !== session.clusterNamespace) return [];
-        this.#bePatient(view, event.type !== 'deleted');
+        this.#startGracePeriod(view, event.type !== 'deleted');
         return keysIn(view.name);
       }),
     ];
@@ -131,7 +131,7 @@ export class ProviderObjects {
 
   close(): void {
     this.#stopObserving();
-    for (const cancel of this.#patience.values()) cancel();
+    for (const cancel of this.#gracePeriods.values()) cancel();
     this.#store.close();
   }
 
@@ -151,22 +151,22 @@ export class ProviderObjects {
     return found.filter(({ namespace }) => namespace === clusterNamespace);
   }
 
-  #bePatient({ serviceNamespace, name }: ServiceNamespaceView, exists: boolean): void {
+  #startGracePeriod({ serviceNamespace, name }: ServiceNamespaceView, exists: boolean): void {
     const { clock, problems, resource } = this.#options;
     if (serviceNamespace === undefined) return;
-    this.#beContent(serviceNamespace);
+    this.#endGracePeriod(serviceNamespace);
     if (!exists || this.isKnown(name)) return;
-    const cancel = clock.schedule(patienceMs, () => {
+    const cancel = clock.schedule(gracePeriodMs, () => {
       if (this.isKnown(name)) return;
       const message = `the ${resource.plural} there cannot be listed; see that the provider grants what its export claims`;
       problems.set(serviceNamespace, { rank: 'forbidden', message });
     });
-    this.#patience.set(serviceNamespace, cancel);
+    this.#gracePeriods.set(serviceNamespace, cancel);
   }
 
-  #beContent(serviceNamespace: string): void {
-    this.#patience.get(serviceNamespace)?.();
-    this.#patience.delete(serviceNamespace);
+  #endGracePeriod(serviceNamespace: string): void {
+    this.#gracePeriods.get(serviceNamespace)?.();
+    this.#gracePeriods.delete(serviceNamespace);
     this.#options.problems.clear(serviceNamespace);
   }
 }

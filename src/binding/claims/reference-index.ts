@@ -84,7 +84,7 @@ export class ReferenceIndex {
     const referrers = this.#referrers.get(key) ?? new Set();
     const isNews = referrers.size === 0 || (!referrer.foreign && !hasBound(referrers));
     this.#referrers.set(key, referrers.add(referrer));
-    if (isNews) this.#tell(target);
+    if (isNews) this.#notify(target);
   }
 
   #unlink(key: string, target: Target, referrer: Referrer): void {
@@ -92,10 +92,10 @@ export class ReferenceIndex {
     referrers?.delete(referrer);
     if (referrers?.size !== 0) return;
     this.#referrers.delete(key);
-    this.#tell(target);
+    this.#notify(target);
   }
 
-  #tell(target: Target): void {
+  #notify(target: Target): void {
     for (const listener of [...this.#listeners]) listener(target);
   }
 }

@@ -2,9 +2,9 @@ import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 
 /** A field by its name, an element of an array by its index, or all elements of an array. */
-type Step = { readonly kind: 'field'; readonly field: string } | { readonly kind: 'every' };
+type PathStep = { readonly kind: 'field'; readonly field: string } | { readonly kind: 'every' };
 
-export type ReferencePath = readonly Step[];
+export type ReferencePath = readonly PathStep[];
 
 export interface Reference {
   readonly name: string;
@@ -25,7 +25,7 @@ export function parseReferencePath(text: string): ReferencePath | { readonly pro
     problem: `the path ${quote(text)} ${why}: allowed are names joined by dots, # for every element of a list, numbers, and \\. for a dot within a name`,
   });
   if (text.length > MAX_LENGTH) return refused(`is longer than ${MAX_LENGTH} characters`);
-  const steps: Step[] = [];
+  const steps: PathStep[] = [];
   let field = '';
   let escaped = false;
   for (let i = 0; i <= text.length; i++) {
@@ -72,10 +72,10 @@ export function referencesIn(object: unknown, name: ReferencePath, namespace?: R
   return textsAt(object, name).map((each) => ({ name: each, namespace: only }));
 }
 
-const isSame = (a: Step, b: Step): boolean =>
+const isSame = (a: PathStep, b: PathStep): boolean =>
   a.kind === 'every' ? b.kind === 'every' : b.kind === 'field' && a.field === b.field;
 
-function childrenOf(value: unknown, step: Step): readonly unknown[] {
+function childrenOf(value: unknown, step: PathStep): readonly unknown[] {
   if (step.kind === 'every') return Array.isArray(value) ? value : [];
   if (Array.isArray(value))
     return INDEX.test(step.field) ? value.slice(Number(step.field), Number(step.field) + 1) : [];

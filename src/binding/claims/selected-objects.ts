@@ -15,7 +15,7 @@ import { Deletions } from './deletions.ts';
 export class SelectedObjects {
   /** The same object may be in both of two. */
   readonly #handles: readonly StoreHandle<ClaimedView>[];
-  readonly departures = new Deletions();
+  readonly deletions = new Deletions();
   readonly #unsubscribes: readonly (() => void)[];
 
   constructor(cluster: Cluster, resource: Resource, watchSelector: string | undefined) {
@@ -25,7 +25,7 @@ export class SelectedObjects {
         ? [cluster.watch(spec)]
         : [watchSelector, ownerLabel].map((labelSelector) => cluster.watch({ ...spec, labelSelector }));
     this.#unsubscribes = this.#handles.map(({ store }) =>
-      store.subscribe((event) => this.departures.observe(event.key, event)),
+      store.subscribe((event) => this.deletions.observe(event.key, event)),
     );
   }
 

@@ -10,7 +10,7 @@ import { isConflict, TransportError } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { Store } from '../../kube/store.ts';
-import type { BindFinding } from '../conditions.ts';
+import type { BindConditionUpdate } from '../conditions.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
 import type { Heartbeat } from '../sessions/provider-session.ts';
 import { type SecretView, secretView } from '../sessions/secret-watches.ts';
@@ -18,7 +18,7 @@ import type { ClusterBindingView } from '../stores/provider-stores.ts';
 import {
   beatMs,
   type ConflictingKonnector,
-  isAmong,
+  includesSecret,
   planStatus,
   type SecretName,
   type StatusPatch,
@@ -34,7 +34,7 @@ export interface ClusterBindingDeps {
   readonly refs: () => readonly SecretKeyRef[];
   /** Whether this session is the only one of this process that reports to the ClusterBinding. */
   readonly isAlone: () => boolean;
-  readonly beat: (heartbeat: Heartbeat) => void;
+  readonly recordHeartbeat: (heartbeat: Heartbeat) => void;
   readonly events: EventRecorder;
   /** Version of this program. */
   readonly version: string;
@@ -53,13 +53,13 @@ export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBind
  */
 export class ClusterBindingReconciler implements Reconciler {
   readonly #deps: ClusterBindingDeps;
-  readonly #rivals: RivalWatch;
+  readonly #conflicts: KonnectorConflicts;
   /** When the provider last answered us, by the monotonic clock; undefined after a failure. */
-  #provedAtMs: number | undefined;
+  #answeredAtMs: number | undefined;
 
   constructor(deps: ClusterBindingDeps) {
     this.#deps = deps;
-    this.#rivals = new RivalWatch(deps.clock);
+    this.#conflicts = new KonnectorConflicts(deps.clock);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
@@ -75,14 +75,14 @@ export class ClusterBindingReconciler implements Reconciler {
     const plan = planStatus({
       view,
       secrets: this.#secretNames(),
-      secretValid: synced.finding,
+      secretValid: synced.update,
       version: this.#deps.version,
-      rival: this.#rival(view),
+      conflict: this.#findConflict(view),
       nowMs: clock.now(),
     });
     try {
       if (plan.status) await this.#write(view, plan.status, signal);
-      else if (this.#proofIsOld()) await session.client.get(clusterBindings, nameOf(key), { signal });
+      else if (this.#isAnswerOld()) await session.client.get(clusterBindings, nameOf(key), { signal });
     } catch (error) {
       signal.throwIfAborted();
       if (isConflict(error)) return notReady('the last write in the store');
@@ -90,21 +90,21 @@ export class ClusterBindingReconciler implements Reconciler {
       const why = error instanceof TransportError ? error.why : describe(error);
       return this.#failed(`${session.server}: ${why}`, error);
     }
-    if (plan.status || this.#proofIsOld()) this.#provedAtMs = clock.monotonic();
-    this.#deps.beat({ ok: true });
+    if (plan.status || this.#isAnswerOld()) this.#answeredAtMs = clock.monotonic();
+    this.#deps.recordHeartbeat({ ok: true });
     return synced.error === undefined ? after(plan.dueInMs) : retry(synced.error);
   }
 
   async #syncSecret(
     view: ClusterBindingView,
     signal: AbortSignal,
-  ): Promise<{ readonly finding?: BindFinding; readonly error?: unknown }> {
+  ): Promise<{ readonly update?: BindConditionUpdate; readonly error?: unknown }> {
     const { namespace } = view;
     const { name, key } = view.secretRef;
     const secret = keyOf({ namespace, name });
     try {
       const provider = await this.#providerSecret(secret, signal);
-      return { finding: await this.#deps.sync.run(provider, secret, key, signal) };
+      return { update: await this.#deps.sync.run(provider, secret, key, signal) };
     } catch (error) {
       return { error };
     }
@@ -123,22 +123,22 @@ export class ClusterBindingReconciler implements Reconciler {
     status: StatusPatch,
     signal: AbortSignal,
   ): Promise<void> {
-    if (status.lastHeartbeatTime !== undefined) this.#rivals.sending(status.lastHeartbeatTime);
+    if (status.lastHeartbeatTime !== undefined) this.#conflicts.recordSent(status.lastHeartbeatTime);
     const patch = { metadata: { uid, resourceVersion }, status };
     await this.#deps.session.client.mergePatch(clusterBindings, nameOf(key), patch, { subresource: 'status', signal });
   }
 
   #failed(message: string, error: unknown): Result {
-    this.#provedAtMs = undefined;
-    this.#deps.beat({ ok: false, message });
+    this.#answeredAtMs = undefined;
+    this.#deps.recordHeartbeat({ ok: false, message });
     // What is not there comes back with an event.
     return error === undefined ? after(beatMs) : retry(error);
   }
 
-  #proofIsOld(): boolean {
+  #isAnswerOld(): boolean {
     const { session, clock } = this.#deps;
     const lastsMs = isSilent(session) ? silentMs : beatMs;
-    return this.#provedAtMs === undefined || clock.monotonic() - this.#provedAtMs >= lastsMs;
+    return this.#answeredAtMs === undefined || clock.monotonic() - this.#answeredAtMs >= lastsMs;
   }
 
   #secretNames(): { namespace: string; name: string }[] {
@@ -148,26 +148,26 @@ export class ClusterBindingReconciler implements Reconciler {
     return [...names.values()];
   }
 
-  #rival(view: ClusterBindingView): ConflictingKonnector | undefined {
-    if (!this.#deps.isAlone()) this.#rivals.reset();
-    const rival = this.#rivals.look(view, this.#secretNames());
+  #findConflict(view: ClusterBindingView): ConflictingKonnector | undefined {
+    if (!this.#deps.isAlone()) this.#conflicts.reset();
+    const conflict = this.#conflicts.observe(view, this.#secretNames());
     const [ref] = this.#deps.refs();
-    if (rival !== undefined && ref) {
+    if (conflict !== undefined && ref) {
       const { namespace, name } = ref;
       this.#deps.events.record({
         regarding: regarding(secrets, { namespace, name }),
         type: 'Warning',
-        reason: rival.reason,
+        reason: conflict.reason,
         action: 'Heartbeat',
-        note: rival.message,
+        note: conflict.message,
       });
     }
-    return rival;
+    return conflict;
   }
 }
 
 /** Another konnector that has not been heard of for so long is gone, milliseconds: twice the interval that all of them promise. */
-const goneMs = 600_000;
+const conflictMs = 600_000;
 
 const advice = 'Two clusters that share one kubeconfig disturb each other: bind each on its own';
 
@@ -175,7 +175,7 @@ const advice = 'Two clusters that share one kubeconfig disturb each other: bind 
  * Notices heartbeats that are newer than ours and that we did not write, and a record of a Secret that is not ours. The heartbeat that
  * was there before our first one says nothing.
  */
-class RivalWatch {
+class KonnectorConflicts {
   readonly #clock: Clock;
   /** Our newest heartbeat, as it was sent, epoch milliseconds. */
   #sentMs: number | undefined;
@@ -188,7 +188,7 @@ class RivalWatch {
   }
 
   /** To be told before the heartbeat is sent, because it may come back before the answer does. */
-  sending(heartbeat: string): void {
+  recordSent(heartbeat: string): void {
     this.#sentMs = parseTime(heartbeat);
   }
 
@@ -198,7 +198,7 @@ class RivalWatch {
   }
 
   /** What there is to say of another konnector, if there is one; `ours` are the Secrets that lead to this ClusterBinding here. */
-  look(view: ClusterBindingView, ours: readonly SecretName[]): ConflictingKonnector | undefined {
+  observe(view: ClusterBindingView, ours: readonly SecretName[]): ConflictingKonnector | undefined {
     return this.#beats(view) ?? this.#record(view, ours);
   }
 
@@ -215,9 +215,9 @@ class RivalWatch {
     { consumerSecretRef: secret }: ClusterBindingView,
     ours: readonly SecretName[],
   ): ConflictingKonnector | undefined {
-    if (secret && !isAmong(ours, secret)) this.#recorded = { secret, seenMs: this.#clock.monotonic() };
+    if (secret && !includesSecret(ours, secret)) this.#recorded = { secret, seenMs: this.#clock.monotonic() };
     const recorded = this.#recorded;
-    if (!recorded || isAmong(ours, recorded.secret) || !this.#isRecent(recorded.seenMs)) return undefined;
+    if (!recorded || includesSecret(ours, recorded.secret) || !this.#isRecent(recorded.seenMs)) return undefined;
     return {
       reason: 'ForeignConsumerSecret',
       message: `status.consumerSecretRef named Secret ${keyOf(recorded.secret)}, by which no binding here reaches this provider; the Secret of this cluster takes its place. If it belongs to another cluster, the two share one kubeconfig. ${advice}. If it is one that was replaced here, there is nothing to do`,
@@ -225,6 +225,6 @@ class RivalWatch {
   }
 
   #isRecent(ms: number | undefined): boolean {
-    return ms !== undefined && this.#clock.monotonic() - ms <= goneMs;
+    return ms !== undefined && this.#clock.monotonic() - ms <= conflictMs;
   }
 }

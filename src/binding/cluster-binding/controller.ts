@@ -27,7 +27,7 @@ export interface ClusterBindingControllerDeps extends BindingDeps {
 const name = 'cluster-binding';
 
 /** How often it is seen to that the provider is heard of, milliseconds. */
-const lookMs = 5_000;
+const silenceCheckMs = 5_000;
 
 /** Keeps the ClusterBinding of one session alive, and the consumer's kubeconfig equal to the provider's. */
 export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {
@@ -45,11 +45,11 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       ...deps,
       session,
       refs: () => registry.refsOf(session),
-      look: (secret) => watches.look(secret),
+      getSecret: (secret) => watches.get(secret),
     }),
     refs: () => [session, ...beside()].flatMap((one) => registry.refsOf(one).sort(byKey)),
     isAlone: () => beside().length === 0,
-    beat: (heartbeat) => registry.beat(session, heartbeat),
+    recordHeartbeat: (heartbeat) => registry.recordHeartbeat(session, heartbeat),
   });
   return new Controller({
     name: `${name}/${session.id}`,
@@ -60,7 +60,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
       // Also where there is no ClusterBinding that could tell of itself.
       interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
-      interval({ name: 'silence', clock, everyMs: lookMs, keys: () => (isSilent(session) ? [key] : []) }),
+      interval({ name: 'silence', clock, everyMs: silenceCheckMs, keys: () => (isSilent(session) ? [key] : []) }),
     ],
     reconciler,
     clock,

@@ -3,7 +3,13 @@ import { bindConditions } from '../../api/binding/names.ts';
 import { sameConditions } from '../../api/conditions.ts';
 import { formatTime, parseTime } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
-import { type BindFinding, fails, findCondition, holds, setConditionsAndReady } from '../conditions.ts';
+import {
+  type BindConditionUpdate,
+  conditionFalse,
+  conditionTrue,
+  findCondition,
+  setConditionsAndReady,
+} from '../conditions.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
 
 /** What the provider is promised, as Go writes it. */
@@ -24,11 +30,11 @@ export interface StatusInput {
   /** The Secrets that a kubeconfig of this very place came from; the first is the one to name. */
   readonly secrets: readonly SecretName[];
   /** What came of copying the provider's Secret; undefined when that is not known this time. */
-  readonly secretValid: BindFinding | undefined;
+  readonly secretValid: BindConditionUpdate | undefined;
   /** Version of this program. */
   readonly version: string;
   /** Who else reports to this ClusterBinding; undefined when nobody was noticed. */
-  readonly rival: ConflictingKonnector | undefined;
+  readonly conflict: ConflictingKonnector | undefined;
   readonly nowMs: number;
 }
 
@@ -62,8 +68,8 @@ export function planStatus(input: StatusInput): StatusPlan {
   const { view, secrets, nowMs } = input;
   const dueInMs = untilBeat(view.lastHeartbeatTime, nowMs);
   const recorded = view.consumerSecretRef;
-  const ours = recorded === undefined || isAmong(secrets, recorded);
-  if (!ours && dueInMs > 0) return { ...besideAnother(input), dueInMs };
+  const ours = recorded === undefined || includesSecret(secrets, recorded);
+  if (!ours && dueInMs > 0) return { ...planBesideAnother(input), dueInMs };
 
   const status: StatusPatch = {};
   const [consumerSecretRef] = secrets;
@@ -78,30 +84,30 @@ export function planStatus(input: StatusInput): StatusPlan {
   return { status, dueInMs: dueInMs > 0 ? dueInMs : beatMs };
 }
 
-export const isAmong = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
+export const includesSecret = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
   secrets.some((secret) => secret.namespace === namespace && secret.name === name);
 
 /** The rest of the status is the other one's for now. */
-function besideAnother({ view, rival, nowMs }: StatusInput): { readonly status?: StatusPatch } {
+function planBesideAnother({ view, conflict, nowMs }: StatusInput): { readonly status?: StatusPatch } {
   const told = findCondition(view.conditions, soleKonnector)?.status === 'False';
-  if (!rival || told) return {};
-  return { status: { conditions: setConditionsAndReady(view.conditions, [rivalFinding(rival)], nowMs) } };
+  if (!conflict || told) return {};
+  return { status: { conditions: setConditionsAndReady(view.conditions, [conflictCondition(conflict)], nowMs) } };
 }
 
-function conditionsOf({ view, secretValid, version, rival, nowMs }: StatusInput, beats: boolean): BindCondition[] {
-  const findings: BindFinding[] = [
+function conditionsOf({ view, secretValid, version, conflict, nowMs }: StatusInput, beats: boolean): BindCondition[] {
+  const updates: BindConditionUpdate[] = [
     ...(secretValid ? [secretValid] : []),
     konnectorVersion(version) === undefined
-      ? fails(bindConditions.validVersion, 'Warning', 'ParseError', `${quote(version)} is not a version`)
-      : holds(bindConditions.validVersion),
-    ...(rival === undefined ? [] : [rivalFinding(rival)]),
+      ? conditionFalse(bindConditions.validVersion, 'Warning', 'ParseError', `${quote(version)} is not a version`)
+      : conditionTrue(bindConditions.validVersion),
+    ...(conflict === undefined ? [] : [conflictCondition(conflict)]),
   ];
-  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || rival !== undefined || !beats);
-  return setConditionsAndReady(kept, findings, nowMs);
+  const kept = view.conditions.filter(({ type }) => type !== soleKonnector || conflict !== undefined || !beats);
+  return setConditionsAndReady(kept, updates, nowMs);
 }
 
-const rivalFinding = ({ reason, message }: ConflictingKonnector): BindFinding =>
-  fails(soleKonnector, 'Warning', reason, message);
+const conflictCondition = ({ reason, message }: ConflictingKonnector): BindConditionUpdate =>
+  conditionFalse(soleKonnector, 'Warning', reason, message);
 
 /** A time in the future says nothing, unless the clocks merely differ a little. */
 function untilBeat(last: string | undefined, nowMs: number): number {

@@ -8,17 +8,17 @@ import type { Cluster } from '../../kube/cluster.ts';
 import type { Credentials } from '../../kube/credentials.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
-import { type BindFinding, fails, holds } from '../conditions.ts';
+import { type BindConditionUpdate, conditionFalse, conditionTrue } from '../conditions.ts';
+import { candidateProblem } from '../sessions/candidate-problem.ts';
 import { type Kubeconfig, kubeconfigFrom } from '../sessions/kubeconfig.ts';
 import type { OpenSession } from '../sessions/open-session.ts';
-import { refusalOf } from '../sessions/prove.ts';
 import { dataOf, type SecretView, textOf } from '../sessions/secret-watches.ts';
 
 export interface SecretSyncDeps {
   readonly session: OpenSession;
   /** The consumer's Secrets that the session serves. */
   readonly refs: () => readonly SecretKeyRef[];
-  readonly look: (secret: string) => SecretView | undefined | 'pending';
+  readonly getSecret: (secret: string) => SecretView | undefined | 'pending';
   /** Of the consumer. */
   readonly client: Client;
   readonly connect: (credentials: Credentials) => Cluster;
@@ -37,7 +37,12 @@ export class SecretSync {
    * What `SecretValid` comes to. `provider` is the Secret that the ClusterBinding names and `key` the key in it. Nothing but the
    * referenced key of a consumer Secret is written, and only what would work in place of what is there now. Rejects when a write fails.
    */
-  async run(provider: SecretView | undefined, name: string, key: string, signal: AbortSignal): Promise<BindFinding> {
+  async run(
+    provider: SecretView | undefined,
+    name: string,
+    key: string,
+    signal: AbortSignal,
+  ): Promise<BindConditionUpdate> {
     if (!provider)
       return notFound(`secret ${name} not found; the provider keeps the kubeconfig of this consumer there`);
     const text = textOf(provider, key);
@@ -48,11 +53,11 @@ export class SecretSync {
       if (problem !== undefined) return invalid(problem);
       for (const ref of stale) await this.#write(ref, text, signal);
     }
-    return holds(bindConditions.secretValid);
+    return conditionTrue(bindConditions.secretValid);
   }
 
   #isStale(ref: SecretKeyRef, text: string): boolean {
-    const secret = this.#deps.look(keyOf(ref));
+    const secret = this.#deps.getSecret(keyOf(ref));
     if (secret === 'pending') return false;
     return !secret || (!keeps(secret) && textOf(secret, ref.key) !== text);
   }
@@ -72,11 +77,11 @@ export class SecretSync {
         `connect. Put its kubeconfig into the consumer's secret by hand if the move is meant`
       );
     }
-    const refusal = await this.#refusal(kubeconfig, connect, signal);
+    const refusal = await this.#candidateProblem(kubeconfig, connect, signal);
     return refusal && `${where} is not taken over: ${refusal}`;
   }
 
-  async #refusal(
+  async #candidateProblem(
     { credentials, namespace }: Kubeconfig,
     connect: SecretSyncDeps['connect'],
     signal: AbortSignal,
@@ -84,14 +89,14 @@ export class SecretSync {
     const cluster = connect(credentials);
     try {
       const candidate = { cluster, server: credentials.server, clusterNamespace: namespace };
-      return await refusalOf(candidate, this.#deps.session, signal);
+      return await candidateProblem(candidate, this.#deps.session, signal);
     } finally {
       await cluster.close();
     }
   }
 
   async #write(ref: SecretKeyRef, text: string, signal: AbortSignal): Promise<void> {
-    const { client, look, events } = this.#deps;
+    const { client, getSecret: look, events } = this.#deps;
     const { namespace, name } = ref;
     const secret = look(keyOf(ref));
     signal.throwIfAborted();
@@ -122,7 +127,7 @@ function placeOf(server: string): string {
   return origin + pathname.replace(/\/+$/, '');
 }
 
-const notFound = (message: string): BindFinding =>
-  fails(bindConditions.secretValid, 'Warning', 'ProviderSecretNotFound', message);
-const invalid = (message: string): BindFinding =>
-  fails(bindConditions.secretValid, 'Warning', 'ProviderSecretInvalid', message);
+const notFound = (message: string): BindConditionUpdate =>
+  conditionFalse(bindConditions.secretValid, 'Warning', 'ProviderSecretNotFound', message);
+const invalid = (message: string): BindConditionUpdate =>
+  conditionFalse(bindConditions.secretValid, 'Warning', 'ProviderSecretInvalid', message);

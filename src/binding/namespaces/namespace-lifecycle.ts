@@ -116,7 +116,7 @@ class NamespaceReconciler implements Reconciler {
       this.#leftovers.delete(name);
       return Promise.resolve(done);
     }
-    return asked.owner === 'provider' ? this.#create(name, signal) : this.#giveUp(asked, signal);
+    return asked.owner === 'provider' ? this.#create(name, signal) : this.#deleteServiceNamespace(asked, signal);
   }
 
   async #create(name: string, signal: AbortSignal): Promise<Result> {
@@ -136,7 +136,7 @@ class NamespaceReconciler implements Reconciler {
   }
 
   /** With it the provider's namespace goes and all that is in it, so that it may not be a mistake. */
-  async #giveUp(asked: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
+  async #deleteServiceNamespace(asked: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
     const { client, session, log } = this.#options;
     if (await exists(client, asked.name, signal)) return done;
     if (asked.serviceNamespace !== undefined) {

@@ -8,13 +8,13 @@ import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import {
   type BindingFacts,
-  bindingFindings,
+  bindingConditions,
+  type ExportFacts,
   hasObjectsOutOfSync,
-  type Offer,
-  problemsStandMs,
+  problemsRefreshMs,
   type Unserved,
 } from './binding-conditions.ts';
-import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
+import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportGone, type Provider } from './binding-parts.ts';
 import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
@@ -35,19 +35,21 @@ export class Binder {
   async bind(seen: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
     const { session } = provider;
     const known = session?.state.kind === 'synced' ? session : undefined;
-    const held = known ? await this.#hold(seen, known, signal) : { binding: seen };
-    const offer = known && (await this.#offer(held.binding, known, held.problem, signal));
-    const facts = factsOf(this.#parts, held.binding, provider, { offer });
+    const ensured = known ? await this.#ensureFinalizer(seen, known, signal) : { binding: seen };
+    const exportFacts = known && (await this.#collectExportFacts(ensured.binding, known, ensured.problem, signal));
+    const facts = bindingFacts(this.#parts, ensured.binding, provider, { exportFacts });
     const settlesInMs = known ? this.#settlesInMs(known, facts) : 0;
     await this.#parts.writer.status(
-      held.binding,
-      bindingFindings({ ...facts, settled: settlesInMs === 0 }),
-      known ? this.#bound(known, offer) : {},
+      ensured.binding,
+      bindingConditions({ ...facts, settled: settlesInMs === 0 }),
+      known ? this.#bound(known, exportFacts) : {},
       signal,
     );
-    if (known) await this.#releaseUnexported(held.binding, known, offer?.exported, signal);
-    const result = resultOf(offer?.outcomes ?? [], facts.problems);
-    return result.kind === 'done' && settlesInMs > 0 && hasObjectsOutOfSync(held.binding) ? after(settlesInMs) : result;
+    if (known) await this.#releaseUnexported(ensured.binding, known, exportFacts?.exported, signal);
+    const result = resultOf(exportFacts?.outcomes ?? [], facts.problems);
+    return result.kind === 'done' && settlesInMs > 0 && hasObjectsOutOfSync(ensured.binding)
+      ? after(settlesInMs)
+      : result;
   }
 
   #settlesInMs(session: ProviderSession, { binding, problems }: BindingFacts): number {
@@ -59,15 +61,15 @@ export class Binder {
   }
 
   /** Before anything is made for it, so that it cannot go without that being cleared away. */
-  async #hold(
+  async #ensureFinalizer(
     binding: BindingView,
     session: ProviderSession,
     signal: AbortSignal,
   ): Promise<{ binding: BindingView; problem?: CrdOutcome }> {
     const { stores, writer } = this.#parts;
-    if (!exportOf(session, binding.name) && madeFor(stores.crds, binding).length === 0) return { binding };
+    if (!exportOf(session, binding.name) && crdsOf(stores.crds, binding).length === 0) return { binding };
     try {
-      return { binding: await writer.hold(binding, signal) };
+      return { binding: await writer.ensureFinalizer(binding, signal) };
     } catch (error) {
       signal.throwIfAborted();
       if (isConflict(error) || isNotFound(error)) return { binding, problem: { kind: 'again', cause: error } };
@@ -76,12 +78,12 @@ export class Binder {
     }
   }
 
-  async #offer(
+  async #collectExportFacts(
     binding: BindingView,
     session: ProviderSession,
     problem: CrdOutcome | undefined,
     signal: AbortSignal,
-  ): Promise<Offer> {
+  ): Promise<ExportFacts> {
     const { stores, clusterNamespace } = session;
     const exported = exportOf(session, binding.name);
     const outcomes = problem ? [problem] : await this.#outcomes(exported, binding, session, signal);
@@ -133,17 +135,17 @@ export class Binder {
       : missingSchema(client, { namespace: clusterNamespace, name: schemaName }, signal);
   }
 
-  #bound({ stores, clusterNamespace }: ProviderSession, offer: Offer | undefined): BoundStatus {
+  #bound({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
     const { allowed } = this.#parts;
     // An export that is gone for a while, or cannot be read, must not make a binding forget what it has bound.
-    const exported = offer?.exported?.unreadable === undefined ? offer?.exported : undefined;
+    const exported = exportFacts?.exported?.unreadable === undefined ? exportFacts?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
     const isBound = (name: string): boolean =>
       (!allowed || allowed.includes(name)) && stores.schemas.get(`${clusterNamespace}/${name}`) !== undefined;
     return {
       providerPrettyName: provider?.providerPrettyName ?? '',
       boundSchemas: exported?.resources.filter((resource) => isBound(boundSchemaName(resource))),
-      permissionClaims: exported && offer?.claims.accepted,
+      permissionClaims: exported && exportFacts?.claims.accepted,
     };
   }
 
@@ -158,10 +160,10 @@ export class Binder {
     const { releaser, stores, syncers } = this.#parts;
     const isExported = ({ name }: CrdView): boolean =>
       exported?.resources.some((resource) => boundSchemaName(resource) === name) ?? false;
-    const crds = madeFor(stores.crds, binding);
+    const crds = crdsOf(stores.crds, binding);
     releaser.forget(crds.filter(isExported));
     const idle = crds.filter((crd) => !isExported(crd) && !syncers.isSyncing(binding.name, crd.name));
-    const left = releaser.left(idle);
+    const left = releaser.unreleased(idle);
     if (left.length === 0 || !(exported || (await isExportGone(session, binding.name, signal)))) return;
     await releaser.release(left, signal);
   }
@@ -169,5 +171,5 @@ export class Binder {
 
 function resultOf(outcomes: readonly CrdOutcome[], problems: readonly string[]): Result {
   for (const outcome of outcomes) if ('cause' in outcome) return retry(outcome.cause);
-  return problems.length > 0 ? after(problemsStandMs) : done;
+  return problems.length > 0 ? after(problemsRefreshMs) : done;
 }

@@ -8,7 +8,7 @@ import { lookupOf, type ProviderSession, type Sessions, servingSession } from '.
 import { type BindingView, bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
 import { bySchema } from '../stores/provider-stores.ts';
 import { Binder } from './binder.ts';
-import { abandoned, type BindingParts, ownerless } from './binding-parts.ts';
+import { abandonedCrds, type BindingParts, crdsWithoutOwner } from './binding-parts.ts';
 import { BindingWriter } from './binding-writer.ts';
 import { CrdWriter } from './crd-writer.ts';
 import { owningBindings } from './owner.ts';
@@ -63,13 +63,13 @@ export class BindingReconciler implements Reconciler {
 
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const binding = this.#parts.stores.bindings.get(name);
-    const result = binding ? await this.#inStep(binding, signal) : done;
+    const result = binding ? await this.#bindOrUnbind(binding, signal) : done;
     // Last, because it may be held up by what an earlier binding of this name had and we have no rights to any more.
     await this.#releaseAbandoned(name, binding, signal);
     return result;
   }
 
-  async #inStep(binding: BindingView, signal: AbortSignal): Promise<Result> {
+  async #bindOrUnbind(binding: BindingView, signal: AbortSignal): Promise<Result> {
     const { sessions, writer } = this.#parts;
     if (writer.isStale(binding)) return notReady('our own write in the store');
     const lookup = lookupOf(sessions, binding);
@@ -83,8 +83,8 @@ export class BindingReconciler implements Reconciler {
   /** When somebody took our finalizer off a binding, or there never was one. */
   async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { client, releaser, stores, syncers } = this.#parts;
-    const crds = abandoned(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
-    await releaser.release(await ownerless(client, name, releaser.left(crds), signal), signal);
+    const crds = abandonedCrds(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
+    await releaser.release(await crdsWithoutOwner(client, name, releaser.unreleased(crds), signal), signal);
   }
 }
 

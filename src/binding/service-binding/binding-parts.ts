@@ -32,12 +32,12 @@ export interface Provider {
   readonly session: ProviderSession | undefined;
 }
 
-/** The facts that need no asking; the provider's offer and an unbinding are added by who knows of them. */
-export function factsOf(
+/** The facts that need no asking; the provider's `exportFacts` and `unbindProgress` are added by the callers. */
+export function bindingFacts(
   { sessions, syncers, clock }: BindingParts,
   binding: BindingView,
   { lookup, session }: Provider,
-  more: Partial<Pick<BindingFacts, 'offer' | 'unbinding'>>,
+  more: Partial<Pick<BindingFacts, 'exportFacts' | 'unbindProgress'>>,
 ): BindingFacts {
   return {
     binding,
@@ -45,21 +45,21 @@ export function factsOf(
     state: session?.state,
     heartbeat: session && sessions.heartbeat(session),
     problems: syncers.problemsOf(binding.name),
-    offer: undefined,
+    exportFacts: undefined,
     settled: true,
-    unbinding: undefined,
+    unbindProgress: undefined,
     nowMs: clock.now(),
     ...more,
   };
 }
 
 /** The CustomResourceDefinitions that were made for a binding. */
-export function madeFor(crds: Store<CrdView>, binding: BindingView): CrdView[] {
+export function crdsOf(crds: Store<CrdView>, binding: BindingView): CrdView[] {
   return [...crds.list()].filter(({ ownerReferences }) => isOwnedBy(ownerReferences, binding));
 }
 
 /** Those that were made for an earlier binding of this name, or for one that is gone: nobody deletes the copies of their objects. */
-export function abandoned(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
+export function abandonedCrds(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
   return [...crds.list()].filter(
     ({ ownerReferences }) =>
       owningBindings(ownerReferences).includes(name) && !(binding && isOwnedBy(ownerReferences, binding)),
@@ -78,7 +78,7 @@ export async function isExportGone(session: ProviderSession, name: string, signa
 }
 
 /** Those that no binding of that name owns, as the API server has it: one that cannot be read is missing from the store as well. */
-export async function ownerless(
+export async function crdsWithoutOwner(
   client: Client,
   name: string,
   crds: readonly CrdView[],

@@ -10,7 +10,7 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
-import { type BindFinding, findCondition, setConditionsAndReady } from '../conditions.ts';
+import { type BindConditionUpdate, findCondition, setConditionsAndReady } from '../conditions.ts';
 import type { BindingView, ConsumerStores } from '../stores/consumer-stores.ts';
 
 export interface BindingWriterDeps {
@@ -43,12 +43,12 @@ export class BindingWriter {
   /** Writes what differs, if anything does. Whoever changed the binding at the same time brings it back. */
   async status(
     binding: BindingView,
-    findings: readonly BindFinding[],
+    updates: readonly BindConditionUpdate[],
     bound: BoundStatus,
     signal: AbortSignal,
   ): Promise<void> {
     const { client, clock } = this.#deps;
-    const status = bindingStatusPatch(binding, findings, bound, clock.now());
+    const status = bindingStatusPatch(binding, updates, bound, clock.now());
     if (!status) return;
     const { name, uid, resourceVersion } = binding;
     try {
@@ -61,22 +61,26 @@ export class BindingWriter {
       if (isConflict(error) || isNotFound(error)) return;
       throw error;
     }
-    this.#tell(binding, status);
+    this.#recordEvent(binding, status);
   }
 
   /** The binding with our finalizer, which is written when it is missing. */
-  async hold(binding: BindingView, signal: AbortSignal): Promise<BindingView> {
+  async ensureFinalizer(binding: BindingView, signal: AbortSignal): Promise<BindingView> {
     if (binding.finalizers.includes(unbindFinalizer)) return binding;
-    return this.#finalizers(binding, [...binding.finalizers, unbindFinalizer], signal);
+    return this.#writeFinalizers(binding, [...binding.finalizers, unbindFinalizer], signal);
   }
 
   /** Lets a binding go that is being deleted. */
-  async letGo(binding: BindingView, signal: AbortSignal): Promise<void> {
+  async removeFinalizer(binding: BindingView, signal: AbortSignal): Promise<void> {
     const finalizers = binding.finalizers.filter((finalizer) => finalizer !== unbindFinalizer);
-    if (finalizers.length < binding.finalizers.length) await this.#finalizers(binding, finalizers, signal);
+    if (finalizers.length < binding.finalizers.length) await this.#writeFinalizers(binding, finalizers, signal);
   }
 
-  async #finalizers(binding: BindingView, finalizers: readonly string[], signal: AbortSignal): Promise<BindingView> {
+  async #writeFinalizers(
+    binding: BindingView,
+    finalizers: readonly string[],
+    signal: AbortSignal,
+  ): Promise<BindingView> {
     const { name, uid, resourceVersion } = binding;
     const patch = { metadata: { uid, resourceVersion, finalizers } };
     const written = await this.#written.call(name, async () =>
@@ -86,7 +90,7 @@ export class BindingWriter {
   }
 
   /** An Event when the binding has become ready, or has ceased to be, or is so for another reason. */
-  #tell({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
+  #recordEvent({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
     const was = findCondition(before, bindConditions.ready);
     const is = findCondition(conditions, bindConditions.ready);
     if (!is || (was?.status === is.status && was.reason === is.reason)) return;
@@ -124,12 +128,12 @@ export interface StatusPatch {
 
 function bindingStatusPatch(
   binding: BindingView,
-  findings: readonly BindFinding[],
+  updates: readonly BindConditionUpdate[],
   bound: BoundStatus,
   nowMs: number,
 ): StatusPatch | undefined {
   const patch: StatusPatch = {};
-  const conditions = setConditionsAndReady(binding.conditions, findings, nowMs);
+  const conditions = setConditionsAndReady(binding.conditions, updates, nowMs);
   if (!sameConditions(binding.conditions, conditions)) patch.conditions = conditions;
   const { providerPrettyName: name, boundSchemas, permissionClaims } = bound;
   if (name !== undefined && name !== (binding.providerPrettyName ?? '')) patch.providerPrettyName = name || null;

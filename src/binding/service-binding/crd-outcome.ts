@@ -48,7 +48,7 @@ export const notAllowed = (name: string): CrdOutcome =>
     `the provider exports ${name}, which is not among the resources that may be bound in this cluster; have it allowed, or delete the binding`,
   );
 
-export const foreign = (name: string, binding: string): CrdOutcome =>
+export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
     `CustomResourceDefinition ${name} exists and was not made for APIServiceBinding ${binding}; it is left as it is. Delete one of the two`,

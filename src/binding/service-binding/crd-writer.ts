@@ -13,7 +13,7 @@ import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 import { type BoundCrd, boundCrd, crdManifest } from './bound-crd.ts';
 import {
   type CrdOutcome,
-  foreign,
+  foreignCrd,
   inSync,
   namesOutcome,
   notWritten,
@@ -97,28 +97,28 @@ export class CrdWriter {
     try {
       const manifest = crdManifest(schema, wanted, binding);
       this.#confirm(await this.#client.create(customResourceDefinitions, manifest, { signal }), wanted);
-      this.#tell(schema.name, wanted, binding);
+      this.#recordUnboundVersions(schema.name, wanted, binding);
       return inSync;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
       // The store has not seen it yet.
-      return this.#align(schema.name, wanted, binding, signal);
+      return this.#updateLive(schema.name, wanted, binding, signal);
     }
   }
 
   async #update(crd: CrdView, wanted: BoundCrd, binding: BindingView, signal: AbortSignal): Promise<CrdOutcome> {
-    if (!isOwnedBy(crd.ownerReferences, binding)) return foreign(crd.name, binding.name);
+    if (!isOwnedBy(crd.ownerReferences, binding)) return foreignCrd(crd.name, binding.name);
     if (crd.deleting) return terminating(crd.name);
     if (!this.#isConfirmed(crd, wanted)) {
-      const outcome = await this.#align(crd.name, wanted, binding, signal);
+      const outcome = await this.#updateLive(crd.name, wanted, binding, signal);
       if (outcome.kind !== 'inSync') return outcome;
     }
     return namesOutcome(crd);
   }
 
-  async #align(name: string, wanted: BoundCrd, binding: BindingView, signal: AbortSignal): Promise<CrdOutcome> {
+  async #updateLive(name: string, wanted: BoundCrd, binding: BindingView, signal: AbortSignal): Promise<CrdOutcome> {
     const live = await this.#client.get(customResourceDefinitions, { name }, { signal });
-    if (!isOwnedBy(live.metadata.ownerReferences, binding)) return foreign(name, binding.name);
+    if (!isOwnedBy(live.metadata.ownerReferences, binding)) return foreignCrd(name, binding.name);
     if (live.metadata.deletionTimestamp !== undefined) return terminating(name);
     if (canonicalJson(live.spec) === wanted.text) {
       this.#confirm(live, wanted);
@@ -126,12 +126,12 @@ export class CrdWriter {
     }
     const replacement = { ...live, spec: wanted.spec };
     this.#confirm(await this.#client.replace(customResourceDefinitions, replacement, { signal }), wanted);
-    this.#tell(name, wanted, binding);
+    this.#recordUnboundVersions(name, wanted, binding);
     return inSync;
   }
 
   /** What the provider meant to have and does not get. */
-  #tell(crd: string, { onlyVersion }: BoundCrd, { name, uid }: BindingView): void {
+  #recordUnboundVersions(crd: string, { onlyVersion }: BoundCrd, { name, uid }: BindingView): void {
     if (onlyVersion === undefined) return;
     this.#events.record({
       regarding: regarding(apiServiceBindings, { name, uid }),

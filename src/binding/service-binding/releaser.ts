@@ -23,12 +23,12 @@ export class Releaser {
   }
 
   /** Those of `crds` that have not been released. */
-  left(crds: readonly CrdView[]): CrdView[] {
+  unreleased(crds: readonly CrdView[]): CrdView[] {
     return crds.filter(({ uid }) => !this.#released.has(uid));
   }
 
   async release(crds: readonly CrdView[], signal: AbortSignal): Promise<void> {
-    for (const { name, uid } of this.left(crds)) {
+    for (const { name, uid } of this.unreleased(crds)) {
       await releaseObjects(this.#deps, name, signal);
       this.#released.add(uid);
     }

@@ -1,16 +1,16 @@
 import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
 
 /** A syncer, or what syncs claimed objects, which hold nothing up. */
-export type Work = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
-  Partial<Pick<Syncer, 'held' | 'allowDeletes' | 'served'>>;
+export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
+  Partial<Pick<Syncer, 'remaining' | 'allowDeletes' | 'served'>>;
 
-/** One of them at work. */
+/** A syncer that runs. */
 export interface RunningSyncer {
   readonly binding: string;
   /** The CustomResourceDefinition whose objects it keeps in step; undefined for what is claimed. */
   readonly crd: string | undefined;
   readonly mode: SyncMode;
-  readonly work: Work;
+  readonly syncer: ObjectSyncer;
 }
 
 /** What works on the objects of each binding now, in whichever session: the controllers of exports tell, that of bindings asks. */
@@ -25,17 +25,17 @@ export class RunningSyncers {
 
   /** Whether the API server serves what a definition defines, as far as anything works on its objects. */
   isServed(binding: string, crd: string): boolean {
-    return this.#of(binding).some((one) => one.crd === crd && one.work.served?.());
+    return this.#of(binding).some((one) => one.crd === crd && one.syncer.served?.());
   }
 
   /** Worst first, each syncer's in turn. */
   problemsOf(binding: string): readonly string[] {
-    return this.#of(binding).flatMap(({ work }) => work.problems());
+    return this.#of(binding).flatMap(({ syncer }) => syncer.problems());
   }
 
   /** How many objects wait for their copies to go; Infinity while that is not known. */
-  heldOf(binding: string): number {
-    return this.#of(binding).reduce((held, { work }) => held + (work.held?.() ?? 0), 0);
+  remainingOf(binding: string): number {
+    return this.#of(binding).reduce((held, { syncer }) => held + (syncer.remaining?.() ?? 0), 0);
   }
 
   add(running: RunningSyncer): void {

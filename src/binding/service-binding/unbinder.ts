@@ -5,8 +5,8 @@ import { describe } from '../../kit/errors.ts';
 import { findCondition } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { BindingView, CrdView } from '../stores/consumer-stores.ts';
-import { bindingFindings } from './binding-conditions.ts';
-import { type BindingParts, exportOf, factsOf, isExportGone, madeFor, type Provider } from './binding-parts.ts';
+import { bindingConditions } from './binding-conditions.ts';
+import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportGone, type Provider } from './binding-parts.ts';
 import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
@@ -23,13 +23,13 @@ export class Unbinder {
 
   async unbind(binding: BindingView, provider: Provider, signal: AbortSignal): Promise<Result> {
     const { stores, writer } = this.#parts;
-    const crds = madeFor(stores.crds, binding);
+    const crds = crdsOf(stores.crds, binding);
     let step: UnbindStep;
     let cause: unknown;
     try {
       step = await this.#plan(binding, crds, provider, signal);
       if (step.kind === 'finish') {
-        await writer.letGo(binding, signal);
+        await writer.removeFinalizer(binding, signal);
         return done;
       }
       if (step.kind === 'delete') await this.#delete(binding, crds, step.release, signal);
@@ -39,8 +39,8 @@ export class Unbinder {
       step = { kind: 'wait', blocked: true, message: `could not be unbound: ${describe(error)}; it is tried again` };
     }
     if (!(step.kind === 'wait' && isOpening(provider) && isUnbinding(binding))) {
-      const facts = factsOf(this.#parts, binding, provider, { unbinding: step });
-      await writer.status(binding, bindingFindings(facts), {}, signal);
+      const facts = bindingFacts(this.#parts, binding, provider, { unbindProgress: step });
+      await writer.status(binding, bindingConditions(facts), {}, signal);
     }
     return cause === undefined ? after(pollMs) : retry(cause);
   }
@@ -58,11 +58,11 @@ export class Unbinder {
       binding,
       crds: crds.map((crd) => ({
         name: crd.name,
-        offer: known ? offerOf(crd, known, binding, exportGone) : 'exported',
+        exportState: known ? exportStateOf(crd, known, binding, exportGone) : 'exported',
         syncing: syncers.isSyncing(binding.name, crd.name),
       })),
       provider: known ? 'known' : session ? 'connecting' : 'away',
-      held: syncers.heldOf(binding.name),
+      remaining: syncers.remainingOf(binding.name),
       draining: !known || this.#isDraining(binding, known),
     });
   }
@@ -94,12 +94,12 @@ const isOpening = ({ session }: Provider): boolean =>
 const isUnbinding = ({ conditions }: BindingView): boolean =>
   findCondition(conditions, bindConditions.connected)?.reason === 'Unbinding';
 
-function offerOf(
+function exportStateOf(
   crd: CrdView,
   session: ProviderSession,
   { name }: BindingView,
   exportGone: boolean,
-): BoundCrdState['offer'] {
+): BoundCrdState['exportState'] {
   const exported = exportOf(session, name);
   if (!exported) return exportGone ? 'unexported' : 'withoutSchema';
   // It is there, and tells nothing.

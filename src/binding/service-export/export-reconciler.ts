@@ -2,10 +2,10 @@ import { boundSchemaName } from '../../api/binding/group-resource.ts';
 import { allowDeletesAnnotation, bindConditions, resyncAnnotation } from '../../api/binding/names.ts';
 import { nameOf } from '../../api/object.ts';
 import { done, notReady, type Reconciler, type Result } from '../../engine/result.ts';
-import { type BindFinding, fails, findCondition, holds } from '../conditions.ts';
+import { type BindConditionUpdate, conditionFalse, conditionTrue, findCondition } from '../conditions.ts';
 import type { BindingDeps } from '../deps.ts';
 import { isOwnedBy } from '../service-binding/owner.ts';
-import type { RunningSyncers, Work } from '../service-binding/running-syncers.ts';
+import type { ObjectSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
 import { plannedClaims, plannedSyncers, syncFacts } from '../service-binding/sync-plan.ts';
 import { lookupOf, type ProviderSession, type Sessions, servingSession } from '../sessions/provider-session.ts';
 import type { BindingView } from '../stores/consumer-stores.ts';
@@ -26,7 +26,7 @@ export interface ExportReconcilerDeps extends BindingDeps, ExportOptions {
 export class ExportReconciler implements Reconciler {
   readonly #deps: ExportReconcilerDeps;
   /** By key: what the binding's annotations asked for. */
-  readonly #asked = new Map<
+  readonly #lastAnnotations = new Map<
     string,
     { readonly resync: string | undefined; readonly allowDeletes: string | undefined }
   >();
@@ -39,19 +39,19 @@ export class ExportReconciler implements Reconciler {
     const { session, stores, set } = this.#deps;
     const { name } = nameOf(key);
     const binding = stores.bindings.get(name);
-    const bound = this.#boundTo(binding);
+    const bound = this.#bindingUse(binding);
     if (bound === 'unknown') return notReady('the session of the binding');
     const ours = bound === 'us' ? binding : undefined;
     const exported = session.stores.exports.get(key);
     await set.apply(key, name, exported && ours ? this.#wanted(exported, ours) : new Map());
-    this.#ask(key, ours);
+    this.#applyAnnotations(key, ours);
     // To the provider a binding that has moved on to new credentials has not gone.
-    if (exported && bound !== 'same provider') await this.#tell(exported, ours, signal);
+    if (exported && bound !== 'same provider') await this.#reportStatus(exported, ours, signal);
     return done;
   }
 
   /** Whose binding it is, as far as this session is concerned. */
-  #boundTo(binding: BindingView | undefined): 'us' | 'nobody' | 'same provider' | 'unknown' {
+  #bindingUse(binding: BindingView | undefined): 'us' | 'nobody' | 'same provider' | 'unknown' {
     if (!binding) return 'nobody';
     const { session, sessions } = this.#deps;
     const lookup = lookupOf(sessions, binding);
@@ -86,21 +86,21 @@ export class ExportReconciler implements Reconciler {
   }
 
   /** Acts on annotations whose value has changed since the last look; a syncer that starts looks at everything anyway. */
-  #ask(key: string, binding: BindingView | undefined): void {
-    const before = this.#asked.get(key);
+  #applyAnnotations(key: string, binding: BindingView | undefined): void {
+    const before = this.#lastAnnotations.get(key);
     if (!binding) {
-      this.#asked.delete(key);
+      this.#lastAnnotations.delete(key);
       return;
     }
     const { set } = this.#deps;
     const { [resyncAnnotation]: resync, [allowDeletesAnnotation]: allowDeletes } = binding.annotations;
-    this.#asked.set(key, { resync, allowDeletes });
+    this.#lastAnnotations.set(key, { resync, allowDeletes });
     if (!before) return;
     if (resync !== undefined && resync !== before.resync) set.resync(key);
     if (allowDeletes !== undefined && allowDeletes !== before.allowDeletes) set.allowDeletes(key);
   }
 
-  async #tell(exported: ExportView, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
+  async #reportStatus(exported: ExportView, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { session, stores, writer } = this.#deps;
     const refused: string[] = [];
     for (const resource of binding ? exported.resources : []) {
@@ -111,7 +111,7 @@ export class ExportReconciler implements Reconciler {
       const refusal = await writer.schema(schema, crd, signal);
       if (refusal !== undefined) refused.push(refusal);
     }
-    await writer.export(exported, exportFindings(exported, binding, refused), signal);
+    await writer.export(exported, exportConditions(exported, binding, refused), signal);
   }
 }
 
@@ -135,7 +135,7 @@ export interface ClaimOptions {
 
 export interface ExportOptions {
   readonly openSyncer: (options: SyncerOptions, deps: BindingDeps) => Syncer;
-  readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => Work;
+  readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => ObjectSyncer;
   /** Shared by the controllers of all sessions, and with the controller of bindings. */
   readonly syncers: RunningSyncers;
   /** What providers may bind here, as `<resource>.<group>`; undefined means anything. */
@@ -145,34 +145,39 @@ export interface ExportOptions {
 const { connected, consumerInSync, schemaInSync } = bindConditions;
 
 /** What a provider is told of an export; `binding` is undefined when nobody binds it here, or another provider's is bound. */
-function exportFindings(
+function exportConditions(
   { name, unreadable }: Pick<ExportView, 'name' | 'unreadable'>,
   binding: BindingView | undefined,
   refused: readonly string[] = [],
-): BindFinding[] {
+): BindConditionUpdate[] {
   if (!binding) {
     return [
-      fails(connected, 'Info', 'APIServiceBindingNotFound', `the consumer has no APIServiceBinding ${name} for it`),
-      fails(consumerInSync, 'Info', 'NA', `the consumer has no APIServiceBinding ${name} for it`),
+      conditionFalse(
+        connected,
+        'Info',
+        'APIServiceBindingNotFound',
+        `the consumer has no APIServiceBinding ${name} for it`,
+      ),
+      conditionFalse(consumerInSync, 'Info', 'NA', `the consumer has no APIServiceBinding ${name} for it`),
     ];
   }
   if (unreadable !== undefined) {
     const message = `APIServiceExport ${name} cannot be read by the consumer: ${unreadable}`;
-    return [fails(connected, 'Error', 'APIServiceExportInvalid', message), inSyncFinding(binding)];
+    return [conditionFalse(connected, 'Error', 'APIServiceExportInvalid', message), inSyncCondition(binding)];
   }
-  return [connectedFinding(refused), inSyncFinding(binding)];
+  return [connectedCondition(refused), inSyncCondition(binding)];
 }
 
-function connectedFinding(refused: readonly string[]): BindFinding {
+function connectedCondition(refused: readonly string[]): BindConditionUpdate {
   return refused.length > 0
-    ? fails(connected, 'Warning', 'BoundSchemasNotValid', refused.join('. '))
-    : holds(connected);
+    ? conditionFalse(connected, 'Warning', 'BoundSchemasNotValid', refused.join('. '))
+    : conditionTrue(connected);
 }
 
 /** What the binding says of its schemas. */
-function inSyncFinding({ name, conditions }: BindingView): BindFinding {
+function inSyncCondition({ name, conditions }: BindingView): BindConditionUpdate {
   const said = findCondition(conditions, schemaInSync);
-  if (!said) return fails(consumerInSync, 'Info', 'Unknown', `APIServiceBinding ${name} does not say yet`);
-  const { lastTransitionTime: _, ...finding } = said;
-  return { ...finding, type: consumerInSync };
+  if (!said) return conditionFalse(consumerInSync, 'Info', 'Unknown', `APIServiceBinding ${name} does not say yet`);
+  const { lastTransitionTime: _, ...update } = said;
+  return { ...update, type: consumerInSync };
 }

@@ -8,7 +8,7 @@ import { isRecord, type JsonObject } from '../../kit/json-value.ts';
 import type { Client } from '../../kube/client.ts';
 import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
 import { type ObjectVersion, versionOf, WriteThroughCache } from '../../kube/write-through-cache.ts';
-import { type BindFinding, setConditionsAndReady } from '../conditions.ts';
+import { type BindConditionUpdate, setConditionsAndReady } from '../conditions.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { CommonView } from '../stores/common-view.ts';
 import type { CrdView } from '../stores/consumer-stores.ts';
@@ -29,8 +29,8 @@ export class ExportWriter {
     this.#schemas = new WriteThroughCache<ObjectVersion>({ watched: (key) => stores.schemas.get(key), uidOf, clock });
   }
 
-  async export(exported: ExportView, findings: readonly BindFinding[], signal: AbortSignal): Promise<void> {
-    const conditions = setConditionsAndReady(exported.conditions, findings, this.#clock.now());
+  async export(exported: ExportView, updates: readonly BindConditionUpdate[], signal: AbortSignal): Promise<void> {
+    const conditions = setConditionsAndReady(exported.conditions, updates, this.#clock.now());
     if (sameConditions(exported.conditions, conditions)) return;
     await this.#write(apiServiceExports, this.#exports, exported, { conditions }, signal);
   }
@@ -104,13 +104,13 @@ function conditionsOf({ conditions }: BoundSchemaView, crd: CrdView, nowMs: numb
   const copied = crd.conditions.filter(({ type }) => type !== bindConditions.ready);
   const times = new Map(copied.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]));
   const before = conditions.filter(({ type }) => times.has(type) || !crdConditions.includes(type));
-  return setConditionsAndReady(before, copied.map(findingOf), nowMs).map((condition) => ({
+  return setConditionsAndReady(before, copied.map(conditionUpdateOf), nowMs).map((condition) => ({
     ...condition,
     lastTransitionTime: times.get(condition.type) || condition.lastTransitionTime,
   }));
 }
 
-function findingOf({ type, status, reason, message }: CrdView['conditions'][number]): BindFinding {
+function conditionUpdateOf({ type, status, reason, message }: CrdView['conditions'][number]): BindConditionUpdate {
   return { type, status, reason, message, ...(status === 'False' ? { severity: 'Error' as const } : {}) };
 }
 

@@ -1,5 +1,5 @@
 import type { BindingDeps } from '../deps.ts';
-import type { RunningSyncer, RunningSyncers, Work } from '../service-binding/running-syncers.ts';
+import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-binding/running-syncers.ts';
 import type { SyncMode } from '../sync-engine/kind.ts';
 
 export interface WantedSyncer {
@@ -9,7 +9,7 @@ export interface WantedSyncer {
   readonly crd: string | undefined;
   readonly mode: SyncMode;
   /** `onChange` is to be called when its answers may have changed. */
-  open(onChange: () => void): Work;
+  open(onChange: () => void): ObjectSyncer;
 }
 
 interface Running extends RunningSyncer {
@@ -40,7 +40,7 @@ export class SyncerSet {
     for (const [name, { fingerprint, crd, mode, open }] of wanted) {
       if (present.has(name)) continue;
       try {
-        present.set(name, this.#start({ fingerprint, binding, crd, mode, work: open(onChange) }));
+        present.set(name, this.#start({ fingerprint, binding, crd, mode, syncer: open(onChange) }));
       } catch (error) {
         failures.push(error);
       }
@@ -52,12 +52,12 @@ export class SyncerSet {
 
   /** Has every object of an export looked at again. */
   resync(exportKey: string): void {
-    for (const { work } of this.#exports.get(exportKey)?.values() ?? []) work.resync();
+    for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.resync();
   }
 
   /** Lets deletes go through that are held back. */
   allowDeletes(exportKey: string): void {
-    for (const { work } of this.#exports.get(exportKey)?.values() ?? []) work.allowDeletes?.();
+    for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.allowDeletes?.();
   }
 
   async closeAll(): Promise<void> {
@@ -70,14 +70,14 @@ export class SyncerSet {
 
   #start(running: Running): Running {
     this.#syncers.add(running);
-    for (const controller of running.work.controllers) this.#running.add(controller);
+    for (const controller of running.syncer.controllers) this.#running.add(controller);
     return running;
   }
 
   async #stop(present: Map<string, Running>, name: string, running: Running): Promise<void> {
-    const { work } = running;
-    await Promise.all(work.controllers.map((controller) => this.#running.remove(controller)));
-    work.close();
+    const { syncer } = running;
+    await Promise.all(syncer.controllers.map((controller) => this.#running.remove(controller)));
+    syncer.close();
     present.delete(name);
     this.#syncers.delete(running);
   }

@@ -8,9 +8,9 @@ import { describe } from '../../kit/errors.ts';
 import { type Client, findObject } from '../../kube/client.ts';
 import { isForbidden } from '../../kube/errors.ts';
 import { bySecret, type ConsumerStores } from '../stores/consumer-stores.ts';
+import { candidateProblem } from './candidate-problem.ts';
 import { type Kubeconfig, kubeconfigIn, type Unusable } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
-import { refusalOf } from './prove.ts';
 import { type SecretView, type SecretWatches, secretView } from './secret-watches.ts';
 import type { SessionPool } from './session-pool.ts';
 import type { SessionRegistry } from './session-registry.ts';
@@ -49,7 +49,7 @@ export class Konnector implements Reconciler {
     if (keys.size === 0) return done;
     const { namespace = '', name } = nameOf(secret);
     const refs = [...keys].map((key) => ({ namespace, name, key }));
-    const found = watches.look(secret);
+    const found = watches.get(secret);
     const read = found === 'pending' ? await this.#read(secret, signal) : { secret: found };
     signal.throwIfAborted();
     if ('unusable' in read) {
@@ -58,7 +58,7 @@ export class Konnector implements Reconciler {
     }
     let result: Result = done;
     for (const ref of refs) {
-      const settled = await this.#settle(ref, read.secret, signal);
+      const settled = await this.#serveRef(ref, read.secret, signal);
       if (settled.kind !== 'done') result = settled;
     }
     return result;
@@ -94,7 +94,7 @@ export class Konnector implements Reconciler {
     }
   }
 
-  async #settle(ref: SecretKeyRef, secret: SecretView | undefined, signal: AbortSignal): Promise<Result> {
+  async #serveRef(ref: SecretKeyRef, secret: SecretView | undefined, signal: AbortSignal): Promise<Result> {
     const { registry, pool } = this.#deps;
     const read = await kubeconfigIn(ref, secret);
     signal.throwIfAborted();
@@ -121,13 +121,13 @@ export class Konnector implements Reconciler {
     const session = pool.acquire(kubeconfig);
     let given = session;
     try {
-      const refusal = await refusalOf(session, serving, signal);
+      const refusal = await candidateProblem(session, serving, signal);
       if (refusal !== undefined) {
         const message = `secret ${keyOf(ref)}: its new kubeconfig is not used, the one before it still is: ${refusal}`;
         registry.fail(ref, { reason: 'KubeconfigSecretInvalid', message });
         return retry(refusal);
       }
-      await this.#caughtUp(session, signal);
+      await this.#waitForSync(session, signal);
       // Two sets of controllers for the same objects would undo each other's work.
       if (pool.isLast(serving)) await serving.stop();
       signal.throwIfAborted();
@@ -140,7 +140,7 @@ export class Konnector implements Reconciler {
     return done;
   }
 
-  async #caughtUp(session: OpenSession, signal: AbortSignal): Promise<void> {
+  async #waitForSync(session: OpenSession, signal: AbortSignal): Promise<void> {
     const waited = new AbortController();
     const limit = sleep(this.#deps.clock, catchUpMs, waited.signal).catch(() => undefined);
     await Promise.race([session.whenSynced(signal).catch(() => undefined), limit]);

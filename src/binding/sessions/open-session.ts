@@ -17,7 +17,7 @@ export interface SessionOptions {
   /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
   /** The client that writes go through. */
-  readonly guard: (client: Client) => Client;
+  readonly writeClient: (client: Client) => Client;
   /** The loops of one session. What they add themselves, through `running`, ends with the session at the latest. */
   readonly controllers: (session: OpenSession, running: RunningControllers) => readonly Controller[];
   readonly running: RunningControllers;
@@ -34,7 +34,7 @@ export const unreachableMs = 150_000;
 
 const identityBackoff = { baseMs: 1000, capMs: 30_000 };
 /** Who may not read the namespace will hardly be allowed to a minute later, milliseconds. */
-const forbiddenMs = 5 * 60_000;
+const forbiddenRetryMs = 5 * 60_000;
 
 /** A provider session with what it takes to begin and end it. Watches begin at once, controllers when told. */
 export class OpenSession implements ProviderSession {
@@ -62,15 +62,15 @@ export class OpenSession implements ProviderSession {
     this.#options = options;
     this.#log = options.log.child({ session: id });
     this.cluster = options.connect(credentials);
-    this.client = options.guard(this.cluster.client);
+    this.client = options.writeClient(this.cluster.client);
     this.#opened = openProviderStores(this.cluster, namespace, this.#log);
     this.stores = this.#opened.stores;
     this.#opened.whenSynced(this.#ended.signal).then(
-      () => this.#become({ kind: 'synced' }),
+      () => this.#setState({ kind: 'synced' }),
       () => undefined,
     );
-    this.#cancelTimer = options.clock.schedule(unreachableMs, () => void this.#giveUpHope());
-    void this.#findIdentity();
+    this.#cancelTimer = options.clock.schedule(unreachableMs, () => void this.#onSyncTimeout());
+    void this.#readIdentity();
     this.#log.info('session opened', { server: this.server, clusterNamespace: namespace });
   }
 
@@ -127,7 +127,7 @@ export class OpenSession implements ProviderSession {
     };
   }
 
-  #become(state: SessionState): void {
+  #setState(state: SessionState): void {
     if (this.#ended.signal.aborted) return;
     this.#state = state;
     if (state.kind !== 'connecting') this.#cancelTimer();
@@ -136,20 +136,20 @@ export class OpenSession implements ProviderSession {
   }
 
   /** A kubeconfig that cannot work is told of long before hope is given up. */
-  #tellProblem(problem: string | undefined): void {
+  #setProblem(problem: string | undefined): void {
     if (this.#state.kind !== 'connecting' || this.#state.problem === problem) return;
-    this.#become(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
+    this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
   /** Watches do not tell why they fail, so what cannot be listed is asked for once more. */
-  async #giveUpHope(): Promise<void> {
+  async #onSyncTimeout(): Promise<void> {
     const late = this.#opened.all.filter(({ synced }) => !synced);
     const [first] = late;
     if (!first || this.#ended.signal.aborted) return;
     const names = late.map(({ resource }) => resource.plural).join(', ');
     const tell = (why: string | undefined): void => {
       const message = `Informers did not sync within 2m30s: ${this.server} has not listed ${names}`;
-      this.#become({ kind: 'unreachable', message: why === undefined ? message : `${message}: ${why}` });
+      this.#setState({ kind: 'unreachable', message: why === undefined ? message : `${message}: ${why}` });
     };
     tell(this.#lastError);
     if (this.#lastError !== undefined) return;
@@ -161,7 +161,7 @@ export class OpenSession implements ProviderSession {
     }
   }
 
-  async #findIdentity(): Promise<void> {
+  async #readIdentity(): Promise<void> {
     const { clock, random = Math.random } = this.#options;
     for (let attempt = 0; !this.#ended.signal.aborted; attempt++) {
       try {
@@ -169,15 +169,15 @@ export class OpenSession implements ProviderSession {
         if (this.#ended.signal.aborted) return;
         this.#uid = uid;
         this.#lastError = undefined;
-        this.#tellProblem(undefined);
+        this.#setProblem(undefined);
         this.#options.onChange(this);
         return;
       } catch (error) {
         const forbidden = error instanceof ApiError && error.code === 403;
         this.#lastError = forbidden ? this.#lastError : describe(error);
         // The first failure may be a blink.
-        if (attempt > 0) this.#tellProblem(this.#lastError);
-        const delayMs = forbidden ? forbiddenMs : backoffMs({ ...identityBackoff, attempt, random });
+        if (attempt > 0) this.#setProblem(this.#lastError);
+        const delayMs = forbidden ? forbiddenRetryMs : backoffMs({ ...identityBackoff, attempt, random });
         await sleep(clock, delayMs, this.#ended.signal).catch(() => undefined);
       }
     }

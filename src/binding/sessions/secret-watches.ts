@@ -52,7 +52,7 @@ export class SecretWatches {
   }
 
   /** The Secret, if there is one; `pending` while that is not known. */
-  look(secret: string): SecretView | undefined | 'pending' {
+  get(secret: string): SecretView | undefined | 'pending' {
     const store = this.#named.get(secret)?.handle.store;
     if (store?.synced) return store.get(secret);
     return this.labelled.get(secret) ?? (store ? 'pending' : undefined);

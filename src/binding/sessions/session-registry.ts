@@ -67,7 +67,7 @@ export class SessionRegistry implements Sessions {
     if (slot.session === session && !slot.unusable) return;
     slot.session = session;
     slot.unusable = undefined;
-    this.#tell(keyOf(ref));
+    this.#notify(keyOf(ref));
   }
 
   /** The present content is of no use; whatever serves the ref goes on. */
@@ -75,7 +75,7 @@ export class SessionRegistry implements Sessions {
     const slot = this.#slot(ref);
     if (slot.unusable?.reason === unusable.reason && slot.unusable.message === unusable.message) return;
     slot.unusable = unusable;
-    this.#tell(keyOf(ref));
+    this.#notify(keyOf(ref));
   }
 
   /** Nobody asks for these keys of the Secret any more. Returns the sessions that served them, once a ref. */
@@ -84,18 +84,18 @@ export class SessionRegistry implements Sessions {
     const forgotten = [...(slots ?? [])].filter(([key]) => isForgotten(key));
     for (const [key] of forgotten) slots?.delete(key);
     if (slots?.size === 0) this.#slots.delete(secret);
-    if (forgotten.length > 0) this.#tell(secret);
+    if (forgotten.length > 0) this.#notify(secret);
     return forgotten.flatMap(([, { session }]) => session ?? []);
   }
 
   forgetAll(): void {
     const secrets = [...this.#slots.keys()];
     this.#slots.clear();
-    for (const secret of secrets) this.#tell(secret);
+    for (const secret of secrets) this.#notify(secret);
   }
 
   /** How a heartbeat went. */
-  beat(session: ProviderSession, heartbeat: Heartbeat): void {
+  recordHeartbeat(session: ProviderSession, heartbeat: Heartbeat): void {
     const before = this.#heartbeats.get(session);
     this.#heartbeats.set(session, heartbeat);
     if (before?.ok === heartbeat.ok && (before.ok || heartbeat.ok || before.message === heartbeat.message)) return;
@@ -104,7 +104,7 @@ export class SessionRegistry implements Sessions {
 
   /** The state of the session has changed. */
   changed(session: ProviderSession): void {
-    for (const secret of this.secretsOf(session)) this.#tell(secret);
+    for (const secret of this.secretsOf(session)) this.#notify(secret);
   }
 
   #slot(ref: SecretKeyRef): Slot {
@@ -120,7 +120,7 @@ export class SessionRegistry implements Sessions {
     for (const slots of this.#slots.values()) yield* slots.values();
   }
 
-  #tell(secret: string): void {
+  #notify(secret: string): void {
     for (const listener of [...this.#listeners]) listener(secret);
   }
 }

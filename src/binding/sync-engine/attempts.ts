@@ -31,7 +31,7 @@ export class Attempts {
   }
 
   /** Returns the milliseconds until it may be tried again. */
-  failed(key: string, action: string, content: string, nowMs: number, capMs: number): number {
+  recordFailure(key: string, action: string, content: string, nowMs: number, capMs: number): number {
     const before = this.#keys.get(key)?.get(action);
     const attempt = before?.failed ? before.count : 0;
     const waitMs = backoffMs({ baseMs: BASE_MS, capMs, attempt, jitter: 'half', random: this.#random });
@@ -40,7 +40,7 @@ export class Attempts {
   }
 
   /** It was done: the same again only after a pause. */
-  succeeded(key: string, action: string, content: string, nowMs: number): void {
+  recordSuccess(key: string, action: string, content: string, nowMs: number): void {
     const before = this.#keys.get(key)?.get(action);
     const again = before && !before.failed && before.fingerprint === fingerprint(content);
     const count = again ? before.count + 1 : 0;
@@ -52,7 +52,13 @@ export class Attempts {
    * It succeeded and had no effect: the same again less and less often, up to `capMs`; without that not before it is a different write,
    * or `clear`. Returns the milliseconds until it may be tried again.
    */
-  futile(key: string, action: string, content: string, nowMs: number, capMs = Number.POSITIVE_INFINITY): number {
+  recordIneffective(
+    key: string,
+    action: string,
+    content: string,
+    nowMs: number,
+    capMs = Number.POSITIVE_INFINITY,
+  ): number {
     const count = this.#keys.get(key)?.get(action)?.count ?? 0;
     const repeat = { baseMs: REPEAT_BASE_MS, capMs, attempt: count, jitter: 'none' } as const;
     const waitMs = Number.isFinite(capMs) ? backoffMs(repeat) : capMs;

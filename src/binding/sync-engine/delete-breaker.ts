@@ -10,7 +10,7 @@ export class DeleteBreaker {
   #tripped = false;
 
   /** Asks for the delete of the copy of `key`: 0 to go ahead, else the milliseconds until to ask again; Infinity while it is held back. */
-  ask(key: string, nowMs: number): number {
+  request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;
     const since = this.#wanted.get(key) ?? nowMs;
     this.#wanted.set(key, since);
@@ -22,14 +22,14 @@ export class DeleteBreaker {
   }
 
   /** The copy was deleted. */
-  deleted(key: string, nowMs: number): void {
+  recordDeleted(key: string, nowMs: number): void {
     if (this.#allowed.delete(key)) return;
     this.#deletedAt.push(nowMs);
-    this.dropped(key);
+    this.withdraw(key);
   }
 
   /** The copy need not be deleted any more: its consumer object is back, or it went by itself. The last one of all closes the breaker. */
-  dropped(key: string): void {
+  withdraw(key: string): void {
     this.#allowed.delete(key);
     if (this.#wanted.delete(key) && this.#wanted.size === 0) this.#tripped = false;
   }

@@ -14,9 +14,9 @@ export interface SyncKind {
   /** What has to be listed before anything can be said of the key; undefined when nothing is missing. */
   missing(key: string): string | undefined;
   /** The steps that bring the key's two objects into step, in order, from what is known now. */
-  plan(turn: Turn): readonly Step[];
-  /** Called at the end of a turn: forgets what the key no longer needs, and returns what is left of it. */
-  settle(key: string): Settled;
+  plan(pass: SyncPass): readonly SyncAction[];
+  /** Called at the end of a pass: forgets what the key no longer needs, and returns what is left of it. */
+  finish(key: string): KeyState;
   /** Forgets what it knows of earlier runs. */
   clear(): void;
 }
@@ -25,32 +25,32 @@ export interface SyncRules {
   /** Whether a 403 is a problem at once, or only when it lasts: a provider may grant rights just after they are first needed. */
   readonly forbiddenAtOnce: boolean;
   /** Longest pause between writes that the cluster accepts and does not keep, milliseconds; Infinity: not again with this content. */
-  readonly futileCapMs: number;
+  readonly ineffectiveCapMs: number;
   /** What is wrong when a cluster accepts a write and keeps something else. */
-  readonly futile: Readonly<Record<Side, string>>;
+  readonly ineffective: Readonly<Record<Side, string>>;
 }
 
-export interface Settled {
+export interface KeyState {
   /** The consumer's object, which Events are about; undefined when there is none. */
   readonly consumer: { readonly key: string; readonly uid: string } | undefined;
   /** Neither side has an object of the key. */
-  readonly isGone: boolean;
+  readonly isDeleted: boolean;
   /** A watch has yet to confirm one of our writes. */
   readonly isAhead: boolean;
 }
 
-export type Step =
+export type SyncAction =
   | { readonly do: 'wait'; readonly missing: string }
-  | { readonly do: 'later'; readonly ms: number }
-  | { readonly do: 'complain'; readonly problem: string }
+  | { readonly do: 'requeue'; readonly ms: number }
+  | { readonly do: 'report'; readonly problem: string }
   /** A deletion follows that nobody was seen to ask for: when there are many of them, this ends the plan. */
-  | { readonly do: 'holdBack' }
+  | { readonly do: 'holdDeletes' }
   /** Reads both sides, or one of them, at the same time; a new plan follows. */
-  | { readonly do: 'look'; readonly reads: readonly Call<unknown>[] }
+  | { readonly do: 'read'; readonly reads: readonly Call<unknown>[] }
   | ({ readonly do: 'call' } & Call<unknown>);
 
 /** How to go on after a step. */
-export type Outcome = 'go on' | 'plan again' | 'stop';
+export type NextStep = 'continue' | 'replan' | 'stop';
 
 /** What identifies a call: a call that failed or was in vain is repeated only after a pause. */
 export interface Write {
@@ -65,33 +65,33 @@ export interface Write {
 export interface Call<Answer> extends Write {
   call(signal: AbortSignal): Promise<Answer>;
   /** Called when the object is gone (404); absent: that is a failure. */
-  onGone?(): Outcome;
+  onNotFound?(): NextStep;
   /** Called when the call succeeded. Default `go on`. */
-  onSuccess?(answer: Answer): Outcome;
+  onSuccess?(answer: Answer): NextStep;
   /** After a failure, and while the call has to wait. Default `stop`. */
-  readonly onFailure?: Outcome;
+  readonly onFailure?: NextStep;
   /** Whether the answer shows that the cluster did not keep what was written. */
-  isFutile?(answer: Answer): boolean;
+  isIneffective?(answer: Answer): boolean;
   /** The change is in the other cluster: its latency counts. */
-  readonly carries?: 'up' | 'down';
+  readonly direction?: 'up' | 'down';
   /** A deletion that `holdBack` let pass. */
   readonly inferred?: boolean;
 }
 
 /** A call as a step, with the type of its answer checked. */
-export const call = <Answer>(call: Call<Answer>): Step => ({ do: 'call', ...call });
+export const call = <Answer>(call: Call<Answer>): SyncAction => ({ do: 'call', ...call });
 
 /** Asks for the provider's namespace of a namespace here. */
-export const requestNamespace = (namespace: string, request: (signal: AbortSignal) => Promise<void>): Step =>
-  call({ action: 'requestNamespace', side: 'provider', content: namespace, call: request, onFailure: 'go on' });
+export const requestNamespace = (namespace: string, request: (signal: AbortSignal) => Promise<void>): SyncAction =>
+  call({ action: 'requestNamespace', side: 'provider', content: namespace, call: request, onFailure: 'continue' });
 
-export const look = <Answer>(...reads: readonly Call<Answer>[]): Step => ({
-  do: 'look',
+export const readAll = <Answer>(...reads: readonly Call<Answer>[]): SyncAction => ({
+  do: 'read',
   reads: reads.map((read) => ({ ...read, repeatable: true })),
 });
 
 /** One reconcile of one key: what it came to, gathered from its steps. */
-export class Turn {
+export class SyncPass {
   readonly key: string;
   readonly signal: AbortSignal;
   #laterMs = Number.POSITIVE_INFINITY;
@@ -104,15 +104,15 @@ export class Turn {
   }
 
   /** Come back then, or earlier. */
-  later(ms: number): void {
+  requeueAfter(ms: number): void {
     this.#laterMs = Math.min(this.#laterMs, ms);
   }
 
-  wait(missing: string): void {
+  waitFor(missing: string): void {
     this.#missing ??= missing;
   }
 
-  complain(problem: Problem): void {
+  addProblem(problem: Problem): void {
     const rank = ({ rank }: Problem): number => problemRanks.indexOf(rank);
     if (!this.#problem || rank(problem) < rank(this.#problem)) this.#problem = problem;
   }
@@ -123,7 +123,7 @@ export class Turn {
   }
 
   /** Nothing is left to do until something changes. */
-  get isSettled(): boolean {
+  get isDone(): boolean {
     return this.#laterMs === Number.POSITIVE_INFINITY && this.#missing === undefined;
   }
 
@@ -147,7 +147,7 @@ export interface Syncer {
    * How many consumer objects still carry our finalizer, and while the binding is drained how many copies are left. Infinity while that is
    * not known.
    */
-  held(): number;
+  remaining(): number;
   /** What is wrong with single objects, worst first, for the binding's condition; empty when all is well. */
   problems(): readonly string[];
   /** Whether the API server of the consumer serves the kind: it has listed its objects. */

@@ -12,7 +12,7 @@ export interface Problem {
 }
 
 /** So many are told one by one. */
-const MAX_TOLD = 10;
+const MAX_LISTED = 10;
 
 /** What is wrong with single objects. */
 export class Problems {
@@ -40,8 +40,8 @@ export class Problems {
   list(kind: string): string[] {
     const order = ({ rank }: Problem): number => problemRanks.indexOf(rank);
     const all = [...this.#byKey].sort(([a, x], [b, y]) => order(x) - order(y) || (a < b ? -1 : 1));
-    const told = all.slice(0, MAX_TOLD).map(([key, { message }]) => `${kind} ${key}: ${message}`);
-    return all.length > MAX_TOLD ? [...told, `and ${all.length - MAX_TOLD} more of ${kind}`] : told;
+    const told = all.slice(0, MAX_LISTED).map(([key, { message }]) => `${kind} ${key}: ${message}`);
+    return all.length > MAX_LISTED ? [...told, `and ${all.length - MAX_LISTED} more of ${kind}`] : told;
   }
 }
 

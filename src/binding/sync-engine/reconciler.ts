@@ -4,7 +4,7 @@ import { isObjectNotFound } from '../../kube/errors.ts';
 import { answerTrustMs } from '../../kube/write-through-cache.ts';
 import type { Latency, SyncObserver } from '../metrics.ts';
 import type { DeleteBreaker } from './delete-breaker.ts';
-import { type Call, type Outcome, type Settled, type Step, type SyncKind, Turn } from './kind.ts';
+import { type Call, type KeyState, type NextStep, type SyncAction, type SyncKind, SyncPass } from './kind.ts';
 import type { Writer } from './writer.ts';
 
 export interface SyncReconcilerOptions {
@@ -13,8 +13,8 @@ export interface SyncReconcilerOptions {
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
   readonly latency: { readonly up: Latency; readonly down: Latency };
-  /** Told after each turn what is wrong with the key's objects; nothing is when `turn.problem` is undefined. */
-  readonly report: (turn: Turn, consumer: Settled['consumer']) => void;
+  /** Told after each pass what is wrong with the key's objects; nothing is when `pass.problem` is undefined. */
+  readonly report: (pass: SyncPass, consumer: KeyState['consumer']) => void;
   readonly clock: Clock;
 }
 
@@ -32,102 +32,102 @@ export class SyncReconciler implements Reconciler {
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
     const { kind, breaker } = this.#options;
-    const turn = new Turn(key, signal);
+    const pass = new SyncPass(key, signal);
     for (let plans = 0; ; plans++) {
       const missing = kind.missing(key);
       if (missing !== undefined) return notReady(missing);
       if (plans === MAX_PLANS) {
-        turn.later(AGAIN_MS);
+        pass.requeueAfter(AGAIN_MS);
         break;
       }
-      const steps = kind.plan(turn);
-      if (await this.#carryOut(turn, steps)) continue;
-      if (!steps.some(({ do: verb }) => verb === 'holdBack' || verb === 'look')) breaker.dropped(key);
+      const steps = kind.plan(pass);
+      if (await this.#runActions(pass, steps)) continue;
+      if (!steps.some(({ do: verb }) => verb === 'holdDeletes' || verb === 'read')) breaker.withdraw(key);
       break;
     }
-    return this.#settle(turn);
+    return this.#finish(pass);
   }
 
   /** True when a new plan is due: after the answer of a call the rest of the old one may be wrong. */
-  async #carryOut(turn: Turn, steps: readonly Step[]): Promise<boolean> {
+  async #runActions(pass: SyncPass, steps: readonly SyncAction[]): Promise<boolean> {
     for (const step of steps) {
-      const outcome = await this.#act(turn, step);
-      if (outcome !== 'go on') return outcome === 'plan again';
+      const outcome = await this.#run(pass, step);
+      if (outcome !== 'continue') return outcome === 'replan';
     }
     return false;
   }
 
-  #act(turn: Turn, step: Step): Outcome | Promise<Outcome> {
+  #run(pass: SyncPass, step: SyncAction): NextStep | Promise<NextStep> {
     switch (step.do) {
       case 'wait':
-        turn.wait(step.missing);
-        return 'go on';
-      case 'later':
-        turn.later(step.ms);
-        return 'go on';
-      case 'complain':
-        turn.complain({ rank: 'refused', message: step.problem });
-        return 'go on';
-      case 'holdBack':
-        return this.#holdBack(turn);
-      case 'look':
-        return this.#look(turn, step.reads);
+        pass.waitFor(step.missing);
+        return 'continue';
+      case 'requeue':
+        pass.requeueAfter(step.ms);
+        return 'continue';
+      case 'report':
+        pass.addProblem({ rank: 'refused', message: step.problem });
+        return 'continue';
+      case 'holdDeletes':
+        return this.#holdDeletes(pass);
+      case 'read':
+        return this.#read(pass, step.reads);
       case 'call':
-        return this.#call(turn, step);
+        return this.#call(pass, step);
     }
   }
 
-  #holdBack(turn: Turn): Outcome {
+  #holdDeletes(pass: SyncPass): NextStep {
     const { breaker, clock } = this.#options;
-    const waitMs = breaker.ask(turn.key, clock.monotonic());
-    if (waitMs === 0) return 'go on';
-    if (waitMs === Number.POSITIVE_INFINITY) turn.wait('a decision about many copies without an original');
-    else turn.later(waitMs);
+    const waitMs = breaker.request(pass.key, clock.monotonic());
+    if (waitMs === 0) return 'continue';
+    if (waitMs === Number.POSITIVE_INFINITY) pass.waitFor('a decision about many copies without an original');
+    else pass.requeueAfter(waitMs);
     return 'stop';
   }
 
-  async #look(turn: Turn, reads: readonly Call<unknown>[]): Promise<Outcome> {
-    const outcomes = await Promise.all(reads.map((read) => this.#call(turn, read)));
-    return outcomes.includes('stop') ? 'stop' : 'plan again';
+  async #read(pass: SyncPass, reads: readonly Call<unknown>[]): Promise<NextStep> {
+    const outcomes = await Promise.all(reads.map((read) => this.#call(pass, read)));
+    return outcomes.includes('stop') ? 'stop' : 'replan';
   }
 
-  async #call(turn: Turn, step: Call<unknown>): Promise<Outcome> {
+  async #call(pass: SyncPass, step: Call<unknown>): Promise<NextStep> {
     const { breaker, clock, writer } = this.#options;
     let answer: unknown;
-    let whenGone: Outcome | undefined;
-    const succeeded = await writer.try(turn, step, async () => {
+    let whenGone: NextStep | undefined;
+    const succeeded = await writer.try(pass, step, async () => {
       try {
-        answer = await step.call(turn.signal);
+        answer = await step.call(pass.signal);
       } catch (error) {
-        if (!step.onGone || !isObjectNotFound(error)) throw error;
-        whenGone = step.onGone();
+        if (!step.onNotFound || !isObjectNotFound(error)) throw error;
+        whenGone = step.onNotFound();
       }
     });
     if (!succeeded) return step.onFailure ?? 'stop';
     if (whenGone) return whenGone;
-    if (step.carries) this.#count(turn.key, step.carries);
-    if (step.inferred) breaker.deleted(turn.key, clock.monotonic());
-    if (step.isFutile?.(answer)) writer.futile(turn, step);
-    return step.onSuccess?.(answer) ?? 'go on';
+    if (step.direction) this.#observeLatency(pass.key, step.direction);
+    if (step.inferred) breaker.recordDeleted(pass.key, clock.monotonic());
+    if (step.isIneffective?.(answer)) writer.recordIneffective(pass, step);
+    return step.onSuccess?.(answer) ?? 'continue';
   }
 
-  #count(key: string, direction: 'up' | 'down'): void {
+  #observeLatency(key: string, direction: 'up' | 'down'): void {
     const { latency, observer } = this.#options;
     const seconds = latency[direction].take(key);
     if (seconds !== undefined) observer[direction](seconds);
   }
 
-  #settle(turn: Turn): Result {
+  #finish(pass: SyncPass): Result {
     const { kind, latency, report, writer } = this.#options;
-    const { consumer, isGone, isAhead } = kind.settle(turn.key);
-    report(turn, consumer);
-    if (turn.isSettled) {
-      latency.up.take(turn.key);
-      latency.down.take(turn.key);
-      if (isGone) writer.forget(turn.key);
+    const { consumer, isDeleted: isGone, isAhead } = kind.finish(pass.key);
+    report(pass, consumer);
+    if (pass.isDone) {
+      latency.up.take(pass.key);
+      latency.down.take(pass.key);
+      if (isGone) writer.forget(pass.key);
     }
     // The watch will show it and bring the key back; if it does not, what was believed is looked at again.
-    if (isAhead) turn.later(answerTrustMs);
-    return turn.result;
+    if (isAhead) pass.requeueAfter(answerTrustMs);
+    return pass.result;
   }
 }

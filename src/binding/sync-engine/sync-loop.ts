@@ -8,7 +8,7 @@ import type { BindingDeps } from '../deps.ts';
 import { bindingMetrics, Latency, type SyncObserver } from '../metrics.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import { DeleteBreaker } from './delete-breaker.ts';
-import type { Settled, Side, SyncKind, SyncMode, Turn } from './kind.ts';
+import type { KeyState, Side, SyncKind, SyncMode, SyncPass } from './kind.ts';
 import { Problems, recordProblem } from './problems.ts';
 import { SyncReconciler, type SyncReconcilerOptions } from './reconciler.ts';
 import { Writer } from './writer.ts';
@@ -92,7 +92,7 @@ export class SyncLoop {
     this.#writer = writer;
     this.#parts = parts;
     this.#measure(parts);
-    const report: SyncReconcilerOptions['report'] = (turn, consumer) => this.#report(turn, consumer);
+    const report: SyncReconcilerOptions['report'] = (pass, consumer) => this.#report(pass, consumer);
     return new Controller({
       name: `${what}/${session.id}/${binding}/${label}`,
       sources: [
@@ -113,7 +113,7 @@ export class SyncLoop {
   }
 
   /** To be called after each event that is about the key. */
-  seen(side: Side, key: string): void {
+  recordChange(side: Side, key: string): void {
     (side === 'consumer' ? this.#latency.up : this.#latency.down).seen(key);
     if (this.#options.mode !== 'sync') this.#options.onChange();
   }
@@ -168,7 +168,7 @@ export class SyncLoop {
     }
   }
 
-  #report({ key, problem }: Turn, consumer: Settled['consumer']): void {
+  #report({ key, problem }: SyncPass, consumer: KeyState['consumer']): void {
     const { held } = this.#breaker;
     if (held !== this.#held) {
       if (this.#held === 0) this.log.error('deletes of copies are held back', { copies: held });
@@ -192,11 +192,11 @@ const atStart = (callback: () => void): Source => ({
 });
 
 /** A callback that hears of many changes at once: `soon` calls back a little later, for all that happens until then. */
-export function gathered(clock: Clock, callback: () => void): { soon(): void; stop(): void } {
+export function coalesce(clock: Clock, callback: () => void): { soon(): void; stop(): void } {
   let cancel: (() => void) | undefined;
   return {
     soon() {
-      cancel ??= clock.schedule(TELL_MS, () => {
+      cancel ??= clock.schedule(COALESCE_MS, () => {
         cancel = undefined;
         callback();
       });
@@ -209,4 +209,4 @@ export function gathered(clock: Clock, callback: () => void): { soon(): void; st
 }
 
 /** Changes are gathered for so long before they are told, milliseconds. */
-const TELL_MS = 200;
+const COALESCE_MS = 200;

@@ -6,21 +6,21 @@ import { isAlreadyExists } from '../../kube/errors.ts';
 import type { SyncObserver } from '../metrics.ts';
 import {
   call,
-  look,
-  type Outcome,
+  type KeyState,
+  type NextStep,
+  readAll,
   requestNamespace,
-  type Settled,
-  type Step,
+  type SyncAction,
   type SyncKind,
   type SyncMode,
-  type Turn,
+  type SyncPass,
 } from '../sync-engine/kind.ts';
 import type { ConsumerObjects } from './consumer-objects.ts';
 import type { Copies } from './copies.ts';
 import type { Isolation } from './isolation.ts';
+import { type ObjectCaches, Repairs } from './object-caches.ts';
 import { copyPatch, statusPatch } from './patches.ts';
-import { type Action, copyKeyOf, plan, type Situation, type Terms } from './plan.ts';
-import { Repairs, type Sides } from './sides.ts';
+import { copyKeyOf, type ObjectAction, type ObjectFacts, plan, type SyncContext } from './plan.ts';
 import { StatusPace } from './status-pace.ts';
 import { isDeleting, type Projection, projectObject, type SyncedObject } from './synced-object.ts';
 
@@ -33,8 +33,8 @@ export interface BoundObjectsOptions {
   readonly isolation: Isolation;
   /** Whether the store of APIServiceNamespaces has been listed, where it plays a part. */
   readonly namespacesKnown: () => boolean;
-  readonly terms: () => Terms;
-  readonly sides: Sides;
+  readonly context: () => SyncContext;
+  readonly caches: ObjectCaches;
   readonly copyProjection: Projection;
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly observer: SyncObserver;
@@ -49,8 +49,8 @@ export class BoundObjects implements SyncKind {
   readonly rules = {
     forbiddenAtOnce: true,
     // Each is a write, if one that changes nothing, and all objects of a kind may be in this case.
-    futileCapMs: 30 * 60_000,
-    futile: {
+    ineffectiveCapMs: 30 * 60_000,
+    ineffective: {
       provider:
         'the provider accepts what is written to its copy and keeps something else: a webhook or a default of its own changes it',
       consumer: 'the status of the copy has fields that are not kept here: the schema here does not know them',
@@ -58,7 +58,7 @@ export class BoundObjects implements SyncKind {
   };
   readonly #options: BoundObjectsOptions;
   readonly #pace = new StatusPace();
-  readonly #drift = new Repairs();
+  readonly #repairs = new Repairs();
 
   constructor(options: BoundObjectsOptions) {
     this.#options = options;
@@ -74,58 +74,58 @@ export class BoundObjects implements SyncKind {
     return undefined;
   }
 
-  plan({ key }: Turn): Step[] {
-    const situation = this.#situation(key);
-    const actions = plan(situation, this.#options.terms());
-    const { consumer, copy } = situation;
-    if (consumer && copy && actions.every(({ do: verb }) => verb === 'mark' || verb === 'status')) {
-      this.#drift.inStep(consumer);
+  plan({ key }: SyncPass): SyncAction[] {
+    const facts = this.#facts(key);
+    const actions = plan(facts, this.#options.context());
+    const { consumer, copy } = facts;
+    if (consumer && copy && actions.every(({ do: verb }) => verb === 'addFinalizer' || verb === 'status')) {
+      this.#repairs.recordInSync(consumer);
     }
-    return actions.flatMap((action) => this.#steps(action, situation));
+    return actions.flatMap((action) => this.#steps(action, facts));
   }
 
-  settle(key: string): Settled {
-    const { sides } = this.#options;
-    const { consumer, copy, copyKey } = this.#situation(key);
+  finish(key: string): KeyState {
+    const { caches } = this.#options;
+    const { consumer, copy, copyKey } = this.#facts(key);
     const isGone = !consumer && !copy;
     if (isGone) {
-      sides.forget(key, copyKey);
+      caches.forget(key, copyKey);
       this.#pace.forget(key);
-      this.#drift.forget(key);
+      this.#repairs.forget(key);
     }
-    const isAhead = sides.consumers.isAhead(key) || (copyKey !== undefined && sides.copies.isAhead(copyKey));
-    return { consumer, isGone, isAhead };
+    const isAhead = caches.consumers.isAhead(key) || (copyKey !== undefined && caches.copies.isAhead(copyKey));
+    return { consumer, isDeleted: isGone, isAhead };
   }
 
   clear(): void {
-    this.#options.sides.clear();
+    this.#options.caches.clear();
     this.#pace.clear();
-    this.#drift.clear();
+    this.#repairs.clear();
   }
 
-  #situation(key: string): Situation & { readonly copyKey: string | undefined } {
-    const { mode, isolation, sides } = this.#options;
-    const consumer = sides.consumers.get(key);
+  #facts(key: string): ObjectFacts & { readonly copyKey: string | undefined } {
+    const { mode, isolation, caches } = this.#options;
+    const consumer = caches.consumers.get(key);
     const place = isolation.placeOf(key);
     const copyKey = copyKeyOf(place, consumer);
-    const copy = copyKey === undefined ? undefined : sides.copies.get(copyKey);
+    const copy = copyKey === undefined ? undefined : caches.copies.get(copyKey);
     return {
       mode,
       key,
       consumer,
-      seenDeleted: sides.deletedConsumer(key),
+      deletedConsumerUid: caches.deletedConsumerUid(key),
       place,
       copyKey,
       copy,
-      copyGoing: copyKey !== undefined && copy !== undefined && sides.copies.isDeleting(copyKey, copy.uid),
-      copyGone: sides.isCopyGone(copyKey),
+      isCopyDeleting: copyKey !== undefined && copy !== undefined && caches.copies.isDeleting(copyKey, copy.uid),
+      isCopyAbsent: caches.isCopyAbsent(copyKey),
     };
   }
 
-  #steps(action: Action, situation: Situation): readonly Step[] {
+  #steps(action: ObjectAction, facts: ObjectFacts): readonly SyncAction[] {
     switch (action.do) {
       case 'wait':
-      case 'complain':
+      case 'report':
         return [action];
       case 'requestNamespace':
         return [
@@ -133,33 +133,33 @@ export class BoundObjects implements SyncKind {
           { do: 'wait', missing: `the provider's namespace for ${action.namespace}` },
         ];
       case 'create':
-        return [this.#create(action, situation)];
+        return [this.#create(action, facts)];
       case 'update':
-        return [this.#update(action, situation)];
-      case 'mark':
-        return [this.#mark(action, situation)];
+        return [this.#update(action, facts)];
+      case 'addFinalizer':
+        return [this.#addFinalizer(action, facts)];
       case 'status':
-        return [this.#status(action, situation)];
+        return [this.#status(action, facts)];
       case 'deleteCopy':
-        return this.#deleteCopy(action, situation);
-      case 'lookForCopy':
-        return [this.#lookForCopy(action.key)];
-      case 'unmark':
-        return [this.#unmark(action, situation)];
+        return this.#deleteCopy(action, facts);
+      case 'checkCopy':
+        return [this.#checkCopy(action.key)];
+      case 'removeFinalizer':
+        return [this.#removeFinalizer(action, facts)];
     }
   }
 
-  #create({ key, object }: Of<'create'>, { consumer }: Situation): Step {
-    const { clients, resources, sides } = this.#options;
+  #create({ key, object }: Of<'create'>, { consumer }: ObjectFacts): SyncAction {
+    const { clients, resources, caches } = this.#options;
     return call({
       action: 'create',
       side: 'provider',
       content: `${key} ${consumer?.uid} ${consumer?.resourceVersion}`,
       repeatable: true,
-      carries: 'up',
+      direction: 'up',
       call: async (signal) => {
         // From here on nobody knows any more that there is none.
-        sides.copyComing(key);
+        caches.recordCopyCreate(key);
         try {
           const options = { signal, fieldManager: bindFieldManager };
           await this.#copy(key, () => clients.provider.create(resources.provider, object, options));
@@ -169,14 +169,14 @@ export class BoundObjects implements SyncKind {
         }
       },
       onSuccess: () => {
-        this.#noteRepair(consumer);
-        return 'plan again';
+        this.#recordRepair(consumer);
+        return 'replan';
       },
     });
   }
 
-  #update({ key, patch }: Of<'update'>, { consumer }: Situation): Step {
-    const { clients, resources, terms } = this.#options;
+  #update({ key, patch }: Of<'update'>, { consumer }: ObjectFacts): SyncAction {
+    const { clients, resources, context } = this.#options;
     const content = JSON.stringify(patch);
     const update = {
       action: 'update',
@@ -187,54 +187,54 @@ export class BoundObjects implements SyncKind {
         return this.#copy(key, () => clients.provider.mergePatch(resources.provider, nameOf(key), patch, options));
       },
     } as const;
-    if (!consumer || isDeleting(consumer)) return call({ ...update, onSuccess: () => 'plan again' });
+    if (!consumer || isDeleting(consumer)) return call({ ...update, onSuccess: () => 'replan' });
     return call({
       ...update,
-      carries: 'up',
-      onFailure: 'go on',
-      isFutile: (copy) => isLeft(copyPatch(consumer, copy, terms()), content),
+      direction: 'up',
+      onFailure: 'continue',
+      isIneffective: (copy) => isUnchanged(copyPatch(consumer, copy, context()), content),
       onSuccess: () => {
-        this.#noteRepair(consumer);
-        return 'go on';
+        this.#recordRepair(consumer);
+        return 'continue';
       },
     });
   }
 
-  #mark({ patch }: Of<'mark'>, { key, consumer }: Situation): Step {
+  #addFinalizer({ patch }: Of<'addFinalizer'>, { key, consumer }: ObjectFacts): SyncAction {
     return call({
-      action: 'mark',
+      action: 'addFinalizer',
       side: 'consumer',
       content: JSON.stringify(patch),
       call: (signal) => this.#patchConsumer(key, patch, { signal }),
       // It went before it could be held, and now its copy has to go as well.
-      onGone: () => this.#consumerGone(key, consumer),
+      onNotFound: () => this.#onConsumerDeleted(key, consumer),
     });
   }
 
-  #status({ patch }: Of<'status'>, { key, copy }: Situation): Step {
+  #status({ patch }: Of<'status'>, { key, copy }: ObjectFacts): SyncAction {
     const { clock } = this.#options;
     const waitMs = this.#pace.waitMs(key, clock.monotonic());
-    if (waitMs > 0) return { do: 'later', ms: waitMs };
+    if (waitMs > 0) return { do: 'requeue', ms: waitMs };
     const content = JSON.stringify(patch);
     return call({
       action: 'status',
       side: 'consumer',
       content,
-      carries: 'down',
-      onFailure: 'go on',
+      direction: 'down',
+      onFailure: 'continue',
       call: (signal) => {
-        this.#pace.wrote(key, clock.monotonic());
+        this.#pace.recordWrite(key, clock.monotonic());
         return this.#patchConsumer(key, patch, { signal, subresource: 'status' });
       },
-      isFutile: (consumer) => copy !== undefined && isLeft(statusPatch(consumer, copy), content),
+      isIneffective: (consumer) => copy !== undefined && isUnchanged(statusPatch(consumer, copy), content),
     });
   }
 
   /** The copy of a consumer object that nobody saw being deleted: not many at a time, and only after asking whether it is true. */
-  #deleteCopy({ key, uid, inferred }: Of<'deleteCopy'>, situation: Situation): Step[] {
-    const { clients, copies, mode, resources, sides } = this.#options;
-    const deleted: Step[] = [{ do: 'wait', missing: `the end of ${key} in the provider` }];
-    if (!copies.knows(key)) deleted.push({ do: 'later', ms: UNWATCHED_MS });
+  #deleteCopy({ key, uid, inferred }: Of<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
+    const { clients, copies, mode, resources, caches } = this.#options;
+    const deleted: SyncAction[] = [{ do: 'wait', missing: `the end of ${key} in the provider` }];
+    if (!copies.knows(key)) deleted.push({ do: 'requeue', ms: UNWATCHED_MS });
     const deletion = call({
       action: 'deleteCopy',
       side: 'provider',
@@ -242,20 +242,20 @@ export class BoundObjects implements SyncKind {
       inferred,
       call: (signal) => clients.provider.delete(resources.provider, nameOf(key), { uid, signal }),
       onSuccess: (answer) => {
-        if (!copies.knows(key)) sides.copies.forget(key);
-        else if (answer === 'absent') sides.copies.deleted(key, uid);
-        else sides.copies.deleting(key, uid);
-        return 'go on';
+        if (!copies.knows(key)) caches.copies.forget(key);
+        else if (answer === 'absent') caches.copies.deleted(key, uid);
+        else caches.copies.deleting(key, uid);
+        return 'continue';
       },
     });
     if (!inferred) return [deletion, ...deleted];
-    const heldBack: Step[] = mode === 'sync' ? [{ do: 'holdBack' }] : [];
-    return [...heldBack, this.#confirm(situation.key, uid), deletion, ...deleted];
+    const heldBack: SyncAction[] = mode === 'sync' ? [{ do: 'holdDeletes' }] : [];
+    return [...heldBack, this.#confirm(facts.key, uid), deletion, ...deleted];
   }
 
   /** Asks whether the consumer object is really gone. */
-  #confirm(key: string, copyUid: string): Step {
-    const { clients, consumers, resources, sides } = this.#options;
+  #confirm(key: string, copyUid: string): SyncAction {
+    const { clients, consumers, resources, caches } = this.#options;
     return call({
       action: 'confirm',
       side: 'consumer',
@@ -263,46 +263,46 @@ export class BoundObjects implements SyncKind {
       repeatable: true,
       call: async (signal) => {
         if (consumers.state === 'absent') return 'absent';
-        await sides.consumers.call(key, async () =>
+        await caches.consumers.call(key, async () =>
           projectObject(await clients.consumer.get(resources.consumer, nameOf(key), { signal })),
         );
         return 'found';
       },
-      onGone: () => 'go on',
-      onSuccess: (answer) => (answer === 'found' ? 'plan again' : 'go on'),
+      onNotFound: () => 'continue',
+      onSuccess: (answer) => (answer === 'found' ? 'replan' : 'continue'),
     });
   }
 
-  #lookForCopy(key: string): Step {
-    return look({
-      action: 'look',
+  #checkCopy(key: string): SyncAction {
+    return readAll({
+      action: 'read',
       side: 'provider',
       content: key,
       call: (signal) => this.#readCopy(key, signal),
-      onGone: () => {
-        this.#options.sides.copyGone(key);
-        return 'plan again';
+      onNotFound: () => {
+        this.#options.caches.recordCopyAbsent(key);
+        return 'replan';
       },
     });
   }
 
-  #unmark({ patch }: Of<'unmark'>, { key, consumer }: Situation): Step {
+  #removeFinalizer({ patch }: Of<'removeFinalizer'>, { key, consumer }: ObjectFacts): SyncAction {
     return call({
-      action: 'unmark',
+      action: 'removeFinalizer',
       side: 'consumer',
       content: JSON.stringify(patch),
       call: (signal) => this.#patchConsumer(key, patch, { signal }),
-      onGone: () => this.#consumerGone(key, consumer),
+      onNotFound: () => this.#onConsumerDeleted(key, consumer),
     });
   }
 
-  #consumerGone(key: string, consumer: SyncedObject | undefined): Outcome {
-    if (consumer) this.#options.sides.consumerGone(key, consumer.uid);
-    return 'plan again';
+  #onConsumerDeleted(key: string, consumer: SyncedObject | undefined): NextStep {
+    if (consumer) this.#options.caches.recordConsumerDeleted(key, consumer.uid);
+    return 'replan';
   }
 
-  #noteRepair(consumer: SyncedObject | undefined): void {
-    if (consumer && this.#drift.wasInStep(consumer)) this.#options.observer.repaired();
+  #recordRepair(consumer: SyncedObject | undefined): void {
+    if (consumer && this.#repairs.wasInSync(consumer)) this.#options.observer.repaired();
   }
 
   #patchConsumer(
@@ -310,8 +310,8 @@ export class BoundObjects implements SyncKind {
     patch: object,
     options: { readonly signal: AbortSignal; readonly subresource?: string },
   ): Promise<SyncedObject> {
-    const { clients, resources, sides } = this.#options;
-    return sides.consumers.call(key, async () =>
+    const { clients, resources, caches } = this.#options;
+    return caches.consumers.call(key, async () =>
       projectObject(await clients.consumer.mergePatch(resources.consumer, nameOf(key), patch, options)),
     );
   }
@@ -322,13 +322,13 @@ export class BoundObjects implements SyncKind {
   }
 
   #copy(key: string, request: () => ReturnType<Client['get']>): Promise<SyncedObject> {
-    const { copyProjection, sides } = this.#options;
-    return sides.copies.call(key, async () => copyProjection(await request()));
+    const { copyProjection, caches } = this.#options;
+    return caches.copies.call(key, async () => copyProjection(await request()));
   }
 }
 
 /** Whether the same patch would be written again. */
-const isLeft = (patch: object | undefined, content: string): boolean =>
+const isUnchanged = (patch: object | undefined, content: string): boolean =>
   patch !== undefined && JSON.stringify(patch) === content;
 
-type Of<Do extends Action['do']> = Extract<Action, { do: Do }>;
+type Of<Do extends ObjectAction['do']> = Extract<ObjectAction, { do: Do }>;

@@ -83,7 +83,7 @@ export class ConsumerObjects {
     if (crdUid === this.#open?.crdUid) return;
     this.#release();
     if (crdUid === undefined) {
-      this.#tellListed();
+      this.#notifyListed();
       return;
     }
     const handle = cluster.watch({ resource, project: projectObject, indexes, followsSchema: true });
@@ -92,7 +92,7 @@ export class ConsumerObjects {
     for (const listener of this.#listeners.keys()) this.#listeners.set(listener, handle.store.subscribe(listener));
     handle.store.whenSynced(this.#closed.signal).then(
       () => {
-        if (this.#open === open) this.#tellListed();
+        if (this.#open === open) this.#notifyListed();
       },
       () => undefined,
     );
@@ -107,7 +107,7 @@ export class ConsumerObjects {
     this.#open = undefined;
   }
 
-  #tellListed(): void {
+  #notifyListed(): void {
     for (const listener of [...this.#listedListeners]) listener();
   }
 }

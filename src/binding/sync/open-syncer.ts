@@ -13,15 +13,15 @@ import {
   type ServiceNamespaceView,
 } from '../stores/provider-stores.ts';
 import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
-import { gathered, SyncLoop } from '../sync-engine/sync-loop.ts';
+import { coalesce, SyncLoop } from '../sync-engine/sync-loop.ts';
 import { BoundObjects } from './bound-objects.ts';
 import { ConsumerObjects, consumerResource, syncVersion } from './consumer-objects.ts';
 import { type Copies, onSynced, openCopies } from './copies.ts';
 import { isolationOf, type NamespacePairs } from './isolation.ts';
-import { type Origin, ownershipOf } from './ownership.ts';
-import type { Terms } from './plan.ts';
-import { Sides } from './sides.ts';
-import { annotationOf, copyProjection, isHeld, type SyncedObject } from './synced-object.ts';
+import { ObjectCaches } from './object-caches.ts';
+import { type BindingIdentity, ownershipOf } from './ownership.ts';
+import type { SyncContext } from './plan.ts';
+import { annotationOf, copyProjection, hasSyncerFinalizer, type SyncedObject } from './synced-object.ts';
 
 export interface SyncerOptions {
   readonly session: ProviderSession;
@@ -60,10 +60,13 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const crd = `${consumer.plural}.${consumer.group}`;
   const consumers = new ConsumerObjects({ cluster: deps.consumer, crds, crd, resource: consumer });
   const copies = openCopies(session, schema, isolation, provider);
-  const sides = new Sides({ consumers, copies, isolation, clusterNamespace, clock });
-  const origin = (): Origin => ({ clusterNamespace, bindingUid: deps.stores.bindings.get(exported.name)?.uid });
-  const terms = (): Terms => ({
-    ...origin(),
+  const caches = new ObjectCaches({ consumers, copies, isolation, clusterNamespace, clock });
+  const identity = (): BindingIdentity => ({
+    clusterNamespace,
+    bindingUid: deps.stores.bindings.get(exported.name)?.uid,
+  });
+  const context = (): SyncContext => ({
+    ...identity(),
     provider,
     owner: isolation.ownedByClusterNamespace ? ownerOf(session) : undefined,
     statusSubresource: version.subresources.status !== undefined,
@@ -71,7 +74,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const ours = (): SyncedObject[] =>
     [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
 
-  const tell = gathered(clock, options.onChange ?? (() => undefined));
+  const tell = coalesce(clock, options.onChange ?? (() => undefined));
   const binding = exported.name;
   const label = schema.name;
   const onChange = tell.soon;
@@ -88,15 +91,15 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
       copies,
       isolation,
       namespacesKnown,
-      terms,
-      sides,
+      context,
+      caches,
       copyProjection: copyProjection(session),
       requestNamespace: (namespace, signal) => requestServiceNamespace(session, namespace, { signal }),
       observer: loop.observer,
       clock,
     }),
     sources: [
-      ...objectSources(sides, consumers, copies, loop),
+      ...objectSources(caches, consumers, copies, loop),
       ...(usesNamespaces ? namespaceSources(session, consumers, loop) : []),
     ],
     *keys() {
@@ -128,16 +131,16 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   /** Those that do not prove of what they are copies, or are where the copy of that is not, stay. */
   const isToGo = (copy: SyncedObject): boolean => {
     const key = isolation.consumerKeyOf(copy.key);
-    return key !== undefined && ownershipOf(copy, undefined, origin(), key) === 'orphan';
+    return key !== undefined && ownershipOf(copy, undefined, identity(), key) === 'orphan';
   };
   return {
     controllers: [controller],
     resync: () => loop.resync(),
     allowDeletes: () => loop.allowDeletes(),
-    held() {
+    remaining() {
       const isKnown = mode !== 'drain' || (copies.store.synced && namespacesKnown());
       if (consumers.state === 'unknown' || !isKnown) return Number.POSITIVE_INFINITY;
-      const marked = [...consumers.list()].filter(isHeld).length;
+      const marked = [...consumers.list()].filter(hasSyncerFinalizer).length;
       if (mode !== 'drain') return marked;
       return marked + ours().filter(isToGo).length;
     },
@@ -165,15 +168,15 @@ const heldBack = (copies: number): string =>
  * Keys from both sides' events. They are ready at once: the reconciler tells keys whose other side is not known yet to wait, and they come
  * again when it is, so that one namespace that cannot be listed holds up no other.
  */
-function objectSources(sides: Sides, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
+function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
   const seenKeys = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
     if (key === undefined) return [];
-    loop.seen(side, key);
+    loop.recordChange(side, key);
     return [key];
   };
   return [
-    fromSubscription('consumer', consumers, (event) => seenKeys('consumer', sides.observeConsumer(event))),
-    fromSubscription('provider', copies, (event) => seenKeys('provider', sides.observeCopy(event))),
+    fromSubscription('consumer', consumers, (event) => seenKeys('consumer', caches.observeConsumer(event))),
+    fromSubscription('provider', copies, (event) => seenKeys('provider', caches.observeCopy(event))),
     waking('listed', (listener) => consumers.onListed(listener), loop),
     waking('listed', (listener) => copies.onListed(listener), loop),
   ];
@@ -233,7 +236,7 @@ function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
     resync() {},
     allowDeletes() {},
     // Objects that an earlier version left behind can be neither seen nor changed.
-    held: () => 0,
+    remaining: () => 0,
     problems: () => [problem],
     served: () => true,
     close() {},

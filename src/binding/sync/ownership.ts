@@ -21,7 +21,7 @@ export type Ownership =
   | 'unknown';
 
 /** For whom copies are made. */
-export interface Origin {
+export interface BindingIdentity {
   readonly clusterNamespace: string;
   /** uid of the APIServiceBinding; undefined while it is not known. */
   readonly bindingUid?: string | undefined;
@@ -34,21 +34,21 @@ export interface Origin {
 export function ownershipOf(
   copy: SyncedObject,
   twin: SyncedObject | undefined,
-  origin: Origin,
+  identity: BindingIdentity,
   consumerKey: string,
 ): Ownership {
-  if (annotationOf(copy, clusterNamespaceAnnotation) !== origin.clusterNamespace) return 'foreign';
+  if (annotationOf(copy, clusterNamespaceAnnotation) !== identity.clusterNamespace) return 'foreign';
   const uid = annotationOf(copy, consumerUidAnnotation);
   if (twin && uid === twin.uid) return 'ours';
   const namespace = annotationOf(copy, consumerNamespaceAnnotation);
   if (namespace && namespace !== nameOf(consumerKey).namespace) return 'foreign';
   if (twin) return 'stale';
-  const made = copyOfValue(origin.bindingUid, consumerKey);
+  const made = copyOfValue(identity.bindingUid, consumerKey);
   return uid && made !== undefined && annotationOf(copy, copyOfAnnotation) === made ? 'orphan' : 'unknown';
 }
 
 /** Whether it says that it was made through another binding, or for another name. */
-export function isOfAnother(copy: SyncedObject, { bindingUid }: Origin, consumerKey: string): boolean {
+export function isMadeByAnother(copy: SyncedObject, { bindingUid }: BindingIdentity, consumerKey: string): boolean {
   const said = annotationOf(copy, copyOfAnnotation);
   return said !== undefined && said !== copyOfValue(bindingUid, consumerKey);
 }

@@ -11,7 +11,7 @@ import {
 import { apiVersionOf, type KubeObject, nameOf, type OwnerReference, type Resource } from '../../api/object.ts';
 import { exactPart } from '../../kit/inexact-number.ts';
 import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
-import { copyOfValue, type Origin } from './ownership.ts';
+import { type BindingIdentity, copyOfValue } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
 /** Merge patches carry the uid of the object they are meant for: another one under its name answers 409. */
@@ -20,16 +20,16 @@ interface NewCopy {
   readonly consumer: SyncedObject;
   readonly resource: Resource;
   readonly key: string;
-  readonly origin: Origin;
+  readonly identity: BindingIdentity;
   readonly owner?: OwnerReference | undefined;
 }
 
 /** The provider object as it is created: labels and annotations go up now and never again. */
-export function newCopy({ consumer, resource, key, origin, owner }: NewCopy): KubeObject {
+export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): KubeObject {
   const { labels, annotations = {} } = consumer.object.metadata;
   const others = Object.entries(annotations).filter(([name]) => !name.startsWith(`${bindGroup}/`));
   return {
-    ...Object.fromEntries(synced(consumer.object)),
+    ...Object.fromEntries(syncedFields(consumer.object)),
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
     metadata: {
@@ -37,8 +37,8 @@ export function newCopy({ consumer, resource, key, origin, owner }: NewCopy): Ku
       ...(labels ? { labels } : {}),
       annotations: {
         ...Object.fromEntries(others),
-        ...copyAnnotations(consumer, origin),
-        ...madeFor(consumer, origin),
+        ...copyAnnotations(consumer, identity),
+        ...copyOfAnnotations(consumer, identity),
       },
       ...(owner ? { ownerReferences: [owner] } : {}),
     },
@@ -49,21 +49,24 @@ export function newCopy({ consumer, resource, key, origin, owner }: NewCopy): Ku
  * What the copy lacks of everything but metadata and status, and of our annotations; undefined when nothing. What only we put on copies
  * goes with whatever else there is to write: to take over those of another konnector takes no write.
  */
-export function copyPatch(consumer: SyncedObject, copy: SyncedObject, origin: Origin): object | undefined {
-  const fields = mergePatch(Object.fromEntries(synced(copy.object)), Object.fromEntries(synced(consumer.object)));
-  const annotations = copyAnnotations(consumer, origin);
+export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
+  const fields = mergePatch(
+    Object.fromEntries(syncedFields(copy.object)),
+    Object.fromEntries(syncedFields(consumer.object)),
+  );
+  const annotations = copyAnnotations(consumer, identity);
   if (fields === undefined && annotationPatch(copy, annotations) === undefined) return undefined;
-  const metadata = annotationPatch(copy, { ...annotations, ...madeFor(consumer, origin) });
+  const metadata = annotationPatch(copy, { ...annotations, ...copyOfAnnotations(consumer, identity) });
   return { ...(fields ?? {}), metadata: { uid: copy.uid, ...metadata } };
 }
 
 /** Only the annotations of `copyPatch`. */
-export function stampPatch(consumer: SyncedObject, copy: SyncedObject, origin: Origin): object {
-  return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, origin)) } };
+export function copyAnnotationsPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object {
+  return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, identity)) } };
 }
 
 /** Our finalizer and both `provider-*` annotations in one write; undefined when all are there. */
-export function markPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
+export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const { finalizers = [] } = consumer.object.metadata;
   const annotations = annotationPatch(consumer, {
     [providerNamespaceAnnotation]: copy.object.metadata.namespace ?? '',
@@ -75,7 +78,7 @@ export function markPatch(consumer: SyncedObject, copy: SyncedObject): object | 
   return annotations && { metadata: { uid: consumer.uid, ...annotations } };
 }
 
-export function unmarkPatch(consumer: SyncedObject): object {
+export function removeFinalizerPatch(consumer: SyncedObject): object {
   const { finalizers = [] } = consumer.object.metadata;
   return {
     metadata: finalizersPatch(
@@ -96,7 +99,7 @@ function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: rea
   return { uid, resourceVersion, finalizers };
 }
 
-function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: Origin): Record<string, string> {
+function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: BindingIdentity): Record<string, string> {
   return {
     [clusterNamespaceAnnotation]: clusterNamespace,
     [consumerNamespaceAnnotation]: consumer.object.metadata.namespace ?? '',
@@ -104,7 +107,7 @@ function copyAnnotations(consumer: SyncedObject, { clusterNamespace }: Origin): 
   };
 }
 
-function madeFor(consumer: SyncedObject, { bindingUid }: Origin): Record<string, string> {
+function copyOfAnnotations(consumer: SyncedObject, { bindingUid }: BindingIdentity): Record<string, string> {
   const made = copyOfValue(bindingUid, consumer.key);
   return made === undefined ? {} : { [copyOfAnnotation]: made };
 }
@@ -120,7 +123,7 @@ function annotationPatch(
 const notSynced = new Set(['apiVersion', 'kind', 'metadata', 'status']);
 
 /** What goes up. */
-export const synced = (object: KubeObject): [string, unknown][] =>
+export const syncedFields = (object: KubeObject): [string, unknown][] =>
   Object.entries(object).filter(([field]) => !notSynced.has(field));
 
 /**
@@ -129,7 +132,7 @@ export const synced = (object: KubeObject): [string, unknown][] =>
  */
 export function mergePatch(from: unknown, to: unknown): unknown {
   if (isAbsent(to)) return isAbsent(from) ? undefined : null;
-  if (!isRecord(to) || !isRecord(from)) return same(from, to) ? undefined : to;
+  if (!isRecord(to) || !isRecord(from)) return isSame(from, to) ? undefined : to;
   const members: [string, unknown][] = [];
   for (const name of Object.keys(to)) {
     const change = mergePatch(own(from, name), to[name]);
@@ -143,15 +146,15 @@ export function mergePatch(from: unknown, to: unknown): unknown {
 }
 
 /** Equal as far as merge patches can make them so. */
-export function same(a: unknown, b: unknown): boolean {
+export function isSame(a: unknown, b: unknown): boolean {
   if (a === b || (isAbsent(a) && isAbsent(b))) return true;
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => same(item, b[i]));
+  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => isSame(item, b[i]));
   if (!isRecord(a) || !isRecord(b)) return false;
   return containedIn(a, b) && Object.keys(b).every((name) => Object.hasOwn(a, name) || isAbsent(b[name]));
 }
 
 function containedIn(a: JsonObject, b: JsonObject): boolean {
-  return Object.keys(a).every((name) => same(a[name], own(b, name)));
+  return Object.keys(a).every((name) => isSame(a[name], own(b, name)));
 }
 
 const isAbsent = (value: unknown): boolean => value === undefined || value === null;

@@ -10,7 +10,7 @@ export class StatusPace {
     return writtenAt === undefined ? 0 : Math.max(0, writtenAt + STATUS_INTERVAL_MS - nowMs);
   }
 
-  wrote(key: string, nowMs: number): void {
+  recordWrite(key: string, nowMs: number): void {
     this.#writtenAt.set(key, nowMs);
   }
 

@@ -54,5 +54,5 @@ export function annotationOf({ object }: SyncedObject, name: string): string | u
 export const isDeleting = ({ object }: SyncedObject): boolean => object.metadata.deletionTimestamp !== undefined;
 
 /** Whether the consumer object waits for us before it may go. */
-export const isHeld = ({ object }: SyncedObject): boolean =>
+export const hasSyncerFinalizer = ({ object }: SyncedObject): boolean =>
   object.metadata.finalizers?.includes(syncerFinalizer) ?? false;

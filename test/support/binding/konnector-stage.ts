@@ -106,7 +106,7 @@ export class KonnectorStage {
   readonly running = new Map<Controller, string>();
   readonly pool = new SessionPool({
     connect: (credentials) => this.connect(credentials),
-    guard: (client) => client,
+    writeClient: (client) => client,
     controllers: (session) => [this.#controller(session.id)],
     running: {
       add: (controller) => void this.running.set(controller, controller.name),

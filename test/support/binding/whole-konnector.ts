@@ -71,7 +71,7 @@ export class WholeKonnector {
       metrics: this.metrics,
       running: { add: (controller) => manager.add(controller), remove: (controller) => manager.remove(controller) },
       connect: () => this.link,
-      guard: (client) => client,
+      writeClient: (client) => client,
       version: 'v0.8.1',
       pollingMs: 15_000,
       allowed: undefined,

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { type BindCondition, readBindConditions } from '../../../src/api/binding/condition.ts';
 import { maxConditionMessage, sameConditions } from '../../../src/api/conditions.ts';
 import {
-  type BindFinding,
-  holds,
+  type BindConditionUpdate,
+  conditionTrue,
   setConditions,
   setConditionsAndReady,
   summaryOf,
@@ -17,8 +17,8 @@ const fails = (
   severity: NonNullable<BindCondition['severity']>,
   reason: string,
   message: string,
-): BindFinding => ({ type, status: 'False', severity, reason, message });
-const unknown = (type: string, reason: string, message: string): BindFinding => ({
+): BindConditionUpdate => ({ type, status: 'False', severity, reason, message });
+const unknown = (type: string, reason: string, message: string): BindConditionUpdate => ({
   type,
   status: 'Unknown',
   reason,
@@ -29,14 +29,22 @@ const earlier = '2026-11-21T08:00:00Z';
 const nowMs = Date.parse('2026-11-21T09:30:00.987Z');
 const now = '2026-11-21T09:30:00Z';
 
-const at = (lastTransitionTime: string, finding: BindFinding): BindCondition => ({ ...finding, lastTransitionTime });
+const at = (lastTransitionTime: string, update: BindConditionUpdate): BindCondition => ({
+  ...update,
+  lastTransitionTime,
+});
 
 describe('setting a condition of kube-bind', () => {
   const broken = fails('Connected', 'Error', 'NotFound', 'no such export');
-  const cases: readonly [string, BindCondition[], BindFinding[], BindCondition[]][] = [
-    ['adds a new one, in whole seconds', [], [holds('Connected')], [at(now, holds('Connected'))]],
+  const cases: readonly [string, BindCondition[], BindConditionUpdate[], BindCondition[]][] = [
+    ['adds a new one, in whole seconds', [], [conditionTrue('Connected')], [at(now, conditionTrue('Connected'))]],
     ['keeps the time of the same', [at(earlier, broken)], [broken], [at(earlier, broken)]],
-    ['stamps another status', [at(earlier, broken)], [holds('Connected')], [at(now, holds('Connected'))]],
+    [
+      'stamps another status',
+      [at(earlier, broken)],
+      [conditionTrue('Connected')],
+      [at(now, conditionTrue('Connected'))],
+    ],
     [
       'stamps another severity',
       [at(earlier, broken)],
@@ -57,27 +65,32 @@ describe('setting a condition of kube-bind', () => {
     ],
     [
       'puts Ready first and the rest by type',
-      [at(earlier, holds('b')), at(earlier, holds('Ready'))],
-      [holds('a'), holds('Z')],
-      [at(earlier, holds('Ready')), at(now, holds('Z')), at(now, holds('a')), at(earlier, holds('b'))],
+      [at(earlier, conditionTrue('b')), at(earlier, conditionTrue('Ready'))],
+      [conditionTrue('a'), conditionTrue('Z')],
+      [
+        at(earlier, conditionTrue('Ready')),
+        at(now, conditionTrue('Z')),
+        at(now, conditionTrue('a')),
+        at(earlier, conditionTrue('b')),
+      ],
     ],
     [
       'leaves those of others alone',
       [at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
-      [holds('Connected')],
-      [at(now, holds('Connected')), at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
+      [conditionTrue('Connected')],
+      [at(now, conditionTrue('Connected')), at(earlier, fails('ProviderInSync', 'Error', 'BoundSchemaMissing', 'x'))],
     ],
     [
-      'takes the last finding about a type, against what the object said',
+      'takes the last update about a type, against what the object said',
       [at(earlier, broken)],
-      [holds('Connected'), broken],
+      [conditionTrue('Connected'), broken],
       [at(earlier, broken)],
     ],
     [
       'explains nothing that is True',
       [],
       [{ type: 'a', status: 'True', severity: 'Info', reason: 'b', message: 'c' }],
-      [at(now, holds('a'))],
+      [at(now, conditionTrue('a'))],
     ],
     [
       'gives a severity to False alone',
@@ -86,8 +99,8 @@ describe('setting a condition of kube-bind', () => {
       [at(now, unknown('a', 'b', 'c'))],
     ],
   ];
-  for (const [title, before, findings, expected] of cases) {
-    it(title, () => assert.deepEqual(setConditions(before, findings, nowMs), expected));
+  for (const [title, before, updates, expected] of cases) {
+    it(title, () => assert.deepEqual(setConditions(before, updates, nowMs), expected));
   }
 
   it('cuts a message where the API would refuse it, and never within a character', () => {
@@ -106,19 +119,19 @@ describe('Ready as the summary of the other conditions', () => {
   const warning = fails('w', 'Warning', 'W', 'a warning');
   const info = fails('i', 'Info', 'I', 'an info');
   const unsure = unknown('u', 'U', 'not known');
-  const plain: BindFinding = { type: 'p', status: 'False', reason: 'P' };
-  const ready = (finding: BindFinding): BindFinding => ({ ...finding, type: 'Ready' });
+  const plain: BindConditionUpdate = { type: 'p', status: 'False', reason: 'P' };
+  const ready = (update: BindConditionUpdate): BindConditionUpdate => ({ ...update, type: 'Ready' });
 
-  const cases: readonly [string, BindFinding[], BindFinding | undefined][] = [
+  const cases: readonly [string, BindConditionUpdate[], BindConditionUpdate | undefined][] = [
     ['is not there without any other', [], undefined],
     ['is not made from itself', [ready(error)], undefined],
-    ['is True when all are', [holds('a'), holds('b')], holds('Ready')],
+    ['is True when all are', [conditionTrue('a'), conditionTrue('b')], conditionTrue('Ready')],
     ['is an error before a warning', [warning, error, info], ready(error)],
-    ['is a warning before an info', [info, warning, holds('a')], ready(warning)],
-    ['is an info before True', [holds('a'), info], ready(info)],
-    ['is True beside one Unknown', [unsure, holds('a')], holds('Ready')],
+    ['is a warning before an info', [info, warning, conditionTrue('a')], ready(warning)],
+    ['is an info before True', [conditionTrue('a'), info], ready(info)],
+    ['is True beside one Unknown', [unsure, conditionTrue('a')], conditionTrue('Ready')],
     ['is Unknown when all are', [unsure], ready(unsure)],
-    ['is True beside a False of no severity', [plain, holds('a')], holds('Ready')],
+    ['is True beside a False of no severity', [plain, conditionTrue('a')], conditionTrue('Ready')],
     ['is False when all are, without a severity', [plain], ready(plain)],
     [
       'is the first by type of the worst',
@@ -129,9 +142,9 @@ describe('Ready as the summary of the other conditions', () => {
       ready({ ...error, reason: 'F' }),
     ],
   ];
-  for (const [title, findings, expected] of cases) {
+  for (const [title, updates, expected] of cases) {
     it(title, () => {
-      const conditions = findings.map((finding) => at(earlier, finding));
+      const conditions = updates.map((update) => at(earlier, update));
       assert.deepEqual(summaryOf(conditions), expected && { ...expected });
       assert.deepEqual(summaryOf([...conditions].reverse()), expected && { ...expected });
     });
@@ -144,17 +157,17 @@ describe('Ready as the summary of the other conditions', () => {
 });
 
 describe('a lasting state', () => {
-  const finding = fc.record({
+  const update = fc.record({
     type: fc.constantFrom('Connected', 'SchemaInSync', 'SecretValid', 'Heartbeating'),
-    status: fc.constantFrom<BindFinding['status']>('True', 'False', 'Unknown'),
-    severity: fc.constantFrom<NonNullable<BindFinding['severity']>>('Error', 'Warning', 'Info'),
+    status: fc.constantFrom<BindConditionUpdate['status']>('True', 'False', 'Unknown'),
+    severity: fc.constantFrom<NonNullable<BindConditionUpdate['severity']>>('Error', 'Warning', 'Info'),
     reason: fc.constantFrom('A', 'B'),
     message: fc.string({ unit: anyCharacter, maxLength: 20 }),
   });
 
   it('is written once, however often and whenever it is found again', () => {
     fc.assert(
-      fc.property(fc.array(finding), fc.array(finding), fc.nat(), (first, second, laterMs) => {
+      fc.property(fc.array(update), fc.array(update), fc.nat(), (first, second, laterMs) => {
         const before = setConditionsAndReady([], first, nowMs);
         const once = setConditionsAndReady(before, second, nowMs + 1);
         const stored = readBindConditions(JSON.parse(Buffer.from(JSON.stringify({ conditions: once })).toString()));

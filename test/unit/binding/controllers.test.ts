@@ -66,7 +66,7 @@ describe('binding half', () => {
         remove: (controller) => manager.remove(controller),
       },
       connect: (credentials) => stage.connect(credentials),
-      guard: (client) => client,
+      writeClient: (client) => client,
       version: '0.1.0',
       pollingMs: 15_000,
       allowed: undefined,

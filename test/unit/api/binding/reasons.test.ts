@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { bindConditions } from '../../../../src/api/binding/names.ts';
-import { kubeBindReasons, ownReasons, unsaidReasons } from '../../../../src/api/binding/reasons.ts';
+import { kubeBindReasons, ownReasons, unusedReasons } from '../../../../src/api/binding/reasons.ts';
 
 /** What kube-bind's konnector v0.8.1 says, by kind and type of the condition. */
 const theirs: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
@@ -56,18 +56,18 @@ describe("types and reasons of conditions, against kube-bind's", () => {
 
   it('keep every reason, but for those that have no cause here', () => {
     assert.deepEqual(
-      sorted([...kubeBindReasons, ...unsaidReasons]),
+      sorted([...kubeBindReasons, ...unusedReasons]),
       sorted(kinds.flatMap((types) => Object.values(types).flat())),
     );
     assert.deepEqual(
       [...kubeBindReasons].filter((reason) => !isSaid(reason)),
       [],
     );
-    assert.deepEqual([...unsaidReasons].filter(isSaid), []);
+    assert.deepEqual([...unusedReasons].filter(isSaid), []);
   });
 
   it('add some under names of their own, and none that is never said', () => {
-    const known: readonly string[] = [...kubeBindReasons, ...unsaidReasons];
+    const known: readonly string[] = [...kubeBindReasons, ...unusedReasons];
     assert.deepEqual(
       [...ownReasons].filter((reason) => known.includes(reason)),
       [],

@@ -1,8 +1,8 @@
-import type { ClaimedView, Marks } from '../../../../src/binding/claims/claimed-view.ts';
+import type { ClaimedView, OriginAnnotations } from '../../../../src/binding/claims/claimed-view.ts';
 import type { ClaimAction, ClaimFacts } from '../../../../src/binding/claims/plan.ts';
 import type { Side } from '../../../../src/binding/sync-engine/kind.ts';
 
-const noMarks: Marks = {
+const noOrigin: OriginAnnotations = {
   consumerNamespace: undefined,
   consumerUid: undefined,
   copyOf: undefined,
@@ -11,9 +11,9 @@ const noMarks: Marks = {
   providerIdentity: undefined,
 };
 
-type ViewFields = Partial<Omit<ClaimedView, 'marks'>> & { readonly marks?: Partial<Marks> };
+type ViewFields = Partial<Omit<ClaimedView, 'origin'>> & { readonly origin?: Partial<OriginAnnotations> };
 
-export const view = (side: Side, { marks, ...fields }: ViewFields = {}): ClaimedView => ({
+export const view = (side: Side, { origin, ...fields }: ViewFields = {}): ClaimedView => ({
   key: side === 'consumer' ? 'team-a/creds' : 'kb-acme-team-a/creds',
   uid: `${side}-uid`,
   resourceVersion: '1',
@@ -22,12 +22,12 @@ export const view = (side: Side, { marks, ...fields }: ViewFields = {}): Claimed
   deleting: false,
   labels: {},
   owner: undefined,
-  content: 'content',
-  dress: 'dress',
+  contentDigest: 'content',
+  metadataDigest: 'metadataDigest',
   type: 'Opaque',
   immutable: false,
   ...fields,
-  marks: { ...noMarks, ...marks },
+  origin: { ...noOrigin, ...origin },
 });
 export const consumer = (fields?: ViewFields) => view('consumer', fields);
 export const provider = (fields?: ViewFields) => view('provider', fields);
@@ -37,17 +37,17 @@ export const copyUp = (fields: ViewFields = {}) =>
   provider({
     owner: 'consumer',
     ...fields,
-    marks: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', ...fields.marks },
+    origin: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid', ...fields.origin },
   });
 export const copyDown = (fields: ViewFields = {}) =>
   consumer({
     owner: 'provider',
     ...fields,
-    marks: {
+    origin: {
       providerNamespace: 'kb-acme-team-a',
       providerUid: 'provider-uid',
       providerIdentity: 'acme',
-      ...fields.marks,
+      ...fields.origin,
     },
   });
 
@@ -57,16 +57,16 @@ export const facts = (fields: Partial<ClaimFacts> = {}): ClaimFacts => ({
   claimed: { consumer: fields.consumer !== undefined, provider: fields.provider !== undefined },
   consumerNamespace: 'team-a',
   consumerCluster: 'here',
-  hasRival: false,
+  hasConflictingKonnector: false,
   namespaceStays: true,
   isInvited: true,
   serviceNamespace: { kind: 'ready', name: 'kb-acme-team-a' },
   providerIdentity: 'acme',
-  gone: { consumer: undefined, provider: undefined },
+  deleted: { consumer: undefined, provider: undefined },
   ...fields,
 });
-export const went = (uid: string, wasSeen: boolean): ClaimFacts['gone'] => {
-  const gone = { uid, wasSeen };
+export const went = (uid: string, wasObserved: boolean): ClaimFacts['deleted'] => {
+  const gone = { uid, wasObserved };
   return { consumer: gone, provider: gone };
 };
 export const unclaimed = { consumer: false, provider: false };

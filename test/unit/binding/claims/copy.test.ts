@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { KubeObject } from '../../../../src/api/object.ts';
 import { type ClaimedView, viewClaimed } from '../../../../src/binding/claims/claimed-view.ts';
-import { type CopyIdentity, copyOf, isInStep } from '../../../../src/binding/claims/copy.ts';
+import { type CopyIdentity, copyOf, isInSync } from '../../../../src/binding/claims/copy.ts';
 import { deepFreeze } from '../../../support/deep-freeze.ts';
 
 const original: KubeObject = deepFreeze({
@@ -33,7 +33,7 @@ const original: KubeObject = deepFreeze({
 const identity: CopyIdentity = {
   namespace: 'kb-acme-team-a',
   owner: 'consumer',
-  marks: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid' },
+  origin: { consumerNamespace: 'team-a', consumerUid: 'consumer-uid' },
 };
 
 function viewed(object: KubeObject): ClaimedView {
@@ -115,7 +115,7 @@ describe('the copy of a claimed object', () => {
         };
         for (const copy of [copyOf(source, identity), copyOf(source, identity, present)]) {
           // JSON, as it comes back from a server.
-          assert.ok(isInStep(viewed(source), viewed(JSON.parse(JSON.stringify(copy)) as KubeObject), identity));
+          assert.ok(isInSync(viewed(source), viewed(JSON.parse(JSON.stringify(copy)) as KubeObject), identity));
         }
       }),
       { seed: 41, numRuns: 200 },
@@ -141,8 +141,8 @@ describe('the copy of a claimed object', () => {
   for (const [what, change] of differences) {
     it(`is not in step with ${what} changed`, () => {
       const copy = copyOf(original, identity);
-      assert.ok(isInStep(viewed(original), viewed(copy), identity));
-      assert.ok(!isInStep(viewed(original), viewed(change(copy)), identity));
+      assert.ok(isInSync(viewed(original), viewed(copy), identity));
+      assert.ok(!isInSync(viewed(original), viewed(change(copy)), identity));
     });
   }
 

@@ -42,13 +42,13 @@ describe('claims', () => {
     it('end with what is bound: copies go, originals stay', async () => {
       await share();
       await drain();
-      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+      assert.deepEqual([shared(), stage.claims.remaining()], [all, 0]);
       await stage.close();
       stage.consumer.drop(customResourceDefinitions, crd);
       const told = stage.told.length;
       await drain();
       await stage.settle(1000);
-      assert.deepEqual([shared(), stage.claims.held()], [['creds here', 'theirs there'], 0]);
+      assert.deepEqual([shared(), stage.claims.remaining()], [['creds here', 'theirs there'], 0]);
       assert.ok(stage.told.length > told, 'the binding is told');
     });
 
@@ -58,7 +58,7 @@ describe('claims', () => {
       bind('pots', { status: { permissionClaims: [secretsOf('pot')] } });
       await drain();
       await stage.settle(1000);
-      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+      assert.deepEqual([shared(), stage.claims.remaining()], [all, 0]);
     });
 
     it('go on for another binding that leads to the same provider by another Secret', async () => {
@@ -68,7 +68,7 @@ describe('claims', () => {
       bind('pots', { spec: { kubeconfigSecretRef }, status: { permissionClaims: [secretsOf('pot')] } });
       await drain();
       await stage.settle(1000);
-      assert.deepEqual([shared(), stage.claims.held()], [all, 0]);
+      assert.deepEqual([shared(), stage.claims.remaining()], [all, 0]);
       await stage.close();
       stage.leadHere = (name) => name !== 'pots';
       await drain();
@@ -83,11 +83,11 @@ describe('claims', () => {
         if (verb === 'delete') throw new ApiError(403, 'Forbidden', 'secrets is forbidden');
       };
       await drain();
-      assert.equal(stage.claims.held(), 1);
+      assert.equal(stage.claims.remaining(), 1);
       await stage.settle(59_000);
-      assert.equal(stage.claims.held(), 1);
+      assert.equal(stage.claims.remaining(), 1);
       await stage.settle(2000);
-      assert.deepEqual([stage.claims.held(), shared()], [0, ['creds here', 'creds there', 'theirs there']]);
+      assert.deepEqual([stage.claims.remaining(), shared()], [0, ['creds here', 'creds there', 'theirs there']]);
     });
   });
 });

@@ -13,11 +13,11 @@ describe('the plan for a claimed object, whatever it is', () => {
         .record({
           owner: fc.constantFrom('consumer' as const, 'provider' as const, undefined),
           deleting: fc.boolean(),
-          content: fc.constantFrom('a', 'b'),
-          dress: fc.constantFrom('a', 'b'),
+          contentDigest: fc.constantFrom('a', 'b'),
+          metadataDigest: fc.constantFrom('a', 'b'),
           type: fc.constantFrom('Opaque', 'tls'),
           immutable: fc.boolean(),
-          marks: fc.record({
+          origin: fc.record({
             consumerNamespace: fc.constantFrom('team-a', 'team-b', undefined),
             consumerUid: fc.constantFrom('consumer-uid', 'earlier', 'theirs', undefined),
             copyOf: fc.constantFrom('here/team-a/creds', 'there/team-a/creds', undefined),
@@ -69,12 +69,12 @@ describe('the plan for a claimed object, whatever it is', () => {
             const isReplaced = action.reason === 'replaced';
             if (isReplaced) assert.ok(source && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
             if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
-            else assert.ok(target?.marks.consumerUid || isReplaced);
+            else assert.ok(target?.origin.consumerUid || isReplaced);
           } else {
             assert.ok(source && !source.deleting && claimed[action.side === 'consumer' ? 'provider' : 'consumer']);
             if (action.kind === 'create') assert.ok(!target && (action.side === 'provider' || given.isInvited));
             else if (action.side === 'consumer') assert.equal(target?.owner, 'provider');
-            else assert.ok(target?.owner === 'consumer' || target?.marks.consumerUid === ours?.uid);
+            else assert.ok(target?.owner === 'consumer' || target?.origin.consumerUid === ours?.uid);
           }
         }
       }),
@@ -108,12 +108,20 @@ function performed(action: ClaimAction, state: ClaimFacts): ClaimFacts {
   if (action.kind === 'label') return { ...state, [side]: present && { ...present, owner: side } };
   if (!source) throw new Error('a copy of nothing');
   if (action.kind === 'update' && present?.type !== source.type) throw new Error('a type cannot be changed');
-  const { owner, marks } = action.identity;
-  const { content, dress, type, immutable } = source;
+  const { owner, origin } = action.identity;
+  const { contentDigest, metadataDigest, type, immutable } = source;
   const before = present ?? view(side);
   return {
     ...state,
     claimed: { consumer: state.claimed.consumer, provider: state.claimed.provider, [side]: true },
-    [side]: { ...before, owner, content, dress, type, immutable, marks: { ...before.marks, ...marks } },
+    [side]: {
+      ...before,
+      owner,
+      contentDigest,
+      metadataDigest,
+      type,
+      immutable,
+      origin: { ...before.origin, ...origin },
+    },
   };
 }

@@ -18,21 +18,21 @@ describe('the plan for an object that is claimed no longer because the binding g
     ],
     [
       'deletes the copy of an object that is gone',
-      { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }) },
+      { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }) },
       ['delete provider provider-uid unbound'],
     ],
     [
       'leaves what another cluster has put there',
-      { provider: copyUp({ marks: { copyOf: 'there/team-a/creds' } }) },
+      { provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }) },
       [],
     ],
-    ['leaves what may be that of another konnector', { provider: copyUp(), hasRival: true }, []],
+    ['leaves what may be that of another konnector', { provider: copyUp(), hasConflictingKonnector: true }, []],
     [
       'leaves what another consumer put into a namespace that they share',
-      { provider: copyUp({ marks: { consumerUid: 'theirs' } }), serviceNamespace: shared },
+      { provider: copyUp({ origin: { consumerUid: 'theirs' } }), serviceNamespace: shared },
       [],
     ],
-    ['leaves the copy from another provider', { consumer: copyDown({ marks: { providerIdentity: 'other' } }) }, []],
+    ['leaves the copy from another provider', { consumer: copyDown({ origin: { providerIdentity: 'other' } }) }, []],
     [
       'leaves what is on its way out already',
       { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ deleting: true }) },

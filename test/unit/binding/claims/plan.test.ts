@@ -27,12 +27,12 @@ describe('the plan for a claimed object', () => {
       { what: 'leaves what is in step', facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp() } },
       {
         what: 'updates other content',
-        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp() },
+        facts: { consumer: consumer({ owner: 'consumer', contentDigest: 'new' }), provider: copyUp() },
         actions: ['update provider'],
       },
       {
         what: 'updates other labels and annotations',
-        facts: { consumer: consumer({ owner: 'consumer', dress: 'new' }), provider: copyUp() },
+        facts: { consumer: consumer({ owner: 'consumer', metadataDigest: 'new' }), provider: copyUp() },
         actions: ['update provider'],
       },
       {
@@ -49,42 +49,51 @@ describe('the plan for a claimed object', () => {
         what: 'adds what an older konnector did not say',
         facts: {
           consumer: consumer({ owner: 'consumer' }),
-          provider: copyUp({ marks: { consumerNamespace: undefined, consumerUid: undefined } }),
+          provider: copyUp({ origin: { consumerNamespace: undefined, consumerUid: undefined } }),
         },
         actions: ['update provider'],
       },
       {
         what: 'stamps the copy of an earlier object of that name',
-        facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ marks: { consumerUid: 'earlier' } }) },
+        facts: { consumer: consumer({ owner: 'consumer' }), provider: copyUp({ origin: { consumerUid: 'earlier' } }) },
         actions: ['update provider'],
       },
       {
         what: 'replaces a copy of another type',
         facts: {
-          consumer: consumer({ owner: 'consumer', type: 'kubernetes.io/tls', content: 'new' }),
+          consumer: consumer({ owner: 'consumer', type: 'kubernetes.io/tls', contentDigest: 'new' }),
           provider: copyUp(),
         },
         actions: ['delete provider provider-uid replaced'],
       },
       {
         what: 'replaces an immutable copy of other content',
-        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp({ immutable: true }) },
+        facts: {
+          consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
+          provider: copyUp({ immutable: true }),
+        },
         actions: ['delete provider provider-uid replaced'],
       },
       {
         what: 'updates the labels of an immutable copy',
-        facts: { consumer: consumer({ owner: 'consumer', dress: 'new' }), provider: copyUp({ immutable: true }) },
+        facts: {
+          consumer: consumer({ owner: 'consumer', metadataDigest: 'new' }),
+          provider: copyUp({ immutable: true }),
+        },
         actions: ['update provider'],
       },
       {
         what: 'waits for a copy that is on its way out',
-        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp({ deleting: true }) },
+        facts: {
+          consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
+          provider: copyUp({ deleting: true }),
+        },
         waitsFor: /copy to be gone/,
       },
       { what: 'copies nothing that is being deleted', facts: { consumer: consumer({ deleting: true }) } },
       {
         what: 'keeps the copy until the original is gone',
-        facts: { consumer: consumer({ owner: 'consumer', deleting: true, content: 'new' }), provider: copyUp() },
+        facts: { consumer: consumer({ owner: 'consumer', deleting: true, contentDigest: 'new' }), provider: copyUp() },
       },
       {
         what: 'asks for a service namespace',
@@ -114,28 +123,32 @@ describe('the plan for a claimed object', () => {
     'that is no longer selected': [
       {
         what: 'leaves copy and original as they are',
-        facts: { consumer: consumer({ owner: 'consumer', content: 'new' }), provider: copyUp(), claimed: unclaimed },
+        facts: {
+          consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
+          provider: copyUp(),
+          claimed: unclaimed,
+        },
       },
       {
         what: 'deletes the copy with its original',
-        facts: { provider: copyUp(), claimed: unclaimed, gone: went('consumer-uid', true) },
+        facts: { provider: copyUp(), claimed: unclaimed, deleted: went('consumer-uid', true) },
         actions: ['delete provider provider-uid gone'],
       },
       {
         what: 'deletes the copy in the consumer with its original',
-        facts: { consumer: copyDown(), claimed: unclaimed, gone: went('provider-uid', true) },
+        facts: { consumer: copyDown(), claimed: unclaimed, deleted: went('provider-uid', true) },
         actions: ['delete consumer consumer-uid gone'],
       },
     ],
     'whose original in the consumer is gone': [
       {
         what: 'deletes the copy',
-        facts: { provider: copyUp(), gone: went('consumer-uid', true) },
+        facts: { provider: copyUp(), deleted: went('consumer-uid', true) },
         actions: ['delete provider provider-uid gone'],
       },
       {
         what: 'says when that is only inferred from a list',
-        facts: { provider: copyUp(), gone: went('consumer-uid', false) },
+        facts: { provider: copyUp(), deleted: went('consumer-uid', false) },
         actions: ['delete provider provider-uid inferred'],
       },
       {
@@ -145,41 +158,41 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'leaves what another cluster with the same kubeconfig has put there',
-        facts: { provider: copyUp({ marks: { copyOf: 'there/team-a/creds' } }) },
+        facts: { provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }) },
       },
       {
         what: 'leaves the clone of a copy under another name',
-        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/other' } }) },
+        facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/other' } }) },
       },
       {
         what: 'leaves a copy that proves to be of some cluster while it does not know which one this is',
-        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }), consumerCluster: undefined },
+        facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), consumerCluster: undefined },
       },
       {
         what: 'deletes a copy that proves to be of this name here, whoever else reports to the provider',
-        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }), hasRival: true },
+        facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), hasConflictingKonnector: true },
         actions: ['delete provider provider-uid inferred'],
       },
       {
         what: 'infers nothing without that proof while another konnector is heard',
-        facts: { provider: copyUp(), hasRival: true },
+        facts: { provider: copyUp(), hasConflictingKonnector: true },
       },
       {
         what: 'deletes what was seen to go, whoever is heard and whatever it says',
         facts: {
-          provider: copyUp({ marks: { copyOf: 'there/team-a/creds' } }),
-          hasRival: true,
-          gone: went('consumer-uid', true),
+          provider: copyUp({ origin: { copyOf: 'there/team-a/creds' } }),
+          hasConflictingKonnector: true,
+          deleted: went('consumer-uid', true),
         },
         actions: ['delete provider provider-uid gone'],
       },
       {
         what: 'leaves a copy that does not say of what',
-        facts: { provider: copyUp({ marks: { consumerUid: undefined } }) },
+        facts: { provider: copyUp({ origin: { consumerUid: undefined } }) },
       },
       {
         what: 'leaves a copy of another namespace',
-        facts: { provider: copyUp({ marks: { consumerNamespace: 'team-b' } }) },
+        facts: { provider: copyUp({ origin: { consumerNamespace: 'team-b' } }) },
       },
       { what: 'leaves a copy that goes already', facts: { provider: copyUp({ deleting: true }) } },
       {
@@ -190,18 +203,18 @@ describe('the plan for a claimed object', () => {
     'in a namespace that consumers share': [
       {
         what: 'leaves what another consumer put there',
-        facts: { provider: copyUp({ marks: { consumerUid: 'theirs' } }), serviceNamespace: shared },
+        facts: { provider: copyUp({ origin: { consumerUid: 'theirs' } }), serviceNamespace: shared },
       },
       {
         what: 'deletes a copy that proves to be of this name here',
-        facts: { provider: copyUp({ marks: { copyOf: 'here/team-a/creds' } }), serviceNamespace: shared },
+        facts: { provider: copyUp({ origin: { copyOf: 'here/team-a/creds' } }), serviceNamespace: shared },
         actions: ['delete provider provider-uid inferred'],
       },
       {
         what: 'does not fight over a name',
         facts: {
-          consumer: consumer({ owner: 'consumer', content: 'new' }),
-          provider: copyUp({ marks: { consumerUid: 'theirs' } }),
+          consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
+          provider: copyUp({ origin: { consumerUid: 'theirs' } }),
           serviceNamespace: shared,
         },
         problem: /belongs to another consumer/,
@@ -210,15 +223,15 @@ describe('the plan for a claimed object', () => {
         what: 'stamps the copy of what went a moment ago',
         facts: {
           consumer: consumer({ owner: 'consumer' }),
-          provider: copyUp({ marks: { consumerUid: 'earlier' } }),
+          provider: copyUp({ origin: { consumerUid: 'earlier' } }),
           serviceNamespace: shared,
-          gone: went('earlier', true),
+          deleted: went('earlier', true),
         },
         actions: ['update provider'],
       },
       {
         what: 'deletes the copy of what went',
-        facts: { provider: copyUp(), serviceNamespace: shared, gone: went('consumer-uid', true) },
+        facts: { provider: copyUp(), serviceNamespace: shared, deleted: went('consumer-uid', true) },
         actions: ['delete provider provider-uid gone'],
       },
     ],
@@ -233,12 +246,12 @@ describe('the plan for a claimed object', () => {
         what: 'leaves what another konnector put in step',
         facts: {
           provider: provider({ owner: 'provider' }),
-          consumer: copyDown({ marks: { providerIdentity: undefined } }),
+          consumer: copyDown({ origin: { providerIdentity: undefined } }),
         },
       },
       {
         what: 'updates other content',
-        facts: { provider: provider({ owner: 'provider', content: 'new' }), consumer: copyDown() },
+        facts: { provider: provider({ owner: 'provider', contentDigest: 'new' }), consumer: copyDown() },
         actions: ['update consumer'],
       },
       {
@@ -253,7 +266,7 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'deletes nothing that does not say where it is from',
-        facts: { consumer: copyDown({ marks: { providerUid: undefined } }) },
+        facts: { consumer: copyDown({ origin: { providerUid: undefined } }) },
       },
       {
         what: 'leaves what only carries the label of the provider',
@@ -261,13 +274,13 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'overwrites nothing that carries no label, whatever the provider says',
-        facts: { provider: provider({ owner: 'provider', content: 'evil' }), consumer: consumer() },
+        facts: { provider: provider({ owner: 'provider', contentDigest: 'evil' }), consumer: consumer() },
         problem: /has one of its own, which would overwrite it; rename/,
       },
       {
         what: 'overwrites nothing that the consumer owns',
         facts: {
-          provider: provider({ owner: 'provider', content: 'evil' }),
+          provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
         },
         problem: /both sides label it as their own/,
@@ -275,14 +288,18 @@ describe('the plan for a claimed object', () => {
       {
         what: 'says nothing of a label that no claim is about',
         facts: {
-          provider: provider({ owner: 'provider', content: 'evil' }),
+          provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
           claimed: unclaimed,
         },
       },
       {
         what: 'writes nothing on the word of a label alone',
-        facts: { provider: provider({ owner: 'provider', content: 'evil' }), consumer: copyDown(), claimed: unclaimed },
+        facts: {
+          provider: provider({ owner: 'provider', contentDigest: 'evil' }),
+          consumer: copyDown(),
+          claimed: unclaimed,
+        },
       },
       {
         what: 'brings nothing into a system namespace',
@@ -296,7 +313,11 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'keeps what is there already in step',
-        facts: { provider: provider({ owner: 'provider', content: 'new' }), consumer: copyDown(), isInvited: false },
+        facts: {
+          provider: provider({ owner: 'provider', contentDigest: 'new' }),
+          consumer: copyDown(),
+          isInvited: false,
+        },
         actions: ['update consumer'],
       },
       {
@@ -306,24 +327,24 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'leaves the copy from another provider when this one has none',
-        facts: { consumer: copyDown({ marks: { providerIdentity: 'other', providerUid: 'theirs' } }) },
+        facts: { consumer: copyDown({ origin: { providerIdentity: 'other', providerUid: 'theirs' } }) },
       },
       {
         what: 'leaves a copy of which it cannot tell whether it is from this provider',
-        facts: { consumer: copyDown({ marks: { providerUid: 'theirs' } }), providerIdentity: undefined },
+        facts: { consumer: copyDown({ origin: { providerUid: 'theirs' } }), providerIdentity: undefined },
       },
       {
         what: 'does not overwrite a copy of which it cannot tell whether it is from this provider',
         facts: {
-          provider: provider({ owner: 'provider', content: 'new' }),
-          consumer: copyDown({ marks: { providerUid: 'theirs' } }),
+          provider: provider({ owner: 'provider', contentDigest: 'new' }),
+          consumer: copyDown({ origin: { providerUid: 'theirs' } }),
           providerIdentity: undefined,
         },
       },
       {
         what: 'knows a copy by its original while it does not know which provider this is',
         facts: {
-          provider: provider({ owner: 'provider', content: 'new' }),
+          provider: provider({ owner: 'provider', contentDigest: 'new' }),
           consumer: copyDown(),
           providerIdentity: undefined,
         },
@@ -331,39 +352,41 @@ describe('the plan for a claimed object', () => {
       },
       {
         what: 'deletes the copy of what went while it does not know which provider this is',
-        facts: { consumer: copyDown(), providerIdentity: undefined, gone: went('provider-uid', true) },
+        facts: { consumer: copyDown(), providerIdentity: undefined, deleted: went('provider-uid', true) },
         actions: ['delete consumer consumer-uid gone'],
       },
       {
         what: 'leaves a copy in a shared namespace that does not say which provider it is from',
         facts: {
-          consumer: copyDown({ marks: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
+          consumer: copyDown({ origin: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
           serviceNamespace: shared,
         },
       },
       {
         what: 'deletes it when its original was seen to go',
         facts: {
-          consumer: copyDown({ marks: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
+          consumer: copyDown({ origin: { providerIdentity: undefined, providerNamespace: 'team-a' } }),
           serviceNamespace: shared,
-          gone: went('provider-uid', true),
+          deleted: went('provider-uid', true),
         },
         actions: ['delete consumer consumer-uid gone'],
       },
       {
         what: 'leaves the copy from another namespace of a provider',
-        facts: { consumer: copyDown({ marks: { providerIdentity: undefined, providerNamespace: 'kb-other-team-a' } }) },
+        facts: {
+          consumer: copyDown({ origin: { providerIdentity: undefined, providerNamespace: 'kb-other-team-a' } }),
+        },
       },
       {
         what: 'does not fight with another provider over a name',
-        facts: { provider: provider(), consumer: copyDown({ marks: { providerIdentity: 'other' } }) },
+        facts: { provider: provider(), consumer: copyDown({ origin: { providerIdentity: 'other' } }) },
         problem: /from another provider/,
       },
     ],
     'of which nobody says whose it is': [
       {
         what: 'skips it and says so',
-        facts: { consumer: consumer(), provider: provider({ content: 'other' }) },
+        facts: { consumer: consumer(), provider: provider({ contentDigest: 'other' }) },
         problem: /on both sides and nobody says whose it is; label the original/,
       },
       {

@@ -6,7 +6,7 @@ import {
   planStatus,
   type StatusInput,
 } from '../../../../src/binding/cluster-binding/plan-status.ts';
-import { fails, holds } from '../../../../src/binding/conditions.ts';
+import { conditionFalse, conditionTrue } from '../../../../src/binding/conditions.ts';
 import { commonView } from '../../../../src/binding/stores/common-view.ts';
 import { type ClusterBindingView, clusterBindingView } from '../../../../src/binding/stores/provider-stores.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -29,9 +29,9 @@ const plan = (input: Partial<StatusInput> = {}) =>
   planStatus({
     view: view(),
     secrets: [ours],
-    secretValid: holds('SecretValid'),
+    secretValid: conditionTrue('SecretValid'),
     version: '0.1.0',
-    rival: undefined,
+    conflict: undefined,
     nowMs,
     ...input,
   });
@@ -76,7 +76,7 @@ describe('status of a ClusterBinding', () => {
   }
 
   it('writes heartbeat and version also when the secret is bad', () => {
-    const secretValid = fails('SecretValid', 'Warning', 'ProviderSecretNotFound', 'gone');
+    const secretValid = conditionFalse('SecretValid', 'Warning', 'ProviderSecretNotFound', 'gone');
     const { status } = plan({ secretValid });
     assert.equal(status?.lastHeartbeatTime, formatTime(nowMs));
     assert.equal(status.konnectorVersion, 'v0.1.0');
@@ -120,7 +120,7 @@ describe('status of a ClusterBinding', () => {
       .map(({ reason, message }) => ({ reason, message }));
 
   it('has a condition while somebody else writes to it, and takes it away with a heartbeat afterwards', () => {
-    const told = plan({ view: view(written), rival: another }).status?.conditions;
+    const told = plan({ view: view(written), conflict: another }).status?.conditions;
     assert.deepEqual(sole(told), [another]);
     assert.equal(plan({ view: view({ ...written, conditions: told }) }).status, undefined, 'it may be told by another');
     const due = { ...written, conditions: told, lastHeartbeatTime: ago(beatMs) };
@@ -137,19 +137,23 @@ describe('status of a ClusterBinding', () => {
       konnectorVersion: 'v0.8.1',
       lastHeartbeatTime: ago(1000),
     };
-    const { status } = plan({ view: view(theirsNow), rival: foreign });
+    const { status } = plan({ view: view(theirsNow), conflict: foreign });
     assert.deepEqual(Object.keys(status ?? {}), ['conditions']);
     assert.deepEqual(sole(status?.conditions), [foreign]);
     assert.equal(status?.conditions?.find(({ type }) => type === 'Ready')?.reason, 'ForeignConsumerSecret');
     const told = view({ ...theirsNow, conditions: status?.conditions });
-    assert.equal(plan({ view: told, rival: foreign }).status, undefined);
-    assert.equal(plan({ view: told, rival: another }).status, undefined, 'two konnectors must not answer each other');
+    assert.equal(plan({ view: told, conflict: foreign }).status, undefined);
+    assert.equal(
+      plan({ view: told, conflict: another }).status,
+      undefined,
+      'two konnectors must not answer each other',
+    );
   });
 
   it('tells of a foreign secret reference with the heartbeat that takes it over', () => {
     const { status } = plan({
       view: view({ ...written, consumerSecretRef: theirs, lastHeartbeatTime: ago(beatMs) }),
-      rival: foreign,
+      conflict: foreign,
     });
     assert.deepEqual(status?.consumerSecretRef, ours);
     assert.deepEqual(sole(status?.conditions), [foreign]);

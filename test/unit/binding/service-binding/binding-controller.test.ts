@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { apiServiceExports, boundSchemas, clusterBindings } from '../../../../src/api/binding/names.ts';
 import { customResourceDefinitions } from '../../../../src/api/resources.ts';
 import { bindingController } from '../../../../src/binding/service-binding/binding-controller.ts';
-import type { Work } from '../../../../src/binding/service-binding/running-syncers.ts';
+import type { ObjectSyncer } from '../../../../src/binding/service-binding/running-syncers.ts';
 import { conditionsOf, crdName, MemoryStage, statusOf } from '../../../support/binding/memory-stage.ts';
 import { boundSchemaManifest, clusterBindingManifest, exportManifest } from '../../../support/binding/objects.ts';
 
@@ -27,8 +27,8 @@ describe('the controller of bindings', () => {
 
   const said = (type: string) => conditionsOf(stage.binding())[type];
 
-  const work: Work = { controllers: [], resync() {}, close() {}, problems: () => [], served: () => true };
-  const serve = () => stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
+  const syncer: ObjectSyncer = { controllers: [], resync() {}, close() {}, problems: () => [], served: () => true };
+  const serve = () => stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer });
 
   async function settle(ms = 1000): Promise<void> {
     for (let i = 0; i < 10; i++) await stage.clock.settle();
@@ -102,8 +102,8 @@ describe('the controller of bindings', () => {
     stage.offer();
     await settle();
     let problems = ['team-a/blue: forbidden'];
-    const failing: Work = { ...work, problems: () => problems };
-    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work: failing });
+    const failing: ObjectSyncer = { ...syncer, problems: () => problems };
+    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer: failing });
     await settle(10_000);
     assert.equal(said('Connected')?.message, 'team-a/blue: forbidden');
     const before = stage.consumer.writes.length;

@@ -2,7 +2,7 @@ import { BindingReconciler } from '../../../../src/binding/service-binding/bindi
 import { BindingWriter } from '../../../../src/binding/service-binding/binding-writer.ts';
 import { CrdWriter } from '../../../../src/binding/service-binding/crd-writer.ts';
 import { Releaser } from '../../../../src/binding/service-binding/releaser.ts';
-import type { Work } from '../../../../src/binding/service-binding/running-syncers.ts';
+import type { ObjectSyncer } from '../../../../src/binding/service-binding/running-syncers.ts';
 import type { Result } from '../../../../src/engine/result.ts';
 import { conditionsOf, crdName, kettles, MemoryStage } from '../../../support/binding/memory-stage.ts';
 import { exportManifest } from '../../../support/binding/objects.ts';
@@ -44,8 +44,8 @@ export class BindingStage extends MemoryStage {
 
   /** As when a syncer has listed the objects; it does not stay. */
   async serve(): Promise<void> {
-    const work = working({ served: () => true });
-    const running = { binding: 'kettles', crd: crdName, mode: 'sync', work } as const;
+    const syncer = working({ served: () => true });
+    const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer } as const;
     this.syncers.add(running);
     await this.look();
     this.syncers.delete(running);
@@ -63,10 +63,10 @@ export const tooLarge = () => ({
   resources: Array.from({ length: 257 }, (_, i) => ({ group: 'kitchen.example', resource: `kettles${i}` })),
 });
 
-export const working = (work: Partial<Work> = {}): Work => ({
+export const working = (syncer: Partial<ObjectSyncer> = {}): ObjectSyncer => ({
   controllers: [],
   resync() {},
   problems: () => [],
   close() {},
-  ...work,
+  ...syncer,
 });

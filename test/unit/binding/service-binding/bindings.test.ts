@@ -63,8 +63,8 @@ describe('the reconciler of bindings', () => {
     await stage.look();
     assert.equal(stage.said()['InformersSynced']?.status, 'True', 'there is nothing to serve yet');
     stage.offer();
-    const work = working({ served: () => served });
-    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
+    const syncer = working({ served: () => served });
+    stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer });
     let served = false;
     for (const step of [() => {}, () => stage.establish()]) {
       step();
@@ -87,8 +87,8 @@ describe('the reconciler of bindings', () => {
     await stage.bound();
     let problems: string[] = ['kettles team-a/blue: refused'];
     const add = (served: () => boolean): void => {
-      const work = working({ served, problems: () => problems });
-      stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work });
+      const syncer = working({ served, problems: () => problems });
+      stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer });
     };
     await stage.clock.advance(60_000);
     add(() => true);
@@ -300,7 +300,7 @@ describe('the reconciler of bindings', () => {
       () => {
         stage.offer();
         const problems = () => ['team-a/a: forbidden', ...Array.from({ length: 9 }, (_, i) => `o${i}: bad`)];
-        stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', work: working({ problems }) });
+        stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'sync', syncer: working({ problems }) });
       },
       'Warning ObjectsNotInSync: team-a/a: forbidden. o0: bad. o1: bad. o2: bad. o3: bad. and 5 more',
       { SchemaInSync: 'True' },

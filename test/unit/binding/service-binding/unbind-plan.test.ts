@@ -27,7 +27,7 @@ const binding = (policy?: string): BindingView => ({
 
 const crd = (name: string, fields: Partial<BoundCrdState> = {}): BoundCrdState => ({
   name,
-  offer: 'exported',
+  exportState: 'exported',
   syncing: true,
   ...fields,
 });
@@ -42,8 +42,8 @@ describe('the plan of an unbind', () => {
     ['is over when nothing is left', { crds: [] }, { kind: 'finish' }],
     ['is over without a provider, too', { crds: [], provider: 'away' }, { kind: 'finish' }],
     [
-      'waits for what is held',
-      { crds: [], held: 1 },
+      'waits for the remaining objects',
+      { crds: [], remaining: 1 },
       { kind: 'wait', blocked: false },
       /for 1 object to go .*; to leave the copies there, set the annotation \S+ to Orphan$/,
     ],
@@ -57,7 +57,7 @@ describe('the plan of an unbind', () => {
     ['deletes', {}, { kind: 'delete', release: [], blocked: false }, /to go: a, b$/],
     [
       'counts what waits',
-      { held: 3 },
+      { remaining: 3 },
       { kind: 'delete', release: [], blocked: false },
       /; 3 objects wait .*; to leave the copies there, set the annotation \S+ to Orphan$/,
     ],
@@ -81,12 +81,12 @@ describe('the plan of an unbind', () => {
     ],
     [
       'releases what is exported no longer, and drains the rest',
-      { crds: [crd('a'), crd('b', { offer: 'unexported', syncing: false })] },
+      { crds: [crd('a'), crd('b', { exportState: 'unexported', syncing: false })] },
       { kind: 'delete', release: ['b'], blocked: false },
     ],
     [
       'says when nobody can drain',
-      { crds: [crd('a'), crd('b', { offer: 'withoutSchema', syncing: false })] },
+      { crds: [crd('a'), crd('b', { exportState: 'withoutSchema', syncing: false })] },
       { kind: 'delete', release: [], blocked: true },
       /no BoundSchema b any more/,
     ],
@@ -103,7 +103,7 @@ describe('the plan of an unbind', () => {
         binding: binding(),
         crds: [crd('a'), crd('b')],
         provider: 'known',
-        held: 0,
+        remaining: 0,
         draining: true,
         ...facts,
       });

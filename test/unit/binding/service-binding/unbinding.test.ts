@@ -38,7 +38,7 @@ describe('the end of a binding', () => {
     });
 
     it('waits until their syncer has stopped', async () => {
-      const running = { binding: 'kettles', crd: crdName, mode: 'sync', work: working() } as const;
+      const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer: working() } as const;
       stage.syncers.add(running);
       await stage.look();
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
@@ -105,8 +105,8 @@ describe('the end of a binding', () => {
       await stage.look();
       assert.match(stage.said()['Connected']?.message ?? '', /waiting for the synchronisation to look for copies/);
       let held = Number.POSITIVE_INFINITY;
-      const work = working({ held: () => held });
-      stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'drain', work });
+      const syncer = working({ remaining: () => held });
+      stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'drain', syncer });
       await stage.look();
       assert.match(stage.said()['Connected']?.message ?? '', /waiting for objects that are being counted to go/);
       held = 2;
@@ -120,7 +120,7 @@ describe('the end of a binding', () => {
     it('leaves the copies when told to, but not before their syncer has stopped', async () => {
       annotate('Orphan');
       await remove();
-      const running = { binding: 'kettles', crd: crdName, mode: 'sync', work: working() } as const;
+      const running = { binding: 'kettles', crd: crdName, mode: 'sync', syncer: working() } as const;
       stage.syncers.add(running);
       await stage.look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);

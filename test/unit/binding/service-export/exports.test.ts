@@ -98,7 +98,7 @@ describe('the reconciler of exports', () => {
       resync: () => void entry.resyncs++,
       allowDeletes: () => void entry.allowed++,
       served: () => true,
-      held: () => 0,
+      remaining: () => 0,
       problems: () => [],
       close() {
         assert.ok(!stage.running.has(controller), 'its controller has been removed before');

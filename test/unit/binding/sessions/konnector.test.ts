@@ -387,7 +387,7 @@ describe('konnector', () => {
       { ok: false, message: 'a' },
       { ok: false, message: 'a' },
     ] as const)
-      stage.registry.beat(session(), heartbeat);
+      stage.registry.recordHeartbeat(session(), heartbeat);
     assert.deepEqual(stage.told, [secretKey, secretKey]);
     assert.deepEqual(stage.registry.heartbeat(session()), { ok: false, message: 'a' });
   });

@@ -9,23 +9,23 @@ describe('attempts', () => {
     const waits: number[] = [];
     let nowMs = 0;
     for (let i = 0; i < 12; i++) {
-      const waitMs = made.failed('k', 'update', 'x', nowMs, 30_000);
+      const waitMs = made.recordFailure('k', 'update', 'x', nowMs, 30_000);
       assert.equal(made.waitMs('k', 'update', 'x', nowMs), waitMs);
       waits.push(waitMs);
       nowMs += waitMs;
     }
     assert.deepEqual(waits.slice(0, 4), [75, 150, 300, 600]);
     assert.equal(Math.max(...waits), 22_500);
-    assert.ok(made.failed('k', 'update', 'x', nowMs, 5_000) <= 5_000);
+    assert.ok(made.recordFailure('k', 'update', 'x', nowMs, 5_000) <= 5_000);
   });
 
   it('lets another write out at once, and other actions and keys', () => {
     const made = attempts();
-    made.failed('k', 'update', 'x', 0, 30_000);
+    made.recordFailure('k', 'update', 'x', 0, 30_000);
     assert.equal(made.waitMs('k', 'update', 'y', 0), 0);
-    assert.equal(made.waitMs('k', 'mark', 'x', 0), 0);
+    assert.equal(made.waitMs('k', 'addFinalizer', 'x', 0), 0);
     assert.equal(made.waitMs('l', 'update', 'x', 0), 0);
-    assert.ok(made.failed('k', 'update', 'y', 0, 30_000) > 75, 'the row of failures goes on');
+    assert.ok(made.recordFailure('k', 'update', 'y', 0, 30_000) > 75, 'the row of failures goes on');
   });
 
   it('slows down a write that somebody undoes again and again', () => {
@@ -33,7 +33,7 @@ describe('attempts', () => {
     const waits: number[] = [];
     let nowMs = 0;
     for (let i = 0; i < 9; i++) {
-      made.succeeded('k', 'update', 'x', nowMs);
+      made.recordSuccess('k', 'update', 'x', nowMs);
       const waitMs = made.waitMs('k', 'update', 'x', nowMs);
       waits.push(waitMs);
       nowMs += waitMs;
@@ -44,7 +44,7 @@ describe('attempts', () => {
   it('does not repeat what had no effect, until it is another or asked for anew', () => {
     const made = attempts();
     const long = 'x'.repeat(1_000);
-    made.futile('k', 'status', long, 0);
+    made.recordIneffective('k', 'status', long, 0);
     assert.equal(made.waitMs('k', 'status', long, 1e9), Number.POSITIVE_INFINITY);
     assert.equal(made.waitMs('k', 'status', `${long}y`, 0), 0);
     made.clear();
@@ -56,11 +56,11 @@ describe('attempts', () => {
     const waits: number[] = [];
     let nowMs = 0;
     for (let i = 0; i < 13; i++) {
-      made.succeeded('k', 'status', 'x', nowMs);
-      waits.push(made.futile('k', 'status', 'x', nowMs, 1_000_000));
+      made.recordSuccess('k', 'status', 'x', nowMs);
+      waits.push(made.recordIneffective('k', 'status', 'x', nowMs, 1_000_000));
       nowMs += made.waitMs('k', 'status', 'x', nowMs);
       // Others go on meanwhile.
-      made.succeeded('l', 'status', 'x', nowMs);
+      made.recordSuccess('l', 'status', 'x', nowMs);
     }
     assert.deepEqual(
       waits,
@@ -76,17 +76,17 @@ describe('attempts', () => {
       [3 * fiveMinutesMs, 75],
     ] as const) {
       const made = attempts();
-      for (let i = 0; i < 3; i++) made.failed('k', 'update', 'x', fiveMinutesMs, 30_000);
+      for (let i = 0; i < 3; i++) made.recordFailure('k', 'update', 'x', fiveMinutesMs, 30_000);
       const nowMs = fiveMinutesMs + 300 + idleMs;
-      made.succeeded('other', 'update', 'x', nowMs);
-      assert.equal(made.failed('k', 'update', 'x', nowMs, 30_000), waitMs, `after ${idleMs} ms`);
+      made.recordSuccess('other', 'update', 'x', nowMs);
+      assert.equal(made.recordFailure('k', 'update', 'x', nowMs, 30_000), waitMs, `after ${idleMs} ms`);
     }
   });
 
   it('brings failures back at once after an outage, nothing else', () => {
     const made = attempts();
-    made.failed('k', 'create', 'x', 0, 30_000);
-    made.succeeded('k', 'update', 'x', 0);
+    made.recordFailure('k', 'create', 'x', 0, 30_000);
+    made.recordSuccess('k', 'update', 'x', 0);
     made.retryNow('k');
     assert.deepEqual([made.waitMs('k', 'create', 'x', 0), made.waitMs('k', 'update', 'x', 0)], [0, 500]);
   });

@@ -5,7 +5,7 @@ const never = Number.POSITIVE_INFINITY;
 
 describe('breaker of deletes', () => {
   const ask = (breaker: DeleteBreaker, count: number, nowMs: number, from = 0): number[] =>
-    Array.from({ length: count }, (_, i) => breaker.ask(`k${from + i}`, nowMs));
+    Array.from({ length: count }, (_, i) => breaker.request(`k${from + i}`, nowMs));
 
   it('lets a few go, after the time in which others would show', () => {
     const breaker = new DeleteBreaker();
@@ -25,9 +25,9 @@ describe('breaker of deletes', () => {
     const fed = (gapMs: number): number => {
       const breaker = new DeleteBreaker();
       for (let i = 0; i < 20; i++) {
-        breaker.ask(`k${i}`, i * gapMs);
-        if (breaker.ask(`k${i}`, i * gapMs + 1_000) === never) return i;
-        breaker.deleted(`k${i}`, i * gapMs + 1_000);
+        breaker.request(`k${i}`, i * gapMs);
+        if (breaker.request(`k${i}`, i * gapMs + 1_000) === never) return i;
+        breaker.recordDeleted(`k${i}`, i * gapMs + 1_000);
       }
       return never;
     };
@@ -38,10 +38,10 @@ describe('breaker of deletes', () => {
   it('goes on when all objects are back, not when some are', () => {
     const breaker = new DeleteBreaker();
     ask(breaker, 25, 0);
-    for (let i = 0; i < 24; i++) breaker.dropped(`k${i}`);
-    assert.equal(breaker.ask('k24', 5_000), never);
-    breaker.dropped('k24');
-    assert.equal(breaker.ask('k99', 6_000), 1_000);
+    for (let i = 0; i < 24; i++) breaker.withdraw(`k${i}`);
+    assert.equal(breaker.request('k24', 5_000), never);
+    breaker.withdraw('k24');
+    assert.equal(breaker.request('k99', 6_000), 1_000);
   });
 
   it('lets go what was held back when it is allowed, and counts what comes later anew', () => {
@@ -49,7 +49,7 @@ describe('breaker of deletes', () => {
     ask(breaker, 30, 0);
     assert.equal(breaker.allow().length, 30);
     assert.deepEqual(new Set(ask(breaker, 30, 10)), new Set([0]));
-    for (let i = 0; i < 30; i++) breaker.deleted(`k${i}`, 20);
+    for (let i = 0; i < 30; i++) breaker.recordDeleted(`k${i}`, 20);
     assert.deepEqual(new Set(ask(breaker, 19, 30, 100)), new Set([1_000]));
     assert.equal(ask(breaker, 1, 30, 119)[0], never);
     assert.deepEqual(new DeleteBreaker().allow(), []);

@@ -3,9 +3,9 @@ import { Latency } from '../../../../src/binding/metrics.ts';
 import { DeleteBreaker } from '../../../../src/binding/sync-engine/delete-breaker.ts';
 import {
   call,
-  look,
-  type Settled,
-  type Step,
+  type KeyState,
+  readAll,
+  type SyncAction,
   type SyncKind,
   type SyncRules,
 } from '../../../../src/binding/sync-engine/kind.ts';
@@ -20,8 +20,8 @@ import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 const futile = { consumer: 'not kept here', provider: 'not kept there' };
 const kinds: Record<string, SyncRules> = {
-  'bound objects': { forbiddenAtOnce: true, futileCapMs: 30 * 60_000, futile },
-  'claimed objects': { forbiddenAtOnce: false, futileCapMs: Number.POSITIVE_INFINITY, futile },
+  'bound objects': { forbiddenAtOnce: true, ineffectiveCapMs: 30 * 60_000, ineffective: futile },
+  'claimed objects': { forbiddenAtOnce: false, ineffectiveCapMs: Number.POSITIVE_INFINITY, ineffective: futile },
 };
 const key = 'team-a/mug';
 const forbidden = () => new ApiError(403, 'Forbidden', 'mugs is forbidden');
@@ -35,10 +35,10 @@ class Stage {
   readonly woken: string[] = [];
   readonly warned: LogFields[] = [];
   readonly latency = { up: new Latency(this.clock), down: new Latency(this.clock) };
-  settled: Settled = { consumer: { key, uid: 'u1' }, isGone: false, isAhead: false };
+  settled: KeyState = { consumer: { key, uid: 'u1' }, isDeleted: false, isAhead: false };
   missing: string | undefined;
   plans = 0;
-  plan: () => Step[] = () => [];
+  plan: () => SyncAction[] = () => [];
   problem: Problem | undefined;
   readonly writer: Writer;
   readonly #reconciler: SyncReconciler;
@@ -58,14 +58,14 @@ class Stage {
         this.plans++;
         return this.plan();
       },
-      settle: () => this.settled,
+      finish: () => this.settled,
       clear() {},
     };
     const log = { ...noLog, warn: (_: string, fields: LogFields = {}) => void this.warned.push(fields) };
     const wake = (other: string) => void this.woken.push(other);
     this.writer = new Writer({ rules, clock, log, observer, random: () => 0.5, wake });
-    const report = (turn: { readonly problem: Problem | undefined }) => {
-      this.problem = turn.problem;
+    const report = (pass: { readonly problem: Problem | undefined }) => {
+      this.problem = pass.problem;
     };
     this.#reconciler = new SyncReconciler({ kind, writer: this.writer, breaker, observer, latency, report, clock });
   }
@@ -75,7 +75,7 @@ class Stage {
   }
 
   /** A write of the plan; fails with what `fault` returns. */
-  write(fault: () => Error | undefined, more: Partial<Parameters<typeof call>[0]> = {}): Step {
+  write(fault: () => Error | undefined, more: Partial<Parameters<typeof call>[0]> = {}): SyncAction {
     return call({
       action: 'update',
       side: 'provider',
@@ -119,7 +119,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       stage.latency.up.seen(key);
       stage.plan = () =>
         ['first', 'second'].map((action) =>
-          call({ action, side: 'provider', content: '', carries: 'up', call: async () => void made.push(action) }),
+          call({ action, side: 'provider', content: '', direction: 'up', call: async () => void made.push(action) }),
         );
       assert.deepEqual(await stage.reconcile(), { kind: 'done' });
       assert.deepEqual([made, stage.counts.up], [['first', 'second'], 1]);
@@ -128,7 +128,7 @@ for (const [title, rules] of Object.entries(kinds)) {
     it('plans again after a look, and stops after a failure', async () => {
       let looked = false;
       const read = {
-        action: 'look',
+        action: 'read',
         content: key,
         call: () => {
           looked = true;
@@ -137,15 +137,15 @@ for (const [title, rules] of Object.entries(kinds)) {
       };
       stage.plan = () =>
         looked
-          ? [stage.write(() => new ApiError(422, 'Invalid', 'too long')), { do: 'complain', problem: 'never said' }]
-          : [look({ ...read, side: 'consumer' }, { ...read, side: 'provider' })];
+          ? [stage.write(() => new ApiError(422, 'Invalid', 'too long')), { do: 'report', problem: 'never said' }]
+          : [readAll({ ...read, side: 'consumer' }, { ...read, side: 'provider' })];
       await stage.reconcile();
       assert.equal(stage.plans, 2);
       assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: too long' });
     });
 
     it('gives up after some plans that contradict each other, for a moment', async () => {
-      stage.plan = () => [stage.write(() => undefined, { repeatable: true, onSuccess: () => 'plan again' })];
+      stage.plan = () => [stage.write(() => undefined, { repeatable: true, onSuccess: () => 'replan' })];
       assert.deepEqual(await stage.reconcile(), { kind: 'after', delayMs: 100 });
       assert.equal(stage.plans, 6);
     });
@@ -205,15 +205,15 @@ for (const [title, rules] of Object.entries(kinds)) {
 
     it('hands a step whose object is gone (404) to the kind, if the kind expects that', async () => {
       stage.plan = () => [
-        stage.write(() => new ApiError(404, 'NotFound', 'not found'), { onGone: () => 'go on' }),
-        { do: 'complain', problem: 'it went' },
+        stage.write(() => new ApiError(404, 'NotFound', 'not found'), { onNotFound: () => 'continue' }),
+        { do: 'report', problem: 'it went' },
       ];
       assert.deepEqual(await stage.reconcile(), { kind: 'done' });
       assert.deepEqual(stage.problem, { rank: 'refused', message: 'it went' });
     });
 
     it('says when the kind itself is gone (404 without a reason), as when its CRD was deleted', async () => {
-      stage.plan = () => [stage.write(() => new ApiError(404, '', 'page not found'), { onGone: () => 'go on' })];
+      stage.plan = () => [stage.write(() => new ApiError(404, '', 'page not found'), { onNotFound: () => 'continue' })];
       await stage.reconcile();
       assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: page not found' });
     });
@@ -251,7 +251,7 @@ for (const [title, rules] of Object.entries(kinds)) {
 
     it('goes on after a failure where the plan says so, and keeps saying it while the write waits', async () => {
       stage.plan = () => [
-        stage.write(() => new ApiError(422, 'Invalid', 'too long'), { onFailure: 'go on' }),
+        stage.write(() => new ApiError(422, 'Invalid', 'too long'), { onFailure: 'continue' }),
         { do: 'wait', missing: 'the rest' },
       ];
       await stage.reconcile();
@@ -263,13 +263,16 @@ for (const [title, rules] of Object.entries(kinds)) {
     it('writes what is not kept ever less often, or not until it is another write', async () => {
       let writes = 0;
       let content = 'litres';
-      stage.plan = () => [stage.write(() => void writes++, { content, isFutile: () => true })];
+      stage.plan = () => [stage.write(() => void writes++, { content, isIneffective: () => true })];
       for (let minute = 0; minute < 60; minute++) {
         await stage.reconcile();
         await stage.clock.advance(60_000);
       }
       assert.deepEqual(stage.problem, { rank: 'partial', message: 'not kept there' });
-      assert.ok(rules.futileCapMs === Number.POSITIVE_INFINITY ? writes === 1 : writes > 3 && writes < 15, `${writes}`);
+      assert.ok(
+        rules.ineffectiveCapMs === Number.POSITIVE_INFINITY ? writes === 1 : writes > 3 && writes < 15,
+        `${writes}`,
+      );
       content = 'pints';
       const before = writes;
       await stage.reconcile();
@@ -282,7 +285,7 @@ for (const [title, rules] of Object.entries(kinds)) {
     });
 
     describe('before deletions that nobody was seen to ask for', () => {
-      const deletion = (): Step[] => [{ do: 'holdBack' }, stage.write(() => undefined, { inferred: true })];
+      const deletion = (): SyncAction[] => [{ do: 'holdDeletes' }, stage.write(() => undefined, { inferred: true })];
       const lost = Array.from({ length: 25 }, (_, i) => `team-a/lost-${i}`);
 
       it('gathers them, and lets a few through', async () => {
@@ -306,12 +309,12 @@ for (const [title, rules] of Object.entries(kinds)) {
         stage.plan = deletion;
         for (const one of lost) await stage.reconcile(one);
         const read = {
-          action: 'look',
+          action: 'read',
           side: 'provider',
           content: '',
           call: () => Promise.reject(unreachable()),
         } as const;
-        stage.plan = () => [look(read)];
+        stage.plan = () => [readAll(read)];
         for (const one of lost) await stage.reconcile(one);
         assert.equal(stage.breaker.held, lost.length);
         stage.plan = () => [];

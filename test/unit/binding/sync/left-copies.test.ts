@@ -1,32 +1,32 @@
 import assert from 'node:assert/strict';
 import { copyOfAnnotation } from '../../../../src/api/binding/names.ts';
-import { type Action, plan, type Situation, type Terms } from '../../../../src/binding/sync/plan.ts';
+import { type ObjectAction, type ObjectFacts, plan, type SyncContext } from '../../../../src/binding/sync/plan.ts';
 import { clusterNamespace, copyAnnotations, copyOfKettle, heldKettle, kettles } from './support.ts';
 
-const terms: Terms = {
+const context: SyncContext = {
   clusterNamespace,
   bindingUid: 'b-1',
   provider: kettles,
   owner: undefined,
   statusSubresource: true,
 };
-const alone: Situation = {
+const alone: ObjectFacts = {
   mode: 'sync',
   key: 'team-a/tea',
   consumer: undefined,
-  seenDeleted: undefined,
+  deletedConsumerUid: undefined,
   place: { kind: 'at', key: 'kb-acme-team-a/tea' },
   copy: copyOfKettle(),
-  copyGoing: false,
-  copyGone: false,
+  isCopyDeleting: false,
+  isCopyAbsent: false,
 };
-const verbs = (situation: Partial<Situation>, changed: Partial<Terms> = {}): Action['do'][] =>
-  plan({ ...alone, ...situation }, { ...terms, ...changed }).map((action) => action.do);
+const verbs = (facts: Partial<ObjectFacts>, changed: Partial<SyncContext> = {}): ObjectAction['do'][] =>
+  plan({ ...alone, ...facts }, { ...context, ...changed }).map((action) => action.do);
 const { [copyOfAnnotation]: _, ...unproved } = copyAnnotations;
-const of = (copyOf: string): Partial<Situation> => ({
+const of = (copyOf: string): Partial<ObjectFacts> => ({
   copy: copyOfKettle({ metadata: { annotations: { ...unproved, [copyOfAnnotation]: copyOf } } }),
 });
-const withoutProof: Partial<Situation> = { copy: copyOfKettle({ metadata: { annotations: unproved } }) };
+const withoutProof: Partial<ObjectFacts> = { copy: copyOfKettle({ metadata: { annotations: unproved } }) };
 const modes = ['sync', 'drain'] as const;
 
 describe('a copy whose object nobody saw going', () => {
@@ -60,8 +60,8 @@ describe('a copy whose object nobody saw going', () => {
 
 describe('a copy without proof', () => {
   it('is deleted when its object was seen going', () => {
-    assert.deepEqual(verbs({ ...withoutProof, seenDeleted: 'c-1' }), ['deleteCopy']);
-    assert.deepEqual(verbs({ ...withoutProof, seenDeleted: 'c-2' }), []);
+    assert.deepEqual(verbs({ ...withoutProof, deletedConsumerUid: 'c-1' }), ['deleteCopy']);
+    assert.deepEqual(verbs({ ...withoutProof, deletedConsumerUid: 'c-2' }), []);
   });
 
   it('is deleted with its object', () => {
@@ -71,7 +71,7 @@ describe('a copy without proof', () => {
 
   it('is taken over without a write, and gets the proof with the next one', () => {
     assert.deepEqual(verbs({ ...withoutProof, consumer: heldKettle() }), []);
-    const [update] = plan({ ...alone, ...withoutProof, consumer: heldKettle({ spec: { litres: 3 } }) }, terms);
+    const [update] = plan({ ...alone, ...withoutProof, consumer: heldKettle({ spec: { litres: 3 } }) }, context);
     assert.deepEqual(update, {
       do: 'update',
       key: 'kb-acme-team-a/tea',
@@ -87,7 +87,7 @@ describe('an object that goes while another binding has its copy', () => {
   const consumer = heldKettle({ metadata: { uid: 'c-9', deletionTimestamp: '2026-11-21T09:00:00Z' } });
 
   it('is let go, and the copy stays', () => {
-    assert.deepEqual(verbs({ consumer, ...of('b-2/team-a/tea') }), ['unmark']);
+    assert.deepEqual(verbs({ consumer, ...of('b-2/team-a/tea') }), ['removeFinalizer']);
   });
 
   it('takes the copy of an earlier object of this binding along', () => {

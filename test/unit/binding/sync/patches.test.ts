@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { mergePatch, same } from '../../../../src/binding/sync/patches.ts';
+import { isSame, mergePatch } from '../../../../src/binding/sync/patches.ts';
 import { isRecord, type JsonObject } from '../../../../src/kit/json-value.ts';
 import { runs } from '../../../support/runs.ts';
 
@@ -64,7 +64,7 @@ describe('merge patch', () => {
         const patch = mergePatch(from, to);
         const sent: unknown = patch === undefined ? undefined : JSON.parse(JSON.stringify(patch));
         const result = sent === undefined ? from : apply(from, sent);
-        assert.ok(same(result, to), JSON.stringify({ from, to, patch, result }));
+        assert.ok(isSame(result, to), JSON.stringify({ from, to, patch, result }));
         assert.equal(mergePatch(result, to), undefined, 'nothing is left to patch');
       }),
       { numRuns: runs(4000), seed: 11 },
@@ -74,9 +74,9 @@ describe('merge patch', () => {
   it('is empty exactly for what is the same', () => {
     fc.assert(
       fc.property(json.value, json.value, (a, b) => {
-        assert.equal(mergePatch(a, b) === undefined, same(a, b));
-        assert.equal(same(a, b), same(b, a));
-        assert.ok(same(a, structuredClone(a)));
+        assert.equal(mergePatch(a, b) === undefined, isSame(a, b));
+        assert.equal(isSame(a, b), isSame(b, a));
+        assert.ok(isSame(a, structuredClone(a)));
       }),
       { numRuns: runs(2000), seed: 12 },
     );

@@ -6,7 +6,13 @@ import {
   providerUidAnnotation,
   syncerFinalizer,
 } from '../../../../src/api/binding/names.ts';
-import { type Action, copyKeyOf, plan, type Situation, type Terms } from '../../../../src/binding/sync/plan.ts';
+import {
+  copyKeyOf,
+  type ObjectAction,
+  type ObjectFacts,
+  plan,
+  type SyncContext,
+} from '../../../../src/binding/sync/plan.ts';
 import {
   clusterNamespace,
   copyAnnotations,
@@ -17,7 +23,7 @@ import {
   kettles,
 } from './support.ts';
 
-const terms: Terms = {
+const context: SyncContext = {
   clusterNamespace,
   bindingUid: 'b-1',
   provider: kettles,
@@ -26,18 +32,18 @@ const terms: Terms = {
 };
 const key = 'team-a/tea';
 const copyKey = 'kb-acme-team-a/tea';
-const base: Situation = {
+const base: ObjectFacts = {
   mode: 'sync',
   key,
   consumer: undefined,
-  seenDeleted: undefined,
+  deletedConsumerUid: undefined,
   place: { kind: 'at', key: copyKey },
   copy: undefined,
-  copyGoing: false,
-  copyGone: false,
+  isCopyDeleting: false,
+  isCopyAbsent: false,
 };
-const planned = (situation: Partial<Situation>, changed: Partial<Terms> = {}): readonly Action[] =>
-  plan({ ...base, ...situation }, { ...terms, ...changed });
+const planned = (facts: Partial<ObjectFacts>, changed: Partial<SyncContext> = {}): readonly ObjectAction[] =>
+  plan({ ...base, ...facts }, { ...context, ...changed });
 const verbs = (...args: Parameters<typeof planned>): string[] => planned(...args).map((action) => action.do);
 
 const going = { deletionTimestamp };
@@ -54,10 +60,10 @@ const unmapped = { kind: 'unmapped', namespace: 'team-a', requested: false } as 
 const inexact = 2 ** 53;
 
 describe('plan of a key', () => {
-  const cases: [string, Partial<Situation>, string[]][] = [
+  const cases: [string, Partial<ObjectFacts>, string[]][] = [
     ['creates the copy of a new object', { consumer: kettle() }, ['create']],
     ['creates again what was deleted in the provider', { consumer: heldKettle() }, ['create']],
-    ['marks an object whose copy exists', { consumer: kettle(), copy: copyOfKettle() }, ['mark']],
+    ['marks an object whose copy exists', { consumer: kettle(), copy: copyOfKettle() }, ['addFinalizer']],
     ['does nothing in step', { consumer: heldKettle(), copy: copyOfKettle() }, []],
     ['takes changes up', { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle() }, ['update']],
     ['takes status down', { consumer: heldKettle(), copy: copyOfKettle({ status: { hot: true } }) }, ['status']],
@@ -69,18 +75,18 @@ describe('plan of a key', () => {
     [
       'goes up, marks and goes down in this order',
       { consumer: kettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { hot: true } }) },
-      ['update', 'mark', 'status'],
+      ['update', 'addFinalizer', 'status'],
     ],
-    ['copies no number that it cannot hold', { consumer: kettle({ spec: { litres: inexact } }) }, ['complain']],
+    ['copies no number that it cannot hold', { consumer: kettle({ spec: { litres: inexact } }) }, ['report']],
     [
       'leaves a copy as it is when it cannot hold a number',
       { consumer: heldKettle({ spec: { litres: inexact } }), copy: copyOfKettle({ status: { hot: true } }) },
-      ['complain', 'status'],
+      ['report', 'status'],
     ],
     [
       'takes no number down that it cannot hold',
       { consumer: heldKettle({ spec: { litres: 3 } }), copy: copyOfKettle({ status: { at: inexact } }) },
-      ['update', 'complain'],
+      ['update', 'report'],
     ],
     [
       'takes other changes up to a copy that has such a number already',
@@ -88,12 +94,12 @@ describe('plan of a key', () => {
         consumer: heldKettle({ spec: { litres: 3, size: inexact } }),
         copy: copyOfKettle({ spec: { litres: 2, size: inexact } }),
       },
-      ['complain', 'update'],
+      ['report', 'update'],
     ],
     [
       'takes the rest of a status down',
       { consumer: heldKettle(), copy: copyOfKettle({ status: { at: inexact, hot: true } }) },
-      ['complain', 'status'],
+      ['report', 'status'],
     ],
     [
       'is done when the rest of a status is down',
@@ -101,16 +107,16 @@ describe('plan of a key', () => {
         consumer: heldKettle({ status: { at: 1, hot: true } }),
         copy: copyOfKettle({ status: { at: inexact, hot: true } }),
       },
-      ['complain'],
+      ['report'],
     ],
     ['stamps a copy that tells no uid', { consumer: heldKettle(), copy: older }, ['update']],
     ['stamps a copy of an earlier object of the name', { consumer: heldKettle(), copy: ofAnother }, ['update']],
-    ['leaves alone what another consumer has', { consumer: kettle(), copy: foreign }, ['complain']],
-    ['leaves alone what the provider has', { consumer: kettle(), copy: native }, ['complain']],
+    ['leaves alone what another consumer has', { consumer: kettle(), copy: foreign }, ['report']],
+    ['leaves alone what the provider has', { consumer: kettle(), copy: native }, ['report']],
     ['waits for a copy that goes', { consumer: heldKettle(), copy: copyOfKettle({ metadata: going }) }, ['wait']],
     [
       'waits for a copy that was told to go',
-      { consumer: heldKettle(), copy: copyOfKettle(), copyGoing: true },
+      { consumer: heldKettle(), copy: copyOfKettle(), isCopyDeleting: true },
       ['wait'],
     ],
     ['asks for a namespace', { consumer: kettle(), place: unmapped }, ['requestNamespace']],
@@ -123,7 +129,7 @@ describe('plan of a key', () => {
     [
       'complains of a name that cannot be',
       { consumer: kettle(), place: { kind: 'impossible', problem: 'too long' } },
-      ['complain'],
+      ['report'],
     ],
 
     ['deletes the copy first', { consumer: heldKettle({ metadata: going }), copy: copyOfKettle() }, ['deleteCopy']],
@@ -132,27 +138,31 @@ describe('plan of a key', () => {
       { consumer: heldKettle({ metadata: going }), copy: copyOfKettle({ metadata: going }) },
       ['wait'],
     ],
-    ['lets go when it was seen to go', { consumer: heldKettle({ metadata: going }), copyGone: true }, ['unmark']],
-    ['looks before it lets go', { consumer: heldKettle({ metadata: going }) }, ['lookForCopy']],
+    [
+      'lets go when it was seen to go',
+      { consumer: heldKettle({ metadata: going }), isCopyAbsent: true },
+      ['removeFinalizer'],
+    ],
+    ['looks before it lets go', { consumer: heldKettle({ metadata: going }) }, ['checkCopy']],
     ['stamps before it deletes', { consumer: heldKettle({ metadata: going }), copy: ofAnother }, ['update']],
     ['stamps an older copy before it deletes', { consumer: heldKettle({ metadata: going }), copy: older }, ['update']],
-    ['lets go of what is not ours', { consumer: heldKettle({ metadata: going }), copy: foreign }, ['unmark']],
+    ['lets go of what is not ours', { consumer: heldKettle({ metadata: going }), copy: foreign }, ['removeFinalizer']],
     ['leaves to others what waits for others', { consumer: kettle({ metadata: going }) }, []],
     ['leaves a copy that was never this one', { consumer: kettle({ metadata: going }), copy: ofAnother }, []],
     [
       'looks where the copy was when its namespace is not known any more',
       { consumer: heldKettle({ metadata: going }), place: unmapped },
-      ['lookForCopy'],
+      ['checkCopy'],
     ],
     [
       'lets go of what never had a copy',
       { consumer: kettle({ metadata: { ...going, finalizers: [syncerFinalizer] } }), place: unmapped },
-      ['unmark'],
+      ['removeFinalizer'],
     ],
     [
       'lets go of what could not have a copy',
       { consumer: heldKettle({ metadata: going }), place: { kind: 'impossible', problem: '' } },
-      ['unmark'],
+      ['removeFinalizer'],
     ],
 
     ['deletes a copy without an object', { copy: copyOfKettle() }, ['deleteCopy']],
@@ -171,7 +181,7 @@ describe('plan of a key', () => {
         consumer: kettle({ metadata: { namespace: 'team-b', uid: 'c-2' } }),
         copy: copyOfKettle(),
       },
-      ['complain'],
+      ['report'],
     ],
     ['does not delete twice', { copy: copyOfKettle({ metadata: going }) }, []],
     ['does nothing about nothing', {}, []],
@@ -189,13 +199,15 @@ describe('plan of a key', () => {
     ],
     ['drain: deletes what has no object', { mode: 'drain', copy: copyOfKettle() }, ['deleteCopy']],
   ];
-  for (const [title, situation, expected] of cases) {
-    it(title, () => assert.deepEqual(verbs(situation), expected));
+  for (const [title, facts, expected] of cases) {
+    it(title, () => assert.deepEqual(verbs(facts), expected));
   }
 
   it('does not infer the deletion of what was seen being deleted', () => {
-    const inferred = (seenDeleted: string | undefined): boolean[] =>
-      planned({ copy: copyOfKettle(), seenDeleted }).map((action) => action.do === 'deleteCopy' && action.inferred);
+    const inferred = (deletedConsumerUid: string | undefined): boolean[] =>
+      planned({ copy: copyOfKettle(), deletedConsumerUid }).map(
+        (action) => action.do === 'deleteCopy' && action.inferred,
+      );
     assert.deepEqual([inferred('c-1'), inferred('c-0'), inferred(undefined)], [[false], [true], [true]]);
   });
 
@@ -263,7 +275,7 @@ describe('plan of a key', () => {
     const annotations = { [providerNamespaceAnnotation]: 'kb-acme-team-a', [providerUidAnnotation]: 'p-1' };
     assert.deepEqual(planned({ consumer, copy: copyOfKettle() }), [
       {
-        do: 'mark',
+        do: 'addFinalizer',
         patch: {
           metadata: { uid: 'c-1', resourceVersion: '5', finalizers: ['other/one', syncerFinalizer], annotations },
         },
@@ -271,20 +283,20 @@ describe('plan of a key', () => {
     ]);
     const repair = heldKettle({ metadata: { annotations: { ...annotations, [providerUidAnnotation]: 'p-0' } } });
     assert.deepEqual(planned({ consumer: repair, copy: copyOfKettle() }), [
-      { do: 'mark', patch: { metadata: { uid: 'c-1', annotations: { [providerUidAnnotation]: 'p-1' } } } },
+      { do: 'addFinalizer', patch: { metadata: { uid: 'c-1', annotations: { [providerUidAnnotation]: 'p-1' } } } },
     ]);
   });
 
   it('keeps the finalizers of others when it lets go', () => {
     const consumer = heldKettle({ metadata: { ...going, finalizers: ['a/b', syncerFinalizer, 'c/d'] } });
-    assert.deepEqual(planned({ consumer, copyGone: true }), [
-      { do: 'unmark', patch: { metadata: { uid: 'c-1', resourceVersion: '5', finalizers: ['a/b', 'c/d'] } } },
+    assert.deepEqual(planned({ consumer, isCopyAbsent: true }), [
+      { do: 'removeFinalizer', patch: { metadata: { uid: 'c-1', resourceVersion: '5', finalizers: ['a/b', 'c/d'] } } },
     ]);
   });
 
   it('complains instead of writing a status that is no subresource', () => {
     const copy = copyOfKettle({ status: { hot: true } });
-    assert.deepEqual(verbs({ consumer: heldKettle(), copy }, { statusSubresource: false }), ['complain']);
+    assert.deepEqual(verbs({ consumer: heldKettle(), copy }, { statusSubresource: false }), ['report']);
     assert.deepEqual(verbs({ consumer: heldKettle(), copy: copyOfKettle() }, { statusSubresource: false }), []);
   });
 
@@ -294,7 +306,7 @@ describe('plan of a key', () => {
       string
     >[]) {
       assert.deepEqual(verbs({ consumer: heldKettle(), copy: copyOfKettle({ metadata: { annotations } }) }), [
-        'complain',
+        'report',
       ]);
     }
   });

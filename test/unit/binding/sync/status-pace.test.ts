@@ -8,7 +8,7 @@ describe('pace of status writes', () => {
   it('writes the first at once and then one in 300 ms a key', () => {
     const pace = new StatusPace();
     assert.equal(pace.waitMs('a', 1_000), 0);
-    pace.wrote('a', 1_000);
+    pace.recordWrite('a', 1_000);
     assert.equal(pace.waitMs('a', 1_000), 300);
     assert.equal(pace.waitMs('a', 1_299), 1);
     assert.equal(pace.waitMs('a', 1_300), 0);
@@ -30,7 +30,7 @@ describe('pace of status writes', () => {
             dueMs = nowMs + waitMs;
             continue;
           }
-          pace.wrote('a', nowMs);
+          pace.recordWrite('a', nowMs);
           writes.push(nowMs);
           dueMs = never;
         }

@@ -358,7 +358,7 @@ describe('syncer', () => {
       await stage.remove(tea);
       await stage.settle(60_000);
       assert.equal(stage.provider.list(stage.kettles.provider).length, 3);
-      assert.equal(syncer.held(), 0);
+      assert.equal(syncer.remaining(), 0);
     });
 
     it('deletes nothing while the kind is not there', async () => {
@@ -380,10 +380,10 @@ describe('syncer', () => {
       const syncer = stage.start('drain');
       stage.put({ namespace: 'team-a', name: 'late' });
       await stage.settle();
-      assert.equal(syncer.held(), 2);
+      assert.equal(syncer.remaining(), 2);
       await stage.remove(tea);
       await stage.settle();
-      assert.deepEqual([stage.object(tea), stage.copy(teaCopy), syncer.held()], [undefined, undefined, 0]);
+      assert.deepEqual([stage.object(tea), stage.copy(teaCopy), syncer.remaining()], [undefined, undefined, 0]);
       assert.equal(stage.provider.list(stage.kettles.provider).length, 0);
     });
 
@@ -396,9 +396,9 @@ describe('syncer', () => {
       for (const key of heldKeys(30)) stage.consumer.drop(stage.kettles.consumer, key);
       stage.consumer.drop(customResourceDefinitions, { name: 'kettles.kitchen.example' });
       const syncer = stage.start('drain');
-      assert.equal(syncer.held(), 30);
+      assert.equal(syncer.remaining(), 30);
       await stage.settle();
-      assert.equal(syncer.held(), 0);
+      assert.equal(syncer.remaining(), 0);
     });
 
     it('drain: does not wait for what it would never delete', async () => {
@@ -410,16 +410,16 @@ describe('syncer', () => {
       isolated.putCopy({ name: 'kb-acme-tea' }, { metadata: { name: '', annotations: ourMarks('tea', 'c-2') } });
       isolated.putCopy({ name: 'kb-acme-clone' }, { metadata: { name: '', annotations: ourMarks('tea', 'c-2') } });
       const syncer = isolated.start('drain');
-      assert.equal(syncer.held(), 1);
+      assert.equal(syncer.remaining(), 1);
       await isolated.settle();
-      assert.equal(syncer.held(), 0);
+      assert.equal(syncer.remaining(), 0);
       assert.deepEqual(isolated.provider.writes, ['delete kettles kb-acme-tea']);
     });
 
     it('does not say that nothing is held before it knows', () => {
       open();
       stage.establish(false);
-      assert.equal(stage.start('drain').held(), Number.POSITIVE_INFINITY);
+      assert.equal(stage.start('drain').remaining(), Number.POSITIVE_INFINITY);
     });
   });
 

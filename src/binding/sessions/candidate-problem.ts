@@ -18,7 +18,7 @@ interface Serving extends Candidate {
  * Why the candidate must not take the place of what serves, or undefined when it may: its credentials are accepted, and it is the same
  * provider as far as can be told. Rejects when `signal` aborts and for nothing else.
  */
-export async function refusalOf(
+export async function candidateProblem(
   candidate: Candidate,
   serving: Serving,
   signal: AbortSignal,

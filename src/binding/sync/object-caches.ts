@@ -7,7 +7,7 @@ import type { Copies } from './copies.ts';
 import type { Isolation } from './isolation.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-export interface SidesOptions {
+export interface ObjectCachesOptions {
   readonly consumers: ConsumerObjects;
   readonly copies: Copies;
   readonly isolation: Isolation;
@@ -16,16 +16,16 @@ export interface SidesOptions {
 }
 
 /** What is known of both clusters: their objects, our own last writes, and which objects were seen to go. */
-export class Sides {
+export class ObjectCaches {
   readonly consumers: WriteThroughCache<SyncedObject>;
   readonly copies: WriteThroughCache<SyncedObject>;
-  readonly #options: SidesOptions;
+  readonly #options: ObjectCachesOptions;
   /** By consumer key: the uid of the consumer object that was seen being deleted. */
   readonly #deletedConsumers = new Map<string, string>();
   /** Provider keys without a copy: it was seen to go, or looked for in vain. */
   readonly #goneCopies = new Set<string>();
 
-  constructor(options: SidesOptions) {
+  constructor(options: ObjectCachesOptions) {
     this.#options = options;
     const { consumers, copies, clock } = options;
     const cache = (watched: (key: string) => SyncedObject | undefined) =>
@@ -58,24 +58,24 @@ export class Sides {
   }
 
   /** A call did not find the consumer object any more. */
-  consumerGone(key: string, uid: string): void {
+  recordConsumerDeleted(key: string, uid: string): void {
     this.consumers.deleted(key, uid);
     this.#deletedConsumers.set(key, uid);
   }
 
-  deletedConsumer(key: string): string | undefined {
+  deletedConsumerUid(key: string): string | undefined {
     return this.#deletedConsumers.get(key);
   }
 
-  isCopyGone(key: string | undefined): boolean {
+  isCopyAbsent(key: string | undefined): boolean {
     return key !== undefined && this.#goneCopies.has(key);
   }
 
-  copyGone(key: string): void {
+  recordCopyAbsent(key: string): void {
     this.#goneCopies.add(key);
   }
 
-  copyComing(key: string): void {
+  recordCopyCreate(key: string): void {
     this.#goneCopies.delete(key);
   }
 
@@ -111,14 +111,14 @@ export class Repairs {
   readonly #inStep = new Map<string, { readonly uid: string; readonly generation: number }>();
 
   /** The copy has all that the object holds now. */
-  inStep({ key, uid, object }: SyncedObject): void {
+  recordInSync({ key, uid, object }: SyncedObject): void {
     const { generation } = object.metadata;
     if (generation === undefined) this.#inStep.delete(key);
-    else if (!this.wasInStep({ key, uid, object })) this.#inStep.set(key, { uid, generation });
+    else if (!this.wasInSync({ key, uid, object })) this.#inStep.set(key, { uid, generation });
   }
 
   /** Whether the copy once had all that the object holds now, so that a write is a repair. */
-  wasInStep({ key, uid, object }: Pick<SyncedObject, 'key' | 'uid' | 'object'>): boolean {
+  wasInSync({ key, uid, object }: Pick<SyncedObject, 'key' | 'uid' | 'object'>): boolean {
     const known = this.#inStep.get(key);
     return known !== undefined && known.uid === uid && known.generation === object.metadata.generation;
   }
