@@ -13,7 +13,7 @@ import { serve } from './serve.ts';
 /** Where a command writes to: standard output, and standard error. */
 export interface Terminal {
   readonly print: (text: string) => void;
-  readonly complain: (text: string) => void;
+  readonly printError: (text: string) => void;
 }
 
 /** Exit codes: 0 ended as told, 1 failed, 2 cannot start as asked (a flag, a file). */
@@ -46,7 +46,7 @@ async function revokeAllOfCluster(
   const letGo = stayAlive();
   try {
     const options = { client: cluster.client, clock: systemClock, timeoutMs, signal };
-    await revokeAll({ ...options, say: (line) => print(`${line}\n`) });
+    await revokeAll({ ...options, printLine: (line) => print(`${line}\n`) });
   } finally {
     letGo();
     await cluster.close();
@@ -55,7 +55,7 @@ async function revokeAllOfCluster(
 
 /** Does what the arguments of the program say. Resolves to its exit code. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { print, complain } = terminal;
+  const { print, printError: complain } = terminal;
   const [command, ...flags] = args;
   const said = (text: string): number => {
     print(text);
@@ -96,13 +96,13 @@ async function untilStopped(work: Command, config: Config, terminal: Terminal): 
   await work(config, stop.signal, terminal);
 }
 
-function audit(args: readonly string[], { print, complain }: Terminal): Promise<number> {
+function audit(args: readonly string[], { print, printError: complain }: Terminal): Promise<number> {
   const paths = kubeconfigPaths();
   const letGo = stayAlive();
   return auditCommand(args, {
     stdin: process.stdin,
     print,
-    complain,
+    printError: complain,
     ...(paths ? { kubeconfigPaths: paths } : {}),
   }).finally(letGo);
 }

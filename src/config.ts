@@ -138,7 +138,7 @@ export function readConfig(
     certificateNames: value('certificate-names') ?? [
       ...(withAccess ? [`drawbridge-webhook.${leaseNamespace}.svc`] : []),
       ...(withInventory ? [`drawbridge-inventory-webhook.${leaseNamespace}.svc`] : []),
-      ...(withInventory && isNamed(inventory.callbackUrl) ? [new URL(inventory.callbackUrl).hostname] : []),
+      ...(withInventory && hasCertifiableHost(inventory.callbackUrl) ? [new URL(inventory.callbackUrl).hostname] : []),
     ],
     webhookConfigurations: value('webhook-configurations') ?? [
       ...(withAccess ? accessWebhooks : []),
@@ -165,7 +165,7 @@ export function readConfig(
     accessPods: value('access-pods'),
     trustExistingTemplates: value('trust-existing-templates'),
     adoptSigningKeys: value('adopt-signing-keys'),
-    identity: value('identity') || readPodName(features, env) || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
+    identity: value('identity') || podName(features, env) || `${env['HOSTNAME'] || 'drawbridge'}-${process.pid}`,
     breakGlassGroup: value('break-glass-group'),
     logLevel: isVerbose ? 'debug' : value('log-level'),
     logFormat: (given('log-format') ? undefined : value('logging-format')) ?? value('log-format'),
@@ -196,7 +196,7 @@ function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): Inven
 const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** A certificate can be made for its host. */
-const isNamed = (url: string): boolean => url.startsWith('https://') && !url.startsWith('https://[');
+const hasCertifiableHost = (url: string): boolean => url.startsWith('https://') && !url.startsWith('https://[');
 
 /** Absolute, of HTTP, and nothing in it but scheme, host, port and path. */
 function readUrl(name: FlagName, text: string): URL {
@@ -206,7 +206,7 @@ function readUrl(name: FlagName, text: string): URL {
 }
 
 /** Konnectors of kube-bind go by it in their lease. */
-const readPodName = (features: readonly FeatureName[], env: Readonly<Record<string, string | undefined>>) =>
+const podName = (features: readonly FeatureName[], env: Readonly<Record<string, string | undefined>>) =>
   features.includes('binding') ? env['POD_NAME'] : undefined;
 
 /** The search path for kubeconfig files, as kubectl reads it. */

@@ -48,7 +48,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   const manager = new Manager({ clock, log });
   const parts = { config, cluster, credentials, metrics, log, manager, signal };
   const serving = files && openServing(parts, files);
-  const host: Host = { ...parts, serving: () => needed(serving) };
+  const host: Host = { ...parts, serving: () => required(serving) };
   const checks = ({ readiness }: Pick<OpenFeature, 'readiness'>): void => {
     for (const [name, check] of Object.entries(readiness)) health.ready(name, check);
   };
@@ -64,7 +64,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   log.info('serving', {
     features: config.features,
     ...webhooks?.ports,
-    ...merged(opened.map(({ ports }) => ports)),
+    ...mergeRecords(opened.map(({ ports }) => ports)),
     health: probes.port,
     metrics: metricsServer.port,
     server: credentials.server,
@@ -77,7 +77,7 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   } finally {
     await closeAll(log, {
       ...webhooks?.close,
-      ...merged(opened.map(({ close }) => close)),
+      ...mergeRecords(opened.map(({ close }) => close)),
       ...serving?.close,
       cluster: () => cluster.close(),
       metrics: () => metricsServer.close(),
@@ -88,10 +88,10 @@ export async function serve(config: Config, signal: AbortSignal): Promise<void> 
   }
 }
 
-const merged = <T>(records: readonly (Readonly<Record<string, T>> | undefined)[]): Readonly<Record<string, T>> =>
+const mergeRecords = <T>(records: readonly (Readonly<Record<string, T>> | undefined)[]): Readonly<Record<string, T>> =>
   Object.assign({}, ...records);
 
-function needed<T>(part: T | undefined): T {
+function required<T>(part: T | undefined): T {
   if (part === undefined) throw new Error('a feature that answers no calls asks for what those have that do');
   return part;
 }

@@ -4,7 +4,7 @@ import type { Resource } from '../api/object.ts';
 import type { Store } from '../kube/store.ts';
 import { buildExecAccess } from './builders/exec-access.ts';
 import type { Builder, BuilderDeps, Granting, Planned } from './builders/plan.ts';
-import { PlanTurns } from './builders/plan-budget.ts';
+import { PlanQueue } from './builders/plan-budget.ts';
 import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
@@ -31,10 +31,10 @@ const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
 
 /** Every kind of access, over its stores. */
 export function accessKinds(
-  given: Omit<BuilderDeps, 'turns' | 'stores'> & { readonly stores: AccessStores },
+  given: Omit<BuilderDeps, 'queue' | 'stores'> & { readonly stores: AccessStores },
 ): AccessKind[] {
   const { stores } = given;
-  const deps = { ...given, turns: new PlanTurns(given.clock) };
+  const deps = { ...given, queue: new PlanQueue(given.clock) };
   return accesses.map(({ request, template, createsPod }) => {
     const requestKind = request.resource.kind;
     const build = builders[requestKind] as Builder;

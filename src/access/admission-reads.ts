@@ -9,20 +9,20 @@ import type { GrantQuota } from './lifecycle/grant-quota.ts';
 import { rulesViolation } from './policy/granted-rules.ts';
 import type { Account } from './policy/limits.ts';
 import type { Caller, TemplateState } from './policy/request-policy.ts';
-import { type GivingTemplate, type Right, rightsToHold } from './policy/template-rights.ts';
+import { type GrantingTemplate, type Right, rightsToHold } from './policy/template-rights.ts';
 import type { Signer } from './signing/signer.ts';
 import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
 /** What the webhooks ask before they judge a request; fits the ports of admission. */
-export function admissionReads(stores: AccessStores, client: Client, tally: GrantQuota) {
+export function admissionReads(stores: AccessStores, client: Client, quota: GrantQuota) {
   return {
     templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
       readTemplate(accessOfTemplate(kind), { namespace, name }, stores, client, signal),
-    alreadyHolds: (caller: Caller & Extra, namespace: string, template: GivingTemplate, signal: AbortSignal) =>
+    alreadyHolds: (caller: Caller & Extra, namespace: string, template: GrantingTemplate, signal: AbortSignal) =>
       alreadyHolds(client, caller, namespace, template, signal),
-    limitUses: (account: Account) => tally.uses(account),
+    limitUses: (account: Account) => quota.uses(account),
     lacking: (caller: Caller & Extra, namespace: string, rights: readonly Right[], signal: AbortSignal) =>
       lackingRights(client, caller, namespace, rights, signal),
   };
@@ -70,7 +70,7 @@ export async function alreadyHolds(
   client: Client,
   caller: Caller & Extra,
   namespace: string,
-  template: GivingTemplate,
+  template: GrantingTemplate,
   signal: AbortSignal,
 ): Promise<boolean> {
   // Nothing is granted by such rules, and a template from before there was a bound may have hundreds to ask about.

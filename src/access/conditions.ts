@@ -1,8 +1,8 @@
 import { summaryConditions as summaries } from '../api/access/names.ts';
-import { type FindingOf, mergeConditions } from '../api/conditions.ts';
+import { type ConditionUpdate, mergeConditions } from '../api/conditions.ts';
 import type { Condition } from '../api/object.ts';
 
-export interface Finding<Type extends string> extends FindingOf<Condition> {
+export interface Finding<Type extends string> extends ConditionUpdate<Condition> {
   type: Type;
 }
 
@@ -26,7 +26,7 @@ export function allTrue(conditions: readonly Condition[], types: readonly string
 }
 
 /** How an object stands, for tools that know nothing of its kind. */
-export type Standing =
+export type Summary =
   | { readonly is: 'ready'; readonly message: string }
   /** Something is awaited that comes by itself. */
   | { readonly is: 'reconciling'; readonly reason: string; readonly message: string }
@@ -44,7 +44,7 @@ export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => ofSumma
 export function summarized(
   generation: number,
   conditions: readonly Condition[],
-  standing: Standing,
+  standing: Summary,
   nowMs: number,
 ): readonly Condition[] {
   const findings = findingsOf(standing);
@@ -53,7 +53,7 @@ export function summarized(
   return mergeConditions([...others, ...kept], findings, nowMs, { generation });
 }
 
-function findingsOf(standing: Standing): Finding<string>[] {
+function findingsOf(standing: Summary): Finding<string>[] {
   const { message } = standing;
   if (standing.is === 'ready') return [{ type: summaries.ready, status: 'True', reason: 'Success', message }];
   const { reason } = standing;

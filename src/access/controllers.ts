@@ -25,7 +25,7 @@ import { RequesterAttestations } from './lifecycle/requester-attestations.ts';
 import { Revoker } from './lifecycle/revoker.ts';
 import { TemplateEdits } from './lifecycle/template-edits.ts';
 import type { Signer } from './signing/signer.ts';
-import { orphansMetric, stockMetrics } from './stock-metrics.ts';
+import { orphansMetric, stateMetrics } from './state-metrics.ts';
 import { type AccessStores, byTarget, byTemplate, requestsOfPod } from './stores/access-stores.ts';
 import { targetKey } from './stores/access-views.ts';
 import type { MadeFor } from './stores/cluster-views.ts';
@@ -35,7 +35,7 @@ import { TemplateReconciler } from './template/template-reconciler.ts';
 export interface AccessDeps {
   readonly client: Client;
   readonly signer: Signer;
-  readonly tally: GrantQuota;
+  readonly quota: GrantQuota;
   /** What templates may hand out besides what every grant gives. */
   readonly grantable: readonly RbacRule[];
   readonly stores: AccessStores;
@@ -52,10 +52,10 @@ export interface AccessDeps {
 /** The loops of the access half, templates before the requests that wait for them. */
 export function accessControllers(deps: AccessDeps): Controller[] {
   const grants = grantMetrics(deps.metrics);
-  stockMetrics(deps);
+  stateMetrics(deps);
   const rights = new AuthorRights(deps);
   const kinds = accessKinds(deps);
-  const loops = kinds.map((kind) => {
+  const controllers = kinds.map((kind) => {
     const { signer, trustExistingTemplates: trustExisting } = deps;
     const authors = new TemplateAuthors({ kind: kind.templateKind, signer, rights, trustExisting });
     return {
@@ -64,8 +64,8 @@ export function accessControllers(deps: AccessDeps): Controller[] {
     };
   });
   return [
-    ...loops.map(({ templates }) => templates),
-    ...loops.map(({ requests }) => requests),
+    ...controllers.map(({ templates }) => templates),
+    ...controllers.map(({ requests }) => requests),
     janitorController(kinds, deps),
   ];
 }
@@ -141,17 +141,28 @@ function requestController(
   deps: AccessDeps,
   metrics: GrantMetrics,
 ): Controller {
-  const { client, clock, stores, signer, tally, grantable } = deps;
+  const { client, clock, stores, signer, quota, grantable } = deps;
   const { pods } = stores;
   const readByBuilders: readonly Store<Projected>[] = [...stores.workloads, ...stores.selectors];
-  const trail = new GrantReporter({ ...deps, metrics, requestResource: kind.requestResource });
+  const reporter = new GrantReporter({ ...deps, metrics, requestResource: kind.requestResource });
   const status = new StatusWriter({ client, kind, clock });
   const applier = new Applier(client);
-  const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), trail, clock });
+  const revoker = new Revoker({ kind, pods, client, applier: new Applier(client.urgent()), reporter, clock });
   const edits = new TemplateEdits({ kind, client });
-  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, status, trail, clock });
-  const stamps = new RequesterAttestations({ kind: kind.requestKind, signer, clock });
-  const decider = new Decider({ kind, client, clock, status, trail, stamps, authors, signer, tally, grantable });
+  const granter = new Granter({ kind, pods, applier, revoker, edits, signer, status, reporter, clock });
+  const attestations = new RequesterAttestations({ kind: kind.requestKind, signer, clock });
+  const decider = new Decider({
+    kind,
+    client,
+    clock,
+    status,
+    reporter,
+    attestations,
+    authors,
+    signer,
+    quota,
+    grantable,
+  });
   metrics.watch(kind.requests);
   const ends = deadlines({ name: 'end', clock, lane: revocationLane });
   return controller(kind.requestKind, deps, {
@@ -173,7 +184,7 @@ function requestController(
       // Builders read workloads and selectors, so nothing may be decided before they are known; what changes later is no concern of a grant.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
-    reconciler: new RequestReconciler({ decider, granter, revoker, stamps, edits, signer, status, clock, ends }),
+    reconciler: new RequestReconciler({ decider, granter, revoker, attestations, edits, signer, status, clock, ends }),
     lanes: 3,
     workers: 32,
     reservedForUpperLanes: 4,

@@ -38,35 +38,35 @@ export class Janitor implements Reconciler {
       for (const { madeFor } of store.list()) if (madeFor) uids.add(madeFor.uid);
     }
     for (const uid of this.#deleted.keys()) if (!uids.has(uid)) this.#deleted.delete(uid);
-    for (const uid of uids) if (this.#strays(uid).length === 0) uids.delete(uid);
+    for (const uid of uids) if (this.#orphans(uid).length === 0) uids.delete(uid);
     return uids;
   }
 
   async reconcile(uid: string, signal: AbortSignal): Promise<Result> {
-    const lives = new Map<string, RequestView | undefined>();
-    for (const child of this.#strays(uid)) {
+    const liveRequests = new Map<string, RequestView | undefined>();
+    for (const child of this.#orphans(uid)) {
       // A store may lag behind, so a live read has the last word.
       const { kind = '', name = '' } = child.madeFor.owner ?? {};
       const claim = `${kind} ${keyOf({ namespace: child.namespace, name })}`;
-      if (!lives.has(claim)) lives.set(claim, await this.#liveRequest(child, signal));
-      const request = lives.get(claim);
-      if (request && this.#belongs(child, request)) continue;
+      if (!liveRequests.has(claim)) liveRequests.set(claim, await this.#liveRequest(child, signal));
+      const request = liveRequests.get(claim);
+      if (request && this.#belongsTo(child, request)) continue;
       await this.#remove(child, request, signal);
     }
     return done;
   }
 
   /** What lets somebody in comes first. */
-  #strays(uid: string): Child[] {
+  #orphans(uid: string): Child[] {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const deleted = this.#deleted.get(uid);
     const request = this.#deps.kinds.flatMap(({ requests }) => requests.byIndex(byUid, uid))[0];
     return [childrenIn(roleBindings, uid), childrenIn(roles, uid), childrenIn(pods, uid)]
       .flat()
-      .filter((child) => !deleted?.has(child.uid) && !(request && this.#belongs(child, request)));
+      .filter((child) => !deleted?.has(child.uid) && !(request && this.#belongsTo(child, request)));
   }
 
-  #belongs(child: Child, request: RequestView): boolean {
+  #belongsTo(child: Child, request: RequestView): boolean {
     if (child.namespace !== request.namespace) return false;
     const endMs = request.grant && parseTime(request.grant.expiresAt);
     if (endMs !== undefined && this.#deps.clock.now() >= endMs + overdueMs) return false;
@@ -126,8 +126,10 @@ function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): 
   const { resource } = store;
   return store
     .byIndex(byRequest, request)
-    .flatMap(({ key, uid, resourceVersion, namespace, name, madeFor, leaving }) => {
-      return madeFor && !leaving ? [{ key, uid, resourceVersion, namespace, name, madeFor, leaving, resource }] : [];
+    .flatMap(({ key, uid, resourceVersion, namespace, name, madeFor, terminating }) => {
+      return madeFor && !terminating
+        ? [{ key, uid, resourceVersion, namespace, name, madeFor, terminating, resource }]
+        : [];
     });
 }
 

@@ -1,4 +1,4 @@
-import { type AuditRecord, decidingFirst, type WayIn, waysIn } from '../audit/record.ts';
+import { type AuditRecord, decidingGroupsFirst, type EntrySubresource, entrySubresources } from '../audit/record.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { withDeadline } from '../kit/promises.ts';
@@ -110,7 +110,7 @@ function recordOf(route: Route, review: Review, decision: Decision, latencyMs: n
   return {
     event: wayIn(review) ?? 'admission',
     verdict,
-    who: { user: username, uid: userUid, groups: decidingFirst(groups, decidingGroups) },
+    who: { user: username, uid: userUid, groups: decidingGroupsFirst(groups, decidingGroups) },
     what: {
       operation: review.operation,
       apiVersion: resource.group === '' ? resource.version : `${resource.group}/${resource.version}`,
@@ -135,7 +135,8 @@ function uidOf({ object, oldObject }: Review): string | undefined {
   return undefined;
 }
 
-const wayIn = ({ subResource }: Review): WayIn | undefined => waysIn.find((way) => way === subResource);
+const wayIn = ({ subResource }: Review): EntrySubresource | undefined =>
+  entrySubresources.find((way) => way === subResource);
 
 /** That nothing was wrong with a size says nothing, and every status passes by. */
 const tellsRefusalsOnly = ({ type, recordsRefusalsOnly }: Route): boolean =>

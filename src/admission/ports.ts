@@ -1,14 +1,14 @@
 import type { Account, LimitUse } from '../access/policy/limits.ts';
 import type { Caller, TemplateState } from '../access/policy/request-policy.ts';
 import type { TemplateInput } from '../access/policy/template-policy.ts';
-import type { GivingTemplate, Right } from '../access/policy/template-rights.ts';
+import type { GrantingTemplate, Right } from '../access/policy/template-rights.ts';
 import type { GrantSubject } from '../api/access/grant.ts';
 import type { TemplateKind } from '../api/access/names.ts';
-import type { Stamp, StampSeal } from '../api/access/request-spec.ts';
-import type { AuthorStamp } from '../api/access/template-spec.ts';
+import type { RequesterAttestation, RequesterSignature } from '../api/access/request-spec.ts';
+import type { AuthorAttestation } from '../api/access/template-spec.ts';
 import type { ReconcileRun } from '../api/inventory/reconcile-run.ts';
 import type { Journal } from '../audit/journal.ts';
-import type { WayIn } from '../audit/record.ts';
+import type { EntrySubresource } from '../audit/record.ts';
 import type { RegistrationPaths } from '../inventory/policy/registration-rules.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
@@ -52,7 +52,7 @@ export interface Outcome {
   /** Name of the template, where the review was about one. */
   readonly template: string;
   /** How a pod was entered. */
-  readonly entry?: { readonly way: WayIn; readonly interactive: boolean };
+  readonly entry?: { readonly way: EntrySubresource; readonly interactive: boolean };
 }
 
 /** What every webhook needs. */
@@ -73,7 +73,7 @@ export interface AccessReviews {
   alreadyHolds(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
-    template: GivingTemplate,
+    template: GrantingTemplate,
     signal: AbortSignal,
   ): Promise<boolean>;
   /** What templates may hand out besides what every grant gives. */
@@ -88,9 +88,9 @@ export interface AccessReviews {
     signal: AbortSignal,
   ): Promise<readonly Right[]>;
   /** Signs a stamp; undefined while the keys have not been read. */
-  sealStamp(stamp: Stamp): StampSeal | undefined;
+  sealStamp(stamp: RequesterAttestation): RequesterSignature | undefined;
   /** Signs who wrote a template; undefined while the keys have not been read. */
-  sealAuthor(stamp: AuthorStamp): string | undefined;
+  sealAuthor(stamp: AuthorAttestation): string | undefined;
   /** From the stores alone, for what only tells; undefined for a pod that they do not have. */
   knownPod(namespace: string, name: string): EnteredPod | undefined;
   /** With live reads where a store may lag behind, and grants only that are proved to be ours; undefined when there is no such pod. */

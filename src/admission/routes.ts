@@ -3,7 +3,7 @@ import { childNameSuffix, type TemplateKind } from '../api/access/names.ts';
 import { accountPrefix, clusterInventories, componentReconcilers } from '../api/inventory/names.ts';
 import type { Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
-import { waysIn } from '../audit/record.ts';
+import { entrySubresources } from '../audit/record.ts';
 import type { Operation } from './codec.ts';
 import type { Handler } from './decision.ts';
 import { attestAuthor } from './handlers/author-attestation.ts';
@@ -126,7 +126,7 @@ const enterPod = {
   type: 'validating',
   feature: 'access',
   resource: pods,
-  subresources: waysIn,
+  subresources: entrySubresources,
   // Ephemeral containers are added by an UPDATE of their subresource; all others are a CONNECT.
   operations: ['CONNECT', 'UPDATE'],
   sideEffects: 'NoneOnDryRun',

@@ -12,7 +12,10 @@ interface AnyCondition {
 }
 
 /** A condition as a reconciler found it; `mergeConditions` adds the time. */
-export type FindingOf<Condition extends AnyCondition> = Omit<Condition, 'lastTransitionTime' | 'observedGeneration'>;
+export type ConditionUpdate<Condition extends AnyCondition> = Omit<
+  Condition,
+  'lastTransitionTime' | 'observedGeneration'
+>;
 
 export interface MergeOptions {
   /** The metadata.generation that the findings are about; becomes observedGeneration. Default: none is written. */
@@ -31,7 +34,7 @@ export const maxConditionMessage = 32_768;
  */
 export function mergeConditions<Condition extends AnyCondition>(
   before: readonly Condition[],
-  findings: readonly FindingOf<Condition>[],
+  findings: readonly ConditionUpdate<Condition>[],
   nowMs: number,
   { generation, timeOf = 'status' }: MergeOptions = {},
 ): readonly Condition[] {
@@ -46,7 +49,7 @@ export function mergeConditions<Condition extends AnyCondition>(
       lastTransitionTime: formatTime(nowMs),
       ...(generation === undefined ? {} : { observedGeneration: generation }),
     } as Condition;
-    if (old && saysTheSame(old, next)) continue;
+    if (old && sameExceptTime(old, next)) continue;
     if (old?.status === next.status && timeOf === 'status') next.lastTransitionTime = old.lastTransitionTime;
     byType.set(next.type, next);
     isChanged = true;
@@ -65,7 +68,7 @@ export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondit
 }
 
 /** Equal but for the time. */
-function saysTheSame(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a): boolean {
+function sameExceptTime(a: Omit<AnyCondition, 'lastTransitionTime'>, b: typeof a): boolean {
   return (
     a.status === b.status &&
     a.severity === b.severity &&

@@ -39,20 +39,20 @@ export class Chain {
   }
 
   /** The next line was written, with this hash. */
-  written(lineHash: string): void {
+  recordWritten(lineHash: string): void {
     this.#seq++;
     this.#hash = lineHash;
     this.#lost = 0;
   }
 
   /** The next line could not be written. */
-  failed(): void {
+  recordLost(): void {
     this.#lost++;
   }
 }
 
 /** The line as it is printed, and its hash: SHA-256 over the bytes of `line`, which is the printed line without its last member. */
-export function seal(line: string): { readonly sealed: string; readonly hash: string } {
+export function withHash(line: string): { readonly sealed: string; readonly hash: string } {
   const lineHash = hash('sha256', line, 'hex');
   return { sealed: `${line.slice(0, -1)},"hash":"${lineHash}"}`, hash: lineHash };
 }

@@ -1,6 +1,6 @@
 import { type Clock, formatMicroTime } from '../kit/clock.ts';
 import { CodedError, describe } from '../kit/errors.ts';
-import { Chain, type ChainHead, seal } from './chain.ts';
+import { Chain, type ChainHead, withHash } from './chain.ts';
 import { type Destination, FdWriter, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
@@ -42,14 +42,14 @@ export function openJournal(options: JournalOptions): OpenJournal {
   /** The line is written when this returns. Throws what the writer throws; the record then has no place in the chain. */
   const write = (record: AuditRecord): void => {
     const stamp = { ...chain.next(), time: formatMicroTime(clock.now()), replica };
-    const { sealed, hash } = seal(formatRecord(stamp, record));
+    const { sealed, hash } = withHash(formatRecord(stamp, record));
     try {
       writer.writeLine(sealed);
     } catch (error) {
-      chain.failed();
+      chain.recordLost();
       throw error;
     }
-    chain.written(hash);
+    chain.recordWritten(hash);
   };
 
   return {

@@ -20,12 +20,12 @@ interface AuditObject {
 }
 
 /** The subresources of a Pod that let somebody in. */
-export const waysIn = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
-export type WayIn = (typeof waysIn)[number];
+export const entrySubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
+export type EntrySubresource = (typeof entrySubresources)[number];
 
 /** One decision. Only the fields named here are ever written; nothing of the objects themselves, which may hold secrets. */
 export interface AuditRecord {
-  readonly event: 'admission' | 'grant' | 'revocation' | WayIn;
+  readonly event: 'admission' | 'grant' | 'revocation' | EntrySubresource;
   readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'observed';
   readonly who: AuditSubject;
   readonly what: AuditObject;
@@ -54,14 +54,14 @@ export interface AuditRecord {
 }
 
 /** What the journal adds to each record. */
-interface AuditStamp extends ChainLink {
+interface JournalFields extends ChainLink {
   /** RFC 3339 with microseconds. */
   readonly time: string;
   readonly replica: string;
 }
 
 /** The groups, those among them first that the decision rests on: however many there are, the journal keeps these. */
-export function decidingFirst(groups: readonly string[], deciding: readonly string[]): string[] {
+export function decidingGroupsFirst(groups: readonly string[], deciding: readonly string[]): string[] {
   const decides = new Set(deciding);
   return [...groups.filter((group) => decides.has(group)), ...groups.filter((group) => !decides.has(group))];
 }
@@ -70,7 +70,7 @@ const MAX_TEXT = 1024;
 const MAX_GROUPS = 32;
 
 /** One line of JSON without its hash and its newline: allow-listed fields, bounded lengths, and nothing a terminal or a line reader could trip over. */
-export function formatRecord(stamp: AuditStamp, record: AuditRecord): string {
+export function formatRecord(stamp: JournalFields, record: AuditRecord): string {
   const { who, what } = record;
   const groups = who.groups ?? [];
   const line = JSON.stringify({

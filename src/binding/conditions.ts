@@ -1,10 +1,10 @@
 import type { BindCondition } from '../api/binding/condition.ts';
 import { bindConditions } from '../api/binding/names.ts';
 import type { BindReason } from '../api/binding/reasons.ts';
-import { type FindingOf, mergeConditions } from '../api/conditions.ts';
+import { type ConditionUpdate, mergeConditions } from '../api/conditions.ts';
 
 /** One thing that was found out; becomes a condition when it differs from what the object says already. */
-export type BindConditionUpdate = FindingOf<BindCondition>;
+export type BindConditionUpdate = ConditionUpdate<BindCondition>;
 
 type Severity = NonNullable<BindCondition['severity']>;
 

@@ -17,7 +17,7 @@ import { openCluster } from '../kube/open-cluster.ts';
 interface AuditIo {
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly print: (text: string) => void;
-  readonly complain: (text: string) => void;
+  readonly printError: (text: string) => void;
   /** The value of $KUBECONFIG. */
   readonly kubeconfigPaths?: string;
 }
@@ -42,7 +42,7 @@ Exit codes: 0 as written up to the last heads, 1 changed, 2 cannot be checked, 3
 `;
 
 const exitCodes = { intact: 0, changed: 1, unsigned: 3 } as const satisfies Record<VerifyReport['verdict'], number>;
-const CANNOT = 2;
+const CANNOT_CHECK = 2;
 
 /** `drawbridge audit …`. Resolves to the exit code; never rejects. */
 export async function auditCommand(args: readonly string[], io: AuditIo): Promise<number> {
@@ -53,18 +53,18 @@ export async function auditCommand(args: readonly string[], io: AuditIo): Promis
       return 0;
     }
     if (command !== 'verify')
-      throw wrongUsage(`unknown command ${quote(`audit ${command ?? ''}`)}; available command: audit verify`);
+      throw usageError(`unknown command ${quote(`audit ${command ?? ''}`)}; available command: audit verify`);
     const asked = readArgs(rest);
     const report = await verify(asked, io);
     io.print(asked.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report));
     return exitCodes[report.verdict];
   } catch (error) {
-    io.complain(`drawbridge audit: ${describe(error)}\n`);
-    return CANNOT;
+    io.printError(`drawbridge audit: ${describe(error)}\n`);
+    return CANNOT_CHECK;
   }
 }
 
-interface Asked {
+interface AuditArgs {
   readonly files: readonly string[];
   readonly heads: readonly string[];
   readonly keys: readonly string[] | undefined;
@@ -74,13 +74,13 @@ interface Asked {
   readonly namespace: string;
 }
 
-function readArgs(args: readonly string[]): Asked {
+function readArgs(args: readonly string[]): AuditArgs {
   const { values, positionals } = parsed(args);
   const { output = 'text' } = values;
-  if (positionals.length === 0) throw wrongUsage('no file is given; name the files to verify, or - for standard input');
+  if (positionals.length === 0) throw usageError('no file is given; name the files to verify, or - for standard input');
   const twice = positionals.find((file, i) => positionals.indexOf(file) !== i);
-  if (twice !== undefined) throw wrongUsage(`${quote(twice, 256)} is given twice; name each file once`);
-  if (output !== 'text' && output !== 'json') throw wrongUsage(`--output is ${quote(output)}; it must be text or json`);
+  if (twice !== undefined) throw usageError(`${quote(twice, 256)} is given twice; name each file once`);
+  if (output !== 'text' && output !== 'json') throw usageError(`--output is ${quote(output)}; it must be text or json`);
   return {
     files: positionals,
     heads: values.heads ?? [],
@@ -108,14 +108,14 @@ function parsed(args: readonly string[]) {
       },
     });
   } catch (error) {
-    throw wrongUsage((describe(error).split('\n')[0] ?? '').replace(/\. To specify.*$/, ''));
+    throw usageError((describe(error).split('\n')[0] ?? '').replace(/\. To specify.*$/, ''));
   }
 }
 
-const wrongUsage = (message: string): CodedError =>
+const usageError = (message: string): CodedError =>
   new CodedError('InvalidArguments', `${message}; see drawbridge audit --help`);
 
-async function verify(asked: Asked, io: AuditIo): Promise<VerifyReport> {
+async function verify(asked: AuditArgs, io: AuditIo): Promise<VerifyReport> {
   const { keys, partial } = asked;
   const verifier = new Verifier({ partial, ...(keys ? { keys } : {}) });
   for (const configMap of await headSources(asked, io)) {
@@ -139,7 +139,7 @@ async function readLines(file: string, chunks: AsyncIterable<Uint8Array>, verifi
   verifier.endOfFile();
 }
 
-async function headSources({ heads, kubeconfig, namespace }: Asked, io: AuditIo): Promise<unknown[]> {
+async function headSources({ heads, kubeconfig, namespace }: AuditArgs, io: AuditIo): Promise<unknown[]> {
   if (heads.length > 0) return Promise.all(heads.map(readHeadsFile));
   const { kubeconfigPaths: paths } = io;
   const credentials = await ambientCredentials(kubeconfig ? { file: kubeconfig } : paths ? { paths } : {});

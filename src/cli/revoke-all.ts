@@ -13,18 +13,18 @@ export interface RevokeAllOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** Takes one line of progress, without its newline. */
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   readonly signal: AbortSignal;
 }
 
-const LOOK_MS = 500;
+const POLL_MS = 500;
 /** Every API server applies the policy that denies new requests after about a second. */
 const QUIET_MS = 3000;
 const REPEAT_MS = 10_000;
-const AT_ONCE = 20;
-const NAMED = 5;
+const CONCURRENT_DELETES = 20;
+const MAX_NAMED = 5;
 
-interface Left {
+interface Remaining {
   readonly requests: readonly string[];
   readonly children: readonly string[];
 }
@@ -34,15 +34,15 @@ interface Left {
  * because it revokes the access and then removes its finalizer from the request.
  * Rejects with `StillOpen` after `timeoutMs`; the message names the objects that remain.
  */
-export async function revokeAll({ client, clock, timeoutMs, say, signal }: RevokeAllOptions): Promise<void> {
+export async function revokeAll({ client, clock, timeoutMs, printLine: say, signal }: RevokeAllOptions): Promise<void> {
   const end = clock.monotonic() + timeoutMs;
-  const report = repeated(clock, say);
+  const report = onChange(clock, say);
   let last = 'requests could not be listed';
   let quietSinceMs: number | undefined;
   for (;;) {
     try {
       const left = await deleteRequests(client, signal);
-      last = wordsFor(left);
+      last = describeRemaining(left);
       if (left.requests.length + left.children.length > 0) quietSinceMs = undefined;
       else quietSinceMs ??= clock.monotonic();
       report(last);
@@ -57,24 +57,26 @@ export async function revokeAll({ client, clock, timeoutMs, say, signal }: Revok
         `${last} after ${timeoutMs / 1000} s; a running server must revoke the access; check kubectl get pods -A -l app.kubernetes.io/name=drawbridge`,
       );
     }
-    await sleep(clock, LOOK_MS, signal);
+    await sleep(clock, POLL_MS, signal);
   }
 }
 
 /** Deletes everything once. Resolves with the objects found just before. */
-async function deleteRequests(client: Client, signal: AbortSignal): Promise<Left> {
+async function deleteRequests(client: Client, signal: AbortSignal): Promise<Remaining> {
   const requests: string[] = [];
   for (const { resource } of accesses.map(({ request }) => request)) {
     const found = await listed(client, resource, { signal });
     requests.push(...found.map((object) => named(resource, object)));
     const live = found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    for (let i = 0; i < live.length; i += AT_ONCE) {
-      await Promise.all(live.slice(i, i + AT_ONCE).map((object) => deleteOne(client, resource, object, signal)));
+    for (let i = 0; i < live.length; i += CONCURRENT_DELETES) {
+      await Promise.all(
+        live.slice(i, i + CONCURRENT_DELETES).map((object) => deleteOne(client, resource, object, signal)),
+      );
     }
   }
   const children: string[] = [];
   for (const resource of [roleBindings, roles, pods]) {
-    const found = (await listed(client, resource, { labelSelector: requestLabel, signal })).filter(givesSomething);
+    const found = (await listed(client, resource, { labelSelector: requestLabel, signal })).filter(isInEffect);
     children.push(...found.map((object) => named(resource, object)));
   }
   return { requests, children };
@@ -106,22 +108,22 @@ async function deleteOne(client: Client, resource: Resource, object: KubeObject,
 }
 
 /** A Pod may still wait for its node or a foreign finalizer, but a RoleBinding without subjects grants nothing. */
-const givesSomething = ({ metadata, ...object }: KubeObject): boolean => {
+const isInEffect = ({ metadata, ...object }: KubeObject): boolean => {
   const subjects = own(object, 'subjects');
   return metadata.deletionTimestamp === undefined || (Array.isArray(subjects) && subjects.length > 0);
 };
 
 const named = ({ kind }: Resource, { metadata }: KubeObject): string => `${kind} ${keyOf(metadata)}`;
 
-function wordsFor({ requests, children }: Left): string {
+function describeRemaining({ requests, children }: Remaining): string {
   const all = [...requests, ...children];
   if (all.length === 0) return 'nothing is open';
-  const names = all.slice(0, NAMED).join(', ') + (all.length > NAMED ? ', …' : '');
+  const names = all.slice(0, MAX_NAMED).join(', ') + (all.length > MAX_NAMED ? ', …' : '');
   return `${requests.length} requests and ${children.length} objects of grants remain: ${names}`;
 }
 
 /** Reports a line when it differs from the previous one, and every 10 s. */
-function repeated(clock: Clock, say: (line: string) => void): (line: string) => void {
+function onChange(clock: Clock, say: (line: string) => void): (line: string) => void {
   let last = '';
   let saidMs = 0;
   return (line) => {

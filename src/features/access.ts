@@ -40,15 +40,15 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const stores = openAccessStores(cluster);
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
-  const tally = new GrantQuota({ stores, limits, clock });
+  const quota = new GrantQuota({ stores, limits, clock });
   // Every replica answers webhooks; what the controllers tell goes through the leader's client.
   const podEvents = recorder(host, 'access', cluster.client);
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, name: lease });
   const client = guard(cluster.client);
   const requestEvents = recorder(host, 'access', client);
   const { breakGlassGroup, trustExistingTemplates, accessPods } = config;
-  const reviewed = { stores, signer, tally, grantable, client: cluster.client, events: podEvents, breakGlassGroup };
-  const granted = { client, signer, tally, grantable, stores, journal, events: requestEvents, clock, log, metrics };
+  const reviewed = { stores, signer, quota, grantable, client: cluster.client, events: podEvents, breakGlassGroup };
+  const granted = { client, signer, quota, grantable, stores, journal, events: requestEvents, clock, log, metrics };
   return {
     gate,
     controllers: [
@@ -67,7 +67,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
 interface AdmissionDeps {
   readonly stores: AccessStores;
   readonly signer: Signer;
-  readonly tally: GrantQuota;
+  readonly quota: GrantQuota;
   readonly grantable: readonly RbacRule[];
   readonly client: Client;
   readonly events: EventRecorder;
@@ -75,12 +75,12 @@ interface AdmissionDeps {
 }
 
 function accessReviews(deps: AdmissionDeps): AccessReviews {
-  const { stores, signer, tally, grantable, client, events, breakGlassGroup } = deps;
+  const { stores, signer, quota, grantable, client, events, breakGlassGroup } = deps;
   return {
-    ...admissionReads(stores, client, tally),
+    ...admissionReads(stores, client, quota),
     grantable,
-    sealStamp: (stamp) => signer.sealStamp(stamp),
-    sealAuthor: (stamp) => signer.sealAuthor(stamp),
+    sealStamp: (stamp) => signer.signRequester(stamp),
+    sealAuthor: (stamp) => signer.signAuthor(stamp),
     ...enteredPods({ stores, client, signer, clock }),
     breakGlassGroup,
     podEntered: ({ type, namespace, pod, reason, note }) => {

@@ -104,7 +104,7 @@ export function recorder({ config, log }: Host, feature: FeatureName, client: Cl
 }
 
 /** A healthy watch hears of the API server at least every 30 s; what has been silent for twice as long is out of date. */
-const STALE_MS = 60_000;
+const MAX_STORE_AGE_MS = 60_000;
 
 /** Names what has not been listed yet or is out of date; an optional kind that is not installed counts as listed. */
 export function storesProblem(all: readonly Store<Projected>[]): string | undefined {
@@ -115,6 +115,6 @@ export function storesProblem(all: readonly Store<Projected>[]): string | undefi
       .join(', ');
   const waiting = names((store) => !store.synced);
   if (waiting) return `not listed yet: ${waiting}`;
-  const stale = names((store) => store.ageMs > STALE_MS);
-  return stale ? `no word from the API server for over ${STALE_MS / 1000} s: ${stale}` : undefined;
+  const stale = names((store) => store.ageMs > MAX_STORE_AGE_MS);
+  return stale ? `no word from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}` : undefined;
 }

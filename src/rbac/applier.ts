@@ -26,7 +26,7 @@ export type Created =
  * What a Pod gets to end in, seconds. Not 0: kubelets take that for no word on the matter and give a Pod its own
  * terminationGracePeriodSeconds, during which open shells go on.
  */
-export const stopGraceS = 1;
+export const deletionGraceS = 1;
 
 const refusals = new Set([400, 403, 404, 405, 413, 422]);
 
@@ -43,13 +43,13 @@ export class Applier {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
     } catch (error) {
-      if (isAlreadyExists(error)) return this.#inspect(resource, object, provenance, signal);
+      if (isAlreadyExists(error)) return this.#adoptIfOurs(resource, object, provenance, signal);
       if (error instanceof ApiError && refusals.has(error.code)) return { kind: 'refused', message: error.message };
       throw error;
     }
   }
 
-  async #inspect(
+  async #adoptIfOurs(
     resource: Resource,
     wanted: KubeObject,
     provenance: Provenance,
@@ -83,7 +83,7 @@ export class Applier {
     if (uid === undefined) return false;
     let deletion: Deletion;
     try {
-      const options = { uid, gracePeriodSeconds: stopGraceS, propagation: 'Background', signal } as const;
+      const options = { uid, gracePeriodSeconds: deletionGraceS, propagation: 'Background', signal } as const;
       deletion = await this.#client.delete(resource, name, options);
     } catch (error) {
       if (!isConflict(error) || owner.uid === undefined) throw error;
@@ -91,11 +91,11 @@ export class Applier {
       return this.delete(resource, name, { ownerUid: owner.ownerUid }, signal);
     }
     if (typeof deletion === 'string') return deletion === 'deleted';
-    return resource === roleBindings ? this.#empty(deletion.held, signal) : true;
+    return resource === roleBindings ? this.#removeSubjects(deletion.held, signal) : true;
   }
 
   /** A RoleBinding that finalizers hold would let people in until they go. Resolves to whether it still let anybody in. */
-  async #empty({ metadata, ...held }: KubeObject, signal: AbortSignal): Promise<boolean> {
+  async #removeSubjects({ metadata, ...held }: KubeObject, signal: AbortSignal): Promise<boolean> {
     const subjects = own(held, 'subjects');
     if (!Array.isArray(subjects) || subjects.length === 0) return false;
     const ops = [

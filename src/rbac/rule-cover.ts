@@ -40,10 +40,10 @@ export function covers(held: readonly RbacRule[], asked: readonly RbacRule[]): b
 
 /** The rights of `asked` that lie within no rule of `held`. */
 export function uncovered(held: readonly RbacRule[], asked: readonly RbacRule[]): Right[] {
-  return rightsOf(asked).filter((right) => !held.some((rule) => gives(rule, right)));
+  return rightsOf(asked).filter((right) => !held.some((rule) => grants(rule, right)));
 }
 
-function gives(rule: RbacRule, { verb, group, resource, name }: Right): boolean {
+function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean {
   const { resourceNames = [] } = rule;
   return (
     hasOrAll(rule.verbs, verb) &&

@@ -37,9 +37,9 @@ export async function runAccess(kubeconfig: string, clock: Clock): Promise<Acces
   await keys.refresh();
   const manager = new Manager({ clock, log });
   const signer = new Signer(keys);
-  const tally = new GrantQuota({ stores, limits: noLimits, clock });
+  const quota = new GrantQuota({ stores, limits: noLimits, clock });
   const given = { grantable: [], trustExistingTemplates: false, accessPods: 'confined' as const };
-  const deps = { client, signer, tally, stores, journal, events, clock, log, metrics: createMetrics(), ...given };
+  const deps = { client, signer, quota, stores, journal, events, clock, log, metrics: createMetrics(), ...given };
   for (const controller of accessControllers(deps)) manager.add(controller);
   const stop = new AbortController();
   const ended = manager.run(stop.signal);

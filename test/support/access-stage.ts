@@ -19,7 +19,7 @@ import {
 } from './access-requests.ts';
 import { Person } from './person.ts';
 import { sharedPlane, testNamespace } from './plane.ts';
-import { allWaysIn } from './ways-in.ts';
+import { allWaysIn } from './pod-entries.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const webhookConfigurations = 'mutatingwebhookconfigurations,validatingwebhookconfigurations';

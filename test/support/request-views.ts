@@ -35,7 +35,7 @@ export const podView = (over: Partial<PodView> = {}): PodView => ({
   phase: 'Running',
   ready: true,
   deleting: false,
-  leaving: false,
+  terminating: false,
   waiting: '',
   ...over,
 });

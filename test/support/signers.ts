@@ -33,7 +33,7 @@ export function stamped(signer: Signer, manifest: Manifest, options: StampOption
   const { kind, metadata } = manifest;
   const requester = { username, uid: '', groups, time: formatTime(timeMs) };
   const spec = manifest['spec'] as object;
-  const seal = signer.sealStamp({ kind, namespace, name: metadata.name ?? '', spec, requester });
+  const seal = signer.signRequester({ kind, namespace, name: metadata.name ?? '', spec, requester });
   return {
     ...manifest,
     metadata: { ...metadata, finalizers: [revokeFinalizer] },

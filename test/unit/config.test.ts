@@ -310,7 +310,7 @@ describe('the program', () => {
       print: (text) => {
         stdout += text;
       },
-      complain: (text) => {
+      printError: (text) => {
         stderr += text;
       },
     });

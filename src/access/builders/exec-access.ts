@@ -81,7 +81,7 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
 }
 
 /** ReplicaSets that are read for one request at most; a workload that is rolled out has pods of two or three. */
-const mostReplicaSets = 16;
+const maxReplicaSets = 16;
 
 /** What controls the pods of a workload, by uid: ReplicaSets of a Deployment or Rollout, read one by one, else the workload itself. */
 async function controllersOf(
@@ -94,13 +94,13 @@ async function controllersOf(
   const named = new Map<string, string>();
   for (const { controller } of [...pods].sort(byName)) {
     const mayBeOne = controller?.kind === replicaSets.kind && isObjectName(controller.name);
-    if (mayBeOne && named.size < mostReplicaSets) named.set(controller.uid, controller.name);
+    if (mayBeOne && named.size < maxReplicaSets) named.set(controller.uid, controller.name);
   }
   const { namespace } = workload;
   const read = [...named].map(async ([uid, name]) => {
     const found = await findObject(client, replicaSets, { namespace, name }, { signal });
-    const isTheirs = found?.metadata.uid === uid && controllerOf(found)?.uid === workload.uid;
-    return isTheirs ? [uid] : [];
+    const isOfWorkload = found?.metadata.uid === uid && controllerOf(found)?.uid === workload.uid;
+    return isOfWorkload ? [uid] : [];
   });
   return new Set((await Promise.all(read)).flat());
 }

@@ -70,7 +70,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
 }
 
 /** How much more work a comparison is than a copy. */
-const comparing = 6;
+const comparisonFactor = 6;
 
 /** The library lets `test` pass for any two objects; only this comparison is trusted. */
 function applyTest(document: unknown, operation: PatchOperation, budget: PlanBudget): Outcome {
@@ -78,7 +78,7 @@ function applyTest(document: unknown, operation: PatchOperation, budget: PlanBud
   if ('why' in target) return target;
   const found = budget.copy(target.value);
   if ('problem' in found) return { why: `the value found ${found.problem}` };
-  budget.spend(comparing * found.weight);
+  budget.spend(comparisonFactor * found.weight);
   // Equal by value, as RFC 6902 4.6 has it: the copy drops prototypes, and -0 is 0.
   if (isDeepStrictEqual(comparable(found.value), comparable(operation.value))) return { document };
   return { why: `the value found is ${brief(found.value)}, not ${brief(operation.value)}` };

@@ -5,11 +5,11 @@ import { KeyMutex } from '../../kit/key-mutex.ts';
 import type { Violation } from '../policy/policy.ts';
 
 /** What planning one grant may cost, in the weight of copyJson: a pod of 1.4 million characters or of 43,000 values uses it up. */
-const mostWork = maxWeight;
+const maxWork = maxWeight;
 /** How long it may take, milliseconds. */
-const longestMs = 250;
+const maxMs = 250;
 /** Work between two looks at the time. A plan that costs less is never denied for the time that a busy machine took over it. */
-const workPerLook = mostWork / 16;
+const workPerClockCheck = maxWork / 16;
 
 /**
  * The work that one plan may do. While it is planned nothing else is done, not even the end of other grants, so the work is counted
@@ -19,8 +19,8 @@ const workPerLook = mostWork / 16;
 export class PlanBudget {
   readonly #clock: Pick<Clock, 'monotonic'> | undefined;
   readonly #startedMs: number;
-  #left = mostWork;
-  #nextLook = mostWork - workPerLook;
+  #left = maxWork;
+  #nextClockCheck = maxWork - workPerClockCheck;
 
   /** Without a clock only the work is bounded: what was decided once must come out the same on a machine that is busy. */
   constructor(clock?: Pick<Clock, 'monotonic'>) {
@@ -31,11 +31,11 @@ export class PlanBudget {
   /** Throws `PlanTooLarge` when that is more than there is, or when the time is over. */
   spend(work: number): void {
     this.#left -= work;
-    if (this.#left < 0) throw new PlanTooLarge(`more than ${mostWork} units of work (${unit})`);
-    if (this.#left > this.#nextLook) return;
-    this.#nextLook = this.#left - workPerLook;
+    if (this.#left < 0) throw new PlanTooLarge(`more than ${maxWork} units of work (${unit})`);
+    if (this.#left > this.#nextClockCheck) return;
+    this.#nextClockCheck = this.#left - workPerClockCheck;
     const tookMs = this.#clock ? this.#clock.monotonic() - this.#startedMs : 0;
-    if (tookMs > longestMs) throw new PlanTooLarge(`more than ${longestMs} ms`);
+    if (tookMs > maxMs) throw new PlanTooLarge(`more than ${maxMs} ms`);
   }
 
   /** A copy, as copyJson makes it, that is paid for. */
@@ -68,10 +68,10 @@ export function withinBudget<Plan>(
 }
 
 /** After this long, milliseconds, others have their turn. */
-const longTurnMs = 5;
+const yieldAfterMs = 5;
 
 /** Plans run one at a time, and between long ones everything else has a turn: however many come at once, no grant ends later. */
-export class PlanTurns {
+export class PlanQueue {
   readonly #clock: Clock;
   readonly #mutex = new KeyMutex();
 
@@ -79,13 +79,13 @@ export class PlanTurns {
     this.#clock = clock;
   }
 
-  take<Planned>(plan: () => Planned): Promise<Planned> {
+  run<Planned>(plan: () => Planned): Promise<Planned> {
     return this.#mutex.run('plan', async () => {
       const startedMs = this.#clock.monotonic();
       try {
         return plan();
       } finally {
-        if (this.#clock.monotonic() - startedMs > longTurnMs) await sleep(this.#clock, 0);
+        if (this.#clock.monotonic() - startedMs > yieldAfterMs) await sleep(this.#clock, 0);
       }
     });
   }

@@ -10,7 +10,7 @@ import { baseRules, confinedTo } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
 import type { AccessStores } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
-import type { PlanTurns } from './plan-budget.ts';
+import type { PlanQueue } from './plan-budget.ts';
 
 /** Everything that a grant will create, decided before anything is. Pure data: the same input gives the same plan and hash. */
 export interface Plan {
@@ -56,7 +56,7 @@ export interface BuilderDeps {
   /** For what no store keeps. */
   readonly client: Pick<Client, 'get'>;
   /** In these is planned what may take long. */
-  readonly turns: PlanTurns;
+  readonly queue: PlanQueue;
   readonly clock: Clock;
   readonly accessPods: AccessPods;
 }

@@ -6,7 +6,7 @@ import { pods, serviceAccounts } from '../../api/resources.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { isRecord, type JsonObject, listIn, own, stringMap, strings } from '../../kit/json-value.ts';
 import { findObject } from '../../kube/client.ts';
-import { stopGraceS } from '../../rbac/applier.ts';
+import { deletionGraceS } from '../../rbac/applier.ts';
 import { renderAccessMessage } from '../policy/access-client.ts';
 import { confinedTo, rulesOf } from '../policy/granted-rules.ts';
 import type { Violation } from '../policy/policy.ts';
@@ -63,12 +63,12 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
   request,
   { spec, namespace },
   { subjects, durationMs, pinned },
-  { stores, client, turns, clock, accessPods },
+  { stores, client, queue, clock, accessPods },
   signal,
 ) => {
   const workload = spec.controllerTargetRef && stores.workload(targetKey(spec.controllerTargetRef, namespace));
   const pullSecrets = await pullSecretsOf(workload, spec, { client, accessPods }, signal);
-  return turns.take(() =>
+  return queue.run(() =>
     planPodAccess({
       request,
       templateSpec: spec,
@@ -86,7 +86,7 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
 };
 
 /** How much more work it is to check a pod, to print it for the plan's hash and to hash it, than to copy it. */
-const finishing = 4;
+const finishingFactor = 4;
 
 /** The names of the image pull secrets of the workload's ServiceAccount, where the access pod needs them to run under another. */
 async function pullSecretsOf(
@@ -124,7 +124,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
   const mutated = mutate(source, input, budget);
   if ('violation' in mutated) return { refusal: mutated.violation };
   const { template } = mutated;
-  budget.spend(finishing * mutated.weight);
+  budget.spend(finishingFactor * mutated.weight);
   const original = source.workload && own(source.podTemplate, 'spec');
   const mayReach = templateSpec.allowPrivilegedPod === true;
   const account = keepsAccount(input) ? serviceAccountOf(original) : 'default';
@@ -242,7 +242,7 @@ const keepsGrace = ({ controllerTargetRef, controllerTargetMutationConfig }: Pod
 /** For whatever stops the pod without a word on its grace, so that no shell goes on: a deadline, an eviction, a drain. */
 function shortGrace(spec: JsonObject): number {
   const { terminationGracePeriodSeconds: grace } = spec;
-  return typeof grace === 'number' && grace >= 0 ? Math.min(grace, stopGraceS) : stopGraceS;
+  return typeof grace === 'number' && grace >= 0 ? Math.min(grace, deletionGraceS) : deletionGraceS;
 }
 
 /** A StatefulSet's volumeClaimTemplates are no part of its pod template; said here, where the author can be told what to do. */

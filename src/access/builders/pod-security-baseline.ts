@@ -14,7 +14,7 @@ export function checkPodReach({ metadata, spec }: PodParts, source: unknown, acc
 }
 
 /** The field that goes too far, and a clause that says how. */
-interface TooFar {
+interface Excess {
   readonly field: string;
   readonly why: string;
 }
@@ -24,7 +24,7 @@ interface PodParts {
   readonly spec: JsonObject;
 }
 
-function checkPod(spec: JsonObject, source: unknown, expected: unknown): TooFar | undefined {
+function checkPod(spec: JsonObject, source: unknown, expected: unknown): Excess | undefined {
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
     if (isSet(spec[field])) return { field: `spec.${field}`, why: 'is set' };
   }
@@ -40,7 +40,7 @@ function checkPod(spec: JsonObject, source: unknown, expected: unknown): TooFar 
   return hostPath < 0 ? undefined : { field: `spec.volumes[${hostPath}].hostPath`, why: 'mounts a path of the node' };
 }
 
-function checkContainers(spec: JsonObject): TooFar | undefined {
+function checkContainers(spec: JsonObject): Excess | undefined {
   for (const list of ['initContainers', 'containers']) {
     for (const [index, container] of listIn(spec, list).entries()) {
       const where = `spec.${list}[${index}]`;
@@ -58,7 +58,7 @@ function checkContainers(spec: JsonObject): TooFar | undefined {
 }
 
 /** What the kubelet calls of a container, from the node: another host than the pod lets the node knock at any door for it. */
-function checkHandlers(container: unknown, where: string): TooFar | undefined {
+function checkHandlers(container: unknown, where: string): Excess | undefined {
   const lifecycle = own(container, 'lifecycle');
   const handlers = [
     ...['livenessProbe', 'readinessProbe', 'startupProbe'].map((field) => [field, own(container, field)] as const),
@@ -145,7 +145,7 @@ const containerTypes: ReadonlySet<unknown> = new Set([
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
 /** The pod's own securityContext, and the annotations that older API servers read as a part of it. */
-function checkPodContext(metadata: JsonObject, spec: JsonObject): TooFar | undefined {
+function checkPodContext(metadata: JsonObject, spec: JsonObject): Excess | undefined {
   const context = spec['securityContext'];
   const where = 'spec.securityContext';
   const sysctls = listIn(context, 'sysctls');
@@ -160,7 +160,7 @@ function checkPodContext(metadata: JsonObject, spec: JsonObject): TooFar | undef
   return checkConfinement(context, where);
 }
 
-function checkContainerContext(context: unknown, where: string): TooFar | undefined {
+function checkContainerContext(context: unknown, where: string): Excess | undefined {
   if (own(context, 'privileged')) return { field: `${where}.privileged`, why: 'is set' };
   const added = listIn(own(context, 'capabilities'), 'add').find((capability) => !defaultCapabilities.has(capability));
   if (added !== undefined) return { field: `${where}.capabilities.add`, why: `adds ${shown(added)}` };
@@ -172,7 +172,7 @@ function checkContainerContext(context: unknown, where: string): TooFar | undefi
 }
 
 /** What both a pod and a container may have. */
-function checkConfinement(context: unknown, where: string): TooFar | undefined {
+function checkConfinement(context: unknown, where: string): Excess | undefined {
   // The privileged of Windows.
   if (own(own(context, 'windowsOptions'), 'hostProcess')) {
     return { field: `${where}.windowsOptions.hostProcess`, why: 'is set' };

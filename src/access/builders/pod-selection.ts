@@ -8,7 +8,7 @@ import { PlanBudget } from './plan-budget.ts';
 export type Labels = Readonly<Record<string, string>>;
 
 /** Something of the namespace that acts on pods by their labels. */
-interface Selecting {
+interface CompiledSelector {
   readonly kind: string;
   readonly name: string;
   readonly isolatesEgress: boolean;
@@ -23,7 +23,7 @@ const workPerMatch = 16;
 
 type Workload = Pick<WorkloadView, 'kind' | 'name' | 'selector'>;
 
-function read(one: Workload & { readonly isolatesEgress?: boolean }, budget: PlanBudget): Selecting {
+function compile(one: Workload & { readonly isolatesEgress?: boolean }, budget: PlanBudget): CompiledSelector {
   const { kind, name, selector, isolatesEgress = false } = one;
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   const keys = [...Object.keys(matchLabels), ...matchExpressions.map(({ key }) => key)];
@@ -71,20 +71,20 @@ export function labelsOf(
   budget: PlanBudget = new PlanBudget(),
 ): { readonly labels: Labels } | { readonly refusal: Violation } {
   const { ownLabels, allowed = [], confinedAs } = input;
-  const selectors = input.selectors.map((view) => read(view, budget));
-  const confines = (one: Selecting): boolean =>
+  const selectors = input.selectors.map((view) => compile(view, budget));
+  const confines = (one: CompiledSelector): boolean =>
     confinedAs !== undefined && one.kind === 'NetworkPolicy' && one.selects(confinedAs.labels);
-  const unwelcome = selectors.filter(
+  const disallowed = selectors.filter(
     (one) => !allowed.some(({ kind, name }) => kind === one.kind && name === one.name) && !confines(one),
   );
-  const found = unwelcome.find((one) => one.selects(input.labels) && !one.selects(ownLabels));
+  const found = disallowed.find((one) => one.selects(input.labels) && !one.selects(ownLabels));
   if (found) return { refusal: isSelected(found) };
   if (!confinedAs) return { labels: input.labels };
-  const others = [...unwelcome, ...confinedAs.workloads.map((workload) => read(workload, budget))];
+  const others = [...disallowed, ...confinedAs.workloads.map((workload) => compile(workload, budget))];
   return confined(input.labels, confinedAs, selectors.filter(confines), others);
 }
 
-function isSelected({ kind, name }: Selecting): Violation {
+function isSelected({ kind, name }: CompiledSelector): Violation {
   return {
     code: 'PodIsSelected',
     message:
@@ -103,8 +103,8 @@ function isSelected({ kind, name }: Selecting): Violation {
 function confined(
   given: Labels,
   workload: NonNullable<SelectionInput['confinedAs']>,
-  policies: readonly Selecting[],
-  others: readonly Selecting[],
+  policies: readonly CompiledSelector[],
+  others: readonly CompiledSelector[],
 ): { readonly labels: Labels } | { readonly refusal: Violation } {
   // What is about egress first: where not all labels can be kept, these matter most.
   const inOrder = [...policies].sort(
@@ -115,32 +115,32 @@ function confined(
   for (const policy of inOrder) {
     if (policy.selects(labels)) continue;
     const needed = Object.fromEntries(Object.entries(workload.labels).filter(([key]) => policy.keys.includes(key)));
-    const grown = { ...needed, ...labels };
+    const extended = { ...needed, ...labels };
     const before = labels;
-    const inTheWay = others.filter((one) => one.selects(grown) && !one.selects(before));
-    if (policy.selects(grown) && inTheWay.length === 0) labels = grown;
-    else lost ??= confinementLost(workload, policy, needed, inTheWay);
+    const conflicting = others.filter((one) => one.selects(extended) && !one.selects(before));
+    if (policy.selects(extended) && conflicting.length === 0) labels = extended;
+    else lost ??= confinementLost(workload, policy, needed, conflicting);
   }
   const isolating = inOrder.filter(({ isolatesEgress }) => isolatesEgress);
   const escapes = isolating.length > 0 && !isolating.some((policy) => policy.selects(labels));
   return escapes && lost ? { refusal: lost } : { labels };
 }
 
-const mostShown = 5;
+const maxShown = 5;
 
 function confinementLost(
   workload: { readonly kind: string; readonly name: string },
-  policy: Selecting,
+  policy: CompiledSelector,
   needed: Labels,
-  inTheWay: readonly Selecting[],
+  conflicting: readonly CompiledSelector[],
 ): Violation {
   const labels = Object.entries(needed).map(([key, value]) => `${key}=${value}`);
   const shown = list(labels);
   const why =
-    inTheWay.length === 0
+    conflicting.length === 0
       ? 'podLabels or the patch say otherwise'
-      : `${list(inTheWay.map(({ kind, name }) => `${kind} ${name}`))} would select it then`;
-  const listed = inTheWay.filter(({ kind }) => !workloadKinds.has(kind));
+      : `${list(conflicting.map(({ kind, name }) => `${kind} ${name}`))} would select it then`;
+  const listed = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
   const allow =
     listed.length === 0
       ? ''
@@ -159,6 +159,6 @@ function confinementLost(
 const workloadKinds: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet', 'Rollout']);
 
 function list(names: readonly string[]): string {
-  const more = names.length > mostShown ? ` and ${names.length - mostShown} more` : '';
-  return `${names.slice(0, mostShown).join(', ')}${more}`;
+  const more = names.length > maxShown ? ` and ${names.length - maxShown} more` : '';
+  return `${names.slice(0, maxShown).join(', ')}${more}`;
 }

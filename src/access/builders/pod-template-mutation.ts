@@ -159,7 +159,7 @@ const invalid = (code: Violation['code'], field: string, why: string): Violation
 });
 
 /** What others act upon: they give the pod a cloud identity or secrets, or put a sidecar of a mesh into it. */
-const actedUpon = [
+const activatingPrefixes = [
   'iam.amazonaws.com/',
   'eks.amazonaws.com/',
   'iam.gke.io/',
@@ -174,13 +174,13 @@ const actedUpon = [
 ];
 
 /** Values that turn such a thing off, which must not come on instead. */
-const off: ReadonlySet<unknown> = new Set(['false', 'disabled']);
+const disabledValues: ReadonlySet<unknown> = new Set(['false', 'disabled']);
 
 /** The annotations of a workload's pod template that its access pods get too; podAnnotations and patches may add any. */
 export function copiedAnnotations(annotations: unknown): unknown {
   if (!isRecord(annotations)) return annotations;
   const kept = Object.entries(annotations).filter(
-    ([key, value]) => off.has(value) || !actedUpon.some((prefix) => key.startsWith(prefix)),
+    ([key, value]) => disabledValues.has(value) || !activatingPrefixes.some((prefix) => key.startsWith(prefix)),
   );
   return Object.fromEntries(kept);
 }
@@ -204,6 +204,6 @@ export function withoutIdentity(podTemplate: unknown, budget: PlanBudget): unkno
   if (!isRecord(podTemplate) || !isRecord(spec)) return podTemplate;
   const tokenless = { ...podTemplate, spec: { ...spec, automountServiceAccountToken: false } };
   if (!isRecord(metadata)) return tokenless;
-  budget.spend(valueWeight * actedUpon.length * Object.keys(metadata['annotations'] ?? {}).length);
+  budget.spend(valueWeight * activatingPrefixes.length * Object.keys(metadata['annotations'] ?? {}).length);
   return { ...tokenless, metadata: { ...metadata, annotations: copiedAnnotations(metadata['annotations']) } };
 }

@@ -27,17 +27,17 @@ type Decision =
   /** The template is not known yet, or nobody has looked at it in its present form; a watch will tell. */
   | { readonly kind: 'waiting' };
 
-const hourMs = 3_600_000;
+const defaultRetentionMs = 3_600_000;
 /**
  * How long a request without a grant is kept at most, milliseconds: long enough to be found the next morning, and nobody fills the
  * namespace with refusals that stay for years by asking for long.
  */
-const longestKeptMs = 24 * hourMs;
+const maxRetentionMs = 24 * 3_600_000;
 /** What was found out about an author this recently needs no asking again, milliseconds. */
-const youngMs = 60_000;
+const authorRightsMaxAgeMs = 60_000;
 
 /** Stands in for a requester that is not there; no rule book lets it pass. */
-const nobody = { username: '', uid: '', groups: [] };
+const noRequester = { username: '', uid: '', groups: [] };
 
 const tooLate: Violation = {
   code: 'TooLate',
@@ -61,13 +61,13 @@ export class Decider {
     const granted = request.grant && parseTime(request.grant.expiresAt);
     if (granted !== undefined) return granted;
     const asked = request.spec.duration === undefined ? undefined : parseGoDuration(request.spec.duration);
-    const askedMs = asked && 'ns' in asked && asked.ns > 0n ? toMilliseconds(asked.ns) : hourMs;
-    return request.createdAtMs + Math.min(askedMs, longestKeptMs);
+    const askedMs = asked && 'ns' in asked && asked.ns > 0n ? toMilliseconds(asked.ns) : defaultRetentionMs;
+    return request.createdAtMs + Math.min(askedMs, maxRetentionMs);
   }
 
   async decide(request: RequestView, signal: AbortSignal): Promise<Decision> {
-    const unproven = await this.#deps.stamps.refusal(request, signal);
-    if (unproven) return this.#deny(ofNobody(request), unproven, signal);
+    const attestationViolation = await this.#deps.attestations.violation(request, signal);
+    if (attestationViolation) return this.#deny(withoutRequester(request), attestationViolation, signal);
     const template = this.#deps.kind.templates.get(
       keyOf({ namespace: request.namespace, name: request.spec.templateName }),
     );
@@ -76,7 +76,8 @@ export class Decider {
     if (state.found && state.observedGeneration !== state.generation) return { kind: 'waiting' };
 
     const violation =
-      (await this.#refusal(request, template, signal)) ?? (await this.#deps.authors.refusal(template, youngMs, signal));
+      (await this.#policyViolation(request, template, signal)) ??
+      (await this.#deps.authors.violation(template, authorRightsMaxAgeMs, signal));
     if (violation) return this.#deny(request, violation, signal);
     const duration = chooseDuration(request.spec.duration, template.spec.accessConfig);
     if ('code' in duration) return this.#deny(request, duration, signal);
@@ -84,24 +85,28 @@ export class Decider {
     if (request.createdAtMs + duration.grantedMs <= this.#deps.clock.now()) return this.#deny(request, tooLate, signal);
 
     const { rules } = template.spec.accessConfig;
-    const unfit = rulesViolation(rules) ?? grantableViolation(rules, this.#deps.grantable);
-    if (unfit) return this.#deny(request, unfit, signal);
+    const ruleViolation = rulesViolation(rules) ?? grantableViolation(rules, this.#deps.grantable);
+    if (ruleViolation) return this.#deny(request, ruleViolation, signal);
 
-    const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? nobody);
+    const subjects = subjectsOf(template.spec.accessConfig, request.spec.requester ?? noRequester);
     const asked = { subjects, durationMs: duration.grantedMs };
     const planned = await this.#deps.kind.plan(request, template, asked, signal);
     if ('refusal' in planned) return this.#deny(request, planned.refusal, signal);
 
     const grant = this.#grant(request, template, planned.plan, duration.grantedMs);
-    const full = this.#deps.tally.take(request, grant, template.spec.accessConfig.maxGrants);
-    if (full) return this.#deny(request, full, signal);
-    const told = { duration: duration.message, notes: planned.plan.notes ?? [] };
-    const status = grantedStatus(request, grant, told, this.#deps.clock.now());
+    const quotaViolation = this.#deps.quota.reserve(request, grant, template.spec.accessConfig.maxGrants);
+    if (quotaViolation) return this.#deny(request, quotaViolation, signal);
+    const details = { duration: duration.message, notes: planned.plan.notes ?? [] };
+    const status = grantedStatus(request, grant, details, this.#deps.clock.now());
     return { kind: 'granted', request: await this.#deps.status.write(request, status, signal), plan: planned.plan };
   }
 
-  async #refusal(request: RequestView, template: TemplateView, signal: AbortSignal): Promise<Violation | undefined> {
-    const caller = request.spec.requester ?? nobody;
+  async #policyViolation(
+    request: RequestView,
+    template: TemplateView,
+    signal: AbortSignal,
+  ): Promise<Violation | undefined> {
+    const caller = request.spec.requester ?? noRequester;
     const byGroup = isEligibleByGroup(caller, template.spec.accessConfig.allowedGroups);
     const asked = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
     return firstViolation(grantPolicy, {
@@ -132,7 +137,7 @@ export class Decider {
 
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<Decision> {
     await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
-    this.#deps.trail.denied(request, violation);
+    this.#deps.reporter.denied(request, violation);
     return { kind: 'denied' };
   }
 
@@ -158,17 +163,17 @@ interface DeciderDeps {
   readonly client: Client;
   readonly clock: Clock;
   readonly status: StatusWriter;
-  readonly trail: GrantReporter;
-  readonly stamps: RequesterAttestations;
+  readonly reporter: GrantReporter;
+  readonly attestations: RequesterAttestations;
   readonly authors: TemplateAuthors;
   readonly signer: Signer;
-  readonly tally: GrantQuota;
+  readonly quota: GrantQuota;
   /** What templates may hand out besides what every grant gives. */
   readonly grantable: readonly RbacRule[];
 }
 
 /** Without the requester that it claims: an audit line must not name somebody who may have nothing to do with it. */
-function ofNobody(request: RequestView): RequestView {
+function withoutRequester(request: RequestView): RequestView {
   const { requester: _, ...spec } = request.spec;
   return { ...request, spec };
 }

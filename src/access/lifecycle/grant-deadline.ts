@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.ts';
 
-interface FirstSight {
+interface FirstObservation {
   readonly monotonicMs: number;
   /** Time the request had left when this process first saw it, for the deadline `untilMs`. */
   readonly leftMs: number;
@@ -13,37 +13,37 @@ interface FirstSight {
  */
 export class GrantDeadlines {
   readonly #clock: Clock;
-  readonly #seen = new Map<string, FirstSight>();
+  readonly #observations = new Map<string, FirstObservation>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /** `uid` of the request; `fromMs` its creation and `untilMs` its deadline, epoch ms: nothing ever has more left than their difference. */
-  isOver(uid: string, fromMs: number, untilMs: number): boolean {
+  hasPassed(uid: string, fromMs: number, untilMs: number): boolean {
     return this.#clock.now() >= untilMs || this.#leftMs(uid, fromMs, untilMs) <= 0;
   }
 
   /** The wall-clock instant (epoch ms) at which to look again: the deadline, or sooner when monotonic time ends it first. */
-  nextLook(uid: string, fromMs: number, untilMs: number): number {
+  nextCheckMs(uid: string, fromMs: number, untilMs: number): number {
     return Math.min(untilMs, this.#clock.now() + Math.max(0, Math.ceil(this.#leftMs(uid, fromMs, untilMs))));
   }
 
   #leftMs(uid: string, fromMs: number, untilMs: number): number {
     const monotonicMs = this.#clock.monotonic();
-    let first = this.#seen.get(uid);
+    let first = this.#observations.get(uid);
     if (!first) {
       first = { monotonicMs, leftMs: Math.min(untilMs - this.#clock.now(), untilMs - fromMs), untilMs };
-      this.#seen.set(uid, first);
+      this.#observations.set(uid, first);
     } else if (first.untilMs !== untilMs) {
       // The decision replaced the provisional deadline: move it, keep the time that has passed.
       first = { ...first, leftMs: first.leftMs + untilMs - first.untilMs, untilMs };
-      this.#seen.set(uid, first);
+      this.#observations.set(uid, first);
     }
     return first.leftMs - (monotonicMs - first.monotonicMs);
   }
 
   forget(uid: string): void {
-    this.#seen.delete(uid);
+    this.#observations.delete(uid);
   }
 }

@@ -8,7 +8,7 @@ import type { RequestView } from '../stores/access-views.ts';
 import { isDenied } from './request-status.ts';
 
 /** A grant that counts. */
-interface Place {
+interface Reservation {
   readonly requestUid: string;
   readonly user: string;
   readonly namespace: string;
@@ -25,7 +25,7 @@ type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
 export class GrantQuota {
   readonly #deps: { readonly stores: Stores; readonly limits: Limits; readonly clock: Clock };
   /** By request uid. */
-  readonly #given = new Map<string, { readonly place: Place; readonly request: RequestView }>();
+  readonly #reserved = new Map<string, { readonly place: Reservation; readonly request: RequestView }>();
 
   constructor(deps: { stores: Stores; limits: Limits; clock: Clock }) {
     this.#deps = deps;
@@ -40,27 +40,27 @@ export class GrantQuota {
         name: user,
         limit: this.#deps.limits.perUser,
         found: () => this.#stored(byUser, user),
-        counts: (place: Place) => place.user === user,
+        counts: (place: Reservation) => place.user === user,
       },
       {
         scope: 'template',
         name: template.name,
         limit: template.maxGrants ?? 0,
         found: () => this.#stored(byTemplate, templateKey),
-        counts: (place: Place) => place.templateUid === template.uid,
+        counts: (place: Reservation) => place.templateUid === template.uid,
       },
       {
         scope: 'namespace',
         name: namespace,
         limit: this.#deps.limits.perNamespace,
         found: () => this.#stored(byNamespace, namespace),
-        counts: (place: Place) => place.namespace === namespace,
+        counts: (place: Reservation) => place.namespace === namespace,
       },
     ] as const;
     return scopes
       .filter(({ limit }) => limit > 0)
       .map(({ scope, name, limit, found, counts }) => {
-        const places = new Map([...this.#unseen(), ...found()].map((place) => [place.requestUid, place]));
+        const places = new Map([...this.#unobserved(), ...found()].map((place) => [place.requestUid, place]));
         places.delete(except);
         const ends = [...places.values()]
           .filter(counts)
@@ -72,38 +72,38 @@ export class GrantQuota {
   }
 
   /** Takes the place that `grant` needs until its request ends, or tells why there is none. Asking again for the same request is free. */
-  take(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
-    const place = placeOf(request, grant);
+  reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
+    const place = reservationOf(request, grant);
     const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
     const uses = this.uses({ ...place, template }, request.uid);
     const full = limitViolation(uses);
     // Where nothing is limited nobody counts, and nobody would ever look whether the place is settled.
-    if (!full && uses.length > 0) this.#given.set(request.uid, { place, request });
+    if (!full && uses.length > 0) this.#reserved.set(request.uid, { place, request });
     return full;
   }
 
-  #stored(index: string, value: string): Place[] {
+  #stored(index: string, value: string): Reservation[] {
     return this.#deps.stores.requests
       .flatMap((store) => store.byIndex(index, value))
       .flatMap((request) =>
-        request.grant && this.#isOpen(request, request.grant) ? [placeOf(request, request.grant)] : [],
+        request.grant && this.#countsAsOpen(request, request.grant) ? [reservationOf(request, request.grant)] : [],
       );
   }
 
   /** Whoever is on the way out counts until the RoleBinding is gone. */
-  #isOpen(request: RequestView, grant: Grant): boolean {
+  #countsAsOpen(request: RequestView, grant: Grant): boolean {
     const isOver = (parseTime(grant.expiresAt) ?? 0) <= this.#deps.clock.now();
     if (!isOver && !request.deleting && !request.revoked && !isDenied(request)) return true;
     return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }
 
   /** A place is given away until its request shows a decision or is gone. */
-  #unseen(): Place[] {
-    for (const [uid, { request }] of this.#given) {
+  #unobserved(): Reservation[] {
+    for (const [uid, { request }] of this.#reserved) {
       const stored = this.#find(request);
-      if (!stored || stored.grant || isDenied(stored)) this.#given.delete(uid);
+      if (!stored || stored.grant || isDenied(stored)) this.#reserved.delete(uid);
     }
-    return [...this.#given.values()].map(({ place }) => place);
+    return [...this.#reserved.values()].map(({ place }) => place);
   }
 
   #find({ key, uid }: RequestView): RequestView | undefined {
@@ -111,7 +111,7 @@ export class GrantQuota {
   }
 }
 
-const placeOf = ({ uid, namespace, spec }: RequestView, { template, expiresAt }: Grant): Place => ({
+const reservationOf = ({ uid, namespace, spec }: RequestView, { template, expiresAt }: Grant): Reservation => ({
   requestUid: uid,
   user: spec.requester?.username ?? '',
   namespace,

@@ -1,6 +1,6 @@
 import { apiVersionOf, type Resource } from '../../api/object.ts';
 import type { Journal } from '../../audit/journal.ts';
-import { type AuditRecord, decidingFirst } from '../../audit/record.ts';
+import { type AuditRecord, decidingGroupsFirst } from '../../audit/record.ts';
 import type { Clock } from '../../kit/clock.ts';
 import { describe } from '../../kit/errors.ts';
 import { regarding } from '../../kube/event-object.ts';
@@ -84,7 +84,7 @@ export class GrantReporter {
     allowedGroups: readonly string[] = [],
   ): AuditRecord {
     const { requester } = request.spec;
-    const groups = decidingFirst(requester?.groups ?? [], allowedGroups);
+    const groups = decidingGroupsFirst(requester?.groups ?? [], allowedGroups);
     return {
       event,
       verdict,

@@ -19,7 +19,7 @@ import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
 /** A pod that is ready within this time costs no status write of its own on the way, milliseconds. */
-const graceMs = 1000;
+const podGraceMs = 1000;
 
 interface Opened {
   readonly children: readonly RequestChild[];
@@ -32,7 +32,7 @@ export class Granter {
   /** By request uid: what this process has created, until the status says it too. */
   readonly #opened = new Map<string, Opened>();
   /** uids of requests whose grant is in the journal, so that trying again adds no second line. */
-  readonly #told = new Set<string>();
+  readonly #journaled = new Set<string>();
 
   constructor(deps: GranterDeps) {
     this.#deps = deps;
@@ -42,34 +42,34 @@ export class Granter {
    * `plan` is the one just decided; absent after a restart, when it is made again and must come out the same.
    * Resolves to the instant (epoch ms) at which to look again, or undefined when only events and the deadline matter.
    */
-  async bringAbout(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
-    const opened = this.#openedBefore(request) ?? (await this.#open(request, plan, signal));
-    return opened && this.#report(request, opened, signal);
+  async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
+    const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));
+    return opened && this.#updateProgress(request, opened, signal);
   }
 
   forget(uid: string): void {
     this.#opened.delete(uid);
-    this.#told.delete(uid);
+    this.#journaled.delete(uid);
   }
 
-  #openedBefore(request: RequestView): Opened | undefined {
+  #openedEarlier(request: RequestView): Opened | undefined {
     if (request.children.length > 0) return { children: request.children, atMs: 0 };
     return this.#opened.get(request.uid);
   }
 
   async #open(request: RequestView, decided: Plan | undefined, signal: AbortSignal): Promise<Opened | undefined> {
-    const plan = decided ?? (await this.#planAgain(request, signal));
-    if ('code' in plan) return this.#giveUp(request, plan, signal);
-    await this.#tell(request);
+    const plan = decided ?? (await this.#replan(request, signal));
+    if ('code' in plan) return this.#deny(request, plan, signal);
+    await this.#journalOnce(request);
     const children: RequestChild[] = [];
-    for (const [resource, object] of inOrder(plan)) {
+    for (const [resource, object] of inCreationOrder(plan)) {
       const created = await this.#create(request, plan.hash, resource, object, signal);
       if (created.kind === 'collision') {
-        return this.#giveUp(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
+        return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
       if (created.kind === 'refused') {
         const message = `the API server refused the ${resource.kind}: ${created.message}`;
-        return this.#giveUp(request, { code: 'ResourceRefused', message, status: 422 }, signal);
+        return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }
       children.push({
         kind: resource.kind as RequestChild['kind'],
@@ -101,13 +101,13 @@ export class Granter {
     );
   }
 
-  async #tell(request: RequestView): Promise<void> {
-    if (this.#told.has(request.uid)) return;
-    await this.#deps.trail.granted(request, this.#templateOf(request)?.spec.accessConfig.allowedGroups ?? []);
-    this.#told.add(request.uid);
+  async #journalOnce(request: RequestView): Promise<void> {
+    if (this.#journaled.has(request.uid)) return;
+    await this.#deps.reporter.granted(request, this.#templateOf(request)?.spec.accessConfig.allowedGroups ?? []);
+    this.#journaled.add(request.uid);
   }
 
-  async #planAgain(request: RequestView, signal: AbortSignal): Promise<Plan | Violation> {
+  async #replan(request: RequestView, signal: AbortSignal): Promise<Plan | Violation> {
     const { grant } = request;
     if (!grant) throw new Error(`request ${request.key} has no grant to plan for`);
     const template = this.#templateOf(request);
@@ -127,26 +127,27 @@ export class Granter {
   }
 
   /** Nothing half-open stays: what exists goes, then the status says why. */
-  async #giveUp(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
+  async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
     await this.#deps.revoker.closeChildren(request, signal);
     await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
-    this.#deps.trail.denied(request, violation);
+    this.#deps.reporter.denied(request, violation);
   }
 
-  async #report(request: RequestView, opened: Opened, signal: AbortSignal): Promise<number | undefined> {
+  async #updateProgress(request: RequestView, opened: Opened, signal: AbortSignal): Promise<number | undefined> {
     const pod = this.#podOf(request);
     const nowMs = this.#deps.clock.now();
-    if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + graceMs) return opened.atMs + graceMs;
+    if (!pod?.ready && request.children.length === 0 && nowMs < opened.atMs + podGraceMs)
+      return opened.atMs + podGraceMs;
     const accessMessage = pod ? this.#accessMessage(request, pod) : { text: '' };
-    const until = this.#until(request);
+    const until = this.#untilText(request);
     const status = progressStatus(request, { children: opened.children, until, pod, accessMessage }, nowMs);
     if (isUnchanged(request, status)) return undefined;
     await this.#deps.status.write(request, status, signal);
-    if (status.ready && !request.ready) this.#deps.trail.ready(request);
+    if (status.ready && !request.ready) this.#deps.reporter.ready(request);
     return undefined;
   }
 
-  #until(request: RequestView): string {
+  #untilText(request: RequestView): string {
     const { expiresAt = '' } = request.grant ?? {};
     const endMs = this.#deps.edits.endOf(request);
     if (endMs >= (parseTime(expiresAt) ?? 0)) return `until ${expiresAt}`;
@@ -179,12 +180,12 @@ interface GranterDeps {
   readonly edits: TemplateEdits;
   readonly signer: Signer;
   readonly status: StatusWriter;
-  readonly trail: GrantReporter;
+  readonly reporter: GrantReporter;
   readonly clock: Clock;
 }
 
 /** What lets the requester in comes last. */
-function inOrder(plan: Plan): readonly (readonly [Resource, KubeObject])[] {
+function inCreationOrder(plan: Plan): readonly (readonly [Resource, KubeObject])[] {
   const grants = [[roles, plan.role] as const, [roleBindings, plan.roleBinding] as const];
   return plan.pod ? [[pods, plan.pod] as const, ...grants] : grants;
 }

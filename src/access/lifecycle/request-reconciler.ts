@@ -39,7 +39,7 @@ export class RequestReconciler implements Reconciler {
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<Result> {
-    const { status, decider, granter, revoker, stamps } = this.#deps;
+    const { status, decider, granter, revoker, attestations } = this.#deps;
     const request = status.latest(key);
     const before = this.#seen.get(key);
     if (before && before.uid !== request?.uid) {
@@ -48,37 +48,37 @@ export class RequestReconciler implements Reconciler {
       this.#forget(before);
     }
     if (!request) return done;
-    if (before?.uid !== request.uid) stamps.saw(request);
+    if (before?.uid !== request.uid) attestations.observe(request);
     this.#seen.set(key, request);
 
-    if (this.#isOver(request)) return this.#end(request, 'Expired', signal);
-    this.#awaitEnd(request);
+    if (this.#isExpired(request)) return this.#end(request, 'Expired', signal);
+    this.#scheduleEnd(request);
     const ending = await this.#earlyEnding(request, signal);
     if (ending) return this.#end(request, ending, signal);
     if (isDenied(request)) return done;
-    if (request.grant) return lookAgain(await granter.bringAbout(request, undefined, signal));
+    if (request.grant) return requeueAt(await granter.ensureOpen(request, undefined, signal));
 
     const decision = await decider.decide(request, signal);
     if (decision.kind !== 'granted') return done;
     this.#seen.set(key, decision.request);
-    this.#awaitEnd(decision.request);
-    return lookAgain(await granter.bringAbout(decision.request, decision.plan, signal));
+    this.#scheduleEnd(decision.request);
+    return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
   }
 
   /** In two turns: of many grants that end together, each loses its RoleBinding before the remains of any are looked after. */
   async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
     // What stands beside a forged grant is no better; which children are ours is then found out by their owner.
     const ended = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
-    if (await this.#deps.revoker.bar(ended, signal)) return at(alreadyDueMs, cleanupLane);
+    if (await this.#deps.revoker.deleteRoleBinding(ended, signal)) return at(alreadyDueMs, cleanupLane);
     return this.#deps.revoker.end(ended, ending, signal);
   }
 
-  #isOver(request: RequestView): boolean {
-    return this.#isPast(request, this.#deps.decider.endOf(request));
+  #isExpired(request: RequestView): boolean {
+    return this.#hasPassed(request, this.#deps.decider.endOf(request));
   }
 
-  #isPast(request: RequestView, endMs: number): boolean {
-    return Number.isFinite(endMs) && this.#deadlines.isOver(request.uid, request.createdAtMs, endMs);
+  #hasPassed(request: RequestView, endMs: number): boolean {
+    return Number.isFinite(endMs) && this.#deadlines.hasPassed(request.uid, request.createdAtMs, endMs);
   }
 
   async #earlyEnding(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
@@ -87,23 +87,23 @@ export class RequestReconciler implements Reconciler {
     const { grant } = request;
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
-    if (this.#isPast(request, edits.endOf(request))) return 'Shortened';
+    if (this.#hasPassed(request, edits.endOf(request))) return 'Shortened';
     // Without keys nothing can be verified and nothing more is opened, but what has lost its ground is closed all the same.
-    const lost = signer.hasKeys ? undefined : await this.#lostItsGround(request, grant, signal);
+    const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
-    return this.#lostItsGround(request, grant, signal);
+    return this.#lostPrerequisite(request, grant, signal);
   }
 
-  async #lostItsGround(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
+  async #lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { revoker, edits } = this.#deps;
-    return (await revoker.lostItsGround(request, grant, signal)) ?? edits.ending(request, signal);
+    return (await revoker.lostPrerequisite(request, grant, signal)) ?? edits.ending(request, signal);
   }
 
   /** Set before anything is tried, so that no failure in between can make the end late. */
-  #awaitEnd(request: RequestView): void {
+  #scheduleEnd(request: RequestView): void {
     const endMs = Math.min(this.#deps.decider.endOf(request), this.#deps.edits.endOf(request));
-    this.#deps.ends.set(request.key, this.#deadlines.nextLook(request.uid, request.createdAtMs, endMs));
+    this.#deps.ends.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));
   }
 
   #forget({ key, uid }: RequestView): void {
@@ -122,7 +122,7 @@ interface RequestReconcilerDeps {
   readonly status: StatusWriter;
   readonly decider: Decider;
   readonly granter: Granter;
-  readonly stamps: RequesterAttestations;
+  readonly attestations: RequesterAttestations;
   readonly edits: TemplateEdits;
   readonly signer: Signer;
   readonly revoker: Revoker;
@@ -130,4 +130,4 @@ interface RequestReconcilerDeps {
   readonly ends: DeadlineSource;
 }
 
-const lookAgain = (atMs: number | undefined): Result => (atMs === undefined ? done : at(atMs, normalLane));
+const requeueAt = (atMs: number | undefined): Result => (atMs === undefined ? done : at(atMs, normalLane));

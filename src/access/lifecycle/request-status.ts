@@ -7,7 +7,7 @@ import type { Clock } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { WriteThroughCache } from '../../kube/write-through-cache.ts';
 import type { AccessKind } from '../access-kind.ts';
-import { allTrue, type Finding, failure, isSummary, type Standing, success, summarized } from '../conditions.ts';
+import { allTrue, type Finding, failure, isSummary, type Summary, success, summarized } from '../conditions.ts';
 import type { Violation } from '../policy/policy.ts';
 import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
@@ -19,11 +19,11 @@ export interface RequestStatus extends Readonly<Pick<StoredStatus, 'grant' | 'po
   readonly ready: boolean;
 }
 
-/** After the decision: the grant is fixed, nothing exists yet. `told` is what the requester should know of how it was decided. */
+/** After the decision: the grant is fixed, nothing exists yet. `details` is what the requester should know of how it was decided. */
 export function grantedStatus(
   request: RequestView,
   grant: Grant,
-  told: { readonly duration: string; readonly notes: readonly string[] },
+  details: { readonly duration: string; readonly notes: readonly string[] },
   nowMs: number,
 ): RequestStatus {
   return {
@@ -32,17 +32,18 @@ export function grantedStatus(
     ...withConditions(request, nowMs, [
       success(
         'TargetTemplateExists',
-        [`${grant.template.kind} ${grant.template.name}, generation ${grant.template.generation}`, ...told.notes].join(
-          '; ',
-        ),
+        [
+          `${grant.template.kind} ${grant.template.name}, generation ${grant.template.generation}`,
+          ...details.notes,
+        ].join('; '),
       ),
-      success('AccessDurationsValid', told.duration),
+      success('AccessDurationsValid', details.duration),
       success('AccessStillValid', `until ${grant.expiresAt}`),
     ]),
   };
 }
 
-/** Which condition tells of a refusal; the rest are told by `AccessResourcesCreated`. */
+/** Which condition tells of a refusal; the rest are details by `AccessResourcesCreated`. */
 const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, string]>> = {
   TemplateNotFound: ['TargetTemplateExists', 'NotFound'],
   TemplateNotReady: ['TargetTemplateExists', 'TemplateNotReady'],
@@ -116,15 +117,15 @@ function withConditions(
 ): Pick<RequestStatus, 'conditions' | 'ready'> {
   const conditions = mergeConditions(request.conditions, findings, nowMs, { generation: request.generation });
   const ready = allTrue(conditions, Object.values(requestConditions));
-  return { conditions: summarized(request.generation, conditions, standing(conditions, ready), nowMs), ready };
+  return { conditions: summarized(request.generation, conditions, summaryOf(conditions, ready), nowMs), ready };
 }
 
-function standing(conditions: readonly Condition[], ready: boolean): Standing {
+function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   if (ready) return { is: 'ready', message: 'access is open' };
   const failed = (which: (condition: Condition) => boolean): Condition | undefined =>
     conditions.find((condition) => condition.status === 'False' && which(condition));
-  const stuck = failed(isFinal) ?? failed(({ type }) => type === 'AccessMessage');
-  if (stuck) return { is: 'stalled', reason: stuck.reason, message: stuck.message };
+  const final = failed(isFinal) ?? failed(({ type }) => type === 'AccessMessage');
+  if (final) return { is: 'stalled', reason: final.reason, message: final.message };
   const waiting = failed(({ type }) => type === 'AccessResourcesReady');
   return {
     is: 'reconciling',

@@ -16,7 +16,7 @@ import type { PodView } from '../stores/cluster-views.ts';
 import type { Ending } from './ending.ts';
 import { GrantDeadlines } from './grant-deadline.ts';
 import type { GrantReporter } from './grant-reporter.ts';
-import { heldUntil } from './requester-attestations.ts';
+import { retainUntilMs } from './requester-attestations.ts';
 
 /** What lets the requester in goes first. */
 const revocationOrder = [
@@ -29,25 +29,25 @@ const revocationOrder = [
 export class Revoker {
   readonly #deps: RevokerDeps;
   /** uids of requests whose RoleBinding was there and was taken away. */
-  readonly #barred = new Set<string>();
+  readonly #roleBindingDeleted = new Set<string>();
   /** uids of requests whose children are gone, so that the events of our own deletes cause no further calls. */
   readonly #closed = new Set<string>();
   /** uids of requests that our hold was taken off: until the store has noticed, they look as if it were still there. */
-  readonly #released = new Set<string>();
+  readonly #finalizerRemoved = new Set<string>();
   /** uids of requests that were deleted by us, for the same reason. */
   readonly #deleted = new Set<string>();
-  readonly #holds: GrantDeadlines;
+  readonly #retention: GrantDeadlines;
 
   constructor(deps: RevokerDeps) {
     this.#deps = deps;
-    this.#holds = new GrantDeadlines(deps.clock);
+    this.#retention = new GrantDeadlines(deps.clock);
   }
 
   /**
    * Why a live grant has nothing to stand on any more: its template or its pod is gone. A store may lag behind, so a live read has
    * the last word before anything is taken away.
    */
-  async lostItsGround(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
+  async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { kind } = this.#deps;
     const template = { namespace: request.namespace, name: grant.template.name };
     if (kind.templates.get(keyOf(template))?.uid !== grant.template.uid) {
@@ -65,12 +65,12 @@ export class Revoker {
    * Takes away what lets the requester in. True when this call did so: the rest of the end is still to come. False when there was
    * nothing, and when it may not: somebody holds the RoleBinding and has put more into its Role than we have. Then the rest must not wait.
    */
-  async bar(request: RequestView, signal: AbortSignal): Promise<boolean> {
+  async deleteRoleBinding(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
-    if (!request.grant || this.#barred.has(uid) || this.#closed.has(uid)) return false;
+    if (!request.grant || this.#roleBindingDeleted.has(uid) || this.#closed.has(uid)) return false;
     try {
       const existed = await this.#close(request, 'RoleBinding', roleBindings, signal);
-      if (existed) this.#barred.add(uid);
+      if (existed) this.#roleBindingDeleted.add(uid);
       return existed;
     } catch (error) {
       if (isForbidden(error)) return false;
@@ -79,30 +79,30 @@ export class Revoker {
   }
 
   async end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
-    if (this.#released.has(request.uid)) return done;
+    if (this.#finalizerRemoved.has(request.uid)) return done;
     if (request.grant && !this.#closed.has(request.uid)) {
       const existed = await this.closeChildren(request, signal);
       this.#closed.add(request.uid);
       // One that is on its way out and has nothing open was told of by whoever closed it.
-      if (existed || !request.deleting) this.#deps.trail.revoked(request, ending);
+      if (existed || !request.deleting) this.#deps.reporter.revoked(request, ending);
     }
     if (!request.deleting && !this.#deleted.has(request.uid)) {
       await this.#deps.client
         .delete(this.#deps.kind.requestResource, request, { uid: request.uid, signal })
-        .catch((error: unknown) => this.#unlessGone(request, error, signal));
+        .catch((error: unknown) => this.#ignoreIfGone(request, error, signal));
       this.#deleted.add(request.uid);
     }
-    const [fromMs, untilMs] = [request.createdAtMs, heldUntil(request)];
-    if (!this.#holds.isOver(request.uid, fromMs, untilMs))
-      return at(this.#holds.nextLook(request.uid, fromMs, untilMs));
-    await this.#letGo(request, signal);
+    const [fromMs, untilMs] = [request.createdAtMs, retainUntilMs(request)];
+    if (!this.#retention.hasPassed(request.uid, fromMs, untilMs))
+      return at(this.#retention.nextCheckMs(request.uid, fromMs, untilMs));
+    await this.#removeFinalizer(request, signal);
     return done;
   }
 
   /** Closes what a request left behind that is gone itself; says nothing when somebody else has closed it before. */
   async closeVanished(request: RequestView, signal: AbortSignal): Promise<void> {
     if (!request.grant || this.#closed.has(request.uid)) return;
-    if (await this.closeChildren(request, signal)) this.#deps.trail.revoked(request, 'Deleted');
+    if (await this.closeChildren(request, signal)) this.#deps.reporter.revoked(request, 'Deleted');
   }
 
   /**
@@ -110,10 +110,10 @@ export class Revoker {
    * one could not be closed, which keeps open none of the others but on a fault that may pass.
    */
   async closeChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
-    let existed = this.#barred.has(request.uid);
+    let existed = this.#roleBindingDeleted.has(request.uid);
     let refusal: unknown;
     for (const [kind, resource] of revocationOrder) {
-      if (kind === 'RoleBinding' && this.#barred.has(request.uid)) continue;
+      if (kind === 'RoleBinding' && this.#roleBindingDeleted.has(request.uid)) continue;
       if (kind === 'Pod' && !this.#deps.kind.createsPod) continue;
       try {
         const deleted = await this.#close(request, kind, resource, signal);
@@ -128,11 +128,11 @@ export class Revoker {
   }
 
   forget(uid: string): void {
-    this.#barred.delete(uid);
+    this.#roleBindingDeleted.delete(uid);
     this.#closed.delete(uid);
-    this.#released.delete(uid);
+    this.#finalizerRemoved.delete(uid);
     this.#deleted.delete(uid);
-    this.#holds.forget(uid);
+    this.#retention.forget(uid);
   }
 
   async #close(
@@ -147,7 +147,7 @@ export class Revoker {
     if (kind === 'Pod') {
       // Its node takes a moment, or is away; whoever deleted it has told of it.
       const pod = this.#deps.pods.get(keyOf(name));
-      if (pod?.leaving && pod.madeFor?.uid === request.uid) return false;
+      if (pod?.terminating && pod.madeFor?.uid === request.uid) return false;
     }
     const owner = child ? { uid: child.uid, ownerUid: request.uid } : { ownerUid: request.uid };
     return this.#deps.applier.delete(resource, name, owner, signal);
@@ -158,7 +158,7 @@ export class Revoker {
   }
 
   /** Takes our finalizer off, whatever others hang on to. */
-  async #letGo(request: RequestView, signal: AbortSignal): Promise<void> {
+  async #removeFinalizer(request: RequestView, signal: AbortSignal): Promise<void> {
     const index = request.finalizers.indexOf(revokeFinalizer);
     if (index < 0) return;
     const path = `/metadata/finalizers/${index}`;
@@ -169,14 +169,14 @@ export class Revoker {
     ] as const;
     try {
       await this.#deps.client.jsonPatch(this.#deps.kind.requestResource, request, ops, { signal });
-      this.#released.add(request.uid);
+      this.#finalizerRemoved.add(request.uid);
     } catch (error) {
-      await this.#unlessGone(request, error, signal);
+      await this.#ignoreIfGone(request, error, signal);
     }
   }
 
   /** Rejects with `error`, unless the request is gone and another one may have its name: then nothing of ours is left to do. */
-  async #unlessGone(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
+  async #ignoreIfGone(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
     if (isNotFound(error)) return;
     const maybeReplaced = isConflict(error) || (error instanceof ApiError && error.code === 422);
     const isGone = maybeReplaced && (await this.#isGone(this.#deps.kind.requestResource, request, request.uid, signal));
@@ -189,6 +189,6 @@ export interface RevokerDeps {
   readonly pods: Store<PodView>;
   readonly client: Client;
   readonly applier: Applier;
-  readonly trail: GrantReporter;
+  readonly reporter: GrantReporter;
   readonly clock: Clock;
 }

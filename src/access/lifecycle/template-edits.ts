@@ -3,7 +3,7 @@ import type { Client } from '../../kube/client.ts';
 import { subjectsOf } from '../../rbac/roles.ts';
 import type { AccessKind } from '../access-kind.ts';
 import { alreadyHolds } from '../admission-reads.ts';
-import { longestMs } from '../policy/duration-choice.ts';
+import { maxDurationMs } from '../policy/duration-choice.ts';
 import { isEligibleByGroup } from '../policy/request-policy.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
@@ -15,7 +15,7 @@ import type { Ending } from './ending.ts';
 export class TemplateEdits {
   readonly #deps: { readonly kind: AccessKind; readonly client: Client };
   /** By request uid: the generation in whose form the requester was found to need no group. */
-  readonly #holds = new Map<string, number>();
+  readonly #holdsAtGeneration = new Map<string, number>();
 
   constructor(deps: { readonly kind: AccessKind; readonly client: Client }) {
     this.#deps = deps;
@@ -24,7 +24,7 @@ export class TemplateEdits {
   /** When the edited template ends the grant, epoch ms; Infinity when it was not edited or does not say. */
   endOf(request: RequestView): number {
     const template = this.#edited(request);
-    const longest = template && longestMs(template.spec.accessConfig);
+    const longest = template && maxDurationMs(template.spec.accessConfig);
     return longest === undefined ? Number.POSITIVE_INFINITY : request.createdAtMs + longest;
   }
 
@@ -39,15 +39,15 @@ export class TemplateEdits {
     const allNamed = groups.every((group) => now.some(({ kind, name }) => kind === 'Group' && name === group.name));
     if (!allNamed) return 'NoLongerAllowed';
     if (isEligibleByGroup(requester, accessConfig.allowedGroups)) return undefined;
-    if (this.#holds.get(request.uid) === template.generation) return undefined;
+    if (this.#holdsAtGeneration.get(request.uid) === template.generation) return undefined;
     const asked = { kind: this.#deps.kind.templateKind, name: template.name, spec: template.spec };
     if (!(await alreadyHolds(this.#deps.client, requester, request.namespace, asked, signal))) return 'NoLongerAllowed';
-    this.#holds.set(request.uid, template.generation);
+    this.#holdsAtGeneration.set(request.uid, template.generation);
     return undefined;
   }
 
   forget(uid: string): void {
-    this.#holds.delete(uid);
+    this.#holdsAtGeneration.delete(uid);
   }
 
   /** The template in a later form than the one that the grant was decided by; a store that lags behind shows no later one. */

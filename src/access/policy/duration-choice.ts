@@ -53,7 +53,7 @@ export function verifyDurations(config: DurationBounds): Violation | undefined {
 }
 
 /** The longest that the template gives, milliseconds; undefined when that cannot be read. */
-export function longestMs(config: DurationBounds): number | undefined {
+export function maxDurationMs(config: DurationBounds): number | undefined {
   const bounds = readBounds(config);
   return 'code' in bounds ? undefined : toMilliseconds(bounds.max);
 }

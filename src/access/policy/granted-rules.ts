@@ -25,7 +25,7 @@ const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
 const VERB = /^[a-z]+$/;
 const field = 'spec.accessConfig.rules';
 /** Different rights that rules may add. Each is one SubjectAccessReview for each review, and they are asked all at once. */
-const MOST_RIGHTS = 64;
+const MAX_RIGHTS = 64;
 
 /**
  * What a template may add: named verbs on the pod and its subresources, 64 different rights at most. Everything else cannot be confined
@@ -48,10 +48,10 @@ export function rulesViolation(rules: readonly TemplateRule[] = []): Violation |
 }
 
 function tooManyRights(found: number): Violation | undefined {
-  if (found <= MOST_RIGHTS) return undefined;
+  if (found <= MAX_RIGHTS) return undefined;
   return {
     code: 'TooManyRights',
-    message: `${field} adds ${found} different rights; at most ${MOST_RIGHTS} are allowed: leave some out, or write a second template`,
+    message: `${field} adds ${found} different rights; at most ${MAX_RIGHTS} are allowed: leave some out, or write a second template`,
     field,
     status: 422,
   };
@@ -74,14 +74,14 @@ export function grantableViolation(
   return {
     code: 'NotGrantable',
     message:
-      `${field} hands out ${missing.slice(0, MOST_SHOWN).map(describeRight).join(', ')}, which this installation does not allow; ` +
+      `${field} hands out ${missing.slice(0, MAX_SHOWN).map(describeRight).join(', ')}, which this installation does not allow; ` +
       'an administrator can add it to the grantable rules',
     field,
     status: 403,
   };
 }
 
-const MOST_SHOWN = 10;
+const MAX_SHOWN = 10;
 
 const required = ['apiGroups', 'resources', 'verbs'] as const;
 const known: readonly string[] = [...required, 'resourceNames'];

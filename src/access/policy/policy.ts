@@ -17,7 +17,7 @@ export type Check<Input> = (input: Input) => Violation | undefined;
 /** One rule of a rule book: a check, and what people are told of it whether it objects or not. */
 interface Rule<Input> {
   /** What it asks for, a clause: `the caller is logged in`. */
-  readonly wants: string;
+  readonly requirement: string;
   readonly check: Check<Input>;
   /** What would make it pass, a clause that tells what to do. */
   readonly remedy: (input: Input) => string;
@@ -44,7 +44,7 @@ export interface Explanation {
   /** `unknown` where the rule looks at something that is not there. */
   readonly verdict: 'pass' | 'fail' | 'unknown';
   /** What it asks for, a clause. */
-  readonly wants: string;
+  readonly requirement: string;
   /** Why it fails. */
   readonly violation?: Violation;
   /** What would make it pass; absent when it does. */
@@ -56,22 +56,26 @@ export function explain<Input>(book: RuleBook<Input>, input: Input): Explanation
   return Object.entries(book).map(([rule, content]) => explainRule(rule, content, input));
 }
 
-function explainRule<Input>(rule: string, { wants, check, remedy, applies }: Rule<Input>, input: Input): Explanation {
+function explainRule<Input>(
+  rule: string,
+  { requirement: wants, check, remedy, applies }: Rule<Input>,
+  input: Input,
+): Explanation {
   const violation = check(input);
-  if (violation) return { rule, verdict: 'fail', wants, violation, remedy: remedy(input) };
-  if (applies && !applies(input)) return { rule, verdict: 'unknown', wants, remedy: remedy(input) };
-  return { rule, verdict: 'pass', wants };
+  if (violation) return { rule, verdict: 'fail', requirement: wants, violation, remedy: remedy(input) };
+  if (applies && !applies(input)) return { rule, verdict: 'unknown', requirement: wants, remedy: remedy(input) };
+  return { rule, verdict: 'pass', requirement: wants };
 }
 
 /** What the API server passes on of one warning, in characters. */
-const LONGEST = 256;
+const MAX_WARNING_LENGTH = 256;
 
 /** One line a rule, for the warnings of an admission answer. */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
-  return explanations.map(({ rule, verdict, wants, remedy }) => {
-    const line = `${words[verdict]} ${rule}: ${wants}${remedy === undefined ? '' : `; to pass: ${remedy}`}`;
-    return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line;
+  return explanations.map(({ rule, verdict, requirement: wants, remedy }) => {
+    const line = `${verdictText[verdict]} ${rule}: ${wants}${remedy === undefined ? '' : `; to pass: ${remedy}`}`;
+    return line.length > MAX_WARNING_LENGTH ? `${line.slice(0, MAX_WARNING_LENGTH - 1)}…` : line;
   });
 }
 
-const words: Readonly<Record<Explanation['verdict'], string>> = { pass: 'pass', fail: 'FAIL', unknown: '????' };
+const verdictText: Readonly<Record<Explanation['verdict'], string>> = { pass: 'pass', fail: 'FAIL', unknown: '????' };

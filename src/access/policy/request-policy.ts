@@ -4,7 +4,7 @@ import { own } from '../../kit/json-value.ts';
 import { chooseDuration } from './duration-choice.ts';
 import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
 import type { Check, RuleBook } from './policy.ts';
-import { systemGroup } from './template-policy.ts';
+import { systemGroupViolation } from './template-policy.ts';
 
 /** Who asks, as the API server authenticated them. */
 export interface Caller {
@@ -65,13 +65,13 @@ const hasIdentity: Check<RequestInput> = ({ caller }) => {
 
 /** The mutating webhook writes the requester; without its work the controller would have nobody to grant to. */
 const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
-  const stamped = own(own(spec, 'requester'), 'username');
-  if (stamped === caller.username) return undefined;
+  const named = own(own(spec, 'requester'), 'username');
+  if (named === caller.username) return undefined;
   return {
     code: 'MissingIdentity',
     message:
       `spec.requester must name ${quote(caller.username)}, who creates the request, and names ` +
-      `${typeof stamped === 'string' ? quote(stamped) : 'nobody'}; the mutating webhook of drawbridge sets it: check that it is installed`,
+      `${typeof named === 'string' ? quote(named) : 'nobody'}; the mutating webhook of drawbridge sets it: check that it is installed`,
     field: 'spec.requester',
     status: 403,
   };
@@ -123,7 +123,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
 
 /** Of a template that was written before this was refused. */
 const templateNamesTeams: Check<RequestInput> = ({ template }) =>
-  template.found ? systemGroup(template.spec.accessConfig.allowedGroups) : undefined;
+  template.found ? systemGroupViolation(template.spec.accessConfig.allowedGroups) : undefined;
 
 const callerIsEligible: Check<RequestInput> = ({ caller, templateName, template, alreadyHolds }) => {
   if (!template.found) return undefined;
@@ -173,17 +173,17 @@ const knowsTemplate = ({ template }: RequestInput): boolean => template.found;
 /** What has to hold at the moment of the grant too, when nothing the webhook saw can be relied on any more. */
 export const grantPolicy: RuleBook<RequestInput> = {
   identity: {
-    wants: 'the caller is logged in',
+    requirement: 'the caller is logged in',
     check: hasIdentity,
     remedy: () => 'log in and create the request again',
   },
   template: {
-    wants: 'the template exists in the namespace of the request',
+    requirement: 'the template exists in the namespace of the request',
     check: templateExists,
     remedy: () => 'name a template of this namespace in spec.templateName',
   },
   'template-ready': {
-    wants: 'the template is ready',
+    requirement: 'the template is ready',
     check: templateReady,
     remedy: ({ template }) =>
       template.found && template.failing
@@ -192,49 +192,50 @@ export const grantPolicy: RuleBook<RequestInput> = {
     applies: knowsTemplate,
   },
   'template-groups': {
-    wants: 'the template names teams, no groups of Kubernetes itself',
+    requirement: 'the template names teams, no groups of Kubernetes itself',
     check: templateNamesTeams,
     remedy: () => 'have the groups that begin with system: taken out of the template',
     applies: knowsTemplate,
   },
   eligible: {
-    wants: 'the caller is in an allowed group, or may do anyway in the namespace what the template gives',
+    requirement: 'the caller is in an allowed group, or may do anyway in the namespace what the template gives',
     check: callerIsEligible,
     remedy: ({ template }) =>
       template.found ? `join one of ${list(template.spec.accessConfig.allowedGroups)}` : 'name a template that exists',
     applies: knowsTemplate,
   },
   duration: {
-    wants: 'the duration can be granted',
+    requirement: 'the duration can be granted',
     check: durationIsValid,
     remedy: () => 'write a Go duration from 1s up, such as 30m, or leave spec.duration out',
     applies: knowsTemplate,
   },
   'target-pod': {
-    wants: 'the target pod, if one is named, has the name of a pod',
+    requirement: 'the target pod, if one is named, has the name of a pod',
     check: targetPodIsAName,
     remedy: () => 'name a running pod of the workload, or leave spec.targetPod out',
   },
   'not-revoked': {
-    wants: 'the request is not revoked',
+    requirement: 'the request is not revoked',
     check: isNotRevoked,
     remedy: () => 'leave spec.revoked out',
   },
 };
 
-const stampRemedy = (): string => 'leave spec.requester out; the mutating webhook of drawbridge has to be installed';
+const requesterRemedy = (): string =>
+  'leave spec.requester out; the mutating webhook of drawbridge has to be installed';
 
 /** The rule book for a new request. */
 export const createRequestPolicy: RuleBook<RequestInput> = {
-  requester: { wants: 'spec.requester names the caller', check: requesterIsCaller, remedy: stampRemedy },
+  requester: { requirement: 'spec.requester names the caller', check: requesterIsCaller, remedy: requesterRemedy },
   ...grantPolicy,
   'requester-groups': {
-    wants: 'spec.requester claims no group that the caller is not in',
+    requirement: 'spec.requester claims no group that the caller is not in',
     check: requesterClaimsNothing,
-    remedy: stampRemedy,
+    remedy: requesterRemedy,
   },
   limits: {
-    wants: 'one more grant stays within the limits of user, template and namespace',
+    requirement: 'one more grant stays within the limits of user, template and namespace',
     check: hasRoom,
     remedy: ({ limits = [] }) => {
       const freeAt = fullLimit(limits)?.freeAt;
@@ -250,12 +251,12 @@ const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])
 export const isObjectName = (name: unknown): name is string =>
   typeof name === 'string' && name.length <= 253 && subdomain.test(name);
 
-const MOST_SHOWN = 20;
+const MAX_SHOWN = 20;
 
 /** `[devs, sre]`; long lists are cut, and names cannot break out of the line. */
 function list(names: readonly string[]): string {
-  const more = names.length > MOST_SHOWN ? `, and ${names.length - MOST_SHOWN} more` : '';
-  return `[${names.slice(0, MOST_SHOWN).map(shown).join(', ')}${more}]`;
+  const more = names.length > MAX_SHOWN ? `, and ${names.length - MAX_SHOWN} more` : '';
+  return `[${names.slice(0, MAX_SHOWN).map(shown).join(', ')}${more}]`;
 }
 
 /** A name as it is, or quoted where it could break out of the line. */

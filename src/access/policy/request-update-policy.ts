@@ -36,17 +36,17 @@ const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
  */
 export const updateRequestPolicy: RuleBook<RequestInput> = {
   'requester-kept': {
-    wants: 'spec.requester stays as it is',
+    requirement: 'spec.requester stays as it is',
     check: requesterIsUnchanged,
     remedy: () => 'create a request of your own',
   },
   'revoked-kept': {
-    wants: 'what was given back stays given back',
+    requirement: 'what was given back stays given back',
     check: staysRevoked,
     remedy: () => 'create another request',
   },
   'spec-kept': {
-    wants: 'the spec stays as it is, but for spec.revoked',
+    requirement: 'the spec stays as it is, but for spec.revoked',
     check: specIsUnchanged,
     remedy: () => 'delete the request and create another',
   },

@@ -22,7 +22,7 @@ export interface TemplateInput {
 
 const durationsAreValid: Check<TemplateInput> = ({ spec }) => verifyDurations(spec.accessConfig);
 
-const groupsAreTeams: Check<TemplateInput> = ({ spec }) => systemGroup(spec.accessConfig.allowedGroups);
+const groupsAreTeams: Check<TemplateInput> = ({ spec }) => systemGroupViolation(spec.accessConfig.allowedGroups);
 
 const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
   const { accessCommand } = spec.accessConfig;
@@ -90,48 +90,49 @@ const rulesAreGrantable: Check<TemplateInput> = ({ spec, grantable }) =>
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
   durations: {
-    wants: 'the durations can be read, and the default is not above the maximum',
+    requirement: 'the durations can be read, and the default is not above the maximum',
     check: durationsAreValid,
     remedy: () => 'write Go durations from 1s up, such as 30m, with defaultDuration not above maxDuration',
   },
   groups: {
-    wants: 'the allowed groups are teams, no groups of Kubernetes itself',
+    requirement: 'the allowed groups are teams, no groups of Kubernetes itself',
     check: groupsAreTeams,
     remedy: () => 'name the groups of the people who may ask; none begins with system:',
   },
   'access-command': {
-    wants: 'the access command is kubectl or oc to the granted pod, with only the placeholders that are filled in',
+    requirement:
+      'the access command is kubectl or oc to the granted pod, with only the placeholders that are filled in',
     check: accessCommandIsValid,
     remedy: () => 'write, for example, kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
   },
   target: {
-    wants: 'the template gives access to something',
+    requirement: 'the template gives access to something',
     check: hasTarget,
     remedy: ({ kind }) =>
       kind === 'PodAccessTemplate' ? 'set controllerTargetRef or podSpec' : 'set controllerTargetRef',
   },
   'pod-spec': {
-    wants: 'the podSpec, if there is one, has a container',
+    requirement: 'the podSpec, if there is one, has a container',
     check: podSpecHasContainers,
     remedy: () => 'write spec.podSpec as in a Pod',
   },
   patch: {
-    wants: 'the patch operations are RFC 6902 over a pod template',
+    requirement: 'the patch operations are RFC 6902 over a pod template',
     check: patchIsWellFormed,
     remedy: () => 'correct the operation that the refusal names',
   },
   quantities: {
-    wants: 'caps and resources are quantities',
+    requirement: 'caps and resources are quantities',
     check: quantitiesParse,
     remedy: () => 'write quantities such as 500m or 2Gi',
   },
   rules: {
-    wants: 'the rules are named verbs on pods and its subresources',
+    requirement: 'the rules are named verbs on pods and its subresources',
     check: rulesAreOnThePod,
     remedy: () => 'leave wildcards, other groups and other resources out',
   },
   grantable: {
-    wants: 'the rules are among those that may be handed out here',
+    requirement: 'the rules are among those that may be handed out here',
     check: rulesAreGrantable,
     remedy: () => 'ask an administrator to add them to the grantable rules',
   },
@@ -184,7 +185,7 @@ const invalid = (code: Violation['code'], field: string, why: string): Violation
 });
 
 /** Groups that Kubernetes puts people and programs into are no teams; most of them are almost everybody. */
-export function systemGroup(allowedGroups: readonly string[]): Violation | undefined {
+export function systemGroupViolation(allowedGroups: readonly string[]): Violation | undefined {
   const group = allowedGroups.find((name) => name.startsWith('system:'));
   if (group === undefined) return undefined;
   return {

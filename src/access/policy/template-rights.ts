@@ -23,24 +23,24 @@ const privilegedVerb = 'allow-privileged';
 export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'allowPrivilegedPod') === true;
 
 /** A template, as far as it says what it gives. */
-export type GivingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
+export type GrantingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
 
 /** All that a template lets others do, or makes us do for them: nobody may write one who may not do all of it. */
-export function rightsHandedOut(template: GivingTemplate): Right[] {
-  return [...rightsToAsk(rulesOf(template.spec.accessConfig)), ...rightsToMake(template)];
+export function rightsHandedOut(template: GrantingTemplate): Right[] {
+  return [...rightsOnAllPods(rulesOf(template.spec.accessConfig)), ...rightsToCreate(template)];
 }
 
 /**
  * What stands for all that a template gives, to be asked of somebody whom no group lets in: exec for what every grant gives, and what
  * this template adds.
  */
-export function rightsToHold(template: GivingTemplate): Right[] {
+export function rightsToHold(template: GrantingTemplate): Right[] {
   const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
-  return [...rightsToAsk([exec, ...(template.spec.accessConfig.rules ?? [])]), ...rightsToMake(template)];
+  return [...rightsOnAllPods([exec, ...(template.spec.accessConfig.rules ?? [])]), ...rightsToCreate(template)];
 }
 
 /** What it takes to make by hand what we make for a template. */
-function rightsToMake({ kind, name, spec }: GivingTemplate): Right[] {
+function rightsToCreate({ kind, name, spec }: GrantingTemplate): Right[] {
   const rights: Right[] = [];
   const { createsPod, template } = accessOfTemplate(kind);
   if (createsPod) rights.push({ verb: 'create', group: '', resource: 'pods' });
@@ -52,7 +52,7 @@ function rightsToMake({ kind, name, spec }: GivingTemplate): Right[] {
 }
 
 /** The rights of rules on all pods of a namespace, each once: before there is a grant nobody knows on which. */
-function rightsToAsk(rules: readonly TemplateRule[]): Right[] {
+function rightsOnAllPods(rules: readonly TemplateRule[]): Right[] {
   const rights = rightsOf(rules).map(({ verb, group, resource: path }) => {
     const [resource = '', subresource] = path.split('/', 2);
     return { verb, group, resource, ...(subresource === undefined ? {} : { subresource }) };

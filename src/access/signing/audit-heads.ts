@@ -27,9 +27,9 @@ interface AuditHeadsDeps {
 }
 
 /** Time within which a line is covered by a head, milliseconds. */
-const everyMs = 5000;
+const publishEveryMs = 5000;
 /** How often a head that has not changed is looked at, milliseconds: somebody may have taken it away. */
-const lookMs = 300_000;
+const recheckMs = 300_000;
 /** How long the last head may hold up the end of the process, milliseconds. */
 const lastWriteMs = 2000;
 /** Chains in the ConfigMap, about 450 bytes each; beyond it the ones signed longest ago are dropped. */
@@ -67,7 +67,7 @@ export class AuditHeads {
   /** Brings the ConfigMap up to the journal, if it is not. Never rejects. */
   async publish(signal?: AbortSignal): Promise<void> {
     try {
-      await this.#bringUp(signal ? { signal } : {});
+      await this.#publishIfChanged(signal ? { signal } : {});
       this.#failing = false;
     } catch (error) {
       if (signal?.aborted) return;
@@ -82,17 +82,17 @@ export class AuditHeads {
     const { clock } = this.#deps;
     while (!signal.aborted) {
       await this.publish(signal);
-      await sleep(clock, everyMs, signal).catch(() => undefined);
+      await sleep(clock, publishEveryMs, signal).catch(() => undefined);
     }
   }
 
-  async #bringUp(options: { signal?: AbortSignal }): Promise<void> {
+  async #publishIfChanged(options: { signal?: AbortSignal }): Promise<void> {
     const { journal, clock, replica } = this.#deps;
     const { head } = journal;
     const signer = this.#currentSigner();
     if (head.seq === 0 || !signer) return;
     if (head.seq === this.#published.seq && signer.publicKey === this.#published.key) {
-      if (clock.monotonic() - this.#published.atMs < lookMs || (await this.#stands(options))) return;
+      if (clock.monotonic() - this.#published.atMs < recheckMs || (await this.#isStillPublished(options))) return;
     }
     const text = JSON.stringify(signer.sign({ ...head, replica, time: formatMicroTime(clock.now()) }));
     const written = await this.#write({ [head.chain]: text }, options);
@@ -101,7 +101,7 @@ export class AuditHeads {
     if (surplus.length > 0) await this.#write(Object.fromEntries(surplus.map((chain) => [chain, null])), options);
   }
 
-  async #stands(options: { signal?: AbortSignal }): Promise<boolean> {
+  async #isStillPublished(options: { signal?: AbortSignal }): Promise<boolean> {
     const { client, journal, clock, log } = this.#deps;
     const found = await findObject(client, configMaps, this.#name, options);
     const stands = own(own(found, 'data'), journal.head.chain) === this.#published.text;

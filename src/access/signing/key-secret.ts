@@ -49,9 +49,9 @@ export class KeySecret implements KeyRing {
   /** Of their Secret. */
   #uid = '';
   /** Drawn here, for a Secret that is not there yet. */
-  #fresh: Required<SigningKeys> | undefined;
+  #newKeys: Required<SigningKeys> | undefined;
   /** Of the Secret that this replica has made, if it has. */
-  #made = '';
+  #createdUid = '';
   #problem = 'not read yet';
 
   constructor(deps: KeySecretOptions) {
@@ -93,9 +93,9 @@ export class KeySecret implements KeyRing {
       this.#problem = '';
     } catch (error) {
       const problem = describe(error);
-      const isNews = problem !== this.#problem;
+      const isNew = problem !== this.#problem;
       this.#problem = problem;
-      if (signal.aborted || !isNews) return;
+      if (signal.aborted || !isNew) return;
       log.error('signing keys not read, or not listed', {
         secret: name,
         error: problem,
@@ -108,8 +108,8 @@ export class KeySecret implements KeyRing {
   async refresh(signal?: AbortSignal): Promise<void> {
     const options = signal ? { signal } : {};
     const { client } = this.#deps;
-    const secret = (await findObject(client, secrets, this.#name, options)) ?? (await this.#make(options));
-    const found = secret && (await this.#judge(secret, options));
+    const secret = (await findObject(client, secrets, this.#name, options)) ?? (await this.#create(options));
+    const found = secret && (await this.#acceptedKeys(secret, options));
     if (found === undefined || typeof found === 'string') {
       if (!this.#keys) throw new CodedError('InvalidSigningKeys', found ?? 'the Secret is gone');
       this.#deps.log.error('the Secret holds no signing keys that count; those read before stay in use', {
@@ -126,17 +126,17 @@ export class KeySecret implements KeyRing {
   }
 
   /** Undefined when there are keys in use: others would void every open grant. */
-  async #make(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
+  async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
     const { client } = this.#deps;
     // The same at each attempt, so that the list does not grow while the Secret cannot be stored.
-    this.#fresh ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
-    const keys = this.#fresh;
+    this.#newKeys ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
+    const keys = this.#newKeys;
     // Listed first: a replica that stops in between leaves listed keys without a Secret, not a Secret that every replica refuses.
-    await patchConfigMap(client, this.#name, { data: this.#publicHalves(keys) }, options);
+    await patchConfigMap(client, this.#name, { data: this.#publicKeys(keys) }, options);
     try {
       const made = await client.create(secrets, this.#newSecret(keys), options);
-      this.#made = made.metadata.uid ?? '';
+      this.#createdUid = made.metadata.uid ?? '';
       return made;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
@@ -145,18 +145,18 @@ export class KeySecret implements KeyRing {
   }
 
   /** The keys of the Secret if they count, else why they do not. */
-  async #judge(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
+  async #acceptedKeys(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
     const { client, adopt, usedBefore } = this.#deps;
     const keys = readKeys(secret);
     if (!keys) return `data.current must be at least ${KEY_BYTES} random bytes in base64`;
     const { uid } = secret.metadata;
-    if (adopt || uid === this.#made || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
+    if (adopt || uid === this.#createdUid || (uid === this.#uid && isSame(keys, this.#keys))) return keys;
     const list = await findObject(client, configMaps, this.#name, options);
     const counts = list
       ? list.metadata.annotations?.[secretUidAnnotation] === uid ||
-        Object.keys(this.#publicHalves(keys)).some((half) => own(own(list, 'data'), half) !== undefined)
+        Object.keys(this.#publicKeys(keys)).some((half) => own(own(list, 'data'), half) !== undefined)
       : await usedBefore?.(keys, options);
-    return counts ? keys : foreign;
+    return counts ? keys : unknownSecret;
   }
 
   /** Lists these keys and no others. */
@@ -164,7 +164,7 @@ export class KeySecret implements KeyRing {
     const { client, log, name } = this.#deps;
     const list = await findObject(client, configMaps, this.#name, options);
     const listed = own(list, 'data');
-    const halves = this.#publicHalves(keys);
+    const halves = this.#publicKeys(keys);
     const surplus = Object.keys(isRecord(listed) ? listed : {}).filter((half) => !(half in halves));
     const missing = Object.entries(halves).filter(([half, use]) => own(listed, half) !== use);
     const isUid = list?.metadata.annotations?.[secretUidAnnotation] === uid;
@@ -182,7 +182,7 @@ export class KeySecret implements KeyRing {
   }
 
   /** As entries of the ConfigMap: the public half in base64url, and which key it is of. */
-  #publicHalves({ current, previous }: SigningKeys): Record<string, string> {
+  #publicKeys({ current, previous }: SigningKeys): Record<string, string> {
     const half = (key: Uint8Array): string =>
       new DerivedKeyPair(key, this.#deps.purpose).publicKey.toString('base64url');
     return { ...(previous ? { [half(previous)]: 'previous' } : {}), [half(current)]: 'current' };
@@ -204,7 +204,7 @@ export class KeySecret implements KeyRing {
   }
 }
 
-const foreign =
+const unknownSecret =
   'it was there before the first start, and nothing shows that this installation has used its keys; delete it to have new keys made, ' +
   'or start with --adopt-signing-keys=true (signingKeys.adopt of the chart) if you made it';
 

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Grant } from '../../api/access/grant.ts';
-import type { Stamp, StampSeal } from '../../api/access/request-spec.ts';
-import type { AuthorStamp } from '../../api/access/template-spec.ts';
+import type { RequesterAttestation, RequesterSignature } from '../../api/access/request-spec.ts';
+import type { AuthorAttestation } from '../../api/access/template-spec.ts';
 import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { DerivedKeyPair } from '../../kit/ed25519.ts';
 import { CodedError } from '../../kit/errors.ts';
@@ -44,35 +44,35 @@ export class Signer {
   }
 
   /** A seal with a fresh nonce; undefined while there are no keys. */
-  sealStamp(stamp: Stamp): StampSeal | undefined {
+  signRequester(stamp: RequesterAttestation): RequesterSignature | undefined {
     const keys = this.#ring.keys;
     if (!keys) return undefined;
     const nonce = randomBytes(16).toString('base64url');
-    return { nonce, signature: macOf(keys.current, 'stamp', stampValue(stamp, nonce)) };
+    return { nonce, signature: macOf(keys.current, 'stamp', requesterValue(stamp, nonce)) };
   }
 
-  isOurStamp(stamp: Stamp, seal: StampSeal, signal: AbortSignal): Promise<boolean> {
-    return this.#isOurs('stamp', stampValue(stamp, seal.nonce), seal.signature, signal);
+  isOurRequester(stamp: RequesterAttestation, seal: RequesterSignature, signal: AbortSignal): Promise<boolean> {
+    return this.#isOurs('stamp', requesterValue(stamp, seal.nonce), seal.signature, signal);
   }
 
   /** The same by the keys at hand, for what may be wrong without harm. */
-  looksLikeOurStamp(stamp: Stamp, seal: StampSeal): boolean {
+  isOurRequesterByCachedKeys(stamp: RequesterAttestation, seal: RequesterSignature): boolean {
     const keys = this.#ring.keys;
-    return keys !== undefined && isMacOf(keys, 'stamp', stampValue(stamp, seal.nonce), seal.signature);
+    return keys !== undefined && isMacOf(keys, 'stamp', requesterValue(stamp, seal.nonce), seal.signature);
   }
 
   /** Undefined while there are no keys. */
-  sealAuthor(stamp: AuthorStamp): string | undefined {
+  signAuthor(stamp: AuthorAttestation): string | undefined {
     const keys = this.#ring.keys;
     return keys && macOf(keys.current, 'author', authorValue(stamp));
   }
 
-  isOurAuthor(stamp: AuthorStamp, signature: unknown, signal: AbortSignal): Promise<boolean> {
+  isOurAuthor(stamp: AuthorAttestation, signature: unknown, signal: AbortSignal): Promise<boolean> {
     return this.#isOurs('author', authorValue(stamp), signature, signal);
   }
 
   /** The same by the keys at hand: where there is another proof to look at. */
-  looksLikeOurAuthor(stamp: AuthorStamp, signature: unknown): boolean {
+  isOurAuthorByCachedKeys(stamp: AuthorAttestation, signature: unknown): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'author', authorValue(stamp), signature);
   }
@@ -119,17 +119,17 @@ export class Signer {
 }
 
 /** Fields of the spec that the stamp does not cover: it is written into one, and the other may become true at any time later. */
-const changesAfterwards: ReadonlySet<string> = new Set(['requester', 'revoked']);
+const unsignedRequestFields: ReadonlySet<string> = new Set(['requester', 'revoked']);
 
-function stampValue({ kind, namespace, name, spec, requester }: Stamp, nonce: string): unknown {
+function requesterValue({ kind, namespace, name, spec, requester }: RequesterAttestation, nonce: string): unknown {
   const { username, uid, groups, time } = requester;
-  return { kind, namespace, name, username, uid, groups, time, nonce, specHash: hashOf(spec, changesAfterwards) };
+  return { kind, namespace, name, username, uid, groups, time, nonce, specHash: hashOf(spec, unsignedRequestFields) };
 }
 
-const writtenIntoTemplates: ReadonlySet<string> = new Set(['author']);
+const unsignedTemplateFields: ReadonlySet<string> = new Set(['author']);
 
-function authorValue({ version, ...stamp }: AuthorStamp): unknown {
-  return { ...stamp, ...('spec' in version ? { specHash: hashOf(version.spec, writtenIntoTemplates) } : version) };
+function authorValue({ version, ...stamp }: AuthorAttestation): unknown {
+  return { ...stamp, ...('spec' in version ? { specHash: hashOf(version.spec, unsignedTemplateFields) } : version) };
 }
 
 function hashOf(spec: object, without: ReadonlySet<string>): string {

@@ -9,7 +9,7 @@ import {
   type Resource,
 } from '../../api/object.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
-import { stopGraceS } from '../../rbac/applier.ts';
+import { deletionGraceS } from '../../rbac/applier.ts';
 import { type Placed, placed } from './access-views.ts';
 
 /** The request that an object was made for. */
@@ -44,7 +44,7 @@ export const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefin
 export interface ChildView extends Placed {
   readonly madeFor: MadeFor;
   /** Is on its way out and gives nothing any more, whoever holds it: there is nothing left to close. */
-  readonly leaving: boolean;
+  readonly terminating: boolean;
 }
 
 /** A Role or RoleBinding that carries all our marks; anything else is left out. */
@@ -54,7 +54,7 @@ export function viewChild(object: KubeObject): ChildView | undefined {
   if (!at || !request) return undefined;
   // Of the two, only a RoleBinding lets anybody in, as long as it has subjects.
   const letsIn = listIn(object, 'subjects').length > 0;
-  return { ...at, madeFor: request, leaving: object.metadata.deletionTimestamp !== undefined && !letsIn };
+  return { ...at, madeFor: request, terminating: object.metadata.deletionTimestamp !== undefined && !letsIn };
 }
 
 /** What the access half keeps of a Pod. */
@@ -67,7 +67,7 @@ export interface PodView extends Placed {
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
   /** Is being deleted, with no more time to end in than we give: there is nothing left to close. */
-  readonly leaving: boolean;
+  readonly terminating: boolean;
   /** Set when it is one of ours. */
   readonly madeFor?: MadeFor;
   /** What made it and keeps it: a ReplicaSet, a Job; absent when nothing does. */
@@ -97,7 +97,7 @@ export function viewPod(object: KubeObject): PodView | undefined {
     phase: text(own(object.status, 'phase')),
     ready,
     deleting: deletionTimestamp !== undefined,
-    leaving: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= stopGraceS,
+    terminating: deletionTimestamp !== undefined && deletionGracePeriodSeconds <= deletionGraceS,
     ...(request ? { madeFor: request } : {}),
     ...(controller ? { controller: ownerView(controller) } : {}),
     waiting: ready ? '' : waitingReason(object.status),

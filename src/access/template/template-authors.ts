@@ -1,5 +1,5 @@
 import type { TemplateKind } from '../../api/access/names.ts';
-import type { AuthorStamp, TemplateVersion } from '../../api/access/template-spec.ts';
+import type { AuthorAttestation, TemplateVersion } from '../../api/access/template-spec.ts';
 import { type Clock, parseTime } from '../../kit/clock.ts';
 import type { Client } from '../../kube/client.ts';
 import { lackingRights } from '../admission-reads.ts';
@@ -23,7 +23,7 @@ export class TemplateAuthors {
   }
 
   /** Why nothing may be granted through the template; undefined when it may. Rejects while that cannot be told. */
-  async refusal(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
+  async violation(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;
     const { kind, rights, trustExisting } = this.#deps;
     if (!spec.author) {
@@ -31,7 +31,7 @@ export class TemplateAuthors {
         ? undefined
         : refuse('nobody vouches for the template: it was written while the webhooks of drawbridge were away');
     }
-    const stamp = this.stampOf(template);
+    const stamp = this.attestationOf(template);
     if (!stamp || !(await this.#isProven(template, stamp, signal))) {
       return refuse('spec.author was not written by drawbridge for the template as it is');
     }
@@ -43,23 +43,23 @@ export class TemplateAuthors {
   }
 
   /** What the signature in the status has to be about; undefined without an author. */
-  stampOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorStamp | undefined {
+  attestationOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorAttestation | undefined {
     if (!spec.author) return undefined;
     const { signature: _, ...author } = spec.author;
     return { kind: this.#deps.kind, namespace, name, version: { uid, generation }, author };
   }
 
-  async #isProven(template: TemplateView, stamp: AuthorStamp, signal: AbortSignal): Promise<boolean> {
+  async #isProven(template: TemplateView, stamp: AuthorAttestation, signal: AbortSignal): Promise<boolean> {
     const { signer } = this.#deps;
     const { spec, generation, authorSignature, createdAtMs } = template;
-    if (signer.looksLikeOurAuthor(stamp, authorSignature)) return true;
+    if (signer.isOurAuthorByCachedKeys(stamp, authorSignature)) return true;
     if (generation > 1) return signer.isOurAuthor(stamp, spec.author?.signature, signal);
     // The first stamp does not know the uid: one of an earlier template of this name is told by its age.
     const age = createdAtMs - (parseTime(stamp.author.time) ?? Number.NaN);
     if (!(age >= -skewMs && age <= validMs)) return false;
-    for (const version of [{ spec }, firstOfBefore]) {
+    for (const version of [{ spec }, legacyFirstVersion]) {
       const first = { ...stamp, version };
-      if (signer.looksLikeOurAuthor(first, authorSignature)) return true;
+      if (signer.isOurAuthorByCachedKeys(first, authorSignature)) return true;
       if (await signer.isOurAuthor(first, spec.author?.signature, signal)) return true;
     }
     return false;
@@ -75,7 +75,7 @@ interface TemplateAuthorsDeps {
 }
 
 /** What servers signed before they signed the spec. None does so any more, and age tells what is left of it. */
-const firstOfBefore: TemplateVersion = { uid: '', generation: 1 };
+const legacyFirstVersion: TemplateVersion = { uid: '', generation: 1 };
 
 const refuse = (why: string): Violation => ({
   code: 'AuthorUnknown',
@@ -90,7 +90,7 @@ interface Answer {
 }
 
 /** An answer of this age is not worth keeping, milliseconds. */
-const oldestMs = 60_000;
+const maxAnswerAgeMs = 60_000;
 
 /**
  * What authors may do, by SubjectAccessReviews whose answers are kept for a while: many templates of one author in one namespace ask
@@ -115,7 +115,7 @@ export class AuthorRights {
   ): Promise<Right[]> {
     const { username, uid, groups } = author;
     const keyOf = (right: Right): string => JSON.stringify([namespace, username, uid, groups, right]);
-    const youngerThan = this.#deps.clock.monotonic() - Math.min(maxAgeMs, oldestMs);
+    const youngerThan = this.#deps.clock.monotonic() - Math.min(maxAgeMs, maxAnswerAgeMs);
     const known = (right: Right): Answer | undefined => {
       const answer = this.#answers.get(keyOf(right));
       return answer && answer.monotonicMs > youngerThan ? answer : undefined;
@@ -135,7 +135,7 @@ export class AuthorRights {
     this.#answers.delete(key);
     this.#answers.set(key, answer);
     for (const [old, { monotonicMs }] of this.#answers) {
-      if (monotonicMs > answer.monotonicMs - oldestMs) break;
+      if (monotonicMs > answer.monotonicMs - maxAnswerAgeMs) break;
       this.#answers.delete(old);
     }
   }

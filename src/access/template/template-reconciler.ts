@@ -6,7 +6,7 @@ import type { Clock } from '../../kit/clock.ts';
 import { quote } from '../../kit/errors.ts';
 import type { Client } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import { allTrue, type Finding, failure, type Standing, success, summarized } from '../conditions.ts';
+import { allTrue, type Finding, failure, type Summary, success, summarized } from '../conditions.ts';
 import { readAccessCommand } from '../policy/access-client.ts';
 import { verifyDurations } from '../policy/duration-choice.ts';
 import type { Signer } from '../signing/signer.ts';
@@ -40,7 +40,7 @@ export class TemplateReconciler implements Reconciler {
     const nowMs = this.#deps.clock.now();
     const told = mergeConditions(template.conditions, findings, nowMs, { generation: template.generation });
     const ready = allTrue(told, Object.values(templateConditions));
-    const conditions = summarized(template.generation, told, standing(findings), nowMs);
+    const conditions = summarized(template.generation, told, summaryOf(findings), nowMs);
     const authorSignature = this.#authorSignature(template, findings);
     const same = ready === template.ready && authorSignature === template.authorSignature;
     if (!same || !sameConditions(template.conditions, conditions)) {
@@ -55,7 +55,7 @@ export class TemplateReconciler implements Reconciler {
   async #author(template: TemplateView, signal: AbortSignal): Promise<Finding<TemplateCondition>> {
     const { authorHoldsRights } = templateConditions;
     const { username } = template.spec.author ?? {};
-    const violation = await this.#deps.authors.refusal(template, recheckMs / 2, signal);
+    const violation = await this.#deps.authors.violation(template, recheckMs / 2, signal);
     if (violation) return failure(authorHoldsRights, violation.code, violation.message);
     const told = username === undefined ? 'names no author, and existing templates are trusted' : quote(username);
     return success(authorHoldsRights, told);
@@ -64,8 +64,8 @@ export class TemplateReconciler implements Reconciler {
   /** Under the present key, once it is proven; a key that is rotated away must not take the templates with it. */
   #authorSignature(template: TemplateView, findings: readonly Finding<TemplateCondition>[]): string | undefined {
     const unknown = findings.some(({ reason }) => reason === 'AuthorUnknown');
-    const stamp = unknown ? undefined : this.#deps.authors.stampOf(template);
-    const signature = stamp && this.#deps.signer.sealAuthor(stamp);
+    const stamp = unknown ? undefined : this.#deps.authors.attestationOf(template);
+    const signature = stamp && this.#deps.signer.signAuthor(stamp);
     const own = signature === undefined || signature === template.spec.author?.signature;
     return own ? template.authorSignature : signature;
   }
@@ -115,14 +115,14 @@ interface TemplateReconcilerDeps {
 }
 
 /** These stay until somebody corrects them; a target may come by itself. */
-const lasting: ReadonlySet<string> = new Set([
+const permanent: ReadonlySet<string> = new Set([
   templateConditions.templateDurationsValid,
   templateConditions.accessCommandValid,
 ]);
 
-function standing(findings: readonly Finding<TemplateCondition>[]): Standing {
+function summaryOf(findings: readonly Finding<TemplateCondition>[]): Summary {
   const failing = findings.find(({ status }) => status === 'False');
   if (!failing) return { is: 'ready', message: 'requests can be made' };
   const { type, reason, message } = failing;
-  return { is: lasting.has(type) ? 'stalled' : 'reconciling', reason, message };
+  return { is: permanent.has(type) ? 'stalled' : 'reconciling', reason, message };
 }

@@ -1,5 +1,5 @@
 import type { GrantSubject } from '../../api/access/grant.ts';
-import type { WayIn } from '../../audit/record.ts';
+import type { EntrySubresource } from '../../audit/record.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { type Decision, type Handler, type Refusal, refuse } from '../decision.ts';
@@ -16,7 +16,7 @@ interface Entry {
   readonly note: string;
 }
 
-const words: Readonly<Record<WayIn, readonly [reason: string, verb: string]>> = {
+const words: Readonly<Record<EntrySubresource, readonly [reason: string, verb: string]>> = {
   exec: ['PodExec', 'ran a command in'],
   attach: ['PodAttach', 'attached to'],
   portforward: ['PodPortForward', 'forwarded ports to'],
@@ -25,7 +25,7 @@ const words: Readonly<Record<WayIn, readonly [reason: string, verb: string]>> = 
 };
 
 function readEntry({ subResource, namespace, name, user, object, oldObject }: Review): Entry {
-  const [reason, verb] = words[subResource as WayIn];
+  const [reason, verb] = words[subResource as EntrySubresource];
   const subject = subResource === 'ephemeralcontainers' ? newContainer(object, oldObject) : object;
   const container = text(own(subject, subResource === 'ephemeralcontainers' ? 'name' : 'container'));
   const interactive = own(subject, 'stdin') === true && own(subject, 'tty') === true;

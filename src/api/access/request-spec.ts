@@ -26,7 +26,7 @@ const requester = Type.Object(
 export type Requester = Static<typeof requester>;
 
 /** What the webhook vouches for: who asked, when, and for what. */
-export interface Stamp {
+export interface RequesterAttestation {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
@@ -35,7 +35,7 @@ export interface Stamp {
   readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
 }
 
-export type StampSeal = Required<Pick<Requester, 'nonce' | 'signature'>>;
+export type RequesterSignature = Required<Pick<Requester, 'nonce' | 'signature'>>;
 
 /** The fields that requests of every kind have. */
 export const requestSpec = {

@@ -120,7 +120,7 @@ export const author = Type.Object(
 type Author = Static<typeof author>;
 
 /** What the webhook vouches for: who wrote which template as it is. */
-export interface AuthorStamp {
+export interface AuthorAttestation {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type FindingOf, mergeConditions } from '../../api/conditions.ts';
+import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import type { ComponentState, ComponentStatus } from '../../api/inventory/cluster-inventory.ts';
 import type { MissingInput } from '../../api/inventory/fields.ts';
 import { entryConditions, maxEntryBytes } from '../../api/inventory/names.ts';
@@ -45,8 +45,8 @@ export class EntryStatus {
     return { status: { ...(sameRows ? {} : { components }), ...(sameConditions ? {} : { conditions }) } };
   }
 
-  #conditions(entry: Entry, statuses: ReadonlyMap<string, KeyStatus>): FindingOf<Condition>[] {
-    const findings: FindingOf<Condition>[] = [readyOf(statuses, entry)];
+  #conditions(entry: Entry, statuses: ReadonlyMap<string, KeyStatus>): ConditionUpdate<Condition>[] {
+    const findings: ConditionUpdate<Condition>[] = [readyOf(statuses, entry)];
     const livelock = livelockOf(statuses);
     if (livelock.status === 'True' || has(entry.conditions, entryConditions.livelock)) findings.push(livelock);
     const problem = this.#deps.remoteProblem(entry.ref.uid);

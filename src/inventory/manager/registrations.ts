@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type FindingOf, mergeConditions } from '../../api/conditions.ts';
+import { type ConditionUpdate, mergeConditions } from '../../api/conditions.ts';
 import { componentReconcilers, registrationConditions } from '../../api/inventory/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { done, type Reconciler, type Result } from '../../engine/result.ts';
@@ -158,7 +158,7 @@ export class RegistrationReconciler implements Reconciler {
     return done;
   }
 
-  #conditions(component: string): FindingOf<Condition>[] {
+  #conditions(component: string): ConditionUpdate<Condition>[] {
     const { registrations, breakers } = this.#deps;
     const { accepted, cyclic, reachable } = registrationConditions;
     const refusal = registrations.refusal(component);

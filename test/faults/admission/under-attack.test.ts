@@ -8,7 +8,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 import type { Attack, AttackRole } from '../../support/attacker.ts';
 import { percentile } from '../../support/percentile.ts';
 import { Person } from '../../support/person.ts';
-import { enter } from '../../support/ways-in.ts';
+import { enter } from '../../support/pod-entries.ts';
 
 const attacker = fileURLToPath(new URL('../../support/attacker.ts', import.meta.url));
 /** The API server comes from 127.0.0.1. */

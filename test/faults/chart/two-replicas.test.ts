@@ -13,7 +13,7 @@ import { AdmissionLoad } from '../../support/admission-load.ts';
 import { ChartStage } from '../../support/chart-stage.ts';
 import { EarlierVersion } from '../../support/earlier-version.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
-import { enter } from '../../support/ways-in.ts';
+import { enter } from '../../support/pod-entries.ts';
 
 const lease = 'drawbridge-access';
 const leaseMs = 15_000;

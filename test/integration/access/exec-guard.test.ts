@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
-import { waysIn } from '../../../src/audit/record.ts';
+import { entrySubresources } from '../../../src/audit/record.ts';
 import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
-import { enter, execs } from '../../support/ways-in.ts';
+import { enter, execs } from '../../support/pod-entries.ts';
 
 describe('M17: an access pod is for those whom its grant names', () => {
   let stage: AccessStage;
@@ -32,7 +32,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
     assert.equal((await echo(stage.alice, pod)).stdout, 'in\n');
   });
 
-  for (const way of waysIn) {
+  for (const way of entrySubresources) {
     it(`somebody with the rights of edit does not, by ${way}`, async () => {
       assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
       const { status, body } = await enter[way](eve, stage.namespace, pod);

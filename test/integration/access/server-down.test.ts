@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { waysIn } from '../../../src/audit/record.ts';
+import { entrySubresources } from '../../../src/audit/record.ts';
 import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
-import { enter } from '../../support/ways-in.ts';
+import { enter } from '../../support/pod-entries.ts';
 
 /** A name like that of an access pod, where the cluster is repaired. */
 const repairPod = 'repair-access';
@@ -55,13 +55,13 @@ describe('M18: while the server is down', () => {
   }
 
   it('their other ways in stay open too', async () => {
-    for (const way of waysIn) {
+    for (const way of entrySubresources) {
       const { body } = await enter[way](stage.plane, stage.namespace, 'plain');
       assert.doesNotMatch(JSON.stringify(body), /webhook/, way);
     }
   });
 
-  for (const way of waysIn) {
+  for (const way of entrySubresources) {
     it(`access pods stay shut, by ${way}`, async () => {
       const { status, body } = await enter[way](stage.plane, stage.namespace, request.status?.podName ?? '');
       assert.equal(status, 500);

@@ -13,9 +13,9 @@ import { deadlineOf, podRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { percentile } from '../../support/percentile.ts';
 import { sharedPlane } from '../../support/plane.ts';
+import { enter } from '../../support/pod-entries.ts';
 import { PortAttack } from '../../support/port-attack.ts';
 import { SteadyLoad } from '../../support/steady-load.ts';
-import { enter } from '../../support/ways-in.ts';
 
 const rights = fileURLToPath(new URL('../../../certs/own.yaml', import.meta.url));
 const namespace = 'drawbridge-system';

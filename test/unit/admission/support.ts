@@ -6,8 +6,8 @@ import type { Right } from '../../../src/access/policy/template-rights.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
 import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
-import type { Stamp, StampSeal } from '../../../src/api/access/request-spec.ts';
-import type { AuthorStamp } from '../../../src/api/access/template-spec.ts';
+import type { RequesterAttestation, RequesterSignature } from '../../../src/api/access/request-spec.ts';
+import type { AuthorAttestation } from '../../../src/api/access/template-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
 import type { AuditRecord } from '../../../src/audit/record.ts';
 import type { RegistrationPaths } from '../../../src/inventory/policy/registration-rules.ts';
@@ -51,10 +51,10 @@ export class World {
   limits: readonly LimitUse[] = [];
   /** What every caller may not do. */
   lacks: (right: Right) => boolean = () => false;
-  readonly authors: AuthorStamp[] = [];
-  readonly sealed: Stamp[] = [];
+  readonly authors: AuthorAttestation[] = [];
+  readonly sealed: RequesterAttestation[] = [];
   /** Undefined as long as there are no keys. */
-  seal: StampSeal | undefined = seal;
+  seal: RequesterSignature | undefined = seal;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
   /** What is known of the pod that is entered. */

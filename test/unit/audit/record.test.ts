@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type AuditRecord, decidingFirst, formatRecord } from '../../../src/audit/record.ts';
+import { type AuditRecord, decidingGroupsFirst, formatRecord } from '../../../src/audit/record.ts';
 import { anyCharacter } from '../../support/any-character.ts';
 
 const stamp = {
@@ -42,8 +42,8 @@ describe('audit lines', () => {
 
   it('keep the groups that decided, which come first in their order', () => {
     const groups = ['a', 'b', 'c', 'd'];
-    assert.deepEqual(decidingFirst(groups, ['d', 'x', 'b']), ['b', 'd', 'a', 'c']);
-    assert.deepEqual(decidingFirst(groups, []), groups);
+    assert.deepEqual(decidingGroupsFirst(groups, ['d', 'x', 'b']), ['b', 'd', 'a', 'c']);
+    assert.deepEqual(decidingGroupsFirst(groups, []), groups);
   });
 
   it('stay bounded, whatever the texts', () => {

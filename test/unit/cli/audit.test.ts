@@ -38,7 +38,7 @@ describe('drawbridge audit', () => {
       print: (text) => {
         out += text;
       },
-      complain: (text) => {
+      printError: (text) => {
         err += text;
       },
     });

@@ -53,7 +53,7 @@ describe('revoke-all', () => {
       client,
       clock,
       timeoutMs: 60_000,
-      say: (line) => said.push(line),
+      printLine: (line) => said.push(line),
       signal,
       ...options,
     }).then(

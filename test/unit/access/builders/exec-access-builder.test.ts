@@ -5,7 +5,7 @@ import {
   type ExecPodInput,
   planExecAccess,
 } from '../../../../src/access/builders/exec-access.ts';
-import { PlanTurns } from '../../../../src/access/builders/plan-budget.ts';
+import { PlanQueue } from '../../../../src/access/builders/plan-budget.ts';
 import type { RequestView, TemplateView } from '../../../../src/access/stores/access-views.ts';
 import type { PodView, WorkloadView } from '../../../../src/access/stores/cluster-views.ts';
 import type { ExecAccessTemplateSpec } from '../../../../src/api/access/exec-access.ts';
@@ -26,7 +26,7 @@ const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   phase: 'Running',
   ready: true,
   deleting: false,
-  leaving: false,
+  terminating: false,
   waiting: '',
   controller: replicaSet('rs'),
   ...over,
@@ -180,7 +180,7 @@ describe('the pods of a workload', () => {
             throw new ApiError(404, 'NotFound', `${resource} ${name} not found`);
           },
         },
-        turns: new PlanTurns(clock),
+        queue: new PlanQueue(clock),
         clock,
         accessPods: 'confined',
       },

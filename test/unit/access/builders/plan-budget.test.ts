@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { PlanTurns, withinBudget } from '../../../../src/access/builders/plan-budget.ts';
+import { PlanQueue, withinBudget } from '../../../../src/access/builders/plan-budget.ts';
 import { type PodAccessInput, planPodAccess } from '../../../../src/access/builders/pod-access.ts';
 import type { PodAccessTemplateSpec } from '../../../../src/api/access/pod-access.ts';
 import { maxWeight, valueWeight } from '../../../../src/kit/json-value.ts';
@@ -213,7 +213,7 @@ describe('planning an access pod', () => {
   });
 });
 
-describe('turns of plans', () => {
+describe('queue of plans', () => {
   it('come one at a time, in order, with a pause for everything else after a long one', async () => {
     let nowMs = 0;
     const timers: (() => void)[] = [];
@@ -221,14 +221,14 @@ describe('turns of plans', () => {
       timers.push(callback);
       return () => undefined;
     };
-    const turns = new PlanTurns({ now: () => nowMs, monotonic: () => nowMs, schedule });
+    const queue = new PlanQueue({ now: () => nowMs, monotonic: () => nowMs, schedule });
     const seen: string[] = [];
     const plan = (name: string, tookMs: number) => () => {
       seen.push(name);
       nowMs += tookMs;
       return name;
     };
-    const all = Promise.all([turns.take(plan('short', 5)), turns.take(plan('long', 6)), turns.take(plan('next', 0))]);
+    const all = Promise.all([queue.run(plan('short', 5)), queue.run(plan('long', 6)), queue.run(plan('next', 0))]);
     await new SimulatedClock().settle();
     assert.deepEqual(seen, ['short', 'long']);
     for (const fire of timers) fire();
@@ -236,11 +236,11 @@ describe('turns of plans', () => {
   });
 
   it('go on after one that failed', async () => {
-    const turns = new PlanTurns(new SimulatedClock());
-    const failed = turns.take(() => {
+    const queue = new PlanQueue(new SimulatedClock());
+    const failed = queue.run(() => {
       throw new Error('a bug');
     });
     await assert.rejects(failed, /a bug/);
-    assert.equal(await turns.take(() => 'next'), 'next');
+    assert.equal(await queue.run(() => 'next'), 'next');
   });
 });

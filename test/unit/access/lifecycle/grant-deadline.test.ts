@@ -13,7 +13,7 @@ describe('when a grant is over', () => {
   const setUp = (): { clock: SimulatedClock; deadlines: GrantDeadlines; over: () => boolean } => {
     const clock = new SimulatedClock(createdAtMs);
     const deadlines = new GrantDeadlines(clock);
-    return { clock, deadlines, over: () => deadlines.isOver('r-1', createdAtMs, until) };
+    return { clock, deadlines, over: () => deadlines.hasPassed('r-1', createdAtMs, until) };
   };
 
   it('is at its deadline, to the millisecond', async () => {
@@ -59,7 +59,7 @@ describe('when a grant is over', () => {
 
   it('counts the time that passed when a decision replaces the provisional deadline', async () => {
     const { clock, deadlines, over } = setUp();
-    assert.equal(deadlines.isOver('r-1', createdAtMs, createdAtMs + hourMs), false);
+    assert.equal(deadlines.hasPassed('r-1', createdAtMs, createdAtMs + hourMs), false);
     await clock.advance(20 * minuteMs);
     assert.equal(over(), false);
     clock.setWall(createdAtMs);
@@ -69,7 +69,7 @@ describe('when a grant is over', () => {
 
   it('is looked at next at the deadline, or sooner by what monotonic time leaves', async () => {
     const { clock, deadlines } = setUp();
-    const next = (): number => deadlines.nextLook('r-1', createdAtMs, until);
+    const next = (): number => deadlines.nextCheckMs('r-1', createdAtMs, until);
     assert.equal(next(), until);
     await clock.advance(10 * minuteMs);
     clock.setWall(createdAtMs - hourMs);
@@ -83,10 +83,10 @@ describe('when a grant is over', () => {
     over();
     await clock.advance(20 * minuteMs);
     clock.setWall(createdAtMs);
-    assert.equal(deadlines.nextLook('r-2', createdAtMs, until), until);
-    assert.equal(deadlines.nextLook('r-1', createdAtMs, until), createdAtMs + 10 * minuteMs);
+    assert.equal(deadlines.nextCheckMs('r-2', createdAtMs, until), until);
+    assert.equal(deadlines.nextCheckMs('r-1', createdAtMs, until), createdAtMs + 10 * minuteMs);
     deadlines.forget('r-1');
-    assert.equal(deadlines.nextLook('r-1', createdAtMs, until), until);
+    assert.equal(deadlines.nextCheckMs('r-1', createdAtMs, until), until);
   });
 
   it('never comes later than the granted time after first sight, whatever the wall clock does', async () => {

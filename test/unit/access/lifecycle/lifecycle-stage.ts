@@ -66,7 +66,7 @@ export class LifeStage {
     const loops = accessControllers({
       client: cluster.client,
       signer: this.signer,
-      tally: new GrantQuota({ stores, limits: this.limits, clock }),
+      quota: new GrantQuota({ stores, limits: this.limits, clock }),
       grantable: this.grantable,
       stores,
       journal: {
@@ -100,7 +100,13 @@ export class LifeStage {
   ): void {
     const requester = { username: 'alice', uid: '', groups, time: formatTime(this.clock.now()) };
     const unsigned = podRequestManifest({ duration: '10m', ...spec });
-    const seal = this.signer.sealStamp({ ...requestName, name, kind: unsigned.kind, spec: unsigned.spec, requester });
+    const seal = this.signer.signRequester({
+      ...requestName,
+      name,
+      kind: unsigned.kind,
+      spec: unsigned.spec,
+      requester,
+    });
     const manifest = podRequestManifest({ duration: '10m', requester: { ...requester, ...seal }, ...spec });
     const metadata = { ...manifest.metadata, name, finalizers: [revokeFinalizer] };
     this.cluster.put(podAccessRequests, { ...manifest, metadata } as KubeObject);

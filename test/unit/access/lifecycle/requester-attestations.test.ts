@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { heldUntil, RequesterAttestations } from '../../../../src/access/lifecycle/requester-attestations.ts';
+import { RequesterAttestations, retainUntilMs } from '../../../../src/access/lifecycle/requester-attestations.ts';
 import { Signer } from '../../../../src/access/signing/signer.ts';
 import type { RequestView } from '../../../../src/access/stores/access-views.ts';
 import { formatTime } from '../../../../src/kit/clock.ts';
@@ -15,14 +15,14 @@ describe('the stamp of a request', () => {
   const clock = new SimulatedClock();
   const stampsOf = (by: Signer = signer): RequesterAttestations =>
     new RequesterAttestations({ kind, signer: by, clock });
-  const codeOf = async (stamps: RequesterAttestations, request: RequestView): Promise<string | undefined> =>
-    (await stamps.refusal(request, signal))?.code;
+  const codeOf = async (attestations: RequesterAttestations, request: RequestView): Promise<string | undefined> =>
+    (await attestations.violation(request, signal))?.code;
 
   /** Stamped `afterMs` before it was created. */
   const stamped = (afterMs = 0, over: Partial<RequestView> = {}): RequestView => {
     const request = requestView(over);
     const requester = { username: 'alice', uid: '', groups: ['devs'], time: formatTime(createdAtMs - afterMs) };
-    const seal = signer.sealStamp({ kind, ...request, requester });
+    const seal = signer.signRequester({ kind, ...request, requester });
     return { ...request, spec: { ...request.spec, requester: { ...requester, ...seal } } };
   };
 
@@ -56,39 +56,39 @@ describe('the stamp of a request', () => {
   });
 
   it('is good again and again for the uid that showed it first, and for no other', async () => {
-    const stamps = stampsOf();
+    const attestations = stampsOf();
     const request = stamped();
-    assert.equal(await codeOf(stamps, request), undefined);
-    assert.equal(await codeOf(stamps, request), undefined);
-    assert.equal(await codeOf(stamps, { ...request, uid: 'r-2' }), 'StampReplayed');
-    assert.equal(await codeOf(stamps, request), undefined);
+    assert.equal(await codeOf(attestations, request), undefined);
+    assert.equal(await codeOf(attestations, request), undefined);
+    assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), 'StampReplayed');
+    assert.equal(await codeOf(attestations, request), undefined);
   });
 
   it('belongs to a request from its first sight on, even if that is never decided', async () => {
-    const stamps = stampsOf();
-    stamps.saw(stamped());
+    const attestations = stampsOf();
+    attestations.observe(stamped());
     const request = stamped();
-    stamps.saw(request);
-    assert.equal(await codeOf(stamps, { ...request, uid: 'r-2' }), 'StampReplayed');
+    attestations.observe(request);
+    assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), 'StampReplayed');
   });
 
   it('cannot be taken away by a request that only copies the nonce', async () => {
-    const stamps = stampsOf();
+    const attestations = stampsOf();
     const request = stamped();
-    stamps.saw({ ...request, uid: 'r-2', name: 'thief' });
-    assert.equal(await codeOf(stamps, { ...request, uid: 'r-2', name: 'thief' }), 'StampInvalid');
-    assert.equal(await codeOf(stamps, request), undefined);
+    attestations.observe({ ...request, uid: 'r-2', name: 'thief' });
+    assert.equal(await codeOf(attestations, { ...request, uid: 'r-2', name: 'thief' }), 'StampInvalid');
+    assert.equal(await codeOf(attestations, request), undefined);
   });
 
   it('is remembered for a minute, and no longer', async () => {
-    const stamps = stampsOf();
+    const attestations = stampsOf();
     const request = stamped();
-    stamps.saw(request);
+    attestations.observe(request);
     await clock.advance(59_000);
-    assert.equal(await codeOf(stamps, { ...request, uid: 'r-2' }), 'StampReplayed');
+    assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), 'StampReplayed');
     await clock.advance(2000);
-    stamps.saw(stamped(0, { uid: 'r-3', name: 'other' }));
-    assert.equal(await codeOf(stamps, { ...request, uid: 'r-2' }), undefined);
+    attestations.observe(stamped(0, { uid: 'r-3', name: 'other' }));
+    assert.equal(await codeOf(attestations, { ...request, uid: 'r-2' }), undefined);
   });
 
   it('is not judged without keys', async () => {
@@ -104,6 +104,6 @@ describe('the stamp of a request', () => {
       [stamped(3_600_000), 10_000],
       [requestView(), 0],
     ];
-    for (const [request, holdMs] of holds) assert.equal(heldUntil(request) - createdAtMs, holdMs);
+    for (const [request, holdMs] of holds) assert.equal(retainUntilMs(request) - createdAtMs, holdMs);
   });
 });

@@ -43,7 +43,7 @@ function revokerOf(
       get: () => note('look').then(() => ({ metadata: { uid: uidUnderTheName } })),
     },
     applier: { delete: (resource: { kind: string }) => note(`close ${resource.kind}`).then(() => existed) },
-    trail: { revoked: (_request: RequestView, ending: string) => calls.push(`tell ${ending}`) },
+    reporter: { revoked: (_request: RequestView, ending: string) => calls.push(`tell ${ending}`) },
   };
   return { revoker: new Revoker(deps as unknown as RevokerDeps), calls };
 }
@@ -59,18 +59,18 @@ describe('the end of a grant', () => {
 
   it('can take away what lets people in ahead of the rest, once', async () => {
     const { revoker, calls } = revokerOf();
-    assert.equal(await revoker.bar(granted, signal), true);
+    assert.equal(await revoker.deleteRoleBinding(granted, signal), true);
     assert.deepEqual(calls, ['close RoleBinding']);
-    assert.equal(await revoker.bar(granted, signal), false);
+    assert.equal(await revoker.deleteRoleBinding(granted, signal), false);
     await revoker.end(granted, 'Expired', signal);
     assert.deepEqual(calls, wholeEnd);
   });
 
   it('has nothing to take away of a request that was never granted, or when it is closed already', async () => {
     const { revoker, calls } = revokerOf();
-    assert.equal(await revoker.bar(requestView(), signal), false);
+    assert.equal(await revoker.deleteRoleBinding(requestView(), signal), false);
     await revoker.end(granted, 'Expired', signal);
-    assert.equal(await revoker.bar(granted, signal), false);
+    assert.equal(await revoker.deleteRoleBinding(granted, signal), false);
     assert.deepEqual(calls, wholeEnd);
   });
 
@@ -111,7 +111,7 @@ describe('the end of a grant', () => {
 
   it('lets a RoleBinding that it may not close keep nothing else open, and does not tell of an end', async () => {
     const { revoker, calls } = revokerOf({ call: 'close RoleBinding', code: 403 });
-    assert.equal(await revoker.bar(granted, signal), false);
+    assert.equal(await revoker.deleteRoleBinding(granted, signal), false);
     await assert.rejects(revoker.end(granted, 'Expired', signal), { code: 403 });
     assert.deepEqual(calls, ['close RoleBinding', 'close RoleBinding', 'close Role', 'close Pod']);
   });
@@ -120,8 +120,8 @@ describe('the end of a grant', () => {
   const ofOthers = { ...marks, uid: 'r-2' };
   const pods: [string, PodView, boolean][] = [
     ['stops a Pod that has more time to end in than we give', podView({ deleting: true, madeFor: marks }), true],
-    ['has nothing to do with a Pod that is on its way out', podView({ leaving: true, madeFor: marks }), false],
-    ['is not misled by a Pod of another request', podView({ leaving: true, madeFor: ofOthers }), true],
+    ['has nothing to do with a Pod that is on its way out', podView({ terminating: true, madeFor: marks }), false],
+    ['is not misled by a Pod of another request', podView({ terminating: true, madeFor: ofOthers }), true],
   ];
   for (const [title, pod, closes] of pods) {
     it(title, async () => {
@@ -132,7 +132,7 @@ describe('the end of a grant', () => {
   }
 
   it('is not told of again when another process closed everything, and only the Pod has not gone yet', async () => {
-    const pod = podView({ leaving: true, madeFor: marks });
+    const pod = podView({ terminating: true, madeFor: marks });
     const { revoker, calls } = revokerOf({}, 'r-1', { pod, existed: false });
     await revoker.end({ ...granted, deleting: true }, 'Deleted', signal);
     assert.deepEqual(calls, ['close RoleBinding', 'close Role', 'let go']);

@@ -153,4 +153,4 @@ function readySpec() {
 }
 
 const clausesOf = <Input>(book: RuleBook<Input>, of: Input): string[] =>
-  Object.values(book).flatMap(({ wants, remedy }) => [wants, remedy(of)]);
+  Object.values(book).flatMap(({ requirement: wants, remedy }) => [wants, remedy(of)]);

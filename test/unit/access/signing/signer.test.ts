@@ -22,24 +22,24 @@ const child = { requestUid: 'r-1', kind: 'Role', namespace: 'payments', name: 'd
 
 describe('a signer', () => {
   const signer = signerOf('ours');
-  const seal = signer.sealStamp(stamp);
+  const seal = signer.signRequester(stamp);
   assert.ok(seal);
 
   it('makes a nonce of its own for every stamp', () => {
-    assert.notEqual(signer.sealStamp(stamp)?.nonce, seal.nonce);
+    assert.notEqual(signer.signRequester(stamp)?.nonce, seal.nonce);
   });
 
   it('knows its stamp again when the requester has been written into the spec', async () => {
     const stored = { ...stamp, spec: { ...stamp.spec, requester: { ...requester, ...seal } } };
-    assert.equal(await signer.isOurStamp(stored, seal, signal), true);
-    assert.equal(signer.looksLikeOurStamp(stored, seal), true);
+    assert.equal(await signer.isOurRequester(stored, seal, signal), true);
+    assert.equal(signer.isOurRequesterByCachedKeys(stored, seal), true);
   });
 
   for (const revoked of [true, false]) {
     it(`knows its stamp again when the request has revoked: ${revoked}`, async () => {
       const revokedLater = { ...stamp, spec: { ...stamp.spec, revoked } };
-      assert.equal(await signer.isOurStamp(revokedLater, seal, signal), true);
-      assert.equal(signer.looksLikeOurStamp(revokedLater, seal), true);
+      assert.equal(await signer.isOurRequester(revokedLater, seal, signal), true);
+      assert.equal(signer.isOurRequesterByCachedKeys(revokedLater, seal), true);
     });
   }
 
@@ -55,12 +55,12 @@ describe('a signer', () => {
   ];
   for (const [what, change] of changes) {
     it(`refuses its stamp for another ${what}`, async () => {
-      assert.equal(await signer.isOurStamp({ ...stamp, ...change }, seal, signal), false);
+      assert.equal(await signer.isOurRequester({ ...stamp, ...change }, seal, signal), false);
     });
   }
 
   it('refuses a stamp under another nonce', async () => {
-    assert.equal(await signer.isOurStamp(stamp, { ...seal, nonce: 'other' }, signal), false);
+    assert.equal(await signer.isOurRequester(stamp, { ...seal, nonce: 'other' }, signal), false);
   });
 
   it('knows its grant, and refuses it changed, for another request, or without a MAC', async () => {
@@ -135,24 +135,24 @@ describe('a signer', () => {
       },
     };
     const behind = new Signer(ring);
-    const next = signerOf('next').sealStamp(stamp);
+    const next = signerOf('next').signRequester(stamp);
     assert.ok(next);
-    assert.equal(await behind.isOurStamp(stamp, next, signal), true);
-    assert.equal(await behind.isOurStamp(stamp, seal, signal), true);
+    assert.equal(await behind.isOurRequester(stamp, next, signal), true);
+    assert.equal(await behind.isOurRequester(stamp, seal, signal), true);
     assert.equal(reads, 1);
   });
 
   it('refuses nothing when the keys cannot be read afresh', async () => {
     const ring = { ...ringOf({ current: keyOf('ours') }), refresh: () => Promise.reject(new Error('away')) };
-    await assert.rejects(new Signer(ring).isOurStamp(stamp, { ...seal, nonce: 'other' }, signal), /away/);
+    await assert.rejects(new Signer(ring).isOurRequester(stamp, { ...seal, nonce: 'other' }, signal), /away/);
   });
 
   it('neither signs nor judges without keys', async () => {
     const keyless = new Signer(ringOf(undefined));
     assert.equal(keyless.hasKeys, false);
-    assert.equal(keyless.sealStamp(stamp), undefined);
-    assert.equal(keyless.looksLikeOurStamp(stamp, seal), false);
-    await assert.rejects(keyless.isOurStamp(stamp, seal, signal), { code: 'SigningKeyUnavailable' });
+    assert.equal(keyless.signRequester(stamp), undefined);
+    assert.equal(keyless.isOurRequesterByCachedKeys(stamp, seal), false);
+    await assert.rejects(keyless.isOurRequester(stamp, seal, signal), { code: 'SigningKeyUnavailable' });
     assert.throws(() => keyless.signGrant(owner, grant), { code: 'SigningKeyUnavailable' });
   });
 });

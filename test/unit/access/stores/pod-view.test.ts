@@ -26,7 +26,7 @@ describe('the view of a Pod', () => {
       phase: 'Running',
       ready: true,
       deleting: true,
-      leaving: true,
+      terminating: true,
       waiting: '',
     });
   });
@@ -40,16 +40,16 @@ describe('the view of a Pod', () => {
   });
 
   const deletions: [string, object, boolean][] = [
-    ['is not leaving while nobody deletes it', {}, false],
-    ['is leaving once it is deleted as we do it', { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 }, true],
+    ['is not terminating while nobody deletes it', {}, false],
+    ['is terminating once it is deleted as we do it', { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 }, true],
     [
-      'is not leaving while it has an hour to end in',
+      'is not terminating while it has an hour to end in',
       { deletionTimestamp: 'later', deletionGracePeriodSeconds: 3600 },
       false,
     ],
   ];
-  for (const [title, metadata, leaving] of deletions) {
-    it(title, () => assert.equal(viewPod(pod({}, metadata))?.leaving, leaving));
+  for (const [title, metadata, terminating] of deletions) {
+    it(title, () => assert.equal(viewPod(pod({}, metadata))?.terminating, terminating));
   }
 
   for (const missing of ['uid', 'resourceVersion', 'namespace']) {

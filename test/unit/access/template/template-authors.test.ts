@@ -3,7 +3,7 @@ import type { Right } from '../../../../src/access/policy/template-rights.ts';
 import type { Signer } from '../../../../src/access/signing/signer.ts';
 import type { TemplateView } from '../../../../src/access/stores/access-views.ts';
 import { type AuthorRights, TemplateAuthors } from '../../../../src/access/template/template-authors.ts';
-import type { AuthorStamp, TemplateVersion } from '../../../../src/api/access/template-spec.ts';
+import type { AuthorAttestation, TemplateVersion } from '../../../../src/api/access/template-spec.ts';
 import { signerOf } from '../../../support/signers.ts';
 
 const kind = 'PodAccessTemplate';
@@ -13,7 +13,7 @@ const { signal } = new AbortController();
 
 describe('whom templates are granted for', () => {
   const signer = signerOf('ours');
-  const stampOf = (version: TemplateVersion, over: Partial<AuthorStamp> = {}): AuthorStamp => ({
+  const stampOf = (version: TemplateVersion, over: Partial<AuthorAttestation> = {}): AuthorAttestation => ({
     kind,
     namespace: 'payments',
     name: 'shell',
@@ -43,9 +43,9 @@ describe('whom templates are granted for', () => {
   ): Promise<string> => {
     const rights = { lacking: () => Promise.resolve(lacks) } as Partial<AuthorRights> as AuthorRights;
     const authors = new TemplateAuthors({ kind, signer: by, rights, trustExisting });
-    return (await authors.refusal(template, 60_000, signal))?.code ?? 'none';
+    return (await authors.violation(template, 60_000, signal))?.code ?? 'none';
   };
-  const sign = (stamp: AuthorStamp, by = signer): string => by.sealAuthor(stamp) ?? '';
+  const sign = (stamp: AuthorAttestation, by = signer): string => by.signAuthor(stamp) ?? '';
 
   it('is who created it, while it is as it was created', async () =>
     assert.equal(await codeOf(view(sign(stampOf(first)))), 'none'));

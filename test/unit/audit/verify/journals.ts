@@ -1,4 +1,4 @@
-import { Chain, seal } from '../../../../src/audit/chain.ts';
+import { Chain, withHash } from '../../../../src/audit/chain.ts';
 import { HeadSigner, type SignedHead } from '../../../../src/audit/head.ts';
 import { type AuditRecord, formatRecord } from '../../../../src/audit/record.ts';
 import type { VerifyReport } from '../../../../src/audit/verify/report.ts';
@@ -29,14 +29,14 @@ export class Written {
 
   write(name: string): void {
     const stamp = { ...this.#chain.next(), time: '2026-11-21T09:00:00.000000Z', replica: 'drawbridge-0' };
-    const { sealed, hash } = seal(formatRecord(stamp, record(name)));
-    this.#chain.written(hash);
+    const { sealed, hash } = withHash(formatRecord(stamp, record(name)));
+    this.#chain.recordWritten(hash);
     this.lines.push(sealed);
   }
 
   /** As after a write that failed. */
   lose(): void {
-    this.#chain.failed();
+    this.#chain.recordLost();
   }
 
   /** The head of what has been written so far. */
@@ -46,7 +46,7 @@ export class Written {
 }
 
 /** Recomputes the hash of a line, as somebody who knows how would. */
-export const resealed = (line: string): string => seal(line.replace(/,"hash":"[0-9a-f]*"}$/, '}')).sealed;
+export const resealed = (line: string): string => withHash(line.replace(/,"hash":"[0-9a-f]*"}$/, '}')).sealed;
 
 export type Files = Readonly<Record<string, readonly string[]>>;
 

@@ -5,7 +5,7 @@ import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import type { RequestView } from './stores/access-views.ts';
 import type { MadeFor } from './stores/cluster-views.ts';
 
-interface StockDeps {
+interface StateMetricsDeps {
   readonly metrics: Metrics;
   readonly stores: AccessStores;
   readonly clock: Clock;
@@ -19,7 +19,7 @@ export const orphansMetric = (metrics: Metrics): CounterMetric =>
   });
 
 /** Counts requests, templates, and objects of grants in the stores at each scrape. Labels hold no identities. */
-export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
+export function stateMetrics({ metrics, stores, clock }: StateMetricsDeps): void {
   const { requests } = stores;
   metrics.collected(
     {
@@ -79,10 +79,16 @@ export function stockMetrics({ metrics, stores, clock }: StockDeps): void {
     grant !== undefined && clock.now() >= (parseTime(grant.expiresAt) ?? Number.POSITIVE_INFINITY);
 
   const isOpen = ({ uid }: RequestView): boolean =>
-    stores.roleBindings.byIndex(byRequest, uid).some(({ leaving }) => !leaving);
+    stores.roleBindings.byIndex(byRequest, uid).some(({ terminating }) => !terminating);
 
-  const isOrphaned = ({ madeFor, leaving }: { readonly madeFor?: MadeFor; readonly leaving: boolean }): boolean =>
-    madeFor !== undefined && !leaving && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
+  const isOrphaned = ({
+    madeFor,
+    terminating,
+  }: {
+    readonly madeFor?: MadeFor;
+    readonly terminating: boolean;
+  }): boolean =>
+    madeFor !== undefined && !terminating && requests.every((store) => store.byIndex(byUid, madeFor.uid).length === 0);
 
   const missingIn = (store: Store<Projected>, kind: string): number =>
     requests

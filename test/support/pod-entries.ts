@@ -1,5 +1,5 @@
 import type { ApiAnswer } from '../../sandbox/api-call.ts';
-import type { WayIn } from '../../src/audit/record.ts';
+import type { EntrySubresource } from '../../src/audit/record.ts';
 import type { Person } from './person.ts';
 
 type Who = Pick<Person, 'call'>;
@@ -8,7 +8,9 @@ type Who = Pick<Person, 'call'>;
  * The calls by which clients enter a pod. The API server asks the webhooks before it looks for a kubelet or an upgrade of the
  * connection, so an answer other than 403 or 500 from admission means: let in.
  */
-export const enter: Readonly<Record<WayIn, (who: Who, namespace: string, pod: string) => Promise<ApiAnswer>>> = {
+export const enter: Readonly<
+  Record<EntrySubresource, (who: Who, namespace: string, pod: string) => Promise<ApiAnswer>>
+> = {
   exec: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/exec?command=true&stdout=true`),
   attach: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/attach?stdout=true`),
   portforward: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/portforward?ports=4711`),
