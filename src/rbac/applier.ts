@@ -64,7 +64,7 @@ export class Applier {
     if (ours) return { kind: 'adopted', object: found };
     return {
       kind: 'collision',
-      message: `${resource.kind} ${keyOf(wanted.metadata)} exists and was not made for this request; delete it or make a new request`,
+      message: `${resource.kind} ${keyOf(wanted.metadata)} exists and was not made for this request; delete it or create a new request`,
     };
   }
 

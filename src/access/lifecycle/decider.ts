@@ -24,28 +24,29 @@ import type { RequesterAttestations } from './requester-attestations.ts';
 type Decision =
   | { readonly kind: 'granted'; readonly request: RequestView; readonly plan: Plan }
   | { readonly kind: 'denied' }
-  /** The template is not known yet, or nobody has looked at it in its present form; a watch will tell. */
+  /** The template is not in the store yet, or its reconciler has not observed this generation. A watch event requeues the request. */
   | { readonly kind: 'waiting' };
 
+/** How long a request without a grant and without a readable duration is kept, milliseconds. */
 const defaultRetentionMs = 3_600_000;
 /**
- * How long a request without a grant is kept at most, milliseconds: long enough to be found the next morning, and nobody fills the
- * namespace with refusals that stay for years by asking for long.
+ * Longest time that a request without a grant is kept, milliseconds. A requester can still read the denial the next morning, and a long
+ * `spec.duration` cannot keep denied requests for years.
  */
 const maxRetentionMs = 24 * 3_600_000;
-/** What was found out about an author this recently needs no asking again, milliseconds. */
+/** Oldest cached answer about an author's permissions that a decision accepts, milliseconds. */
 const authorRightsMaxAgeMs = 60_000;
 
-/** Stands in for a requester that is not there; no rule book lets it pass. */
+/** Stands in for a missing requester; the `identity` rule denies it. */
 const noRequester = { username: '', uid: '', groups: [] };
 
 const tooLate: Violation = {
   code: 'TooLate',
-  message: 'the time asked for was over before access could be opened; make a new request',
+  message: 'the requested time passed before access could be opened; create a new request',
   status: 422,
 };
 
-/** Turns an undecided request into a grant or a terminal no. Either is one status write, fenced by the request's resourceVersion. */
+/** Grants or denies an undecided request. Either is one status write, guarded by the request's resourceVersion. */
 export class Decider {
   readonly #deps: DeciderDeps;
 
@@ -54,8 +55,8 @@ export class Decider {
   }
 
   /**
-   * When the request ends, epoch ms: the grant's deadline; without a grant its creation plus what it asked for, 24 h at most, 1 h when
-   * that cannot be read.
+   * When the request ends, epoch ms: the deadline of its grant. Without a grant, its creation plus `spec.duration`: at most 24 h, and 1 h
+   * if the duration is absent or cannot be parsed.
    */
   endOf(request: RequestView): number {
     const granted = request.grant && parseTime(request.grant.expiresAt);
@@ -125,12 +126,12 @@ export class Decider {
     });
   }
 
-  /** The store may lag behind a template made a moment ago, so only a live read may say that there is none. */
+  /** The store may lag behind a template that was just created, so only a live read proves that it does not exist. */
   async #withoutTemplate(request: RequestView, signal: AbortSignal): Promise<Decision> {
     const name = { namespace: request.namespace, name: request.spec.templateName };
     if (await findObject(this.#deps.client, this.#deps.kind.templateResource, name, { signal }))
       return { kind: 'waiting' };
-    const message = `${this.#deps.kind.templateKind} ${keyOf(name)} does not exist`;
+    const message = `${this.#deps.kind.templateKind} ${keyOf(name)} does not exist; create a request that names an existing template`;
     const violation = { code: 'TemplateNotFound', message, field: 'spec.templateName', status: 404 } as const;
     return this.#deny(request, violation, signal);
   }
@@ -168,11 +169,11 @@ interface DeciderDeps {
   readonly authors: TemplateAuthors;
   readonly signer: Signer;
   readonly quota: GrantQuota;
-  /** What templates may hand out besides what every grant gives. */
+  /** The rules that templates may hand out in addition to those of every grant. */
   readonly grantable: readonly RbacRule[];
 }
 
-/** Without the requester that it claims: an audit line must not name somebody who may have nothing to do with it. */
+/** The request without its requester. Nothing proves that claim, so the audit line must not name that user. */
 function withoutRequester(request: RequestView): RequestView {
   const { requester: _, ...spec } = request.spec;
   return { ...request, spec };

@@ -9,14 +9,14 @@ export type Ending =
   | 'TargetPodGone'
   | 'GrantInvalid';
 
-/** The same for people, as a clause. */
+/** Why a grant ended, as a clause for Events and audit lines. */
 export const endingTexts: Readonly<Record<Ending, string>> = {
-  Expired: 'the time granted is over',
+  Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',
-  Revoked: 'it was given back',
+  Revoked: 'spec.revoked was set',
   TemplateDeleted: 'its template was deleted',
   Shortened: 'the maxDuration of its template was shortened',
-  NoLongerAllowed: 'its template does not allow it any more',
-  TargetPodGone: 'its pod is gone; make a new request for another one',
+  NoLongerAllowed: 'its template no longer allows it',
+  TargetPodGone: 'its pod no longer exists; create a new request for another pod',
   GrantInvalid: 'its grant was not written by this server',
 };

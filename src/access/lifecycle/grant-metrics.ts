@@ -5,20 +5,20 @@ import type { Metrics } from '../../observe/metrics.ts';
 import type { RequestView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
 
-/** What an operator watches of the grants of one kind of request. No identities. */
+/** Metrics of the grants of one kind of request. No label names a user. */
 export interface GrantMetrics {
   granted(request: RequestView): void;
-  /** What was granted can be used, at `nowMs` (epoch ms). */
+  /** The requester can use the access as of `nowMs` (epoch ms). */
   ready(request: RequestView, nowMs: number): void;
-  /** `code` of the violation, and the condition that says so. */
+  /** `code` of the violation, and the condition that shows it. */
   denied(request: RequestView, code: string, condition: string): void;
-  /** Access of `request` was closed at `nowMs` (epoch ms). */
+  /** The server closed the access of `request` at `nowMs` (epoch ms). */
   revoked(request: RequestView, ending: Ending, nowMs: number): void;
-  /** Keeps `drawbridge_grants_active` at the number of requests in the store that have access open. */
+  /** Keeps `drawbridge_grants_active` equal to the number of requests in the store with open access. */
   watch(requests: Store<RequestView>): void;
 }
 
-/** Registers the metrics once; the result makes them those of a kind. */
+/** Registers the metrics once. The result binds them to the request kind `kind`. */
 export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   const decisions = metrics.counter({
     name: 'drawbridge_grant_decisions_total',
@@ -59,7 +59,7 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
       revocations.inc({ kind, ending });
       oz.terminated.inc({ ...labelsOf(kind, request), reason: ozReasons[ending] ?? ending });
       const deadlineMs = ending === 'Expired' ? parseTime(request.grant?.expiresAt ?? '') : undefined;
-      // Monotonic time may have ended it before the wall clock did.
+      // The monotonic clock may have ended the grant before the wall clock reached the deadline.
       if (deadlineMs !== undefined) lag.observe({ kind }, Math.max(0, nowMs - deadlineMs) / 1000);
     },
     watch(requests) {
@@ -74,7 +74,7 @@ export function grantMetrics(metrics: Metrics): (kind: string) => GrantMetrics {
   });
 }
 
-/** One that is being deleted may be held for its stamp's sake long after its access was closed. */
+/** A request that is being deleted is kept until its signature expires, after its access is closed, so it does not count. */
 const hasAccess = (request: RequestView | undefined): boolean =>
   request !== undefined && !request.deleting && request.children.length > 0;
 
@@ -84,10 +84,10 @@ const labelsOf = (kind: string, { namespace, spec }: RequestView): Record<string
   template: spec.templateName,
 });
 
-/** Where Oz has a word of its own for how a request ends; all else goes by our codes. */
+/** Reasons that have a name of their own in Oz; all others are our codes. */
 const ozReasons: Readonly<Record<string, string>> = { Expired: 'expired', InvalidDuration: 'duration_invalid' };
 
-/** What Oz tells of a request's life, under its names, so that its dashboards work. */
+/** The request metrics of Oz under their original names, so that existing dashboards keep working. */
 function ozMetrics(metrics: Metrics) {
   const labels = ['kind', 'namespace', 'template'];
   return {

@@ -7,7 +7,7 @@ import { type AccessStores, byNamespace, byRequest, byTemplate, byUser } from '.
 import type { RequestView } from '../stores/access-views.ts';
 import { isDenied } from './request-status.ts';
 
-/** A grant that counts. */
+/** A grant that counts against the limits. */
 interface Reservation {
   readonly requestUid: string;
   readonly user: string;
@@ -19,8 +19,8 @@ interface Reservation {
 type Stores = Pick<AccessStores, 'requests' | 'roleBindings'>;
 
 /**
- * Counts open grants of every kind against the limits: what the stores show, and the places that this process has given away and
- * the stores do not show yet. Counting and giving away are one turn, so that requests at the same time cannot share a place.
+ * Counts open grants of every kind against the limits: those in the stores, and those that this process reserved and the stores do not
+ * show yet. `reserve` counts and records in one synchronous call, so two concurrent requests cannot take the same place.
  */
 export class GrantQuota {
   readonly #deps: { readonly stores: Stores; readonly limits: Limits; readonly clock: Clock };
@@ -31,7 +31,7 @@ export class GrantQuota {
     this.#deps = deps;
   }
 
-  /** Every limit that the account comes under; the request of uid `except` does not count. */
+  /** Every limit that applies to the account. The request with uid `except` does not count. */
   uses({ user, namespace, template }: Account, except = ''): LimitUse[] {
     const templateKey = keyOf({ namespace, name: template.name });
     const scopes = [
@@ -71,13 +71,16 @@ export class GrantQuota {
       });
   }
 
-  /** Takes the place that `grant` needs until its request ends, or tells why there is none. Asking again for the same request is free. */
+  /**
+   * Reserves a place for `grant` until its request ends; returns `LimitReached` if a limit is used up. A repeated call for the same
+   * request counts once.
+   */
   reserve(request: RequestView, grant: Grant, maxGrants: number | undefined): Violation | undefined {
     const place = reservationOf(request, grant);
     const template = { uid: grant.template.uid, name: grant.template.name, maxGrants };
     const uses = this.uses({ ...place, template }, request.uid);
     const full = limitViolation(uses);
-    // Where nothing is limited nobody counts, and nobody would ever look whether the place is settled.
+    // Without limits, `uses` never reads the reservations, so nothing would remove them.
     if (!full && uses.length > 0) this.#reserved.set(request.uid, { place, request });
     return full;
   }
@@ -90,14 +93,14 @@ export class GrantQuota {
       );
   }
 
-  /** Whoever is on the way out counts until the RoleBinding is gone. */
+  /** A grant that is ending counts until its RoleBinding is deleted. */
   #countsAsOpen(request: RequestView, grant: Grant): boolean {
     const isOver = (parseTime(grant.expiresAt) ?? 0) <= this.#deps.clock.now();
     if (!isOver && !request.deleting && !request.revoked && !isDenied(request)) return true;
     return this.#deps.stores.roleBindings.byIndex(byRequest, request.uid).length > 0;
   }
 
-  /** A place is given away until its request shows a decision or is gone. */
+  /** Reservations that the stores do not show yet. One ends when its request shows a decision or is deleted. */
   #unobserved(): Reservation[] {
     for (const [uid, { request }] of this.#reserved) {
       const stored = this.#find(request);

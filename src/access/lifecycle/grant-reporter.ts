@@ -12,7 +12,7 @@ import { type Ending, endingTexts } from './ending.ts';
 import type { GrantMetrics } from './grant-metrics.ts';
 import { conditionFor } from './request-status.ts';
 
-/** What the controllers tell about requests: the audit line, the Event and the metrics of each step in a grant's life. */
+/** Reports each step of a grant: the audit line, the Event, and the metrics. */
 export class GrantReporter {
   readonly #deps: GrantReporterDeps;
 
@@ -21,7 +21,7 @@ export class GrantReporter {
   }
 
   /**
-   * Resolves once the journal holds the record; nothing may be opened before. Rejects with `AuditUnavailable`. `allowedGroups` are
+   * Resolves once the journal holds the record; callers open nothing before that. Rejects with `AuditUnavailable`. `allowedGroups` are
    * those of the template.
    */
   async granted(request: RequestView, allowedGroups: readonly string[]): Promise<void> {
@@ -35,12 +35,12 @@ export class GrantReporter {
     );
   }
 
-  /** Only a figure: the journal has told of the grant. */
+  /** Updates metrics only: `granted` already wrote the audit line. */
   ready(request: RequestView): void {
     this.#deps.metrics.ready(request, this.#deps.clock.now());
   }
 
-  /** Told after the fact: closing access never waits for the journal. */
+  /** Called after access is closed: closing never waits for the journal. */
   revoked(request: RequestView, ending: Ending): void {
     this.#deps.metrics.revoked(request, ending, this.#deps.clock.now());
     this.#appendLater({

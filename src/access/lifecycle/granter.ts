@@ -18,7 +18,7 @@ import { deniedStatus, isUnchanged, progressStatus } from './request-status.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/** A pod that is ready within this time costs no status write of its own on the way, milliseconds. */
+/** A pod that becomes ready within this time costs no extra status write for "not ready yet", milliseconds. */
 const podGraceMs = 1000;
 
 interface Opened {
@@ -26,12 +26,12 @@ interface Opened {
   readonly atMs: number;
 }
 
-/** Brings a decided grant about: the children in their order, then the status that tells the requester. */
+/** Opens a decided grant: creates its children in order, then writes the status that the requester reads. */
 export class Granter {
   readonly #deps: GranterDeps;
-  /** By request uid: what this process has created, until the status says it too. */
+  /** By request uid: the children that this process created, until the status lists them. */
   readonly #opened = new Map<string, Opened>();
-  /** uids of requests whose grant is in the journal, so that trying again adds no second line. */
+  /** uids of requests whose grant is in the journal, so that a retry adds no second line. */
   readonly #journaled = new Set<string>();
 
   constructor(deps: GranterDeps) {
@@ -39,8 +39,8 @@ export class Granter {
   }
 
   /**
-   * `plan` is the one just decided; absent after a restart, when it is made again and must come out the same.
-   * Resolves to the instant (epoch ms) at which to look again, or undefined when only events and the deadline matter.
+   * `plan` is the one just decided. It is absent after a restart; then the plan is computed again and its hash must equal the granted one.
+   * Resolves to the instant (epoch ms) at which to requeue the request, or undefined if only events and the deadline requeue it.
    */
   async ensureOpen(request: RequestView, plan: Plan | undefined, signal: AbortSignal): Promise<number | undefined> {
     const opened = this.#openedEarlier(request) ?? (await this.#open(request, plan, signal));
@@ -68,7 +68,7 @@ export class Granter {
         return this.#deny(request, { code: 'NameCollision', message: created.message, status: 422 }, signal);
       }
       if (created.kind === 'refused') {
-        const message = `the API server refused the ${resource.kind}: ${created.message}`;
+        const message = `the API server rejected the ${resource.kind}: ${created.message}; correct the template and create a new request`;
         return this.#deny(request, { code: 'ResourceRefused', message, status: 422 }, signal);
       }
       children.push({
@@ -113,7 +113,7 @@ export class Granter {
     const template = this.#templateOf(request);
     const changed: Violation = {
       code: 'PlanChanged',
-      message: `template ${grant.template.name} or its target changed while access was being opened; make a new request`,
+      message: `template ${grant.template.name} or its target changed while access was being opened; create a new request`,
       status: 422,
     };
     if (!template) return changed;
@@ -126,7 +126,7 @@ export class Granter {
     return 'plan' in planned && planned.plan.hash === grant.planHash ? planned.plan : changed;
   }
 
-  /** Nothing half-open stays: what exists goes, then the status says why. */
+  /** Deletes the children that exist, then records the reason in the status, so that no grant stays half open. */
   async #deny(request: RequestView, violation: Violation, signal: AbortSignal): Promise<undefined> {
     await this.#deps.revoker.closeChildren(request, signal);
     await this.#deps.status.write(request, deniedStatus(request, violation, this.#deps.clock.now()), signal);
@@ -154,7 +154,7 @@ export class Granter {
     return `until ${formatTime(endMs)}, because the maxDuration of the template was shortened`;
   }
 
-  /** The pod that was granted, not a namesake of it. */
+  /** The granted pod, by uid: another pod of the same name does not count. */
   #podOf(request: RequestView): PodView | undefined {
     const pod =
       request.grant && this.#deps.pods.get(keyOf({ namespace: request.namespace, name: request.grant.pod.name }));
@@ -184,7 +184,7 @@ interface GranterDeps {
   readonly clock: Clock;
 }
 
-/** What lets the requester in comes last. */
+/** The RoleBinding comes last, because it is what gives access. */
 function inCreationOrder(plan: Plan): readonly (readonly [Resource, KubeObject])[] {
   const grants = [[roles, plan.role] as const, [roleBindings, plan.roleBinding] as const];
   return plan.pod ? [[pods, plan.pod] as const, ...grants] : grants;

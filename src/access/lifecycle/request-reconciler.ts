@@ -14,23 +14,23 @@ import type { RequesterAttestations } from './requester-attestations.ts';
 import type { Revoker } from './revoker.ts';
 import type { TemplateEdits } from './template-edits.ts';
 
-/** Expiries and revocations overtake everything else in the queue, and abort what is being done for the same request. */
+/** Expiries and revocations precede everything else in the queue, and abort a reconcile of the same request that is in progress. */
 export const revocationLane = 0;
-/** For grants that let nobody in any more: their RoleBinding or their pod is gone. */
+/** For grants that no longer give access: their RoleBinding or their pod is deleted. */
 export const cleanupLane = 1;
 export const normalLane = 2;
 
-/** Any instant that has passed: the next turn comes as soon as its lane's does. */
+/** Any instant in the past: requeues the key at once, in the order of its lane. */
 const alreadyDueMs = 0;
 
 /**
- * The life of a request, one key at a time: end it if it is over, else decide it, else bring its grant about.
- * The end comes first and depends on nothing but the grant, so that no other state can keep access open.
+ * Reconciles one request: ends it if its time has passed or it lost its basis, else decides it, else opens its grant.
+ * Expiry is checked first and depends on the grant alone, so that no other state can keep access open.
  */
 export class RequestReconciler implements Reconciler {
   readonly #deps: RequestReconcilerDeps;
   readonly #deadlines: GrantDeadlines;
-  /** By key: the request as it was last seen, to close what it opened and forget it should it be gone at the next look. */
+  /** By key: the request as last seen. If it has vanished by the next reconcile, this is what remains to close and forget. */
   readonly #seen = new Map<string, RequestView>();
 
   constructor(deps: RequestReconcilerDeps) {
@@ -43,7 +43,7 @@ export class RequestReconciler implements Reconciler {
     const request = status.latest(key);
     const before = this.#seen.get(key);
     if (before && before.uid !== request?.uid) {
-      // Whoever may update a request can force our finalizer off.
+      // Anyone who can update the request can remove our finalizer, so the request may vanish with its access still open.
       await revoker.closeVanished(before, signal);
       this.#forget(before);
     }
@@ -65,9 +65,9 @@ export class RequestReconciler implements Reconciler {
     return requeueAt(await granter.ensureOpen(decision.request, decision.plan, signal));
   }
 
-  /** In two turns: of many grants that end together, each loses its RoleBinding before the remains of any are looked after. */
+  /** Ends in two reconciles: if many grants end together, all lose their RoleBinding before the server deletes their other children. */
   async #end(request: RequestView, ending: Ending, signal: AbortSignal): Promise<Result> {
-    // What stands beside a forged grant is no better; which children are ours is then found out by their owner.
+    // The status beside a forged grant is not trusted either; the applier then finds our children by their owner.
     const ended = ending === 'GrantInvalid' ? { ...request, children: [] } : request;
     if (await this.#deps.revoker.deleteRoleBinding(ended, signal)) return at(alreadyDueMs, cleanupLane);
     return this.#deps.revoker.end(ended, ending, signal);
@@ -88,7 +88,7 @@ export class RequestReconciler implements Reconciler {
     if (!grant) return undefined;
     const { signer, edits } = this.#deps;
     if (this.#hasPassed(request, edits.endOf(request))) return 'Shortened';
-    // Without keys nothing can be verified and nothing more is opened, but what has lost its ground is closed all the same.
+    // Without keys, the server cannot verify grants and opens nothing, but it still closes grants whose template or pod is gone.
     const lost = signer.hasKeys ? undefined : await this.#lostPrerequisite(request, grant, signal);
     if (lost) return lost;
     if (!(await signer.isOurGrant(request, grant, signal))) return 'GrantInvalid';
@@ -100,7 +100,7 @@ export class RequestReconciler implements Reconciler {
     return (await revoker.lostPrerequisite(request, grant, signal)) ?? edits.ending(request, signal);
   }
 
-  /** Set before anything is tried, so that no failure in between can make the end late. */
+  /** Called before any API call, so that a failing call cannot delay the end. */
   #scheduleEnd(request: RequestView): void {
     const endMs = Math.min(this.#deps.decider.endOf(request), this.#deps.edits.endOf(request));
     this.#deps.ends.set(request.key, this.#deadlines.nextCheckMs(request.uid, request.createdAtMs, endMs));
@@ -126,7 +126,7 @@ interface RequestReconcilerDeps {
   readonly edits: TemplateEdits;
   readonly signer: Signer;
   readonly revoker: Revoker;
-  /** Emits a request's key when its end has come. */
+  /** Enqueues the key of a request at its deadline. */
   readonly ends: DeadlineSource;
 }
 

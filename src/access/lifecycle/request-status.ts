@@ -12,14 +12,14 @@ import type { Violation } from '../policy/policy.ts';
 import { type RequestView, viewRequest } from '../stores/access-views.ts';
 import type { PodView } from '../stores/cluster-views.ts';
 
-/** The whole status of a request as one merge patch writes it. */
+/** The status of a request, as one merge patch writes it. */
 export interface RequestStatus extends Readonly<Pick<StoredStatus, 'grant' | 'podName' | 'accessMessage'>> {
   readonly children?: readonly RequestChild[];
   readonly conditions: readonly Condition[];
   readonly ready: boolean;
 }
 
-/** After the decision: the grant is fixed, nothing exists yet. `details` is what the requester should know of how it was decided. */
+/** Status right after the decision: the grant is fixed, and no child exists yet. `details` explain the decision to the requester. */
 export function grantedStatus(
   request: RequestView,
   grant: Grant,
@@ -43,7 +43,7 @@ export function grantedStatus(
   };
 }
 
-/** Which condition tells of a refusal; the rest are details by `AccessResourcesCreated`. */
+/** Condition type and reason by denial code; `AccessResourcesCreated` shows all other codes. */
 const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, string]>> = {
   TemplateNotFound: ['TargetTemplateExists', 'NotFound'],
   TemplateNotReady: ['TargetTemplateExists', 'TemplateNotReady'],
@@ -51,35 +51,35 @@ const conditionOfCode: Readonly<Record<string, readonly [RequestCondition, strin
   TooLate: ['AccessStillValid', 'Timeout'],
 };
 
-/** The condition that tells of a refusal with `code`. */
+/** The condition that shows a denial with `code`. */
 export const conditionFor = (code: string): RequestCondition => conditionOfCode[code]?.[0] ?? 'AccessResourcesCreated';
 
-/** A terminal no, before or after the grant was fixed. */
+/** Status of a final denial, before or after the grant was fixed. */
 export function deniedStatus(request: RequestView, violation: Violation, nowMs: number): RequestStatus {
   const [type, reason] = conditionOfCode[violation.code] ?? (['AccessResourcesCreated', violation.code] as const);
   return withConditions(request, nowMs, [failure(type, reason, violation.message)]);
 }
 
-/** True once a terminal no is recorded; `AccessResourcesReady` alone may be False for a while. */
+/** Whether the status records a final denial. */
 export function isDenied(request: RequestView): boolean {
   return request.conditions.some(isFinal);
 }
 
-/** AccessResourcesReady and AccessMessage may be False for a while. */
+/** AccessResourcesReady and AccessMessage can be False temporarily. */
 const isFinal = ({ type, status }: Condition): boolean =>
   status === 'False' && type !== 'AccessResourcesReady' && type !== 'AccessMessage' && !isSummary({ type });
 
 export interface Progress {
   readonly children: readonly RequestChild[];
-  /** Until when access is open, a clause. */
+  /** When access ends, as a clause: `until 2026-11-21T09:30:00Z`. */
   readonly until: string;
-  /** The pod as the store has it; undefined when it has not been seen yet. */
+  /** The pod as the store has it; undefined while the store does not have it. */
   readonly pod: PodView | undefined;
-  /** The rendered access message, or why there is none. */
+  /** The rendered access message, or the reason why it cannot be rendered. */
   readonly accessMessage: { readonly text: string } | { readonly refusal: Violation };
 }
 
-/** While the grant lives: what exists, whether the pod can be used, and how. */
+/** Status of an open grant: its children, whether the pod is ready, and how to use it. */
 export function progressStatus(request: RequestView, progress: Progress, nowMs: number): RequestStatus {
   const usable = progress.pod?.ready === true;
   const findings: Finding<RequestCondition>[] = [
@@ -87,7 +87,11 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
     success('AccessResourcesCreated', progress.children.map((child) => `${child.kind} ${child.name}`).join(', ')),
     usable
       ? success('AccessResourcesReady', `Pod ${progress.pod.name} is ready`)
-      : failure('AccessResourcesReady', 'NotYetReady', progress.pod?.waiting || 'the Pod has not been reported yet'),
+      : failure(
+          'AccessResourcesReady',
+          'NotYetReady',
+          progress.pod?.waiting || 'the API server has not reported the Pod yet',
+        ),
   ];
   if (!usable) return { children: progress.children, ...withConditions(request, nowMs, findings) };
   if ('refusal' in progress.accessMessage) {
@@ -104,7 +108,7 @@ export function progressStatus(request: RequestView, progress: Progress, nowMs: 
   };
 }
 
-/** True when writing `next` would change nothing that anybody reads. */
+/** Whether `next` equals the present status except for times. */
 export function isUnchanged(request: RequestView, next: RequestStatus): boolean {
   const childrenKnown = next.children === undefined || next.children.length === request.children.length;
   return childrenKnown && request.ready === next.ready && sameConditions(request.conditions, next.conditions);
@@ -134,10 +138,10 @@ function summaryOf(conditions: readonly Condition[], ready: boolean): Summary {
   };
 }
 
-/** Writes the status of requests, each write guarded by the resourceVersion that its reasoning was based on. */
+/** Writes the status of requests. Each write is guarded by the resourceVersion that the decision was based on. */
 export class StatusWriter {
   readonly #deps: { readonly client: Client; readonly kind: AccessKind };
-  /** By key: a store that lags behind must not make this process act twice. */
+  /** By key: the request as this process wrote it, so that a store that lags behind does not make it act twice. */
   readonly #known: WriteThroughCache<RequestView>;
 
   constructor(deps: { readonly client: Client; readonly kind: AccessKind; readonly clock: Clock }) {
@@ -159,11 +163,11 @@ export class StatusWriter {
       const options = { subresource: 'status', signal };
       const view = viewRequest(await client.mergePatch(kind.requestResource, request, patch, options));
       if (view) return view;
-      throw new Error(`${kind.requestKind} ${request.key} came back unreadable from the status write`);
+      throw new Error(`the API server returned an unreadable ${kind.requestKind} ${request.key} for the status write`);
     });
   }
 
-  /** The request of the key as the store has it, or as this process wrote it since; undefined once the store has none. */
+  /** The request under `key` as the store has it, or as this process wrote it since; undefined once the store does not have it. */
   latest(key: string): RequestView | undefined {
     const stored = this.#deps.kind.requests.get(key);
     const known = stored && this.#known.get(key);

@@ -4,13 +4,13 @@ import type { Violation } from '../policy/policy.ts';
 import type { Signer } from '../signing/signer.ts';
 import type { RequestView } from '../stores/access-views.ts';
 
-/** How far before its stamp a request may have been created, by the clocks of two machines in whole seconds. */
+/** Longest time that a request may be created before its signature, milliseconds: two machines have two clocks, in whole seconds. */
 const skewMs = 2000;
-/** How long after its stamp. */
+/** Longest time that a request may be created after its signature, milliseconds. */
 const validMs = 10_000;
-/** Creation times are rounded down, so one that reads as valid may be up to this much later. */
+/** The API server rounds creation times down, so the real creation may be up to this much later, milliseconds. */
 const roundingMs = 1000;
-/** Nonces are remembered longer than any stamp is valid, by monotonic time. */
+/** How long nonces are remembered, milliseconds on the monotonic clock: longer than any signature is valid. */
 const nonceRetentionMs = 60_000;
 
 interface FirstUse {
@@ -19,8 +19,8 @@ interface FirstUse {
 }
 
 /**
- * Judges attestations: made by our webhook, for this request, not long before its creation, and shown for the first time. The API server
- * gives the uid only after the webhook, so the first uid that shows a nonce owns it.
+ * Verifies that our webhook signed the requester for this request, shortly before its creation, and that no earlier request has the same
+ * nonce. The API server assigns the uid after the webhook, so the first uid that shows a nonce owns it.
  */
 export class RequesterAttestations {
   readonly #deps: { readonly kind: string; readonly signer: Signer; readonly clock: Clock };
@@ -31,37 +31,40 @@ export class RequesterAttestations {
     this.#deps = deps;
   }
 
-  /** Tells of a request at the first sight of it, even of one that nothing will come of: a later one must not use its stamp. */
+  /** Records the nonce of a request that is seen for the first time, even if it will be denied, so that no later request can reuse it. */
   observe(request: RequestView): void {
     const signed = this.#attestationOf(request);
     if (signed && this.#deps.signer.isOurRequesterByCachedKeys(signed.stamp, signed.seal))
       this.#claimNonce(signed.seal, request.uid);
   }
 
-  /** Why the request has no stamp that counts; undefined when it has. Rejects while that cannot be told. */
+  /** Why the requester is not proven; undefined if it is. Rejects if the keys cannot be read. */
   async violation(request: RequestView, signal: AbortSignal): Promise<Violation | undefined> {
     const stamped = this.#attestationOf(request);
     if (!stamped) {
       return refuse(
         'StampMissing',
-        'nobody vouches for the requester: the request was made while the webhooks of drawbridge were away',
+        'spec.requester has no signature: the request was created while the webhooks of drawbridge were not called',
       );
     }
     if (!(await this.#deps.signer.isOurRequester(stamped.stamp, stamped.seal, signal))) {
-      return refuse('StampInvalid', 'the stamp in spec.requester was not made by drawbridge for this request');
+      return refuse(
+        'StampInvalid',
+        'the webhook of drawbridge did not create the signature in spec.requester for this request',
+      );
     }
     const age = request.createdAtMs - (parseTime(stamped.stamp.requester.time) ?? Number.NaN);
     if (!(age >= -skewMs && age <= validMs)) {
       return refuse(
         'StampExpired',
-        `the stamp was made ${age / 1000} s before the request; from ${-skewMs / 1000} s to ${validMs / 1000} s are allowed`,
+        `the requester was signed ${age / 1000} s before the request was created; allowed are ${-skewMs / 1000} s to ${validMs / 1000} s`,
       );
     }
     if (this.#claimNonce(stamped.seal, request.uid)) return undefined;
-    return refuse('StampReplayed', 'the stamp was made for an earlier request');
+    return refuse('StampReplayed', 'an earlier request has the same signature');
   }
 
-  /** True for the first uid that shows the nonce. */
+  /** Whether `uid` is the first that shows the nonce. */
   #claimNonce({ nonce }: RequesterSignature, uid: string): boolean {
     const monotonicMs = this.#deps.clock.monotonic();
     for (const [old, use] of this.#firstUses) {
@@ -86,12 +89,12 @@ export class RequesterAttestations {
 }
 
 /**
- * Until when (epoch ms) a request must not vanish: while it is there nobody can make another one of its name, and afterwards its
- * stamp is too old for that. One without a seal may go at once.
+ * Until when (epoch ms) the finalizer keeps a request. While it exists, no other request can have its name; afterwards its signature is
+ * too old to be replayed. A request without a signature need not be kept.
  */
 export function retainUntilMs({ spec: { requester }, createdAtMs }: RequestView): number {
   if (!requester || !signatureOf(requester)) return createdAtMs;
-  // Nobody has verified it, so it counts only as far as it could be valid.
+  // The time is not verified here, so it counts only within the range that could be valid.
   const attestedMs = Math.min(parseTime(requester.time) ?? 0, createdAtMs + skewMs);
   return Math.max(createdAtMs + validMs, attestedMs + validMs + roundingMs);
 }
@@ -102,7 +105,7 @@ function signatureOf({ nonce, signature }: Requester): RequesterSignature | unde
 
 const refuse = (code: Violation['code'], reason: string): Violation => ({
   code,
-  message: `${reason}; make a new request`,
+  message: `${reason}; create a new request`,
   field: 'spec.requester',
   status: 403,
 });

@@ -18,23 +18,23 @@ import { GrantDeadlines } from './grant-deadline.ts';
 import type { GrantReporter } from './grant-reporter.ts';
 import { retainUntilMs } from './requester-attestations.ts';
 
-/** What lets the requester in goes first. */
+/** The RoleBinding goes first, because it is what gives access. */
 const revocationOrder = [
   ['RoleBinding', roleBindings],
   ['Role', roles],
   ['Pod', pods],
 ] as const satisfies readonly (readonly [RequestChild['kind'], Resource])[];
 
-/** Ends grants: children first, then the request, then our hold on it. Every step may be repeated. */
+/** Ends grants: deletes the children, then the request, then removes our finalizer. Every step is idempotent. */
 export class Revoker {
   readonly #deps: RevokerDeps;
-  /** uids of requests whose RoleBinding was there and was taken away. */
+  /** uids of requests whose RoleBinding existed and was deleted by this process. */
   readonly #roleBindingDeleted = new Set<string>();
-  /** uids of requests whose children are gone, so that the events of our own deletes cause no further calls. */
+  /** uids of requests whose children are deleted, so that the events of our own deletes cause no further calls. */
   readonly #closed = new Set<string>();
-  /** uids of requests that our hold was taken off: until the store has noticed, they look as if it were still there. */
+  /** uids of requests without our finalizer: until the store catches up, it still shows the finalizer. */
   readonly #finalizerRemoved = new Set<string>();
-  /** uids of requests that were deleted by us, for the same reason. */
+  /** uids of requests that this process deleted, for the same reason. */
   readonly #deleted = new Set<string>();
   readonly #retention: GrantDeadlines;
 
@@ -44,8 +44,8 @@ export class Revoker {
   }
 
   /**
-   * Why a live grant has nothing to stand on any more: its template or its pod is gone. A store may lag behind, so a live read has
-   * the last word before anything is taken away.
+   * Why an open grant must end early: its template or its pod no longer exists. A store may lag behind, so a live read confirms it before
+   * the server closes anything.
    */
   async lostPrerequisite(request: RequestView, grant: Grant, signal: AbortSignal): Promise<Ending | undefined> {
     const { kind } = this.#deps;
@@ -62,8 +62,9 @@ export class Revoker {
   }
 
   /**
-   * Takes away what lets the requester in. True when this call did so: the rest of the end is still to come. False when there was
-   * nothing, and when it may not: somebody holds the RoleBinding and has put more into its Role than we have. Then the rest must not wait.
+   * Deletes the RoleBinding, which is what gives access. Resolves to true if this call deleted it and `end` has to follow. Resolves to
+   * false if there was none. Also false if the API server forbids it: someone holds the RoleBinding by a finalizer and has added to its
+   * Role permissions that the server lacks. `end` must not wait for that.
    */
   async deleteRoleBinding(request: RequestView, signal: AbortSignal): Promise<boolean> {
     const { uid } = request;
@@ -83,7 +84,7 @@ export class Revoker {
     if (request.grant && !this.#closed.has(request.uid)) {
       const existed = await this.closeChildren(request, signal);
       this.#closed.add(request.uid);
-      // One that is on its way out and has nothing open was told of by whoever closed it.
+      // If the request was being deleted and had no children left, an earlier run has reported the end already.
       if (existed || !request.deleting) this.#deps.reporter.revoked(request, ending);
     }
     if (!request.deleting && !this.#deleted.has(request.uid)) {
@@ -99,15 +100,15 @@ export class Revoker {
     return done;
   }
 
-  /** Closes what a request left behind that is gone itself; says nothing when somebody else has closed it before. */
+  /** Closes what a vanished request left open. Reports nothing if the children were deleted already. */
   async closeVanished(request: RequestView, signal: AbortSignal): Promise<void> {
     if (!request.grant || this.#closed.has(request.uid)) return;
     if (await this.closeChildren(request, signal)) this.#deps.reporter.revoked(request, 'Deleted');
   }
 
   /**
-   * Deletes every child that exists, and resolves to whether one did; an object of the same name that is not ours stays. Rejects when
-   * one could not be closed, which keeps open none of the others but on a fault that may pass.
+   * Deletes every child, and resolves to whether one existed. An object of the same name that is not ours stays. If the API server
+   * forbids one deletion, the others follow before this rejects; any other error rejects at once, and the caller retries.
    */
   async closeChildren(request: RequestView, signal: AbortSignal): Promise<boolean> {
     let existed = this.#roleBindingDeleted.has(request.uid);
@@ -142,10 +143,10 @@ export class Revoker {
     signal: AbortSignal,
   ): Promise<boolean> {
     const child = request.children.find((candidate) => candidate.kind === kind);
-    // Not the name that the status says: whoever may write that could have us delete anything.
+    // Not the name in the status: anyone who can write the status could make the server delete any object.
     const name = { namespace: request.namespace, name: childNameOf(request) };
     if (kind === 'Pod') {
-      // Its node takes a moment, or is away; whoever deleted it has told of it.
+      // The kubelet has yet to stop the pod, or its node is down. The deletion was reported already.
       const pod = this.#deps.pods.get(keyOf(name));
       if (pod?.terminating && pod.madeFor?.uid === request.uid) return false;
     }
@@ -157,7 +158,7 @@ export class Revoker {
     return (await findObject(this.#deps.client, resource, name, { signal }))?.metadata.uid !== uid;
   }
 
-  /** Takes our finalizer off, whatever others hang on to. */
+  /** Removes our finalizer and leaves all others. */
   async #removeFinalizer(request: RequestView, signal: AbortSignal): Promise<void> {
     const index = request.finalizers.indexOf(revokeFinalizer);
     if (index < 0) return;
@@ -175,7 +176,7 @@ export class Revoker {
     }
   }
 
-  /** Rejects with `error`, unless the request is gone and another one may have its name: then nothing of ours is left to do. */
+  /** Rejects with `error`, unless the request no longer exists (another one may have its name): then nothing is left to do. */
   async #ignoreIfGone(request: RequestView, error: unknown, signal: AbortSignal): Promise<void> {
     if (isNotFound(error)) return;
     const maybeReplaced = isConflict(error) || (error instanceof ApiError && error.code === 422);

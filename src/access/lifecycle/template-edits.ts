@@ -9,26 +9,26 @@ import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { Ending } from './ending.ts';
 
 /**
- * What later edits of a template take away from a grant. They add nothing: a grant is never longer than it says, and lets in nobody
- * but its subjects. An edit that is taken back in time counts as never made.
+ * How later edits of a template restrict its open grants. An edit never adds: a grant is never longer than it says, and admits no one but
+ * its subjects. An edit that is reverted before it takes effect has no consequence.
  */
 export class TemplateEdits {
   readonly #deps: { readonly kind: AccessKind; readonly client: Client };
-  /** By request uid: the generation in whose form the requester was found to need no group. */
+  /** By request uid: the template generation for which the requester was found to hold the permissions without any group. */
   readonly #holdsAtGeneration = new Map<string, number>();
 
   constructor(deps: { readonly kind: AccessKind; readonly client: Client }) {
     this.#deps = deps;
   }
 
-  /** When the edited template ends the grant, epoch ms; Infinity when it was not edited or does not say. */
+  /** When the edited template ends the grant, epoch ms; Infinity if it was not edited, or its maxDuration cannot be read. */
   endOf(request: RequestView): number {
     const template = this.#edited(request);
     const longest = template && maxDurationMs(template.spec.accessConfig);
     return longest === undefined ? Number.POSITIVE_INFINITY : request.createdAtMs + longest;
   }
 
-  /** Why the edited template would not grant this any more; undefined when it would, or was not edited. */
+  /** Why the edited template no longer allows the grant; undefined if it does, or if it was not edited. */
   async ending(request: RequestView, signal: AbortSignal): Promise<Ending | undefined> {
     const template = this.#edited(request);
     const { requester } = request.spec;
@@ -50,7 +50,7 @@ export class TemplateEdits {
     this.#holdsAtGeneration.delete(uid);
   }
 
-  /** The template in a later form than the one that the grant was decided by; a store that lags behind shows no later one. */
+  /** The template, if its generation is later than that of the grant. A store that lags behind shows no later generation. */
   #edited({ namespace, grant }: RequestView): TemplateView | undefined {
     if (!grant) return undefined;
     const template = this.#deps.kind.templates.get(keyOf({ namespace, name: grant.template.name }));

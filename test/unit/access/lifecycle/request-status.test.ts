@@ -78,7 +78,7 @@ describe('the status of a request', () => {
   });
 
   const notReady: { what: string; pod: Progress['pod']; message: string }[] = [
-    { what: 'has not been seen', pod: undefined, message: 'the Pod has not been reported yet' },
+    { what: 'has not been seen', pod: undefined, message: 'the API server has not reported the Pod yet' },
     {
       what: 'waits',
       pod: podView({ ready: false, waiting: 'container app: ImagePullBackOff' }),

@@ -41,7 +41,11 @@ describe('the view of a Pod', () => {
 
   const deletions: [string, object, boolean][] = [
     ['is not terminating while nobody deletes it', {}, false],
-    ['is terminating once it is deleted as we do it', { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 }, true],
+    [
+      'is terminating once it is deleted as we do it',
+      { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 },
+      true,
+    ],
     [
       'is not terminating while it has an hour to end in',
       { deletionTimestamp: 'later', deletionGracePeriodSeconds: 3600 },
