@@ -63,7 +63,7 @@ export function sameConditions(a: readonly AnyCondition[], b: readonly AnyCondit
   const byType = new Map(a.map((condition) => [condition.type, condition]));
   return b.every((condition) => {
     const other = byType.get(condition.type);
-    return other !== undefined && saysTheSame(other, condition);
+    return other !== undefined && sameExceptTime(other, condition);
   });
 }
 
