@@ -1,5 +1,5 @@
 import { grantMetrics } from '../../src/access/lifecycle/grant-metrics.ts';
-import { orphansMetric, stockMetrics } from '../../src/access/stock-metrics.ts';
+import { orphansMetric, stockMetrics } from '../../src/access/state-metrics.ts';
 import {
   outcomeMetrics,
   overloadMetrics,
