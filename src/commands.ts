@@ -55,7 +55,7 @@ async function revokeAllOfCluster(
 
 /** Does what the arguments of the program say. Resolves to its exit code. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { print, printError: complain } = terminal;
+  const { print, printError } = terminal;
   const [command, ...flags] = args;
   const said = (text: string): number => {
     print(text);
@@ -73,7 +73,7 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     await untilStopped(work, readConfig(flags), terminal);
     return 0;
   } catch (error) {
-    complain(`drawbridge: ${describe(error)}\n`);
+    printError(`drawbridge: ${describe(error)}\n`);
     return exitCodeOf(error);
   }
 }
@@ -96,13 +96,13 @@ async function untilStopped(work: Command, config: Config, terminal: Terminal): 
   await work(config, stop.signal, terminal);
 }
 
-function audit(args: readonly string[], { print, printError: complain }: Terminal): Promise<number> {
+function audit(args: readonly string[], { print, printError }: Terminal): Promise<number> {
   const paths = kubeconfigPaths();
   const letGo = stayAlive();
   return auditCommand(args, {
     stdin: process.stdin,
     print,
-    printError: complain,
+    printError,
     ...(paths ? { kubeconfigPaths: paths } : {}),
   }).finally(letGo);
 }

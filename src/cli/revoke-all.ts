@@ -34,9 +34,9 @@ interface Remaining {
  * because it revokes the access and then removes its finalizer from the request.
  * Rejects with `StillOpen` after `timeoutMs`; the message names the objects that remain.
  */
-export async function revokeAll({ client, clock, timeoutMs, printLine: say, signal }: RevokeAllOptions): Promise<void> {
+export async function revokeAll({ client, clock, timeoutMs, printLine, signal }: RevokeAllOptions): Promise<void> {
   const end = clock.monotonic() + timeoutMs;
-  const report = onChange(clock, say);
+  const report = onChange(clock, printLine);
   let last = 'requests could not be listed';
   let quietSinceMs: number | undefined;
   for (;;) {
@@ -123,13 +123,13 @@ function describeRemaining({ requests, children }: Remaining): string {
 }
 
 /** Reports a line when it differs from the previous one, and every 10 s. */
-function onChange(clock: Clock, say: (line: string) => void): (line: string) => void {
+function onChange(clock: Clock, printLine: (line: string) => void): (line: string) => void {
   let last = '';
   let saidMs = 0;
   return (line) => {
     if (line === last && clock.monotonic() - saidMs < REPEAT_MS) return;
     last = line;
     saidMs = clock.monotonic();
-    say(line);
+    printLine(line);
   };
 }
