@@ -1,5 +1,5 @@
 import { grantMetrics } from '../../src/access/lifecycle/grant-metrics.ts';
-import { orphansMetric, stockMetrics } from '../../src/access/state-metrics.ts';
+import { orphansMetric, stateMetrics } from '../../src/access/state-metrics.ts';
 import {
   outcomeMetrics,
   overloadMetrics,
@@ -37,7 +37,7 @@ const sections: Readonly<Record<string, (metrics: Metrics) => void>> = {
   Access: (metrics) => {
     grantMetrics(metrics);
     orphansMetric(metrics);
-    stockMetrics({ metrics, stores: unused, clock: unused });
+    stateMetrics({ metrics, stores: unused, clock: unused });
   },
   Binding: bindingMetrics,
   Inventory: (metrics) => {
