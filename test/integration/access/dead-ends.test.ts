@@ -199,7 +199,8 @@ describe('a request that turns out to be impossible', () => {
         manifest: podRequest('unstamped', { duration: '10m' }),
         stamp: false,
         condition: ['AccessResourcesCreated', 'StampMissing'],
-        message: /spec\.requester has no signature: the request was created while the webhooks of drawbridge were not called/,
+        message:
+          /spec\.requester has no signature: the request was created while the webhooks of drawbridge were not called/,
       },
       {
         title: 'a requester of no allowed group is not let in',
