@@ -13,7 +13,7 @@ export type Ending =
 export const endingTexts: Readonly<Record<Ending, string>> = {
   Expired: 'the granted time has passed',
   Deleted: 'the request was deleted',
-  Revoked: 'spec.revoked was set',
+  Revoked: 'the request was revoked',
   TemplateDeleted: 'its template was deleted',
   Shortened: 'the maxDuration of its template was shortened',
   NoLongerAllowed: 'its template no longer allows it',
