@@ -141,9 +141,8 @@ async function expectAnswer(wanted: string, answer: Promise<string>): Promise<st
 async function stayUp(tell: Narrator, plane: Plane, server: ServerProcess): Promise<void> {
   const alice = await plane.kubeconfigFor('alice', ['devs']);
   tell.title('The server goes on. Try it as alice, in another terminal (Ctrl-C here ends everything):');
-  tell.command(`cd ${process.cwd()}`);
-  tell.command(`export KUBECONFIG=${alice} PATH=${plane.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   tell.command(`cd ${root}`);
+  tell.command(`export KUBECONFIG=${alice} PATH=${plane.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   tell.command('kubectl create -f examples/pod-access-request.yaml');
   tell.command(`kubectl get -n ${namespace} podaccessrequests -w`);
   tell.command(
