@@ -18,13 +18,13 @@ export interface ControllerOptions extends QueueOptions {
   readonly metrics?: ControllerMetrics;
   /** Reconciles at a time. Default 16. */
   readonly workers?: number;
-  /** Workers that the lowest lane may not use, so that long work in it never holds up the others. Default 0. */
+  /** Workers that the lowest lane may not use, so that its long work never delays the other lanes. Default 0. */
   readonly reservedForUpperLanes?: number;
-  /** A turn of the lowest lane is aborted when its key is due in lane 0, which must not wait for what that turn waits for. Default false. */
+  /** Aborts a reconcile of the lowest lane when its key becomes due in lane 0, which must not wait for the same calls. Default false. */
   readonly lane0Aborts?: boolean;
 }
 
-/** Sources fill a queue, the queue feeds a reconciler. May be run again after it has stopped; each run starts from an empty queue. */
+/** Sources fill a queue, and the queue feeds a reconciler. A stopped controller can run again; each run starts with an empty queue. */
 export class Controller {
   readonly name: string;
   readonly #options: ControllerOptions;
@@ -36,8 +36,8 @@ export class Controller {
   }
 
   /**
-   * Starts the sources, reconciles once all of them have synced (`onSynced`), until `signal` aborts; resolves when the reconciles
-   * in flight have settled. Rejects when a source fails to start.
+   * Starts the sources, calls `onSynced` once all have synced, then reconciles until `signal` aborts. Resolves when the reconciles
+   * in flight have settled. Rejects if a source fails to start.
    */
   async run(signal: AbortSignal, onSynced: () => void = () => {}): Promise<void> {
     const {
@@ -62,11 +62,11 @@ export class Controller {
     });
     this.#dispatcher = dispatcher;
     const stop = new AbortController();
-    // A controller may have any number of sources, and each waits for it.
+    // A controller may have any number of sources, and each adds a listener.
     setMaxListeners(0, stop.signal);
     const onAbort = (): void => {
       stop.abort(signal.reason);
-      // At once, not after the sources: no write may start from here on.
+      // At once, before the sources stop, because no write may start from here on.
       void dispatcher.stop();
     };
     if (signal.aborted) onAbort();
@@ -89,7 +89,7 @@ export class Controller {
     }
   }
 
-  /** What the queue's `admit` answers may have changed, for all keys or for these. Nothing happens while the controller does not run. */
+  /** Asks the queue's `admit` again for all refused keys, or for these. Has no effect while the controller does not run. */
   wake(keys?: Iterable<string>): void {
     this.#dispatcher?.queue.poke(keys);
   }

@@ -17,21 +17,21 @@ export interface DispatcherOptions extends QueueOptions {
   readonly lane0Aborts: boolean;
 }
 
-/** Turns that wait for nothing would follow each other without an end: after so many of any kind, timers and sockets are looked after. */
+/** Reconciles that never wait would starve timers and sockets, so the dispatcher yields to them after this many. */
 const turnsAtATime = 256;
 
-/** Hands the keys of one queue to the reconciler, so many at a time, and turns each result into the key's next turn. */
+/** Passes the keys of one queue to the reconciler, with bounded concurrency, and schedules each key by its result. */
 export class Dispatcher {
   readonly queue: KeyedQueue;
   readonly #options: DispatcherOptions;
-  /** By key: one turn at a time. */
+  /** The reconcile in flight of each key; one at a time. */
   readonly #active = new Map<string, { readonly work: Work; readonly controller: AbortController }>();
   readonly #drained = deferred();
   readonly #lowestLane: number;
   #lowestLaneActive = 0;
   #state: 'collecting' | 'open' | 'stopped' = 'collecting';
   #scheduled = false;
-  /** Handed out since it last waited for timers and sockets. */
+  /** Keys dispatched since the last yield to timers and sockets. */
   #turns = 0;
 
   constructor(options: DispatcherOptions) {
@@ -43,14 +43,14 @@ export class Dispatcher {
     this.queue = new KeyedQueue(options.clock, () => this.#wake(), { ...options, onWantedAgain }, options.metrics);
   }
 
-  /** Until here keys only collect, so that the first reconciles already see everything there is. */
+  /** Starts dispatching. Until then keys only collect, so that the first reconciles see complete stores. */
   open(): void {
     if (this.#state !== 'collecting') return;
     this.#state = 'open';
     this.#wake();
   }
 
-  /** Hands out nothing more, aborts the signals of the reconciles in flight and resolves when the last one has settled. */
+  /** Stops dispatching, aborts the signals of the reconciles in flight, and resolves when the last one has settled. */
   stop(): Promise<void> {
     this.#state = 'stopped';
     this.queue.close();
@@ -59,7 +59,7 @@ export class Dispatcher {
     return this.#drained.promise;
   }
 
-  /** A microtask later, so that keys added in one go compete by lane and not by who came first. */
+  /** Dispatches in a microtask, so that keys added together compete by lane and not by order. */
   #wake(): void {
     if (this.#state !== 'open' || this.#scheduled) return;
     this.#scheduled = true;
@@ -101,7 +101,7 @@ export class Dispatcher {
     } catch (error) {
       result = retry(error);
     }
-    // A reconcile that was aborted says nothing about its key; whoever runs next starts from the present anyway.
+    // The result of an aborted reconcile does not count; the next reconcile reads the present anyway.
     if (!controller.signal.aborted)
       metrics.reconciled(this.#apply(work, result), (clock.monotonic() - startedAt) / 1000);
     this.#release(work);
@@ -132,7 +132,8 @@ export class Dispatcher {
     const { queue } = this;
     const { key } = work;
     if (result.kind === 'retry') return this.#retry(work, result.cause);
-    if (result.kind === 'at' && Number.isNaN(result.atMs)) return this.#retry(work, 'asked to come back at no instant');
+    if (result.kind === 'at' && Number.isNaN(result.atMs))
+      return this.#retry(work, 'the reconciler returned an invalid time');
     queue.forget(key);
     switch (result.kind) {
       case 'done':
@@ -149,7 +150,7 @@ export class Dispatcher {
     }
   }
 
-  /** In its own lane: an urgent key that failed is still urgent. */
+  /** Keeps the key's lane, because an urgent key that failed is still urgent. */
   #retry({ key, lane, reasons }: Work, cause: unknown): ReconcileOutcome {
     const inMs = this.queue.retry(key, 'retry', lane, askedDelayMs(cause));
     this.#options.log.warn('reconcile failed', { key, reasons, error: describe(cause), retryInMs: Math.round(inMs) });

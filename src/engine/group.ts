@@ -2,11 +2,11 @@ import { describe } from '../kit/errors.ts';
 import type { LeaderGate } from './leader-gate.ts';
 import { type Member, type Supervision, supervise } from './member.ts';
 
-/** The controllers behind one leader gate: they run while it lets this process through. */
+/** The controllers behind one leader gate, which run while this process leads. */
 export class Group {
   readonly #gate: LeaderGate;
   readonly #supervision: Supervision;
-  /** In the order of adding. */
+  /** In the order in which they were added. */
   readonly #members = new Map<Member, { readonly ordered: boolean }>();
   #leading: AbortSignal | undefined;
   #closed = false;
@@ -20,7 +20,7 @@ export class Group {
     return this.#gate.name;
   }
 
-  /** An independent member waits for nobody and nobody waits for it. */
+  /** An independent member waits for no other member, and no other member waits for it. */
   add(member: Member, independent: boolean): void {
     this.#members.set(member, { ordered: !independent });
     if (this.#leading && independent && !this.#closed) void member.start();
@@ -31,12 +31,12 @@ export class Group {
     await member.stop('stopped');
   }
 
-  /** From now on nothing starts. */
+  /** Starts no member from now on. */
   close(): void {
     this.#closed = true;
   }
 
-  /** Campaigns, and works while it leads, until `signal` aborts. A gate that fails is tried again with backoff. */
+  /** Campaigns, and runs its members while it leads, until `signal` aborts. Retries a failed gate with backoff. */
   run(signal: AbortSignal): Promise<void> {
     return supervise(
       this.#supervision,
@@ -68,7 +68,7 @@ export class Group {
     await stopped;
   }
 
-  /** All work is aborted while `signal` aborts, not a turn of the event loop later: nothing may be written after that. */
+  /** Aborts all work synchronously when `signal` aborts, because no write may start after that. */
   #stoppedBy(signal: AbortSignal): Promise<unknown> {
     return new Promise((resolve) => {
       const onAbort = (): void => {

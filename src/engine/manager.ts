@@ -9,7 +9,7 @@ import { Member, type MemberState, type Runnable } from './member.ts';
 export interface ManagerOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long `run` waits for reconciles in flight when it is told to stop. Default 8000. */
+  /** How long `run` waits for reconciles in flight when it stops, milliseconds. Default 8000. */
   readonly drainMs?: number;
   /** Uniform in [0, 1), for restart delays. Default Math.random. */
   readonly random?: () => number;
@@ -17,18 +17,18 @@ export interface ManagerOptions {
 
 export interface ControllerStatus {
   readonly name: string;
-  /** Name of its leader gate; absent when it runs in every replica. */
+  /** Name of its leader gate; absent if it runs in every replica. */
   readonly gate?: string;
   readonly state: MemberState;
-  /** Why it was last restarted; gone once it runs again. */
+  /** Why it was last restarted; absent once it runs again. */
   readonly error?: string;
 }
 
 /**
- * Runs controllers. Those that were added before `run` start one after the other, each when the one before it (under the same
- * gate) has synced; those that are added later start at once and hold nobody up, so that one unreachable cluster stays alone
- * with its trouble. A controller that fails is restarted with backoff and shows as `restarting`: ending the process for it would
- * end the others' work as well, and with it the closing of what must be closed on time. Losing a gate stops only what is behind it.
+ * Runs controllers. Controllers added before `run` start in order, each once the previous one behind the same gate has synced.
+ * Controllers added later start at once and delay no other, so that an unreachable cluster affects only its own controllers.
+ * A failed controller is restarted with backoff and has the state `restarting`. Ending the process instead would also stop the
+ * controllers that revoke access on time. Losing a gate stops only the controllers behind it.
  */
 export class Manager {
   readonly #clock: Clock;
@@ -47,7 +47,7 @@ export class Manager {
     this.#random = random;
   }
 
-  /** Gates of one name are one gate: the first one given is used. Adding a controller twice is an error (`AlreadyAdded`). */
+  /** Gates with the same name are one gate: the first one is used. Adding a controller twice is an error (`AlreadyAdded`). */
   add(controller: Runnable, gate?: LeaderGate): void {
     if (this.#members.has(controller)) {
       throw new CodedError('AlreadyAdded', `controller ${controller.name} was added twice; remove it first`);
@@ -58,7 +58,7 @@ export class Manager {
     group.add(member, this.#signal !== undefined);
   }
 
-  /** Stops the controller and resolves when its last reconcile has settled; not to be awaited inside of that reconcile. */
+  /** Stops the controller and resolves when its last reconcile has settled. Do not await it inside that reconcile. */
   async remove(controller: Runnable): Promise<void> {
     const entry = this.#members.get(controller);
     if (!entry) return;
@@ -67,8 +67,8 @@ export class Manager {
   }
 
   /**
-   * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all is quiet. Rejects with
-   * `DrainDeadlineExceeded` when some did not stop in time; their leases are then left to expire, because they may still write.
+   * Runs until `signal` aborts, then stops the controllers, last added first, and resolves when all have stopped. Rejects with
+   * `DrainDeadlineExceeded` if some did not stop in time; their Leases then expire, because these controllers may still write.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#signal) throw new CodedError('AlreadyRunning', 'the manager runs already');
@@ -82,7 +82,7 @@ export class Manager {
       groupsStop.abort();
       const late = this.status().filter(({ state }) => state !== 'stopped' && state !== 'waiting');
       const names = late.map(({ name }) => name).join(', ') || 'a leader gate';
-      this.#log.error('not everything stopped in time', { controllers: late.map(({ name }) => name) });
+      this.#log.error('controllers did not stop in time', { controllers: late.map(({ name }) => name) });
       throw new CodedError('DrainDeadlineExceeded', `did not stop within ${this.#drainMs} ms: ${names}`, { cause });
     }
   }
@@ -104,7 +104,7 @@ export class Manager {
   }
 
   #groupOf(gate: LeaderGate | undefined): Group {
-    // A lease cannot have an empty name.
+    // A Lease cannot have an empty name.
     const name = gate?.name ?? '';
     const known = this.#groups.get(name);
     if (known) return known;

@@ -3,10 +3,10 @@ import { type Clock, sleep } from '../kit/clock.ts';
 import { describe } from '../kit/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** What a manager runs; Controller is one. */
+/** Something that a manager runs, such as a Controller. */
 export interface Runnable {
   readonly name: string;
-  /** Works until `signal` aborts, then resolves once nothing is in flight; rejects when it cannot go on. */
+  /** Runs until `signal` aborts, then resolves once nothing is in flight; rejects if it cannot continue. */
   run(signal: AbortSignal, onSynced: () => void): Promise<void>;
 }
 
@@ -22,10 +22,10 @@ export interface Supervision {
   readonly random: () => number;
 }
 
-/** Delay before a restart, with full jitter; what kubelet does for processes, sooner and with a lower cap. */
+/** Delay before a restart, with full jitter, as kubelet does for containers, but shorter and with a lower cap. */
 export const RESTART_BACKOFF = { baseMs: 1000, capMs: 30_000 };
 
-/** Runs `attempt` again and again with backoff until `signal` aborts; an attempt that ends by itself counts as failed. */
+/** Repeats `attempt` with backoff until `signal` aborts; an attempt that ends by itself counts as failed. */
 export async function supervise(
   { clock, random }: Supervision,
   signal: AbortSignal,
@@ -39,7 +39,7 @@ export async function supervise(
       await attempt(() => {
         failures = 0;
       });
-      error = new Error('ended without being told to');
+      error = new Error('ended before it was stopped');
     } catch (thrown) {
       error = thrown;
     }
@@ -51,7 +51,7 @@ export async function supervise(
   }
 }
 
-/** One controller under supervision. */
+/** Supervises one controller. */
 export class Member {
   state: MemberState = 'waiting';
   error: string | undefined;
@@ -70,7 +70,7 @@ export class Member {
     return this.#runnable.name;
   }
 
-  /** Resolves when it has synced for the first time, or was stopped before. */
+  /** Resolves when it has synced for the first time, or was stopped before that. */
   start(): Promise<void> {
     const stop = new AbortController();
     this.#stop = stop;
@@ -80,7 +80,7 @@ export class Member {
     });
   }
 
-  /** Aborts its work and resolves when nothing of it is in flight any more. */
+  /** Aborts its work and resolves once nothing is in flight. */
   async stop(finalState: 'waiting' | 'stopped'): Promise<void> {
     this.#stop?.abort();
     this.#settleStart();

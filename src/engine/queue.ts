@@ -7,9 +7,9 @@ import type { EmitOptions } from './source.ts';
 export interface QueueOptions {
   /** Number of priority lanes, served in order from 0. Default 1. */
   readonly lanes?: number;
-  /** Asked when a key's turn has come. A key that is refused waits until `poke()` or its next add. Default: every key. */
+  /** Decides whether a due key may run. A refused key waits until `poke()` or its next add. Default: every key may run. */
   readonly admit?: (key: string) => boolean;
-  /** Told that a key that is handed out is due again, in that lane. Default: nobody is told. */
+  /** Called when a key that is being processed becomes due again, with its lane. Default: not called. */
   readonly onWantedAgain?: (key: string, lane: number) => void;
   /** Delays of `retry`, milliseconds. Default base 100, cap 30000. */
   readonly backoff?: { readonly baseMs: number; readonly capMs: number };
@@ -17,11 +17,11 @@ export interface QueueOptions {
   readonly random?: () => number;
 }
 
-/** One turn of a key. */
+/** A key that a worker processes. */
 export interface Work {
   readonly key: string;
   readonly lane: number;
-  /** Why, without repetitions; at most the first 8. */
+  /** Reasons without duplicates; at most the first 8. */
   readonly reasons: readonly string[];
 }
 
@@ -29,24 +29,24 @@ interface Pending {
   readonly key: string;
   lane: number;
   readonly reasons: string[];
-  /** Monotonic instant at which it is, or was, due. */
+  /** Monotonic instant at which the key is or was due. */
   dueAt: number;
-  /** Wall instant at which it is due as well, whichever comes first; Infinity when only the delay counts. */
+  /** Wall-clock instant at which the key is also due; the earlier of the two counts. Infinity if only the delay counts. */
   wallAt: number;
 }
 
 const MAX_REASONS = 8;
 
 /**
- * Timers run on monotonic time and do not notice when the wall clock is set forward. While an instant of the wall clock is
- * awaited the timer therefore never sleeps longer than this, so that a jump makes keys due within a second.
+ * Timers run on monotonic time and do not notice when the wall clock is set forward. While a key waits for a wall-clock instant,
+ * the timer therefore never sleeps longer than this, so that keys become due within a second of a jump.
  */
 const WALL_CHECK_MS = 500;
 
 /**
- * Keys that wait for a worker. A key is handed out to one worker at a time; whatever is added meanwhile is merged into one more
- * turn. Lower lanes go first, within a lane what has been due longest. A key added for a wall-clock instant is due when the wall
- * clock shows it, and at the latest after the delay that this was when it was added: setting the clock back never adds to a wait.
+ * Keys that wait for a worker. One worker at a time processes a key; adds that arrive meanwhile merge into one more run. Lower lanes
+ * go first, and within a lane the key that has been due longest. A key added for a wall-clock instant is due when the wall clock shows
+ * it, and at the latest after the delay at the time of the add, so that setting the clock back never lengthens a wait.
  */
 export class KeyedQueue {
   readonly #clock: Clock;
@@ -57,7 +57,7 @@ export class KeyedQueue {
   readonly #backoff: { readonly baseMs: number; readonly capMs: number };
   readonly #random: () => number;
 
-  /** Every key that wants a turn: not due yet (in #delays), due (in a lane), refused, or due and behind its own running turn. */
+  /** Every pending key: not due yet (in #delays), due (in a lane), refused, or due and waiting for its own current run. */
   readonly #pending = new Map<string, Pending>();
   readonly #running = new Set<string>();
   readonly #delays = new DeadlineHeap<string>();
@@ -68,7 +68,7 @@ export class KeyedQueue {
   #timer: { readonly at: number; readonly cancel: Cancel } | undefined;
   #closed = false;
 
-  /** `onReady` is called, synchronously, whenever `take` may have something to give. */
+  /** `onReady` is called synchronously whenever `take` may return a key. */
   constructor(
     clock: Clock,
     onReady: () => void,
@@ -85,17 +85,17 @@ export class KeyedQueue {
     this.#lanes = Array.from({ length: Math.max(1, options.lanes ?? 1) }, () => new DeadlineHeap<string>());
   }
 
-  /** Keys that are due and not handed out. */
+  /** The number of keys that are due and wait for a worker. */
   get depth(): number {
     return this.#pending.size - this.#delays.size;
   }
 
-  /** Keys that wait for their time. */
+  /** The number of keys that are not due yet. */
   get delayed(): number {
     return this.#delays.size;
   }
 
-  /** Asks for a turn now, at `atMs` or after `delayMs`; the earliest of all requests counts, in the most urgent lane of all. */
+  /** Adds a key, due now, at `atMs`, or after `delayMs`. Of several adds, the earliest time and the most urgent lane count. */
   add(key: string, reason: string, { lane, atMs, delayMs }: EmitOptions = {}): void {
     if (delayMs !== undefined) {
       this.addAfter(key, reason, delayMs, lane);
@@ -106,12 +106,12 @@ export class KeyedQueue {
     else this.#merge(key, reason, lane, this.#clock.monotonic());
   }
 
-  /** Asks for a turn after `delayMs` of monotonic time. */
+  /** Adds a key, due after `delayMs` of monotonic time. */
   addAfter(key: string, reason: string, delayMs: number, lane?: number): void {
     this.#merge(key, reason, lane, this.#clock.monotonic() + Math.max(0, delayMs));
   }
 
-  /** Asks for a turn after this key's next backoff, but not before `atLeastMs`; returns the delay in milliseconds. */
+  /** Adds a key, due after its next backoff, but not before `atLeastMs`. Returns the delay, milliseconds. */
   retry(key: string, reason: string, lane?: number, atLeastMs = 0): number {
     const attempt = this.#failures.get(key) ?? 0;
     this.#failures.set(key, attempt + 1);
@@ -121,12 +121,12 @@ export class KeyedQueue {
     return delayMs;
   }
 
-  /** Ends the key's series of failures: the next backoff starts from its base. */
+  /** Resets the failures of the key: its next backoff starts from the base. */
   forget(key: string): void {
     this.#failures.delete(key);
   }
 
-  /** Hands out the key whose turn it is, among lanes 0 to `lowestLane`. It stays with the caller until `done`. */
+  /** Returns the next key of the lanes 0 to `lowestLane`. The caller owns it until `done`. */
   take(lowestLane: number = this.#lanes.length - 1): Work | undefined {
     for (const lane of this.#lanes.slice(0, lowestLane + 1)) {
       for (let first = lane.peek(); first; first = lane.peek()) {
@@ -141,14 +141,14 @@ export class KeyedQueue {
     return undefined;
   }
 
-  /** The turn is over; what was added meanwhile may now have its own. */
+  /** Ends the processing of the key. If the key was added meanwhile, it can run again. */
   done(key: string): void {
     if (!this.#running.delete(key)) return;
     const pending = this.#pending.get(key);
     if (pending) this.#place(pending);
   }
 
-  /** What `admit` answers may have changed: refused keys are asked about again, all or those of `keys`. */
+  /** Calls `admit` again for refused keys, all or those of `keys`. */
   poke(keys: Iterable<string> = this.#refused): void {
     for (const key of [...keys]) {
       const pending = this.#refused.has(key) ? this.#pending.get(key) : undefined;
@@ -156,7 +156,7 @@ export class KeyedQueue {
     }
   }
 
-  /** Drops everything that waits and ignores what is added from now on. */
+  /** Drops every pending key and ignores further adds. */
   close(): void {
     this.#closed = true;
     this.#timer?.cancel();
@@ -209,7 +209,7 @@ export class KeyedQueue {
     }
     this.#refused.delete(key);
     const ready = this.#lanes[lane];
-    // Setting it again would send it behind others of the same instant.
+    // Setting it again would move it behind other keys with the same time.
     if (ready?.get(key) !== pending.dueAt) ready?.set(key, pending.dueAt);
     this.#onReady();
   }
@@ -224,7 +224,7 @@ export class KeyedQueue {
     return { key, lane: pending.lane, reasons: pending.reasons };
   }
 
-  /** Keeps one timer for whatever comes first. A timer that turns out to be early costs one look. */
+  /** Keeps one timer for the earliest key. A timer that fires too early only checks once more. */
   #arm(): void {
     const delay = this.#delays.peek();
     if (!delay) return;

@@ -1,4 +1,4 @@
-/** Uniform in [0, 1), as Math.random. */
+/** Returns numbers that are uniform in [0, 1), as Math.random does. */
 type Random = () => number;
 
 interface Bounds {
@@ -14,19 +14,19 @@ interface Attempt extends Bounds {
 }
 
 interface Jitter {
-  /** `full`: anything from 0 to the upper bound. `half`: its upper half, where a delay near 0 would be a hot loop. Default `full`. */
+  /** `full`: from 0 to the upper bound. `half`: only the upper half, if a delay near 0 would be a hot loop. Default `full`. */
   readonly jitter?: 'full' | 'half';
   readonly random: Random;
 }
 
-/** The upper bound itself, where one process waits for something of its own and there is no crowd to spread. */
+/** Returns the upper bound, without jitter: for one process that waits for its own resource. */
 interface NoJitter {
   readonly jitter: 'none';
 }
 
 /**
- * Milliseconds to wait before the next attempt: exponential with jitter, up to `min(cap, base * 2^attempt)`, so that clients which
- * failed together do not come back together. A server's Retry-After is a lower bound of its own: the caller waits
+ * Milliseconds to wait before the next attempt: exponential, up to `min(cap, base * 2^attempt)`, with jitter, so that clients that
+ * failed together do not retry together. Retry-After is a separate lower bound: the caller waits
  * `Math.max(askedDelayMs(error), backoffMs(…))`.
  */
 export function backoffMs(options: Attempt & (Jitter | NoJitter)): number {
@@ -37,13 +37,13 @@ export function backoffMs(options: Attempt & (Jitter | NoJitter)): number {
   return jitter === 'full' ? random() * mostMs : mostMs / 2 + random() * (mostMs / 2);
 }
 
-/** Milliseconds that a server asked its caller to wait for; 0 when it did not. Errors of calls carry them as `retryAfterMs`. */
+/** Milliseconds that the server asked the caller to wait; 0 if it did not ask. Errors of calls carry them as `retryAfterMs`. */
 export function askedDelayMs(error: unknown): number {
   if (!(error instanceof Error) || !('retryAfterMs' in error)) return 0;
   return typeof error.retryAfterMs === 'number' && Number.isFinite(error.retryAfterMs) ? error.retryAfterMs : 0;
 }
 
-/** `period`, shorter or longer by up to `share` of it: for what is done at intervals. */
+/** `period`, shortened or lengthened by up to `share` of it; for work at intervals. */
 export const jittered = (period: number, share: number, random: Random): number =>
   period * (1 - share + 2 * share * random());
 
@@ -51,7 +51,7 @@ interface KeyBackoffOptions extends Bounds {
   readonly random: Random;
 }
 
-/** Failures in a row of one sort, by key, and how long to wait after them. What does not fail costs nothing. */
+/** Counts consecutive failures by key and computes the backoff. A key without failures takes no memory. */
 export class KeyBackoff<Key extends WeakKey> {
   readonly #options: KeyBackoffOptions;
   readonly #failures = new WeakMap<Key, number>();
@@ -64,18 +64,18 @@ export class KeyBackoff<Key extends WeakKey> {
     this.#failures.set(key, this.count(key) + 1);
   }
 
-  /** In a row, until now. */
+  /** The number of consecutive failures. */
   count(key: Key): number {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** Milliseconds to wait before the next attempt: 0 when the last one did not fail. Another number each time. */
+  /** Milliseconds to wait before the next attempt: 0 if the last one did not fail. Jitter changes the number at each call. */
   delayMs(key: Key): number {
     const failures = this.count(key);
     return failures === 0 ? 0 : backoffMs({ ...this.#options, attempt: failures - 1 });
   }
 
-  /** What failed has succeeded. */
+  /** Records a success. */
   forget(key: Key): void {
     this.#failures.delete(key);
   }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
 /**
- * JSON with the keys of every object sorted by UTF-16 code units and no white space: equal values give equal text whatever the
- * order in which they were built. Members that are undefined are left out, as JSON.stringify does; only plain data is meant.
+ * JSON without white space, with the keys of every object sorted by UTF-16 code units, so that equal values give equal text.
+ * Omits undefined members, as JSON.stringify does. For plain data only.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;

@@ -1,9 +1,9 @@
 /**
- * Time as the rest of the program sees it: instants are epoch milliseconds (number), durations are milliseconds.
- * Only this file may touch the platform's clock and timers; lint enforces it.
+ * Time for the rest of the program: instants are epoch milliseconds (number), durations are milliseconds.
+ * Only this file uses the clock and timers of the platform; lint enforces that.
  */
 
-/** Cancels what was scheduled; calling it again, or after the callback ran, does nothing. */
+/** Cancels the scheduled call. Has no effect if it was cancelled before or has run. */
 export type Cancel = () => void;
 
 export interface Clock {
@@ -12,13 +12,13 @@ export interface Clock {
   /** Milliseconds since an arbitrary origin; never goes backwards, unaffected by changes of the wall clock. */
   monotonic(): number;
   /**
-   * Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time, and never before `monotonic` shows that. After 0 ms
-   * it runs as soon as the process has read what has arrived. A pending call does not keep the process alive.
+   * Runs `callback` once after `delayMs` (negative counts as 0) of monotonic time, and never before `monotonic` shows that time. With
+   * 0 ms, it runs once the process has read pending input. A pending call does not keep the process alive.
    */
   schedule(delayMs: number, callback: () => void): Cancel;
 }
 
-/** Node fires timers above 2^31 - 1 ms at once; longer waits are made of several. */
+/** Node fires timers above 2^31 - 1 ms at once, so a longer wait uses several timers. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -34,7 +34,7 @@ export const systemClock: Clock = {
     let timer: NodeJS.Timeout;
     const arm = (): void => {
       const leftMs = Math.max(0, Math.ceil(dueMs - performance.now()));
-      // Node counts from when it last looked at the time, so that its timers are often a millisecond or two early.
+      // Node counts from the cached time of its event loop, so its timers are often a millisecond or two early.
       timer = setTimeout(() => (performance.now() < dueMs ? arm() : callback()), Math.min(leftMs, LONGEST_TIMER_MS));
       timer.unref();
     };
@@ -43,7 +43,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Keeps a process alive that only waits: none of the clock's timers does. */
+/** Keeps the process alive while it only waits, which the timers of the clock do not. */
 export function stayAlive(): Cancel {
   const timer = setInterval(() => undefined, LONGEST_TIMER_MS);
   return () => clearInterval(timer);
@@ -59,7 +59,7 @@ export function formatMicroTime(instantMs: number): string {
   return `${new Date(Math.floor(instantMs)).toISOString().slice(0, 23)}000Z`;
 }
 
-/** The instant of an RFC 3339 timestamp, or undefined when it is not one. */
+/** The instant of an RFC 3339 timestamp; undefined if the text is not one. */
 export function parseTime(text: string): number | undefined {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text)) return undefined;
   const instant = Date.parse(text);
@@ -82,7 +82,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** The instant of an HTTP `Date` header (RFC 9110, whole seconds), or undefined when it is not one. */
+/** The instant of an HTTP `Date` header (RFC 9110, whole seconds); undefined if the text is not one. */
 export function parseHttpDate(text: string): number | undefined {
   if (!/^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/.test(text)) return undefined;
   const instant = Date.parse(text);

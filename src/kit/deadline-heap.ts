@@ -1,12 +1,12 @@
 interface Entry<K> {
   readonly key: K;
   at: number;
-  /** Keeps equal deadlines in the order in which they were set. */
+  /** Orders equal deadlines by when they were set. */
   order: number;
   index: number;
 }
 
-/** Keys by the instant at which each is due, earliest first; equal instants come in the order of `set`. Changes cost O(log n). */
+/** Keys by due time, earliest first; keys with equal times keep the order of `set`. Each change costs O(log n). */
 export class DeadlineHeap<K> {
   readonly #heap: Entry<K>[] = [];
   readonly #byKey = new Map<K, Entry<K>>();

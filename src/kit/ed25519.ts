@@ -1,16 +1,16 @@
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign, verify } from 'node:crypto';
 
-// RFC 8410: all that DER puts around a raw Ed25519 key.
+// RFC 8410: the DER prefix of a raw Ed25519 key.
 const privatePrefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 const publicPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** An Ed25519 key pair for one purpose, derived (HKDF-SHA256) from a secret: every process that holds the secret has the same one. */
+/** An Ed25519 key pair for one purpose, derived from a secret by HKDF-SHA256. Processes with the same secret derive the same pair. */
 export class DerivedKeyPair {
   /** 32 bytes. */
   readonly publicKey: Buffer;
   readonly #private: KeyObject;
 
-  /** `purpose` is the `info` of HKDF. `secret` has at least 32 random bytes. */
+  /** `purpose` is the `info` of HKDF. `secret` needs at least 32 random bytes. */
   constructor(secret: Uint8Array, purpose: string) {
     const seed = Buffer.from(hkdfSync('sha256', secret, '', purpose, 32));
     this.#private = createPrivateKey({ key: Buffer.concat([privatePrefix, seed]), format: 'der', type: 'pkcs8' });
@@ -24,13 +24,13 @@ export class DerivedKeyPair {
   }
 }
 
-/** Whether the holder of the key, given by its 32 public bytes, has signed `text`. False for bytes that are no key. */
+/** Whether the holder of the private key of these 32 public bytes has signed `text`. False if the bytes are no key. */
 export function isSignedBy(publicKey: Uint8Array, text: string, signature: Uint8Array): boolean {
   try {
     const key = createPublicKey({ key: Buffer.concat([publicPrefix, publicKey]), format: 'der', type: 'spki' });
     return verify(null, Buffer.from(text, 'utf8'), key, signature);
   } catch {
-    // Not a point of the curve.
+    // The bytes are no point of the curve.
     return false;
   }
 }

@@ -1,7 +1,7 @@
 const MAX_CAUSES = 8;
 const MAX_LENGTH = 2000;
 
-/** An error with a code that stays the same between releases; the message is for the person who meets it. */
+/** An error with a code that is stable between releases, and a message for the user. */
 export class CodedError extends Error {
   override readonly name: string = 'CodedError';
   constructor(
@@ -14,14 +14,14 @@ export class CodedError extends Error {
   }
 }
 
-/** `message: message of the cause: …`, without stacks, at most 2000 characters. Takes anything that was thrown; never throws itself. */
+/** `message: message of the cause: …`, without stacks, at most 2,000 characters. Accepts any thrown value and never throws. */
 export function describe(error: unknown): string {
   try {
     const parts: string[] = [];
     let link = error;
     for (let i = 0; i < MAX_CAUSES && link !== undefined && link !== null; i++) {
       const text = describeOne(link);
-      // Many libraries already put the message of the cause into their own.
+      // Many libraries already include the message of the cause.
       if (!parts.some((part) => part.includes(text))) parts.push(text);
       link = link instanceof Error ? link.cause : undefined;
     }
@@ -34,18 +34,18 @@ export function describe(error: unknown): string {
 function describeOne(error: unknown): string {
   if (error instanceof Error) {
     if (error.message) return error.message;
-    // What a failed connect to several addresses throws: no message, the reasons inside.
+    // A failed connect to several addresses throws this, with an empty message and the reasons in `errors`.
     if (error instanceof AggregateError) return error.errors.slice(0, MAX_CAUSES).map(describeOne).join('; ');
     return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
   }
   if (typeof error === 'object' && error !== null) {
-    // Never the whole object: it may hold a request with credentials.
+    // Never the whole object, which may contain a request with credentials.
     return 'message' in error && typeof error.message === 'string' ? error.message : 'an object that is not an Error';
   }
   return String(error);
 }
 
-/** `text` as a JSON string literal, cut to `maxLength` characters: safe to show inside a message, whatever it holds. */
+/** `text` as a JSON string literal, cut to `maxLength` characters, so that any text is safe in a message. */
 export function quote(text: string, maxLength = 64): string {
   return JSON.stringify(text.length > maxLength ? `${text.slice(0, maxLength)}…` : text);
 }

@@ -1,10 +1,10 @@
-/** A piece of a budget. Giving it back twice does nothing. */
+/** Part of a budget. Releasing it twice has no effect. */
 type GiveBack = () => void;
 
 interface FairShareOptions {
-  /** What all sources may hold together. */
+  /** The most that all sources may hold together. */
   readonly total: number;
-  /** What one source may hold. Default: as much as there is. */
+  /** The most that one source may hold. Default: the whole budget. */
   readonly perSource?: number;
 }
 
@@ -13,17 +13,16 @@ interface Piece {
   readonly drop: () => void;
 }
 
-/** What one source holds, oldest piece first. */
+/** The parts that one source holds, oldest first. */
 interface Share {
   held: number;
   readonly pieces: Set<Piece>;
 }
 
 /**
- * A budget that sources hold pieces of: connections, bytes. While there is room, a source takes what it likes, up to its own limit.
- * When there is none, a source that holds little takes room from the one that holds most, which loses its oldest pieces. So many
- * greedy sources cannot keep a modest one out, however many pieces they hold and for however long. Of its own pieces, a source loses
- * only larger ones for a smaller one.
+ * A budget, of connections or bytes, that sources share. While there is room, a source takes parts up to its own limit. If there is
+ * none, a source that holds little takes room from the source that holds the most, which loses its oldest parts. So greedy sources
+ * cannot keep a modest one out, however many parts they hold and for however long. A source loses its own parts only to a smaller one.
  */
 export class FairShare {
   readonly #total: number;
@@ -36,14 +35,14 @@ export class FairShare {
     this.#perSource = perSource;
   }
 
-  /** What all sources hold now. */
+  /** The amount that all sources hold. */
   get held(): number {
     return this.#held;
   }
 
   /**
-   * Takes `amount` for `source`; undefined when it may not have it.
-   * @param drop Called when the piece goes to another source; it must end what the piece stands for, and not throw.
+   * Takes `amount` for `source`; undefined if the source may not have it.
+   * @param drop Called when another source takes the part. It must release the resource behind the part, and must not throw.
    */
   take(source: string, amount: number, drop: () => void): GiveBack | undefined {
     if (this.#heldBy(source) + amount > this.#perSource) return undefined;
@@ -56,7 +55,7 @@ export class FairShare {
     return this.#hold(source, { amount, drop });
   }
 
-  /** The piece that makes room for `amount` of `source`. */
+  /** The part whose release makes room for `amount` of `source`. */
   #loser(source: string, amount: number): { readonly source: string; readonly piece: Piece } | undefined {
     const greediest = this.#greediest();
     if (greediest && mayDisplace(this.#heldBy(source), amount, greediest.share.held)) {
@@ -97,7 +96,7 @@ export class FairShare {
   }
 }
 
-/** Equals do not displace each other in turn; only a source that holds nothing yet may draw level. */
+/** Equal sources do not displace each other; only a source that holds nothing may become equal. */
 function mayDisplace(held: number, amount: number, most: number): boolean {
   return held === 0 ? amount <= most : held + amount < most;
 }

@@ -26,10 +26,10 @@ const ALLOWED = 'allowed are numbers with a unit of ns, us, µs, ms, s, m or h, 
 
 export type ParsedDuration = { readonly ns: bigint } | { readonly error: string };
 
-/** Go has no such limit; a longer text can only be an attempt to keep us busy. */
+/** Go has no such limit; the parser refuses longer texts to bound its work. */
 const MAX_LENGTH = 256;
 
-/** Reads what Go's time.ParseDuration reads, to the same nanosecond, and refuses what it refuses. */
+/** Accepts and rejects the same texts as Go's time.ParseDuration, with the same result in nanoseconds. */
 export function parseGoDuration(text: string): ParsedDuration {
   if (text.length > MAX_LENGTH) return { error: `${quote(text)} is longer than ${MAX_LENGTH} characters: ${ALLOWED}` };
   const unsigned = /^[-+]/.test(text) ? text.slice(1) : text;
@@ -55,13 +55,13 @@ function outOfRange(text: string): ParsedDuration {
   return { error: `${quote(text)} is out of range: a duration is at most about 292 years (2562047h47m16.854775807s)` };
 }
 
-/** More digits than 2^63 has are out of range whatever the unit. */
+/** More digits than 2^63 has are out of range with any unit. */
 function wholeNs(digits: string, unit: bigint): bigint {
   const significant = digits.replace(/^0+/, '');
   return significant.length > 19 ? LIMIT + 1n : BigInt(significant) * unit;
 }
 
-/** In Go the fraction goes through float64 and keeps only the digits that fit into an int64; so does it here. */
+/** Go converts the fraction through float64 and keeps only the digits that fit into an int64; this does the same. */
 function fractionNs(digits: string, unit: bigint): bigint {
   let value = 0n;
   let scale = 1;
@@ -75,12 +75,12 @@ function fractionNs(digits: string, unit: bigint): bigint {
   return value === 0n ? 0n : BigInt(Math.trunc(Number(value) * (Number(unit) / scale)));
 }
 
-/** Whole milliseconds, rounded towards zero: a window never gets longer by rounding. */
+/** Whole milliseconds, rounded toward zero, so that rounding never extends access. */
 export function toMilliseconds(ns: bigint): number {
   return Number(ns / MS);
 }
 
-/** What Go's Duration.String prints: `1h30m0s`, `1.5s`, `250ms`, `2µs`, `0s`. `parseGoDuration` reads it back to the same value. */
+/** Formats as Go's Duration.String: `1h30m0s`, `1.5s`, `250ms`, `2µs`, `0s`. `parseGoDuration` parses it to the same value. */
 export function formatGoDuration(ns: bigint): string {
   if (ns === 0n) return '0s';
   const sign = ns < 0n ? '-' : '';

@@ -3,9 +3,8 @@ import { isRecord } from './json-value.ts';
 const int64 = 2 ** 63;
 
 /**
- * Where a value that was parsed from JSON holds a whole number that may not be the one that was written: beyond 2^53 a number of
- * JavaScript stands for several integers. A path such as `spec.sizes[2]`; undefined when all are exact. Beyond 2^63 API servers
- * keep numbers of the same precision, so nothing is lost there.
+ * The path, such as `spec.sizes[2]`, of a whole number that parsing may have changed: beyond 2^53, a JavaScript number stands for several
+ * integers. Undefined if all numbers are exact. Beyond 2^63, API servers store numbers of the same precision, so nothing is lost.
  */
 export function inexactNumber(value: unknown, path = ''): string | undefined {
   if (typeof value === 'number') return isInexact(value) ? path : undefined;
@@ -19,7 +18,7 @@ export function inexactNumber(value: unknown, path = ''): string | undefined {
   return undefined;
 }
 
-/** What is left of a JSON merge patch without the members that hold such a number; a list counts as one. Undefined when nothing is. */
+/** The JSON merge patch without the members that contain such a number; a list counts as one member. Undefined if nothing remains. */
 export function exactPart(patch: unknown): unknown {
   if (!isRecord(patch)) return inexactNumber(patch) === undefined ? patch : undefined;
   const members = Object.entries(patch);

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 export type JsonObject = { [field: string]: unknown };
 
-/** What one value weighs, and with it the work of copying it, in characters. */
+/** Weight of one value, a measure of the work of copying it, in characters. */
 export const valueWeight = 32;
 /** Five times the characters that the API server stores of one object (1.5 MiB), so nothing legitimate is cut off. */
 export const maxWeight = 8 * 1024 * 1024;
@@ -13,12 +13,12 @@ export function isRecord(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The object's own `field`; undefined for what is inherited and for anything that is not an object. */
+/** The object's own `field`; undefined if the field is inherited or the value is no object. */
 export function own(object: unknown, field: string): unknown {
   return isRecord(object) && Object.hasOwn(object, field) ? object[field] : undefined;
 }
 
-/** The object's own list; empty where there is none. */
+/** The object's own list; empty if there is none. */
 export function listIn(object: unknown, field: string): readonly unknown[] {
   const list = own(object, field);
   return Array.isArray(list) ? list : [];
@@ -32,12 +32,12 @@ export function stringMap(map: unknown): Record<string, string> {
   );
 }
 
-/** The strings in a list; none of anything else. */
+/** The strings in a list; empty for any other value. */
 export function strings(list: unknown): string[] {
   return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
 }
 
-/** Whether two JSON values are the same. Values that are nested too deep to be compared (from some 1,500 levels) count as different. */
+/** Whether two JSON values are equal. Values nested too deep to compare (about 1,500 levels) count as different. */
 export function sameJson(a: unknown, b: unknown): boolean {
   try {
     return isDeepStrictEqual(a, b);
@@ -52,8 +52,8 @@ export type JsonCopy =
   | { readonly problem: string; readonly tooLarge: boolean };
 
 /**
- * A deep copy made of fresh plain objects and arrays, or in one clause why the value must not be used: too deep, heavier than
- * `most`, not JSON, or a `__proto__` key (which no Kubernetes field, label or annotation may have). Undefined fields are left out.
+ * A deep copy of new plain objects and arrays, or, as a clause, why the value must not be used: too deep, heavier than
+ * `most`, not JSON, or a `__proto__` key (which no Kubernetes field, label, or annotation may have). Omits undefined fields.
  */
 export function copyJson(value: unknown, most: number = maxWeight): JsonCopy {
   const budget = { left: most };

@@ -1,9 +1,9 @@
-/** Work on one key runs one at a time, in the order in which it was asked for; work on different keys runs side by side. */
+/** Runs the work on one key one at a time, in the order of the calls; work on different keys runs concurrently. */
 export class KeyMutex {
-  /** By key: settles with the last work that was asked for. */
+  /** By key: settles with the work of the last call. */
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** Settles as `work` does, which begins once everything asked for this key before has settled, by success or failure. */
+  /** Starts `work` once all earlier work on the key has settled, by success or failure. Settles as `work` does. */
   run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve();
     const own = before.then(work);
@@ -16,7 +16,7 @@ export class KeyMutex {
     return own;
   }
 
-  /** Keys that are worked on. */
+  /** The number of keys with unfinished work. */
   get size(): number {
     return this.#last.size;
   }

@@ -2,27 +2,27 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { formatTime, parseTime } from './clock.ts';
 
-/** A certificate chain and its key, both PEM, that belong together. */
+/** A certificate chain and its private key, both PEM. */
 export interface KeyPair {
   readonly cert: Buffer;
   readonly key: Buffer;
-  /** Begin of the certificate's validity, epoch ms. */
+  /** Start of the certificate's validity, epoch ms. */
   readonly startsAtMs: number;
   /** End of the certificate's validity, epoch ms. */
   readonly expiresAtMs: number;
 }
 
-/** @throws Error that says in a clause why the two do not make a serving certificate; one that has expired still does. */
+/** @throws Error whose message says why the two are no serving certificate. An expired certificate is accepted. */
 export function readKeyPair(cert: Buffer, key: Buffer): KeyPair {
   const parsed = new X509Certificate(cert);
-  if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key is not the one of the certificate');
+  if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key does not match the certificate');
   const [startsAtMs, expiresAtMs] = [parseValidity(parsed.validFrom), parseValidity(parsed.validTo)];
-  // Also reads the rest of the chain, which the lines above do not look at.
+  // Also parses the rest of the chain.
   createSecureContext({ cert, key });
   return { cert, key, startsAtMs, expiresAtMs };
 }
 
-/** Why the pair cannot serve any more, or undefined. */
+/** Why the pair can no longer serve; undefined if it can. */
 export function expiryOf({ expiresAtMs }: KeyPair, nowMs: number): string | undefined {
   return expiresAtMs > nowMs ? undefined : `the serving certificate expired at ${formatTime(expiresAtMs)}`;
 }
@@ -34,6 +34,6 @@ function parseValidity(text: string): number {
   const [, month = '', day = '', time = '', year = ''] = /^(\w{3}) +(\d+) ([\d:]+) (\d{4}) GMT$/.exec(text) ?? [];
   const twoDigits = (value: number | string): string => String(value).padStart(2, '0');
   const instant = parseTime(`${year}-${twoDigits(MONTHS.indexOf(month) + 1)}-${twoDigits(day)}T${time}Z`);
-  if (instant === undefined) throw new Error(`an end of its validity cannot be read: ${text}`);
+  if (instant === undefined) throw new Error(`its validity cannot be parsed: ${text}`);
   return instant;
 }

@@ -1,6 +1,6 @@
 import { quote } from './errors.ts';
 
-/** metav1.LabelSelector by shape; the content is checked when it is compiled. */
+/** The shape of metav1.LabelSelector; compiling it validates its content. */
 export interface SelectorShape {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {
@@ -26,7 +26,7 @@ export type CompiledSelector =
   | { readonly matches: (labels: Readonly<Record<string, string>> | undefined) => boolean }
   | { readonly error: string };
 
-/** An absent selector matches nothing, an empty one everything; what Kubernetes would refuse is an error that says what is allowed. */
+/** An absent selector matches nothing, an empty one everything. If Kubernetes would reject it, the error says what is allowed. */
 export function compileSelector(selector: SelectorShape | undefined): CompiledSelector {
   if (selector === undefined || selector === null) return { matches: () => false };
   const read = requirementsOf(selector);
@@ -34,7 +34,7 @@ export function compileSelector(selector: SelectorShape | undefined): CompiledSe
   return { matches: (labels) => read.requirements.every((requirement) => isMet(requirement, labels ?? {})) };
 }
 
-/** The selector as the `labelSelector` query of a list or watch; '' for the empty one. An absent selector has no such form. */
+/** The selector as the `labelSelector` query of a list or watch; '' for the empty one. An absent selector has no query. */
 export function formatSelector(selector: SelectorShape): { readonly text: string } | { readonly error: string } {
   const read = requirementsOf(selector);
   return 'error' in read ? read : { text: read.requirements.map(formatRequirement).join(',') };

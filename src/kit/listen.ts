@@ -2,7 +2,7 @@ import type { Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { CodedError, describe } from './errors.ts';
 
-/** Resolves once `server` listens; 0 takes a free port. Rejects with CodedError `PortUnavailable` when the address cannot be had. */
+/** Resolves once `server` listens; port 0 takes a free port. Rejects with CodedError `PortUnavailable` if it cannot listen there. */
 export function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = (cause: unknown): void =>
@@ -19,11 +19,11 @@ export function listen(server: Server, host: string, port: number): Promise<void
 
 export interface Listening {
   readonly port: number;
-  /** Cuts what is open. */
+  /** Closes the server and every open connection. */
   close(): Promise<void>;
 }
 
-/** The same for an HTTP server that need not see calls to their end when it closes. */
+/** Listens with an HTTP server that may abort calls in flight when it closes. */
 export async function listenHttp(server: HttpServer, host: string, port: number): Promise<Listening> {
   await listen(server, host, port);
   return {

@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject } from './json-value.ts';
 
-/** What a JSON merge patch (RFC 7396) makes of `target`; neither is changed. Own fields alone; a patch may come from anybody. */
+/** Applies a JSON merge patch (RFC 7396) to a copy of `target`. Reads own fields only, because the patch may be hostile. */
 export function mergePatched(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return patch;
   const fields = new Map(isRecord(target) ? Object.entries(target) : []);

@@ -1,11 +1,11 @@
 import { type Clock, sleep } from './clock.ts';
 
-/** How long work may go on without a pause, milliseconds. */
+/** How long work may run without a pause, milliseconds. */
 const mostMs = 5;
 
 /**
- * For long loops that wait for nothing: to be awaited after each piece. It pauses for a moment once 5 ms have passed since the last
- * pause, so that timers and sockets are looked after meanwhile. Rejects with the reason of `signal`.
+ * For long loops that never wait: await it after each item. Yields to timers and sockets once 5 ms have passed since the last pause.
+ * Rejects with the reason of `signal`.
  */
 export function pace(clock: Clock, signal: AbortSignal): () => Promise<void> | undefined {
   let since = clock.monotonic();

@@ -7,7 +7,7 @@ export interface Deferred<T> {
   readonly reject: (reason: unknown) => void;
 }
 
-/** A promise that somebody else settles. */
+/** A promise with the functions that settle it. */
 export function deferred<T = void>(): Deferred<T> {
   let resolve: (value: T) => void = () => {};
   let reject: (reason: unknown) => void = () => {};
@@ -18,7 +18,7 @@ export function deferred<T = void>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
-/** Settles as `promise` does, or rejects with the code `DeadlineExceeded` after `ms`. What `promise` stands for goes on: abort it if it can be. */
+/** Settles as `promise` does, or rejects with the code `DeadlineExceeded` after `ms`. The work behind `promise` continues: abort it if possible. */
 export function withDeadline<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.schedule(ms, () => reject(new CodedError('DeadlineExceeded', `no result within ${ms} ms`)));

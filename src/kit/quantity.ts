@@ -1,6 +1,6 @@
 import { quote } from './errors.ts';
 
-/** An amount of CPU, memory or storage, exact to a billionth as in Kubernetes' resource.Quantity. */
+/** An amount of CPU, memory, or storage, exact to a billionth as in Kubernetes' resource.Quantity. */
 export interface Quantity {
   readonly nano: bigint;
 }
@@ -29,8 +29,7 @@ const DECIMAL_EXPONENTS: ReadonlyMap<string, number> = new Map([
 const BINARY_SUFFIXES: readonly string[] = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
 /**
- * Reads an int-or-string quantity. What is finer than a billionth is rounded up (away from zero), what is larger than
- * 2^63 - 1 becomes 2^63 - 1, both as Kubernetes does.
+ * Parses an int-or-string quantity. Rounds up (away from zero) to a billionth and caps at 2^63 - 1, as Kubernetes does.
  */
 export function parseQuantity(value: unknown): ParsedQuantity {
   if (typeof value === 'number' && Number.isSafeInteger(value)) {
@@ -61,7 +60,7 @@ function scaleOf(suffix: string): Scale | undefined {
   return undefined;
 }
 
-/** `digits * 10^exponent`, rounded up. The exponent is hostile: beyond the length of any accepted text it changes nothing more. */
+/** `digits * 10^exponent`, rounded up. The exponent may be hostile, so it is bounded by the length of any accepted text. */
 function shifted(digits: bigint, exponent: number): bigint {
   if (digits === 0n) return 0n;
   const bounded = BigInt(Math.max(-2 * MAX_LENGTH, Math.min(2 * MAX_LENGTH, exponent)));
@@ -77,7 +76,7 @@ function capped(nano: bigint): bigint {
   return nano < -CAP ? -CAP : nano;
 }
 
-/** Below 0 when `a < b`, 0 when they are equal (whatever their suffixes), above 0 when `a > b`. */
+/** Negative if `a < b`, 0 if they are equal (with any suffixes), positive if `a > b`. */
 export function compareQuantities(a: Quantity, b: Quantity): number {
   if (a.nano === b.nano) return 0;
   return a.nano < b.nano ? -1 : 1;

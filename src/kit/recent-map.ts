@@ -1,4 +1,4 @@
-/** A map of at most `most` keys: it forgets those that were set longest ago. */
+/** A map of at most `most` keys, which drops the keys that were set longest ago. */
 export class RecentMap<Key, Value> extends Map<Key, Value> {
   readonly #most: number;
 
@@ -8,7 +8,7 @@ export class RecentMap<Key, Value> extends Map<Key, Value> {
   }
 
   override set(key: Key, value: Value): this {
-    // The newest goes last, so that the first is the oldest.
+    // The newest key is last, so that the first is the oldest.
     this.delete(key);
     super.set(key, value);
     for (const oldest of this.keys()) {

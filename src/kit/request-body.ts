@@ -1,21 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import { CodedError } from './errors.ts';
 
-/** First buffer of a body whose length is not announced. */
+/** Size of the first buffer if the body's length is unknown. */
 const FIRST_BYTES = 64 * 1024;
-/** After so many bytes the rest of a body waits for its turn. */
+/** After this many bytes, reading waits for `nextTurn`. */
 const PIECE_BYTES = 256 * 1024;
 
 interface BodyOptions {
   readonly maxBytes: number;
-  /** Resolves when the next 256 KiB may be read. A rejection ends the reading. Default: they are read at once. */
+  /** Resolves when the next 256 KiB may be read; a rejection stops reading. Default: reads without waiting. */
   readonly nextTurn?: () => Promise<void>;
 }
 
 /**
- * The bytes of a request's body; undefined when it has more than `maxBytes`. No more than that are in memory, whatever the headers
- * claim; the caller bounds how many bodies it reads at a time. Rejects with CodedError `IncompleteBody` when the connection ends first,
- * and with the error of the connection or of `nextTurn`.
+ * Reads the body of a request; undefined if it has more than `maxBytes`. Never holds more in memory, whatever the headers claim; the
+ * caller limits how many bodies it reads at a time. Rejects with CodedError `IncompleteBody` if the connection ends first, or with the
+ * error of the connection or of `nextTurn`.
  */
 export function collectBody(
   request: IncomingMessage,
@@ -24,7 +24,7 @@ export function collectBody(
   const announced = announcedBytes(request);
   if (announced !== undefined && announced > maxBytes) return Promise.resolve(undefined);
   return new Promise((resolve, reject) => {
-    // One buffer: chunks may hold one byte each, and each chunk that is kept costs a hundred.
+    // One buffer, because chunks may have one byte each, and each kept chunk costs a hundred.
     let bytes: Buffer = Buffer.allocUnsafe(announced ?? Math.min(FIRST_BYTES, maxBytes));
     let length = 0;
     let pauseAt = PIECE_BYTES;
@@ -51,13 +51,13 @@ export function collectBody(
     request.once('end', () => resolve(bytes.subarray(0, length)));
     request.once('error', fail);
     request.once('close', () => {
-      // It comes after every request; an error and its stack for each would be the dearest part of most.
+      // The event follows every request; creating an error with a stack each time would dominate the cost.
       if (!request.complete) fail(new CodedError('IncompleteBody', 'the connection ended before the body did'));
     });
   });
 }
 
-/** Undefined where the body comes in chunks; Node refuses requests that claim both. */
+/** Undefined if the body is chunked; Node rejects requests that claim both. */
 export function announcedBytes({ headers }: IncomingMessage): number | undefined {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : undefined;
 }

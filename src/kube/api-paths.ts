@@ -13,8 +13,8 @@ export function groupPath({ group, version }: Pick<Resource, 'group' | 'version'
 }
 
 /**
- * URL path of a collection, an object or a subresource. The namespace is left out for cluster-scoped resources.
- * Throws CodedError `InvalidPathSegment` on an empty part, `.` or `..`, and `NamespaceRequired` on a namespaced object without one.
+ * URL path of a collection, an object, or a subresource. Omits the namespace for cluster-scoped resources.
+ * Throws CodedError `InvalidPathSegment` on an empty part, `.`, or `..`, and `NamespaceRequired` on a namespaced object without a namespace.
  */
 export function resourcePath(resource: Resource, { namespace, name, subresource }: PathTarget = {}): string {
   if (resource.namespaced && name !== undefined && !namespace) {
@@ -31,7 +31,7 @@ export function resourcePath(resource: Resource, { namespace, name, subresource 
   return path;
 }
 
-/** Names come from objects of other people: one with a slash or dots must not reach another path. */
+/** Names come from untrusted objects: a name with a slash or dots must not reach another path. */
 function segment(text: string): string {
   if (text === '' || text === '.' || text === '..') {
     throw new CodedError('InvalidPathSegment', `${quote(text)} cannot be part of a request path`);

@@ -8,7 +8,7 @@ export interface CallOptions {
 export interface WriteOptions extends CallOptions {
   readonly fieldManager?: string;
   readonly dryRun?: boolean;
-  /** Writes to `/status` or another subresource instead of the object. */
+  /** Subresource to write instead of the object, such as `status`. */
   readonly subresource?: string;
 }
 
@@ -18,20 +18,20 @@ export interface ListOptions extends CallOptions {
   readonly fieldSelector?: string;
   /** Page size. Default 500. */
   readonly limit?: number;
-  /** `"0"` accepts a cached answer; absent reads the latest. */
+  /** `"0"` accepts a cached answer; if absent, reads the latest. */
   readonly resourceVersion?: string;
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Deletes only the object with this uid; another one under the name answers 409. */
+  /** Deletes only the object with this uid; another object with the name answers 409. */
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly propagation?: 'Background' | 'Foreground' | 'Orphan';
-  /** Of Pods: how long their containers may take to end. */
+  /** For Pods: how long their containers may take to stop. */
   readonly gracePeriodSeconds?: number;
 }
 
-/** What a delete came to: nothing was there; it is gone, or goes by itself; or finalizers hold it, and this is what it is now. */
+/** The result of a delete: no such object; deleted, or being deleted; or finalizers keep it, with its current state. */
 export type Deletion = 'absent' | 'deleted' | { readonly held: KubeObject };
 
 export interface JsonPatchOp {
@@ -54,7 +54,7 @@ export interface AccessQuestion {
   readonly name?: string;
 }
 
-/** Whom a token belongs to, as the API server says. */
+/** The user of a token, from the API server. */
 export interface TokenUser {
   readonly username: string;
   readonly uid: string;
@@ -68,13 +68,13 @@ export interface ListPage {
 }
 
 /**
- * Raw objects by resource over one pooled connection set. Every method rejects with ApiError (code, reason, retryAfterMs) on an
- * answer that is not 2xx and with TransportError when no answer came. Reads are retried with jitter; writes only where the server
- * said that it did not act (429 and 503 with Retry-After, connection refused).
+ * Raw objects by resource, over one pool of connections. Every method rejects with ApiError (code, reason, retryAfterMs) on an answer
+ * other than 2xx, and with TransportError without an answer. Reads are retried with jitter. Writes are retried only if the server did
+ * not act (429 and 503 with Retry-After, connection refused).
  */
 export interface Client {
   get(resource: Resource, name: ObjectName, options?: CallOptions & { subresource?: string }): Promise<KubeObject>;
-  /** All pages, in order; rejects as a whole. */
+  /** Lists all pages, in order; rejects if one fails. */
   list(resource: Resource, options?: ListOptions): Promise<ListPage>;
   create(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
   mergePatch(resource: Resource, name: ObjectName, patch: unknown, options?: WriteOptions): Promise<KubeObject>;
@@ -84,7 +84,7 @@ export interface Client {
     ops: readonly JsonPatchOp[],
     options?: WriteOptions,
   ): Promise<KubeObject>;
-  /** Replaces (PUT) the object; `metadata.resourceVersion` in it makes it optimistic. */
+  /** Replaces (PUT) the object. With `metadata.resourceVersion`, it fails if the object has changed. */
   replace(resource: Resource, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
   /** Server-side apply. */
   apply(
@@ -93,7 +93,7 @@ export interface Client {
     options: WriteOptions & { fieldManager: string; force?: boolean },
   ): Promise<KubeObject>;
   delete(resource: Resource, name: ObjectName, options?: DeleteOptions): Promise<Deletion>;
-  /** A token of a ServiceAccount by the TokenRequest API. */
+  /** Creates a token of a ServiceAccount with the TokenRequest API. */
   createToken(
     serviceAccount: ObjectName,
     request: { audiences?: string[]; expirationSeconds: number; boundObject?: unknown },
@@ -101,20 +101,20 @@ export interface Client {
   ): Promise<{ token: string; expiresAt: string }>;
   /** SubjectAccessReview: may this user do that? */
   isAllowed(question: AccessQuestion, options?: CallOptions): Promise<boolean>;
-  /** TokenReview: whose token is that? Undefined for one that is not good, or not for any of the audiences; default: the API server's own. */
+  /** TokenReview: the user of the token. Undefined if it is invalid or for none of the audiences. Default audience: the API server's. */
   reviewToken(token: string, options?: CallOptions & { audiences?: string[] }): Promise<TokenUser | undefined>;
-  /** The same client, whose writes call `check` before every try, retries included, and reject with what it throws. Reads and reviews pass. */
+  /** The same client, whose writes call `check` before every attempt and reject with what it throws. Reads and reviews are not checked. */
   leaderOnly(check: () => void): Client;
   /**
-   * The same client over connections that no other calls use up. A call rejects after 5 s without an answer, so that the caller's next
-   * try takes another connection. For what ends access and what keeps the Lease.
+   * The same client over reserved connections. A call rejects after 5 s without an answer, so that the caller's next attempt takes
+   * another connection. For calls that revoke access or renew a Lease.
    */
   urgent(): Client;
   /** GET of a raw path, parsed as JSON (`/version`, discovery). */
   raw(path: string, options?: CallOptions): Promise<unknown>;
 }
 
-/** The object; undefined when there is none under the name. */
+/** Gets the object; undefined if it does not exist. */
 export async function findObject(
   client: Pick<Client, 'get'>,
   resource: Resource,

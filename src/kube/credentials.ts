@@ -1,18 +1,18 @@
 import { createSecureContext } from 'node:tls';
 import { CodedError } from '../kit/errors.ts';
 
-/** PEM texts and checks of the TLS connection; absent fields leave the platform's default. */
+/** PEM texts and checks of the TLS connection; absent fields mean the platform's default. */
 export interface ClusterTls {
   readonly ca?: string | Buffer;
   readonly cert?: string | Buffer;
   readonly key?: string | Buffer;
-  /** Name to verify in the server's certificate when it is not the host of the URL. */
+  /** Name to verify in the server's certificate, if it differs from the host of the URL. */
   readonly servername?: string;
-  /** False skips verification of the server; for throwaway clusters only. */
+  /** False skips the verification of the server; for throwaway clusters only. */
   readonly rejectUnauthorized?: boolean;
 }
 
-/** What one connection or call needs right now. */
+/** Certificates and headers of one connection or call. */
 export interface Material {
   readonly tls: ClusterTls;
   /** Authorization and impersonation headers. */
@@ -23,11 +23,11 @@ export interface Material {
 export interface Credentials {
   /** `https://host:port[/prefix]`, no slash at the end. */
   readonly server: string;
-  /** Namespace that the kubeconfig context names. */
+  /** Namespace of the kubeconfig context. */
   readonly namespace?: string;
   /**
-   * The present certificates and headers; token files are read again and exec plugins run again when their answer has expired.
-   * May be called often; equal contents mean that nothing has changed.
+   * The current certificates and headers. Reads token files again, and runs exec plugins again once their answer has expired.
+   * Call it as often as needed; equal contents mean no change.
    */
   material(): Promise<Material>;
 }
@@ -56,7 +56,7 @@ function checkTls(tls: ClusterTls): void {
   try {
     createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
   } catch (cause) {
-    throw new CodedError('InvalidTlsData', 'the CA, client certificate and client key do not make a usable set', {
+    throw new CodedError('InvalidTlsData', 'the CA, client certificate, and client key do not match', {
       cause,
     });
   }

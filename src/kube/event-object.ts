@@ -17,13 +17,13 @@ export interface RecordedEvent {
   readonly type: 'Normal' | 'Warning';
   /** UpperCamelCase, at most 128 characters. */
   readonly reason: string;
-  /** What was done or tried, UpperCamelCase, at most 128 characters. */
+  /** The action that was taken or tried, UpperCamelCase, at most 128 characters. */
   readonly action: string;
-  /** For people; cut at 1024 bytes. */
+  /** Text for users; cut at 1,024 bytes. */
   readonly note: string;
 }
 
-/** The `regarding` of an Event about an object of `resource`. kubectl describe finds Events by uid: leave it out only if it is not known. */
+/** The `regarding` of an Event about an object of `resource`. kubectl describe finds Events by uid, so omit it only if it is unknown. */
 export function regarding(
   resource: Resource,
   {
@@ -48,7 +48,7 @@ const MAX_NAME = 200;
 export interface EventSource {
   /** Qualified name of the program, for example `drawbridge.example.org/access`. */
   readonly controller: string;
-  /** This process: its Pod name. At most 128 characters. */
+  /** The Pod name of this process. At most 128 characters. */
   readonly instance: string;
 }
 
@@ -58,7 +58,7 @@ export function eventObject(event: RecordedEvent, source: EventSource, atMs: num
   return {
     apiVersion: apiVersionOf(events),
     kind: events.kind,
-    // Events about cluster-scoped objects live in "default".
+    // Events about cluster-scoped objects are in "default".
     metadata: { namespace: regarding.namespace ?? 'default', name: eventName(regarding.name) },
     eventTime: formatMicroTime(atMs),
     reportingController: source.controller,
@@ -71,13 +71,13 @@ export function eventObject(event: RecordedEvent, source: EventSource, atMs: num
   };
 }
 
-/** Equal for occurrences that belong into one series. */
+/** Equal for occurrences of the same series. */
 export function seriesKey({ regarding, type, reason, action, note }: RecordedEvent): string {
   const { apiVersion, kind, namespace, name, uid } = regarding;
   return JSON.stringify([apiVersion, kind, namespace, name, uid, type, reason, action, note]);
 }
 
-/** Names of some kinds may hold what the name of an Event may not. */
+/** Names of some kinds may contain characters that the name of an Event may not. */
 function eventName(name: string): string {
   const stem = name
     .toLowerCase()

@@ -8,10 +8,10 @@ import { isNotFound } from './errors.ts';
 import { type EventSource, eventObject, type RecordedEvent, seriesKey } from './event-object.ts';
 import { type KubeLog, silentLog } from './log.ts';
 
-/** Tells people what happened, as events.k8s.io/v1 Events. Best effort: it never blocks, throws or fails what it reports on. */
+/** Records events.k8s.io/v1 Events. Best effort: it never blocks, throws, or fails the work that it reports on. */
 export interface EventRecorder {
   record(event: RecordedEvent): void;
-  /** Writes what is pending, for at most 2 s, and ends the recorder. */
+  /** Writes pending Events for at most 2 s, and ends the recorder. */
   close(): Promise<void>;
 }
 
@@ -21,13 +21,13 @@ export interface EventRecorderOptions extends EventSource {
   readonly log?: KubeLog;
 }
 
-/** Repetitions within this time of the last one count as one series. */
+/** An occurrence within this time of the previous one belongs to the same series. */
 const SERIES_MS = 6 * 60_000;
-/** Repetitions are gathered for so long before the series is written. */
+/** How long occurrences are collected before the series is written. */
 const GATHER_MS = 10_000;
 const MAX_SERIES = 1_000;
 const MAX_PENDING = 200;
-/** New Events about one object: this many at once, then one every five minutes. */
+/** Budget of new Events about one object: this many at once, then one every five minutes. */
 const BURST = 25;
 const REFILL_MS = 5 * 60_000;
 const CLOSE_MS = 2_000;
@@ -109,7 +109,7 @@ class Recorder implements EventRecorder {
     });
   }
 
-  /** Writes go out one after another: Events must not compete with what they report on. */
+  /** Sends one write at a time, so that Events do not compete with the work that they report on. */
   #write(series: Series): void {
     if (this.#pending >= MAX_PENDING) return;
     this.#pending++;
@@ -135,7 +135,7 @@ class Recorder implements EventRecorder {
         series.writtenCount = count;
         return;
       } catch (error) {
-        // Events are short-lived: the first one of the series may be gone.
+        // Events expire, so the first Event of the series may not exist any more.
         if (!isNotFound(error)) throw error;
       }
     }

@@ -1,8 +1,8 @@
 import { own } from '../kit/json-value.ts';
 
-/** Reading parsed JSON of others: own properties only, and undefined or empty where the shape is not the expected one. */
+/** Reads untrusted parsed JSON: own properties only; undefined or empty if the shape is unexpected. */
 
-/** The string under `name`; undefined when it is absent, empty or something else. */
+/** The string at `name`; undefined if it is absent, empty, or no string. */
 export function text(value: unknown, name: string): string | undefined {
   const found = own(value, name);
   return typeof found === 'string' && found !== '' ? found : undefined;

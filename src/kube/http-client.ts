@@ -7,22 +7,22 @@ import { isKubeObject, listPages } from './list-pages.ts';
 import { tokenUserOf } from './token-user.ts';
 import type { CallSpec, Transport } from './transport.ts';
 
-/** What is below this gives rights away, which the apiserver takes its time to check. */
+/** Writes in this group grant permissions, which the API server takes longer to check. */
 const rbac = groupPath({ group: 'rbac.authorization.k8s.io', version: 'v1' });
 const reviews = groupPath({ group: 'authorization.k8s.io', version: 'v1' });
 const authentication = groupPath({ group: 'authentication.k8s.io', version: 'v1' });
 
-/** How long an urgent call waits for its answer, milliseconds. Answers take a few; one that is this late is on a connection that is lost. */
+/** How long an urgent call waits for its answer, milliseconds. Answers take a few; after this long, the connection is lost. */
 const URGENT_MS = 5000;
 
 interface ClientOptions {
-  /** Called before every try of a write. */
+  /** Called before every attempt of a write. */
   readonly beforeWrite?: () => void;
-  /** What `Client.urgent` says. Default false. */
+  /** As `Client.urgent`. Default false. */
   readonly urgent?: boolean;
 }
 
-/** The Client of one transport. It holds nothing itself and ends with the transport. */
+/** The Client of one transport. It has no resources of its own and ends with the transport. */
 export function createClient(transport: Transport, options: ClientOptions = {}): Client {
   const { beforeWrite } = options;
   const send = (spec: CallSpec): Promise<unknown> =>

@@ -10,10 +10,10 @@ import { compareResourceVersions, isOlder } from './resource-version.ts';
 import type { Failing, Projected, Store, StoreEvent, StoreSpec } from './store.ts';
 import { StoreIndexes } from './store-indexes.ts';
 
-/** Deletions remembered, so that an older event that arrives late does not bring the object back. */
+/** Number of remembered deletions, so that a late, older event does not restore a deleted object. */
 const MAX_TOMBSTONES = 1024;
 
-/** The content of one list-watch. A reflector writes it; everybody else reads. */
+/** The content of one list-watch. A reflector writes it; all other code reads it. */
 export class InformerStore<T extends Projected> implements Store<T>, ReflectorSink {
   readonly resource: Resource;
   readonly #project: (object: KubeObject) => T | undefined;
@@ -30,7 +30,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #objects = new Map<string, T>();
   #synced = false;
   #aliveAtMs: number | undefined;
-  /** There were too many objects, and no shorter list since. */
+  /** Whether the last list had too many objects. */
   #overflowed = false;
   #failed: { readonly reason: string; readonly sinceMs: number } | undefined;
 
@@ -43,7 +43,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.#clock = clock;
     this.#log = log;
     this.#indexes.add(spec.indexes ?? {}, []);
-    // Nobody has to wait for it.
+    // The promise may have no listener.
     this.#firstSync.promise.catch(() => undefined);
   }
 
@@ -75,7 +75,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   subscribe(listener: (event: StoreEvent<T>) => void): () => void {
     for (const now of [...this.#objects.values()]) this.#tell(listener, { type: 'added', key: now.key, now });
-    // A function of its own, so that subscribing one listener twice gives two subscriptions.
+    // A new function, so that subscribing one listener twice creates two subscriptions.
     const own = (event: StoreEvent<T>): void => listener(event);
     this.#listeners.add(own);
     return () => void this.#listeners.delete(own);
@@ -94,14 +94,14 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     });
   }
 
-  /** Adds the indexes of another reader; false when a name is taken by a different function. */
+  /** Adds the indexes of another reader; false if a name belongs to a different function. */
   addIndexes(indexes: StoreSpec<T>['indexes'] = {}): boolean {
     if (!this.#indexes.accepts(indexes)) return false;
     this.#indexes.add(indexes, this.#objects.values());
     return true;
   }
 
-  /** Ends the store: its signal aborts, listeners hear nothing more. */
+  /** Ends the store: aborts its signal and calls no listener any more. */
   close(): void {
     if (this.#closed.signal.aborted) return;
     const reason = new CodedError('StoreClosed', `the store of ${this.resource.plural} was closed`);
@@ -110,14 +110,14 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     this.#firstSync.reject(reason);
   }
 
-  /** Aborts when the store is closed. */
+  /** Aborts when the store closes. */
   get signal(): AbortSignal {
     return this.#closed.signal;
   }
 
   alive(): void {
     this.#aliveAtMs = this.#clock.monotonic();
-    // A server that is heard while it lists too much is still of no use.
+    // A server whose list is too long still makes the store stale.
     if (!this.#overflowed) this.#failed = undefined;
   }
 
@@ -162,7 +162,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
 
   #overflow(): never {
     this.#overflowed = true;
-    throw new CodedError('TooManyObjects', `there are more than ${this.#maxObjects} ${this.resource.plural}`);
+    throw new CodedError('TooManyObjects', `the server has more than ${this.#maxObjects} ${this.resource.plural}`);
   }
 
   #replaceAll(fresh: Map<string, T>): void {
@@ -184,7 +184,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     return !this.#followsSchema || isDeepStrictEqual(before, now);
   }
 
-  /** Events may come twice or out of order; versions of one object only ever grow. */
+  /** Events may be duplicated or out of order, but the versions of one object only grow. */
   #isPast(type: string, key: string, before: T | undefined, resourceVersion: string): boolean {
     const held = before?.resourceVersion ?? this.#tombstones.get(key);
     if (held === undefined) return false;
@@ -196,7 +196,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
   #set(key: string, before: T | undefined, now: T | undefined, inferred = false): void {
     if (!before && !now) return;
     if (before && now && before.uid !== now.uid) {
-      // Deleted and created again while nobody looked: two different objects that share a name.
+      // The object was deleted and created again between two events: two objects with the same name.
       this.#set(key, before, undefined);
       this.#set(key, undefined, now);
       return;
@@ -212,7 +212,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     try {
       return this.#project(object);
     } catch (error) {
-      this.#log.error('the projection of an object threw; the object is left out', {
+      this.#log.error('the projection of an object failed; the store omits the object', {
         resource: this.resource.plural,
         key: keyOf(object.metadata),
         error: describe(error),
@@ -225,7 +225,7 @@ export class InformerStore<T extends Projected> implements Store<T>, ReflectorSi
     try {
       listener(event);
     } catch (error) {
-      this.#log.error('a listener of a store threw; the others and the watch go on', {
+      this.#log.error('a listener of a store failed; other listeners and the watch continue', {
         resource: this.resource.plural,
         key: event.key,
         error: describe(error),

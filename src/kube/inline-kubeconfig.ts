@@ -3,14 +3,14 @@ import { isRecord, own } from '../kit/json-value.ts';
 import { type ClusterTls, type Credentials, staticCredentials } from './credentials.ts';
 import { array } from './fields.ts';
 
-/** Credentials out of a kubeconfig text. */
+/** Credentials from a kubeconfig text. */
 export interface InlineCredentials extends Credentials {
   readonly context: string;
 }
 
 const MAX_BYTES = 1024 * 1024;
 
-/** What would make this process read files, run programs, trust anybody or act as somebody else on the word of whoever wrote the text. */
+/** Fields that would let the author of the text make this process read files, run programs, skip TLS verification, or impersonate users. */
 const forbiddenInCluster = ['certificate-authority', 'proxy-url', 'insecure-skip-tls-verify'];
 const forbiddenInUser = [
   'exec',
@@ -28,9 +28,9 @@ const forbiddenInUser = [
 ];
 
 /**
- * The credentials of the current context of a kubeconfig that somebody else wrote: an https server, inline CA, inline token or inline
- * client certificate, tls-server-name, namespace. Rejects with CodedError `KubeconfigInvalid`, `KubeconfigContextNotFound`,
- * `KubeconfigForbidden` (names the field) or `InvalidTlsData`. Messages never hold credentials.
+ * The credentials of the current context of an untrusted kubeconfig: an https server, an inline CA, an inline token or client
+ * certificate, tls-server-name, and namespace. Rejects with CodedError `KubeconfigInvalid`, `KubeconfigContextNotFound`,
+ * `KubeconfigForbidden` (names the field), or `InvalidTlsData`. Messages never contain credentials.
  */
 export async function inlineCredentials(text: string): Promise<InlineCredentials> {
   const document = await parse(text);
@@ -59,7 +59,7 @@ async function parse(text: string): Promise<object> {
   try {
     document = loadYaml(text);
   } catch {
-    // Without the parser's message: it quotes the text around the fault, which may be a token.
+    // Omits the parser's message, which quotes the text around the fault; that may be a token.
     throw invalid('it is not YAML');
   }
   if (!isRecord(document)) throw invalid('it is not a YAML mapping');
@@ -72,7 +72,7 @@ function serverOf(cluster: object): string {
   if (!url) throw invalid('server is not a URL');
   if (url.protocol !== 'https:') throw forbidden('cluster', 'server', 'it must begin with https://');
   if (url.username || url.password || url.search || url.hash) {
-    throw forbidden('cluster', 'server', 'it may hold no user, query or fragment');
+    throw forbidden('cluster', 'server', 'it may have no user, query, or fragment');
   }
   return server;
 }
@@ -83,7 +83,7 @@ function tlsOf(cluster: object, user: object): ClusterTls {
   const key = pem(user, 'client-key-data');
   const servername = string(cluster, 'tls-server-name');
   if ((cert === undefined) !== (key === undefined)) {
-    throw invalid('client-certificate-data and client-key-data come together or not at all');
+    throw invalid('client-certificate-data and client-key-data need each other');
   }
   return {
     ...(ca ? { ca } : {}),
@@ -103,13 +103,13 @@ function pem(from: object, name: string): string | undefined {
 
 function headerSafe(token: string): string {
   if (/^[\x21-\x7e]+$/.test(token.trim())) return token.trim();
-  throw invalid('token holds characters that no header may carry');
+  throw invalid('token contains characters that an HTTP header may not have');
 }
 
 function refuse(from: object, fields: readonly string[], what: string): void {
   for (const name of fields) {
     const value = own(from, name);
-    // What client-go writes for "not set" stays allowed.
+    // Values that client-go writes for an unset field are allowed.
     if (value === undefined || value === null || value === '' || value === false) continue;
     throw forbidden(what, name, 'only inline credentials are accepted');
   }

@@ -7,7 +7,7 @@ import { describe } from '../kit/errors.ts';
 import type { ClusterTls } from './credentials.ts';
 import { TransportError } from './errors.ts';
 
-/** One signal out of the caller's and a time limit, without leaving listeners behind on the caller's. */
+/** Combines the caller's signal with a time limit, and leaves no listener on the caller's signal. */
 export class Limit {
   readonly #abort = new AbortController();
   readonly #source: AbortSignal | undefined;
@@ -21,7 +21,7 @@ export class Limit {
     this.timeoutMs = timeoutMs;
     if (source?.aborted) this.#onAbort();
     if (source) {
-      // One signal may stand over any number of calls.
+      // One signal may serve any number of calls.
       setMaxListeners(0, source);
       source.addEventListener('abort', this.#onAbort, { once: true });
     }
@@ -35,7 +35,7 @@ export class Limit {
     return this.#abort.signal;
   }
 
-  /** `work`, unless the limit is reached first. */
+  /** Settles as `work` does, unless the limit is reached first. */
   async race<T>(work: Promise<T>): Promise<T> {
     const { signal } = this;
     signal.throwIfAborted();
@@ -58,12 +58,12 @@ export class Limit {
 }
 
 /**
- * How a call ended without a complete answer. `unsent`: nothing of it left. `stale`: the server closed the connection, which was kept from
- * an earlier call, before it answered.
+ * How a call ended without a complete answer. `unsent`: no byte was sent. `stale`: the server closed a connection that was kept from an
+ * earlier call before it answered.
  */
 export type Failure = 'unsent' | 'stale' | 'cut' | 'tooLarge' | 'malformed';
 
-/** No complete answer came. */
+/** The call got no complete answer. */
 export class CallError extends TransportError {
   constructor(
     what: string,
@@ -80,14 +80,14 @@ export class CallError extends TransportError {
 export interface JsonCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly origin: string;
-  /** Escaped, with the query. */
+  /** The escaped path with its query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Default `application/json`. */
   readonly contentType?: string | undefined;
-  /** Largest answer that is read, bytes. */
+  /** The largest accepted answer, bytes. */
   readonly maxAnswerBytes: number;
 }
 
@@ -97,7 +97,7 @@ export interface JsonAnswer {
   readonly body: Buffer;
 }
 
-/** One call and its whole answer, whatever its status. Rejects with CallError, or with the reason of the signal behind `limit`. */
+/** Makes one call and returns its whole answer, with any status. Rejects with CallError, or with the reason of the signal behind `limit`. */
 export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<JsonAnswer> {
   const { method, origin, path, contentType = 'application/json', maxAnswerBytes } = call;
   const body = call.body === undefined ? null : JSON.stringify(call.body);
@@ -137,7 +137,7 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
       path,
       headers: { accept: 'application/json', ...type, ...call.headers },
       body,
-      // A DELETE with a body would cost its connection otherwise.
+      // Otherwise undici closes the connection after a DELETE with a body.
       reset: false,
       onQueued: (queuedAt) => {
         connection = queuedAt;
@@ -145,7 +145,7 @@ export function jsonCall(agent: Agent, call: JsonCall, limit: Limit): Promise<Js
     };
     agent.dispatch(options, {
       onRequestStart: (started) => {
-        // Undici begins it all the same when it was ended while it waited for a connection.
+        // Undici starts a call even if it was aborted while it waited for a connection.
         if (isOver) return started.abort(new Error('the call was ended'));
         controller = started;
         isKept = connection?.hasCarried ?? false;
@@ -180,11 +180,11 @@ function failureOf(error: Error, isUnansweredOnKept: boolean): Failure {
 }
 
 interface TrackedOptions extends Dispatcher.DispatchOptions {
-  /** Called with the connection that the call waits for. */
+  /** Called with the connection that the call uses. */
   readonly onQueued?: (connection: Connection) => void;
 }
 
-/** A connection that knows whether it has carried a call since it was opened. */
+/** A connection that records whether it has carried a call since it was opened. */
 class Connection extends Client {
   hasCarried = false;
 
@@ -202,21 +202,21 @@ class Connection extends Client {
 }
 
 export interface ConnectionOptions {
-  /** Most of them at a time. Default: no bound. */
+  /** The most connections at a time. Default: no limit. */
   readonly connections?: number;
-  /** Milliseconds to open one in. A call that times out earlier does not close a connection that is still being opened. Default 10 000. */
+  /** Milliseconds to open a connection. A call that times out earlier does not close a connection that is still opening. Default 10 000. */
   readonly connectTimeoutMs?: number;
 }
 
 const KEEP_ALIVE_MS = 30_000;
 const PROBE_AFTER_MS = 30_000;
 
-/** An empty list of authorities trusts nobody; no list trusts the public ones. */
+/** An empty list of authorities trusts no server; without a list, the public authorities are trusted. */
 type Tls = Omit<ClusterTls, 'ca'> & { readonly ca?: ClusterTls['ca'] | [] };
 
-/** Connections that are kept for 30 s after a call. Time limits are those of the calls. */
+/** Keeps connections for 30 s after a call. Each call has its own time limit. */
 export function openAgent(tls: Tls, { connections, connectTimeoutMs = 10_000 }: ConnectionOptions = {}): Agent {
-  // Parsed once: otherwise every connection pays for reading keys and certificates again.
+  // Parses keys and certificates once, instead of once for each connection.
   const secureContext = createSecureContext({ ca: tls.ca, cert: tls.cert, key: tls.key });
   return new Agent({
     connect: buildConnector({
@@ -240,12 +240,12 @@ export interface JsonRequest extends Omit<JsonCall, 'origin' | 'path' | 'maxAnsw
   readonly url: URL;
   /** Default 10 000. */
   readonly timeoutMs?: number;
-  /** Default 3 MiB, twice what the API server stores of one object. */
+  /** Default 3 MiB, twice the largest object that the API server stores. */
   readonly maxAnswerBytes?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Calls servers that have no Transport: each call may go to another URL, with a token of its own. */
+/** Calls servers that have no Transport: each call may have another URL and token. */
 export class JsonCaller {
   readonly #agent: Agent;
   readonly #clock: Clock;
@@ -267,12 +267,12 @@ export class JsonCaller {
     }
   }
 
-  /** Takes no more calls; what runs goes on. */
+  /** Accepts no more calls; calls in flight continue. */
   retire(): void {
     void this.#agent.close();
   }
 
-  /** Ends what runs. */
+  /** Aborts calls in flight. */
   close(): void {
     void this.#agent.destroy();
   }

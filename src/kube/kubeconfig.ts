@@ -7,9 +7,9 @@ import { CodedError, describe, quote } from '../kit/errors.ts';
 import type { ClusterTls, Credentials, Material } from './credentials.ts';
 
 export interface AmbientOptions {
-  /** `--kubeconfig`: this file and nothing else. */
+  /** `--kubeconfig`: the only file that is read. */
   readonly file?: string;
-  /** The value of $KUBECONFIG: files, of which the first one that names something wins. */
+  /** The value of $KUBECONFIG: several files; the first one that defines a name counts. */
   readonly paths?: string;
   /** Default: the current context. */
   readonly context?: string;
@@ -18,8 +18,8 @@ export interface AmbientOptions {
 const inClusterToken = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /**
- * The credentials this process was given: by `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`.
- * Rejects with CodedError `KubeconfigMissing`, `KubeconfigInvalid` or `KubeconfigContextNotFound`.
+ * The credentials of this process: from `file`, else `paths`, else the Pod's ServiceAccount, else `~/.kube/config`.
+ * Rejects with CodedError `KubeconfigMissing`, `KubeconfigInvalid`, or `KubeconfigContextNotFound`.
  */
 export async function ambientCredentials({ file, paths, context }: AmbientOptions = {}): Promise<Credentials> {
   if (file) return credentialsOf(await loadFiles([file]), context);
@@ -29,12 +29,12 @@ export async function ambientCredentials({ file, paths, context }: AmbientOption
   return credentialsOf(await loadFiles(await existing([join(homedir(), '.kube', 'config')])), context);
 }
 
-/** The credentials in one kubeconfig file of the operator: everything a kubeconfig may hold is honoured, exec plugins included. @testing */
+/** The credentials in one kubeconfig file of the operator. Honors every field of a kubeconfig, including exec plugins. @testing */
 export function fileCredentials(path: string, context?: string): Promise<Credentials> {
   return ambientCredentials({ file: path, ...(context === undefined ? {} : { context }) });
 }
 
-// Imported where it is needed: it takes half a second, and most of what imports this file never loads a kubeconfig.
+// Imported on demand: it takes half a second, and most importers of this file never load a kubeconfig.
 const clientNode = () => import('@kubernetes/client-node');
 
 async function loadInCluster(): Promise<KubeConfig> {
@@ -71,14 +71,14 @@ async function loadFile(path: string): Promise<KubeConfig> {
     config.makePathsAbsolute(dirname(resolve(path)));
     addTokenFiles(config, loadYaml(text), dirname(resolve(path)));
   } catch (cause) {
-    // The lines after the first, in the cause too, show the text around the mistake: that may be a token.
+    // Keeps the first line only: further lines, also of the cause, show the text around the fault, which may be a token.
     const [why] = describe(cause).split('\n');
     throw new CodedError('KubeconfigInvalid', `kubeconfig ${quote(path, 256)} cannot be used: ${why}`);
   }
   return config;
 }
 
-/** The library overlooks `tokenFile`; its provider for files, which reads them again every minute, does what is meant. */
+/** The library ignores `tokenFile`. Its provider for files, which reads them again every minute, implements it. */
 function addTokenFiles(config: KubeConfig, parsed: unknown, directory: string): void {
   const users = (parsed as { users?: { name?: unknown; user?: { tokenFile?: unknown } }[] } | undefined)?.users ?? [];
   for (const [i, user] of config.users.entries()) {
@@ -100,13 +100,13 @@ function credentialsOf(config: KubeConfig, context: string | undefined): Credent
     const known = config.contexts.map(({ name }) => quote(name)).join(', ') || 'none';
     throw new CodedError(
       'KubeconfigContextNotFound',
-      `kubeconfig: context ${quote(wanted ?? '')} is not there or has no cluster; there are: ${known}`,
+      `kubeconfig: context ${quote(wanted ?? '')} does not exist or has no cluster; available contexts: ${known}`,
     );
   }
   if (cluster.proxyUrl) {
     throw new CodedError(
       'KubeconfigInvalid',
-      `kubeconfig: cluster ${quote(cluster.name)} has a proxy-url, which is not supported`,
+      `kubeconfig: cluster ${quote(cluster.name)} has a proxy-url, which is not supported; remove it`,
     );
   }
   config.setCurrentContext(wanted);
@@ -121,7 +121,7 @@ async function materialOf(config: KubeConfig): Promise<Material> {
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);
   const headers: Record<string, string> = {};
-  // A token file may end in a newline, which no header may hold.
+  // A token file may end with a newline, which an HTTP header may not have.
   for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value).trim();
   if (options.auth) headers['authorization'] = `Basic ${Buffer.from(options.auth).toString('base64')}`;
   return { tls: tlsOf(options), headers };

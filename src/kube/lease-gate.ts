@@ -12,26 +12,26 @@ export interface LeaseGateOptions {
   readonly client: Client;
   readonly name: string;
   readonly namespace: string;
-  /** Of this process, unlike that of any other: Pod name and a random part. */
+  /** Unique identity of this process: its Pod name and a random part. */
   readonly identity: string;
   readonly clock: Clock;
   /** Milliseconds without renewal after which another process may take over. Default 15 000. */
   readonly leaseDurationMs?: number;
   /** Milliseconds without proof of renewal after which this process stops leading. Default 10 000. */
   readonly renewDeadlineMs?: number;
-  /** Milliseconds between two tries. Default 2 000. */
+  /** Milliseconds between two attempts. Default 2 000. */
   readonly retryPeriodMs?: number;
   readonly log?: KubeLog;
   readonly random?: () => number;
 }
 
 export interface LeaseGate extends LeaderGate {
-  /** True while leadership is proved, by the monotonic clock at this very moment. */
+  /** Whether leadership is proved now, by the monotonic clock. */
   readonly leading: boolean;
   /**
-   * `client`, whose writes reject with CodedError `NotLeading` whenever `leading` is false. A process that was frozen may run other
-   * callbacks before the timer that aborts its lead: this check does not depend on timers, and is made before every try. What it cannot hold back is a request
-   * already handed to a connection before the freeze; resource versions and uids in the request have to catch that one.
+   * `client`, whose writes reject with CodedError `NotLeading` while `leading` is false. A process that was frozen may run other
+   * callbacks before the timer that aborts its lead, so this check uses no timer and runs before every attempt. It cannot stop a
+   * request that was passed to a connection before the freeze; resource versions and uids in the request protect against that one.
    */
   requireLeader(client: Client): Client;
 }
@@ -41,7 +41,7 @@ export function leaseGate(options: LeaseGateOptions): LeaseGate {
   return new LeaseCampaign(options);
 }
 
-/** How many times a standby looks while a leader renews once. */
+/** How often a standby reads the Lease while a leader renews once. */
 const LOOKS_A_TRY = 5;
 
 class LeaseCampaign implements LeaseGate {
@@ -55,7 +55,7 @@ class LeaseCampaign implements LeaseGate {
   readonly #retryMs: number;
   readonly #log: KubeLog;
   readonly #random: () => number;
-  /** The Lease as last seen, and when by our own clock: the clocks of others are never compared with ours. */
+  /** The Lease as last read, and when by the clock of this process, which is never compared with the clock of another process. */
   #seen: KubeObject | undefined;
   #seenAtMs = 0;
   #provedUntilMs = Number.NEGATIVE_INFINITY;
@@ -98,7 +98,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** Resolves to true once the lease is ours, to false when `signal` aborts. */
+  /** Resolves to true once this process holds the Lease, and to false when `signal` aborts. */
   async #acquire(signal: AbortSignal): Promise<boolean> {
     while (!signal.aborted) {
       if (await this.#try(signal)) return true;
@@ -107,7 +107,7 @@ class LeaseCampaign implements LeaseGate {
     return false;
   }
 
-  /** Runs `lead` and renews beside it until it has settled; `lost` when the lease went away first. */
+  /** Runs `lead` and renews the Lease until it has settled; `lost` if the Lease was lost before that. */
   async #reign(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<'done' | 'lost'> {
     const reign = new AbortController();
     const settled = new AbortController();
@@ -116,11 +116,11 @@ class LeaseCampaign implements LeaseGate {
     if (signal.aborted) onStop();
     const renewing = this.#renew(settled.signal, () => reign.abort(notLeading(this.name)));
     try {
-      // Also when it throws before its first await.
+      // Also catches an error before its first await.
       await (async () => lead(reign.signal))();
     } catch (error) {
       if (!reign.signal.aborted) throw error;
-      this.#log.debug('what ran under the lease ended with its abort', { lease: this.name, error: describe(error) });
+      this.#log.debug('the work of the leader ended with its abort', { lease: this.name, error: describe(error) });
     } finally {
       settled.abort();
       signal.removeEventListener('abort', onStop);
@@ -129,7 +129,7 @@ class LeaseCampaign implements LeaseGate {
     return (await renewing) === 'held' ? 'done' : 'lost';
   }
 
-  /** Renews until `settled` aborts (`held`) or the proof has run out (`lost`; `onLost` is called at that moment). */
+  /** Renews until `settled` aborts (`held`) or the proof has expired (`lost`; calls `onLost` at that moment). */
   async #renew(settled: AbortSignal, onLost: () => void): Promise<'held' | 'lost'> {
     const over = new AbortController();
     let outcome: 'held' | 'lost' = 'held';
@@ -162,14 +162,14 @@ class LeaseCampaign implements LeaseGate {
     return outcome;
   }
 
-  /** One attempt to take or renew the lease. The proof counts from before the request, so it ends before anybody else may begin. */
+  /** Tries once to acquire or renew the Lease. The proof counts from before the request, so it expires before another process may lead. */
   async #try(signal: AbortSignal): Promise<boolean> {
     const attempt = this.#attempt(signal);
     try {
       return await this.#claim(attempt.signal);
     } catch (error) {
       if (!signal.aborted) {
-        // Somebody wrote in between; the next try begins by looking.
+        // Another process wrote in between; the next attempt reads the Lease first.
         if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) this.#seen = undefined;
         else this.#log.warn('lease request failed', { lease: this.name, error: describe(error) });
       }
@@ -180,7 +180,7 @@ class LeaseCampaign implements LeaseGate {
   }
 
   async #claim(signal: AbortSignal): Promise<boolean> {
-    // A leader writes over what it wrote last; everybody else looks first.
+    // A leader writes over its last write; a standby reads the Lease first.
     if (!this.leading || !this.#seen) await this.#look(signal);
     if (this.#heldByOther()) return false;
     const sentAtMs = this.#clock.monotonic();
@@ -237,12 +237,12 @@ class LeaseCampaign implements LeaseGate {
         await release(seen);
       } catch (error) {
         if (!isConflict(error)) throw error;
-        // A renewal that nobody waited for any more may have been carried out.
+        // A renewal whose answer was abandoned may have succeeded.
         const now = await this.#client.get(leases, this.#lease, { signal });
         if (readLease(now).holder === this.#identity) await release(now);
       }
     } catch (error) {
-      this.#log.warn('the lease could not be released; a successor waits for its end', {
+      this.#log.warn('the Lease could not be released; a successor waits until it expires', {
         lease: this.name,
         error: describe(error),
       });
@@ -251,7 +251,7 @@ class LeaseCampaign implements LeaseGate {
     }
   }
 
-  /** A signal for one request: half the renew deadline at most, so that there is time for a second try. */
+  /** A signal for one request: at most half the renew deadline, so that a second attempt fits. */
   #attempt(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
     const abort = new AbortController();
     const onAbort = (): void => abort.abort(signal?.reason);
@@ -269,7 +269,7 @@ class LeaseCampaign implements LeaseGate {
     };
   }
 
-  /** A standby looks often, so that a lease that was given back is taken at once, and again when the lease it saw runs out. */
+  /** A standby reads often, so that it acquires a released Lease at once, and again when the Lease that it read expires. */
   #nextTryMs(): number {
     if (!this.#heldByOther()) return this.#jittered();
     return Math.min(this.#jittered() / LOOKS_A_TRY, Math.max(50, this.#freeAtMs() - this.#clock.monotonic()));
@@ -281,4 +281,4 @@ class LeaseCampaign implements LeaseGate {
 }
 
 const notLeading = (name: string): CodedError =>
-  new CodedError('NotLeading', `this process does not hold the lease ${name} (any more); another one may`);
+  new CodedError('NotLeading', `this process does not hold the Lease ${name}; another process may`);

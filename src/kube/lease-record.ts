@@ -6,7 +6,7 @@ import { number, text } from './fields.ts';
 
 /** The spec of a coordination.k8s.io/v1 Lease. */
 export interface LeaseRecord {
-  /** Empty when nobody holds it. */
+  /** Empty if no process holds the Lease. */
   readonly holder: string;
   readonly durationSeconds: number | undefined;
   readonly acquireTime: string | undefined;
@@ -28,12 +28,12 @@ export interface LeaseClaim {
   readonly name: ObjectName;
   readonly holder: string;
   readonly durationMs: number;
-  /** Wall clock, for people only: nobody decides by it. */
+  /** Wall clock, for display only: no process decides by it. */
   readonly nowMs: number;
   readonly before: KubeObject | undefined;
 }
 
-/** The Lease as the holder wants to write it over `before`: it fails when anybody else wrote in between. */
+/** The Lease that the holder writes over `before`; the write fails if another process wrote in between. */
 export function claimLease({ name, holder, durationMs, nowMs, before }: LeaseClaim): KubeObject {
   const old = before && readLease(before);
   const now = formatMicroTime(nowMs);
@@ -47,7 +47,7 @@ export function claimLease({ name, holder, durationMs, nowMs, before }: LeaseCla
   });
 }
 
-/** The Lease as its holder leaves it, so that the next one need not wait. */
+/** The released Lease, so that the next holder need not wait. */
 export function releaseLease(name: ObjectName, before: KubeObject, nowMs: number): KubeObject {
   const now = formatMicroTime(nowMs);
   return leaseObject(name, before, {
@@ -64,7 +64,7 @@ function leaseObject({ name, namespace }: ObjectName, before: KubeObject | undef
   return { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata, spec };
 }
 
-/** Equal when nobody has written the Lease in between. */
+/** Equal if no process has written the Lease in between. */
 export function sameVersion(a: KubeObject | undefined, b: KubeObject): boolean {
   const version = own(a?.metadata, 'resourceVersion');
   return version !== undefined && version === b.metadata.resourceVersion && a?.metadata.uid === b.metadata.uid;

@@ -1,16 +1,16 @@
 const NEWLINE = 0x0a;
-/** Objects are bounded by etcd at 1.5 MiB; anything near this is a broken stream. */
+/** etcd limits objects to 1.5 MiB, so a line of this size is a broken stream. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /**
- * Cuts a byte stream into lines, whatever the chunks: the newline byte never occurs inside a UTF-8 character, so bytes are cut first
- * and decoded after. Empty lines are left out; what follows the last newline stays behind and is never given out.
+ * Splits a byte stream into lines, with any chunks. The newline byte never occurs inside a UTF-8 character, so bytes are split first
+ * and then decoded. Omits empty lines; never returns the bytes after the last newline.
  */
 export class LineDecoder {
   #rest: Uint8Array[] = [];
   #restBytes = 0;
 
-  /** The lines that `chunk` completes. Throws RangeError when a line grows beyond 16 MiB. */
+  /** The lines that `chunk` completes. Throws RangeError if a line exceeds 16 MiB. */
   push(chunk: Uint8Array): string[] {
     const lines: string[] = [];
     let start = 0;

@@ -8,15 +8,15 @@ import type { Transport } from './transport.ts';
 
 export interface Page {
   readonly items: KubeObject[];
-  /** Of the whole list. */
+  /** resourceVersion of the whole list. */
   readonly resourceVersion: string;
-  /** True when the list began anew with this page: what earlier pages gave is void. */
+  /** Whether the list restarted with this page, which invalidates the earlier pages. */
   readonly restarted: boolean;
 }
 
 const PAGE_SIZE = 500;
 
-/** The pages of a list. When the list expires between two pages it begins anew, once. */
+/** The pages of a list. If the list expires between two pages, it restarts once. */
 export async function* listPages(
   transport: Transport,
   resource: Resource,
@@ -79,12 +79,12 @@ function parsePage(answer: unknown, resource: Resource) {
   };
 }
 
-/** True for a value with a name in its metadata: all that is taken for granted of an object of the API. */
+/** Whether the value has a name in its metadata, the only field that every API object must have. */
 export function isKubeObject(value: unknown): value is KubeObject {
   return text(own(value, 'metadata'), 'name') !== undefined;
 }
 
-/** Items of a list come without kind and apiVersion. */
+/** Items of a list lack kind and apiVersion. */
 function withType(item: KubeObject, resource: Resource): KubeObject {
   item.apiVersion ??= apiVersionOf(resource);
   item.kind ??= resource.kind;

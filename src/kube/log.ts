@@ -1,4 +1,4 @@
-/** Where kube/ tells what it rode out. Fields are plain values; credentials and object bodies never are among them. */
+/** The log of recovered faults in kube/. Fields are plain values, never credentials or objects. */
 export interface KubeLog {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;

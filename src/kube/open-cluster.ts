@@ -13,19 +13,19 @@ export interface OpenClusterOptions {
   readonly log?: KubeLog;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** Upper bound of connections for calls. Default 10. */
+  /** The most connections for calls. Default 10. */
   readonly connections?: number;
-  /** Told the server's wall clock (epoch ms, whole seconds) with every answer that carries a `Date`. */
+  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`. */
   readonly onServerTime?: (serverMs: number) => void;
 }
 
-/** A cluster whose credentials can be renewed in place. */
+/** A cluster whose credentials can be replaced. */
 export interface OpenCluster extends Cluster {
-  /** Uses other credentials for the same server from now on. Throws CodedError `ServerChanged` when they name another one. */
+  /** Uses other credentials for the same server from now on. Throws CodedError `ServerChanged` if they name another server. */
   update(credentials: Credentials): void;
 }
 
-/** Connects nothing yet: the first call or watch does. */
+/** Opens no connection; the first call or watch does. */
 export function openCluster(credentials: Credentials, options: OpenClusterOptions): OpenCluster {
   const { clock, log = silentLog, random = Math.random } = options;
   const transport = new Transport(credentials, options);

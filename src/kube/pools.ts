@@ -6,16 +6,16 @@ import { openAgent } from './json-call.ts';
 export type Lane = 'urgent' | 'quick' | 'slow';
 
 /**
- * Writes of Roles and RoleBindings, which the apiserver holds for 50 to 200 ms: it checks what they would give away against a list
- * that it first waits to be current. More of them at a time cost it nothing, fewer would make a burst wait for each other.
+ * Connections for writes of Roles and RoleBindings, which the API server delays by 50 to 200 ms, because it waits for a current list of
+ * permissions before its escalation check. Concurrent writes cost the API server nothing; fewer connections would slow a burst down.
  */
 const SLOW_CONNECTIONS = 32;
-/** For calls that end access or keep a Lease: nobody else's call may take one, however many others hang. */
+/** Connections reserved for calls that revoke access or renew a Lease, however many other calls hang. */
 const URGENT_CONNECTIONS = 10;
 
 /**
- * The connections of one cluster under one set of certificates. Watches and calls known to be slow have their own, so that they do not
- * use up those of the other calls; and so do urgent calls, so that no others use up theirs.
+ * The connections of one cluster with one set of certificates. Watches and slow calls have connections of their own, so that they do not
+ * use up those of other calls. Urgent calls have reserved connections.
  */
 export class Pools {
   readonly tls: ClusterTls;
@@ -34,7 +34,7 @@ export class Pools {
     this.#watches = openAgent(tls);
   }
 
-  /** Runs one call to its end, body included. */
+  /** Runs one call to its end, including the body. */
   async call<T>(lane: Lane, work: (agent: Agent) => Promise<T>): Promise<T> {
     this.#running++;
     try {
@@ -48,7 +48,7 @@ export class Pools {
     return this.#watches;
   }
 
-  /** Ends watches at once and calls when they are done, or after `graceMs`; then closes every connection. */
+  /** Ends watches at once, waits up to `graceMs` for calls, then closes every connection. */
   async retire(clock: Clock, graceMs: number): Promise<void> {
     const idle = new Promise<void>((resolve) => {
       const cut = clock.schedule(graceMs, resolve);

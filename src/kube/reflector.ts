@@ -21,16 +21,16 @@ export interface ReflectorSpec {
   readonly followsSchema?: boolean;
 }
 
-/** Where a reflector puts what it learns. What throws CodedError `TooManyObjects` is left alone for minutes, then listed anew. */
+/** Receives what a reflector reads. If it throws CodedError `TooManyObjects`, the reflector waits for minutes, then relists. */
 export interface ReflectorSink {
-  /** Takes in a complete list that arrives in parts: `restart` voids the parts so far, `commit` makes it the content. */
+  /** Receives a complete list in parts: `restart` discards the parts so far, `commit` replaces the content. */
   beginList(): { add(items: readonly KubeObject[]): void; restart(): void; commit(): void };
   apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubeObject, resourceVersion: string): void;
-  /** The kind is not installed: nothing of it exists. */
+  /** The kind is not installed, so it has no objects. */
   absent(): void;
-  /** The server was heard. */
+  /** The server sent data. */
   alive(): void;
-  /** A list or a watch failed, or could not be had. */
+  /** A list or a watch failed. */
   failed(reason: string): void;
 }
 
@@ -44,22 +44,22 @@ export interface ReflectorOptions {
 
 const WATCH_SECONDS = 300;
 const BASE_MS = 500;
-/** Also bounds how long an apiserver is back before its watches are. */
+/** Also limits how long the watches lag behind a recovered API server. */
 const CAP_MS = 5_000;
-/** Failures in a row between two warnings: about one a minute. */
+/** Consecutive failures between two warnings, about one warning a minute. */
 const WARN_EVERY = 15;
 const ABSENT_CAP_MS = 30_000;
-/** Looking again means to read them all again. */
+/** Long, because a retry reads the whole list again. */
 const TOO_MANY_MS = 300_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
-/** A watch that ended sooner counts as a failure, so that a server which closes at once is not hammered. */
+/** A watch that ends sooner counts as a failure, so that the reflector backs off from a server that closes at once. */
 const SHORT_LIVED_MS = 5_000;
-/** How long lists older than what was seen are refused. Beyond it the cluster was restored from a backup and the past is the truth. */
+/** How long the reflector rejects lists that are older than its newest version. After that, the cluster was restored from a backup. */
 const STALE_LISTS_MS = 30_000;
-/** Streams broken at the same place before the content is listed anew. */
+/** Streams that break at the same version before the reflector relists. */
 const MALFORMED_BEFORE_RELIST = 3;
 
-/** Keeps a sink equal to one collection of the apiserver, whatever happens on the way, until the signal aborts. Never rejects. */
+/** Keeps a sink equal to one collection of the API server, despite any fault, until the signal aborts. Never rejects. */
 export async function reflect(spec: ReflectorSpec, sink: ReflectorSink, options: ReflectorOptions): Promise<void> {
   await new Reflector(spec, sink, options).run();
 }
@@ -68,11 +68,11 @@ class Reflector {
   readonly #spec: ReflectorSpec;
   readonly #sink: ReflectorSink;
   readonly #options: ReflectorOptions;
-  /** Where the next watch starts; undefined calls for a list. */
+  /** The version from which the next watch starts; undefined if a list is needed. */
   #from: string | undefined;
   /** The newest version ever seen. */
   #newest: string | undefined;
-  /** When the server is to end the watch. */
+  /** When the server should end the watch. */
   #dueMs = 0;
   #failures = 0;
   #listedAtMs = Number.NEGATIVE_INFINITY;
@@ -93,13 +93,13 @@ class Reflector {
     }
   }
 
-  /** One list or one watch; resolves to the milliseconds before the next. */
+  /** Runs one list or one watch. Resolves to the milliseconds before the next one. */
   async #turn(): Promise<number> {
     const { clock } = this.#options;
     if (this.#from === undefined) {
       try {
         this.#from = await this.#list();
-        return this.#from === undefined ? this.#backoff('a list is older than what was seen before') : 0;
+        return this.#from === undefined ? this.#backoff('the list is older than an earlier one') : 0;
       } catch (error) {
         return this.#failed(error);
       }
@@ -113,7 +113,7 @@ class Reflector {
     if (this.#spec.followsSchema && settled.error === undefined && nowMs < this.#dueMs) this.#from = undefined;
     if (nowMs - startMs >= SHORT_LIVED_MS) {
       this.#failures = 0;
-      // The ordinary end after five minutes: the next one follows at once.
+      // The regular end after five minutes; the next watch follows at once.
       if (settled.error === undefined) return 0;
     }
     return this.#failed(settled.error);
@@ -136,7 +136,7 @@ class Reflector {
     return version;
   }
 
-  /** A server that lags, or another head of a split control plane, answers with the past; the store must not follow it there. */
+  /** A lagging API server answers with an older state, which the store must not adopt. */
   #isStale(version: string): boolean {
     const nowMs = this.#options.clock.monotonic();
     if (this.#newest === undefined || !isOlder(version, this.#newest)) {
@@ -146,7 +146,10 @@ class Reflector {
     this.#staleSinceMs ??= nowMs;
     if (nowMs - this.#staleSinceMs < STALE_LISTS_MS) return true;
     this.#staleSinceMs = undefined;
-    this.#options.log.warn('the cluster went back in time; its present content is taken over', this.#fields());
+    this.#options.log.warn(
+      'the cluster went back to older versions; its current content replaces the store',
+      this.#fields(),
+    );
     return false;
   }
 
@@ -172,7 +175,7 @@ class Reflector {
   #onEvent(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
     if (event.type !== 'BOOKMARK') this.#sink.apply(event.type, event.object, event.resourceVersion);
     this.#malformed = 0;
-    // Out of order or twice: what the next watch starts from never goes back.
+    // Events may be duplicated or out of order; the version from which the next watch starts never decreases.
     if (this.#from !== undefined && isOlder(event.resourceVersion, this.#from)) return;
     this.#from = event.resourceVersion;
     this.#newest = event.resourceVersion;
@@ -182,7 +185,7 @@ class Reflector {
     if (this.#options.signal.aborted) return 0;
     if (isExpired(error) && this.#from !== undefined) {
       this.#from = undefined;
-      // Usual after an outage: there is nothing to wait for, unless the last list did not help either.
+      // Usual after an outage; relist at once, unless the last list did not help.
       if (this.#options.clock.monotonic() - this.#listedAtMs >= SHORT_LIVED_MS) {
         this.#failures = 0;
         return 0;
@@ -197,7 +200,7 @@ class Reflector {
       return this.#backoff(describe(error)) + TOO_MANY_MS * (0.5 + this.#options.random() / 2);
     }
     if (isNotFound(error)) {
-      // The collection itself is gone: versions of a later one under the same name start over with a list.
+      // The collection does not exist any more; a later one with the same name has new versions and needs a list.
       this.#from = undefined;
       if (this.#spec.optional) return this.#lookAgain();
     }
@@ -207,7 +210,7 @@ class Reflector {
 
   #lookAgain(): number {
     const { log, random } = this.#options;
-    if (this.#failures === 0) log.debug('the kind is not installed; looking again now and then', this.#fields());
+    if (this.#failures === 0) log.debug('the kind is not installed; checking again periodically', this.#fields());
     this.#sink.absent();
     this.#sink.alive();
     return backoffMs({ baseMs: 2_000, capMs: ABSENT_CAP_MS, attempt: this.#failures++, jitter: 'half', random });
@@ -217,7 +220,7 @@ class Reflector {
     const { log, random } = this.#options;
     this.#sink.failed(reason);
     const attempt = this.#failures++;
-    // Half of it is fixed: never a hot loop, however the dice fall.
+    // Half of the delay is fixed, so that jitter never causes a hot loop.
     const delayMs = backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, jitter: 'half', random });
     const fields = { ...this.#fields(), reason, attempt, delayMs: Math.round(delayMs) };
     if (attempt % WARN_EVERY === 2) log.warn('list-watch keeps failing', fields);

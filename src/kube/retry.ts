@@ -7,20 +7,20 @@ const CAP_MS = 5_000;
 
 export interface FailedTry {
   readonly error: unknown;
-  /** True when doing it twice cannot hurt: GET, reviews. */
+  /** Whether the call is idempotent: GET and reviews. */
   readonly idempotent: boolean;
-  /** Failures before this one. */
+  /** Number of earlier failures. */
   readonly attempt: number;
   readonly random: () => number;
 }
 
-/** Milliseconds to wait before the same request goes out again, or undefined when it must not. */
+/** Milliseconds to wait before the request is retried; undefined if it must not be retried. */
 export function retryDelayMs({ error, idempotent, attempt, random }: FailedTry): number | undefined {
   if (attempt + 1 >= MAX_TRIES || !(idempotent ? isUnreachable(error) : neverActed(error))) return undefined;
   return askedDelayMs(error) + backoffMs({ baseMs: BASE_MS, capMs: CAP_MS, attempt, random });
 }
 
-/** A write is sent again only when the server said, or the connection shows, that it did nothing with the first. */
+/** A write is retried only if the server or the connection proves that the first attempt had no effect. */
 function neverActed(error: unknown): boolean {
   if (error instanceof ApiError) return (error.code === 429 || error.code === 503) && error.retryAfterMs !== undefined;
   return error instanceof TransportError && error.notSent;

@@ -19,7 +19,7 @@ interface Entry {
   references: number;
 }
 
-/** The running stores of one cluster, shared by what they watch and how they project it. */
+/** The running stores of one cluster. Readers with the same resource, selectors, and projection share a store. */
 export class SharedStores {
   readonly #options: SharedStoresOptions;
   readonly #entries = new Map<string, Entry[]>();
@@ -37,7 +37,7 @@ export class SharedStores {
     const key = this.#keyOf(spec);
     const entries = this.#entries.get(key) ?? [];
     this.#entries.set(key, entries);
-    // The key holds the identity of the projection, so what lies under it has its type.
+    // The key contains the identity of the projection, so the store at the key has its type.
     const shared = entries.find((entry) => (entry.store as unknown as InformerStore<T>).addIndexes(spec.indexes));
     const entry = shared ?? this.#start(spec);
     if (!shared) entries.push(entry);

@@ -6,14 +6,14 @@ import type { JsonAnswer } from './json-call.ts';
 
 const MAX_MESSAGE = 1000;
 
-/** The text of a 2xx answer. Throws ApiError for any other. */
+/** The text of a 2xx answer. Throws ApiError for any other answer. */
 export function textOf({ status, headers, body }: JsonAnswer): string {
   const text = body.toString('utf8');
   if (status < 200 || status > 299) throw toApiError(status, headers['retry-after'], text);
   return text;
 }
 
-/** The ApiError of an answer that is not 2xx: from its Status object when there is one, else from the raw text. */
+/** The ApiError of an answer other than 2xx: from its Status object if there is one, else from the raw text. */
 export function toApiError(code: number, retryAfter: string | string[] | undefined, body: string): ApiError {
   const status = parseStatus(body);
   const message = text(status, 'message') ?? (body.trim() || 'no message');
@@ -25,7 +25,7 @@ export function toApiError(code: number, retryAfter: string | string[] | undefin
   );
 }
 
-/** The ApiError of a Status object that came inside a watch stream. */
+/** The ApiError of a Status object in a watch stream. */
 export function statusToApiError(status: unknown): ApiError {
   return toApiError(number(status, 'code') ?? 500, undefined, JSON.stringify(status) ?? '');
 }
@@ -39,8 +39,8 @@ function parseStatus(body: string): unknown {
 }
 
 /**
- * Milliseconds of a Retry-After header: whole seconds, at most six digits. A date is read only with `nowMs`, the wall clock, because it
- * needs trust in the clock of who sent it; API servers send none.
+ * Milliseconds of a Retry-After header: whole seconds, at most six digits. A date is accepted only with `nowMs`, the wall clock, because
+ * it requires trust in the clock of the sender; API servers send no dates.
  */
 export function retryAfterMs(header: string | string[] | undefined, nowMs?: number): number | undefined {
   if (typeof header !== 'string') return undefined;

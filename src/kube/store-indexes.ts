@@ -1,11 +1,11 @@
 type IndexFunction<T> = (object: T) => readonly string[];
 
-/** The named indexes of a store: name, value, then the objects by key. */
+/** The named indexes of a store: by name and value, the objects by key. */
 export class StoreIndexes<T extends { readonly key: string }> {
   readonly #functions = new Map<string, IndexFunction<T>>();
   readonly #entries = new Map<string, Map<string, Map<string, T>>>();
 
-  /** True when `functions` can live here: each name is free or means the same function. */
+  /** Whether `functions` can be added: each name is free or has the same function. */
   accepts(functions: Readonly<Record<string, IndexFunction<T>>>): boolean {
     return Object.entries(functions).every(([name, of]) => (this.#functions.get(name) ?? of) === of);
   }
@@ -29,7 +29,7 @@ export class StoreIndexes<T extends { readonly key: string }> {
     }
   }
 
-  /** Throws RangeError on a name that no index has. */
+  /** Throws RangeError if no index has the name. */
   get(name: string, value: string): readonly T[] {
     const values = this.#entries.get(name);
     if (!values)

@@ -1,6 +1,6 @@
 import type { KubeObject, Resource } from '../api/object.ts';
 
-/** What a store keeps of an object: always these, plus what the projection picks. */
+/** The fields that a store keeps of every object; the projection adds others. */
 export interface Projected {
   readonly key: string;
   readonly uid: string;
@@ -10,51 +10,51 @@ export interface Projected {
 export type StoreEvent<T> =
   | { readonly type: 'added'; readonly key: string; readonly now: T }
   | { readonly type: 'updated'; readonly key: string; readonly before: T; readonly now: T }
-  /** `inferred`: a list did not hold it any more, as after a reconnect; nobody was seen deleting it. */
+  /** `inferred`: the object was missing from a list, as after a reconnect; no delete event arrived. */
   | { readonly type: 'deleted'; readonly key: string; readonly before: T; readonly inferred?: true };
 
 export interface StoreSpec<T extends Projected> {
   readonly resource: Resource;
-  /** One namespace; absent means all. */
+  /** One namespace; absent: all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Picks the fields that are used; managedFields never. Must not throw; returning undefined leaves the object out. */
+  /** Picks the used fields, never managedFields. Must not throw. Returns undefined to omit the object. */
   readonly project: (object: KubeObject) => T | undefined;
-  /** Named indexes: each maps an object to the values under which it is found. */
+  /** Named indexes: each maps an object to the values by which it can be found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   /**
-   * What grows beyond this is refused, keeps what it had, and counts as failing until a list is short enough again, which is tried every
-   * few minutes: for servers that are not trusted. Default: no limit.
+   * The most objects, for untrusted servers. A store that would exceed it keeps its content and fails until a list is short enough
+   * again; it relists every few minutes. Default: no limit.
    */
   readonly maxObjects?: number;
-  /** True for kinds that may not be installed (Argo Rollout): the store then counts as synced while the kind is absent. */
+  /** True for kinds that may not be installed (Argo Rollout): the store counts as synced while the kind is absent. */
   readonly optional?: boolean;
   /**
-   * True for custom kinds whose schema may change meanwhile. A watch shows objects cut to the schema of when it began, and the API
-   * server ends it soon after the change: when a watch ends before its time, everything is listed anew, and an object counts as
-   * changed that says something else under the same version.
+   * True for custom kinds whose schema may change. A watch prunes objects by the schema at its start, and the API server ends the watch
+   * soon after a change of the schema. So if a watch ends early, the store relists, and an object with other content and the same
+   * version counts as changed.
    */
   readonly followsSchema?: boolean;
-  /** Called when the watch could not go on and everything was listed anew. Of a store that is shared, whoever opened it first is told. */
+  /** Called after a relist because the watch could not continue. If the store is shared, only its first opener is called. */
   readonly relisted?: () => void;
 }
 
-/** A live, projected copy of one list-watch. Reads never block; listeners get events in order and may throw without harm. */
+/** A live, projected copy of one list-watch. Reads never block. Listeners get events in order; an error in a listener affects no other. */
 export interface Store<T extends Projected> {
   readonly resource: Resource;
   get(key: string): T | undefined;
   list(): Iterable<T>;
   byIndex(index: string, value: string): readonly T[];
-  /** Calls back for everything present, then for each change; returns the unsubscribe. */
+  /** Calls back for every existing object, then for each change. Returns a function that unsubscribes. */
   subscribe(listener: (event: StoreEvent<T>) => void): () => void;
-  /** True once the first list is complete (or the optional kind is known to be absent). */
+  /** True once the first list is complete, or the optional kind is known to be absent. */
   readonly synced: boolean;
-  /** Resolves when synced; rejects when the store is closed or `signal` aborts first. */
+  /** Resolves when synced; rejects if the store closes or `signal` aborts first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
-  /** Milliseconds since the last byte from the server (list answer, event or bookmark); Infinity before the first. */
+  /** Milliseconds since the last byte from the server (list answer, event, or bookmark); Infinity before the first. */
   readonly ageMs: number;
-  /** What failed last since then, and milliseconds since something first did; undefined while nothing has. */
+  /** The last failure since then, and milliseconds since the first failure; undefined if there was none. */
   readonly failing?: Failing | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface Failing {
   readonly forMs: number;
 }
 
-/** A reference-counted handle; the watch ends when the last one is released. */
+/** A reference-counted handle; the watch ends when the last handle is released. */
 export interface StoreHandle<T extends Projected> {
   readonly store: Store<T>;
   release(): void;

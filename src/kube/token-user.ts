@@ -1,11 +1,11 @@
 import { isRecord, own } from '../kit/json-value.ts';
 import type { TokenUser } from './client.ts';
 
-/** Reads the status of a TokenReview; undefined unless it says yes, for one of the audiences that were asked for. */
+/** Reads the status of a TokenReview; undefined unless the token is authenticated for one of the requested audiences. */
 export function tokenUserOf(status: unknown, audiences: readonly string[] | undefined): TokenUser | undefined {
   const username = own(own(status, 'user'), 'username');
   if (own(status, 'authenticated') !== true || typeof username !== 'string' || username === '') return undefined;
-  // An authenticator that knows nothing of audiences names none, and its yes is for the API server alone.
+  // An authenticator without audiences names none; the token is then valid for the API server only.
   if (audiences && !texts(own(status, 'audiences')).some((audience) => audiences.includes(audience))) return undefined;
   const user = own(status, 'user');
   const uid = own(user, 'uid');

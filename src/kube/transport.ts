@@ -11,7 +11,7 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
 
 export interface CallSpec {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Below the server URL, escaped, with a leading slash. */
+  /** Path below the server URL, escaped, with a leading slash. */
   readonly path: string;
   readonly query?: Query;
   /** Sent as JSON. */
@@ -19,13 +19,13 @@ export interface CallSpec {
   /** Default `application/json`. */
   readonly contentType?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for the whole call, tries and waits included. Default 30 000. */
+  /** Milliseconds for the whole call, including retries and waits. Default 30 000. */
   readonly timeoutMs?: number;
-  /** `idempotent`: GET and reviews. `write`: again only where the server did not act. `never`: the caller retries. Default by method. */
+  /** `idempotent`: GET and reviews. `write`: retried only if the server did not act. `never`: the caller retries. Default by method. */
   readonly retry?: 'idempotent' | 'write' | 'never';
-  /** `slow`: a call that the server is known to hold for long; `urgent`: one that ends access or keeps a Lease. Default `quick`. */
+  /** `slow`: the server is known to delay the call. `urgent`: the call revokes access or renews a Lease. Default `quick`. */
   readonly lane?: Lane | undefined;
-  /** Called before every try, retries included; what it throws ends the call. */
+  /** Called before every attempt, including retries; an error ends the call. */
   readonly beforeTry?: (() => void) | undefined;
 }
 
@@ -33,31 +33,31 @@ export interface StreamSpec {
   readonly path: string;
   readonly query?: Query;
   readonly signal: AbortSignal;
-  /** Milliseconds until the answer's head must be there; the body may take for ever. */
+  /** Milliseconds until the head of the answer must arrive; the body has no limit. */
   readonly headTimeoutMs: number;
 }
 
 export interface TransportOptions {
   readonly clock: Clock;
   readonly random?: () => number;
-  /** Upper bound of connections for quick calls; up to 32 for slow ones, 10 for urgent ones and one for each watch come on top. Default 10. */
+  /** The most connections for quick calls; up to 32 for slow ones, 10 for urgent ones, and one for each watch are added. Default 10. */
   readonly connections?: number;
-  /** Told the server's wall clock (epoch ms, whole seconds) with every answer that carries a `Date`. */
+  /** Called with the server's wall clock (epoch ms, whole seconds) for every answer with a `Date`. */
   readonly onServerTime?: (serverMs: number) => void;
 }
 
 const CALL_TIMEOUT_MS = 30_000;
-/** No list page comes near; an endless answer of a broken or hostile server ends here. */
+/** Larger than any page of a list; ends an endless answer of a broken or hostile server. */
 const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
-/** How long certificates and headers are used before the credentials are asked again. */
+/** How long certificates and headers are used before the credentials are read again. */
 const MATERIAL_MS = 10_000;
-/** What is still running on old connections after a change of credentials is cut off after this long. */
+/** How long calls on old connections may continue after a change of credentials. */
 const RETIRE_MS = 4_000;
 const USER_AGENT = 'drawbridge';
 
 /**
- * HTTP to one cluster over kept connections. Rejects with ApiError, with TransportError, or with the reason of the caller's signal.
- * New certificates and tokens are picked up by themselves.
+ * HTTP to one cluster over persistent connections. Rejects with ApiError, with TransportError, or with the reason of the caller's signal.
+ * Picks up new certificates and tokens by itself.
  */
 export class Transport {
   readonly #clock: Clock;
@@ -83,7 +83,7 @@ export class Transport {
     this.#onServerTime = options.onServerTime ?? (() => {});
   }
 
-  /** The parsed JSON of a 2xx answer; undefined when it had no body. */
+  /** The parsed JSON of a 2xx answer; undefined if it had no body. */
   async request(spec: CallSpec): Promise<unknown> {
     const retry = spec.retry ?? (spec.method === 'GET' ? 'idempotent' : 'write');
     const deadlineMs = this.#clock.monotonic() + (spec.timeoutMs ?? CALL_TIMEOUT_MS);
@@ -101,7 +101,7 @@ export class Transport {
     }
   }
 
-  /** The body of a 2xx answer, chunk by chunk, on a connection of its own; ends by `signal`. */
+  /** The body of a 2xx answer in chunks, on a connection of its own; `signal` ends it. */
   async stream(spec: StreamSpec): Promise<AsyncIterable<Uint8Array>> {
     const limit = this.#limit(spec.signal, spec.headTimeoutMs);
     try {
@@ -124,7 +124,7 @@ export class Transport {
     }
   }
 
-  /** Uses other credentials for the same server from now on; what still runs on the old connections is cut off within 5 s. */
+  /** Uses other credentials for the same server from now on; aborts calls on the old connections after at most 5 s. */
   update(credentials: Credentials): void {
     if (credentials.server !== this.#credentials.server) {
       throw new CodedError(
@@ -137,7 +137,7 @@ export class Transport {
     this.#retire();
   }
 
-  /** Waits up to 4 s for calls in flight; later calls are refused. */
+  /** Waits up to 4 s for calls in flight and rejects later calls. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#retire();
@@ -185,7 +185,7 @@ export class Transport {
   }
 
   #explain(error: unknown, what: string, signal: AbortSignal | undefined, limit: Limit): unknown {
-    // The next try asks the credentials again: a token may have been replaced before its time.
+    // The next attempt reads the credentials again, because a token may have been replaced early.
     if (error instanceof ApiError && error.code === 401) this.#material = undefined;
     const isOwn = error instanceof ApiError || error instanceof TransportError;
     if (isOwn && !(error instanceof CallError)) return error;
@@ -201,7 +201,7 @@ export class Transport {
     do {
       credentials = this.#credentials;
       material = await limit.race(this.#present());
-      // Both may have happened in the meantime.
+      // Either may have happened in the meantime.
       if (this.#closed) throw new TransportError(`the connection to ${this.#origin} is closed`, undefined, true);
     } while (credentials !== this.#credentials);
     const { tls, headers } = material;
@@ -217,7 +217,7 @@ export class Transport {
       this.#material = undefined;
       throw new TransportError(`no credentials for ${this.#origin}: ${describe(error)}`, error, true);
     });
-    // Whoever asked may be gone by the time it fails.
+    // Its callers may have been aborted by the time it fails.
     value.catch(() => undefined);
     this.#material = { value, sinceMs: nowMs };
     return value;

@@ -10,7 +10,7 @@ export type WatchEvent =
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string }
   | { readonly type: 'ERROR'; readonly error: ApiError };
 
-/** One line of a watch stream, or undefined when it is not an event: then the stream can no longer be trusted. */
+/** Parses one line of a watch stream; undefined if it is no event, in which case the stream is unreliable. */
 export function parseWatchEvent(line: string): WatchEvent | undefined {
   let event: unknown;
   try {

@@ -4,30 +4,30 @@ import type { Query, Transport } from './transport.ts';
 import type { WatchEvent } from './watch-event.ts';
 import { openWatchStream } from './watch-stream.ts';
 
-/** A watch that has been silent for so long gets a successor. */
+/** A watch that is silent for this long gets a successor. */
 const SILENCE_MS = 20_000;
-/** Together with SILENCE_MS this bounds how long a dead connection stays unnoticed: 28 s. */
+/** With SILENCE_MS, this limits how long a dead connection stays unnoticed: 28 s. */
 const SUCCESSOR_HEAD_MS = 8_000;
 const FIRST_HEAD_MS = 30_000;
-/** When the server refuses a successor without saying for how long. */
+/** Delay if the server refuses a successor without Retry-After. */
 const REFUSED_MS = 5_000;
 
 export interface WatchSessionOptions {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly path: string;
-  /** Query of a watch that starts after what has been seen so far. */
+  /** Query of a watch that starts after the last version seen. */
   readonly query: () => Query;
   readonly alive: () => void;
-  /** Called for everything but ERROR. What it throws ends the watch. */
+  /** Called for every event but ERROR. An error that it throws ends the watch. */
   readonly event: (event: Exclude<WatchEvent, { type: 'ERROR' }>) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * One watch as the reflector sees it, over one connection after another: a quiet connection may be healthy or dead, and only a new one
- * tells. After 20 s of silence a successor is opened from the last version seen; when the server accepts it, it takes over.
- * Resolves when the server closed the watch in the ordinary way; rejects with what broke it.
+ * One watch for the reflector, over successive connections: only a new connection shows whether a silent one is healthy or dead. After
+ * 20 s of silence, the session opens a successor from the last version seen, which takes over once the server accepts it.
+ * Resolves when the server closes the watch regularly; rejects with the error that broke it.
  */
 export function runWatchSession(options: WatchSessionOptions): Promise<void> {
   const { clock, signal } = options;
@@ -83,7 +83,7 @@ export function runWatchSession(options: WatchSessionOptions): Promise<void> {
     };
     const onEnded = (error?: unknown): void => {
       drop = undefined;
-      // A successor on its way decides.
+      // A pending successor decides.
       if (!dropSuccessor) finish(() => (error === undefined ? resolve() : reject(error)));
     };
 
@@ -102,7 +102,7 @@ export function runWatchSession(options: WatchSessionOptions): Promise<void> {
         (error) => {
           if (accepted) return onEnded(error);
           dropSuccessor = undefined;
-          // An overloaded server answers no: that says nothing against the watch we have.
+          // An overloaded server refuses; the current watch may still be healthy.
           const refused = error instanceof ApiError && !isExpired(error) && drop !== undefined;
           if (refused) checkIn(error.retryAfterMs ?? REFUSED_MS);
           else fail(error);

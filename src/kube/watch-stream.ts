@@ -5,26 +5,26 @@ import { parseWatchEvent, type WatchEvent } from './watch-event.ts';
 export interface WatchStreamHandlers {
   /** The server has accepted the watch. */
   answered(): void;
-  /** Bytes came, whatever is in them. */
+  /** Bytes arrived, with any content. */
   alive(): void;
   event(event: WatchEvent): void;
-  /** The last call: without an error when the server closed the stream in the ordinary way. */
+  /** The last call; without an error if the server closed the stream regularly. */
   ended(error?: unknown): void;
 }
 
 export interface WatchStreamSpec {
   readonly path: string;
   readonly query: Query;
-  /** Milliseconds until the server must have accepted. */
+  /** Milliseconds until the server must accept the watch. */
   readonly headTimeoutMs: number;
 }
 
-/** A line that is no event: what came after the last good one has to be asked for again. */
+/** A line is no event; the watch must restart after the last valid event. */
 export class MalformedStreamError extends Error {
   override readonly name = 'MalformedStreamError';
 }
 
-/** Opens one watch; the returned function drops it, and no handler is called after that. */
+/** Opens one watch. The returned function closes it; no handler is called after that. */
 export function openWatchStream(
   transport: Transport,
   spec: WatchStreamSpec,

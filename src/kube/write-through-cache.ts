@@ -11,7 +11,7 @@ export interface WriteThroughCacheOptions<T extends Versioned> {
   /** The object as the watch last showed it. */
   readonly watched: (key: string) => T | undefined;
   readonly uidOf: (object: T) => string;
-  /** For how long an answer outranks a watch that does not show it, milliseconds; may be Infinity. Default {@link answerTrustMs}. */
+  /** How long an answer overrides a watch that does not show it, milliseconds; may be Infinity. Default {@link answerTrustMs}. */
   readonly trustMs?: number;
   readonly clock: Clock;
 }
@@ -19,7 +19,7 @@ export interface WriteThroughCacheOptions<T extends Versioned> {
 /** Milliseconds that a watch may lag behind. */
 export const answerTrustMs = 10_000;
 
-/** For callers who only need to know whether what they read is stale. */
+/** For callers that only need to know whether a read is stale. */
 export interface ObjectVersion extends Versioned {
   readonly uid: string;
 }
@@ -34,26 +34,26 @@ interface Answer<T> {
   readonly untilMs: number;
 }
 
-/** The calls under way for one key. */
+/** The calls in flight for one key. */
 interface PendingCalls {
   count: number;
-  /** uids that the watch saw deleted meanwhile. */
+  /** uids of objects that the watch reported as deleted meanwhile. */
   readonly deleted: Set<string>;
   forgotten: boolean;
 }
 
 /**
- * Reads that include this process's own writes: the object of a key as the watch shows it, or as an API server answered a call
- * since. Without it, every reconcile between a write and its watch event would repeat the write, or compare with an older object.
+ * Reads that include this process's own writes: the object of a key as the watch shows it, or as the API server answered a later call.
+ * Without it, a reconcile between a write and its watch event would repeat the write, or compare with an older object.
  *
- * Keys are the caller's, such as `namespace/name` or a uid. Callers report what ended: each watch event to `observe`, or keys that are
- * gone to `forget`.
+ * The caller chooses the keys, such as `namespace/name` or a uid. It reports each watch event to `observe`, or deleted keys to
+ * `forget`.
  */
 export class WriteThroughCache<T extends Versioned> {
   readonly #options: WriteThroughCacheOptions<T>;
   readonly #answers = new Map<string, Answer<T>>();
   readonly #deleting = new Map<string, { readonly uid: string; readonly untilMs: number }>();
-  /** uids that are deleted for good, whatever the watch still shows. */
+  /** uids of objects that are deleted, even if the watch still shows them. */
   readonly #deleted = new Map<string, string>();
   readonly #pending = new Map<string, PendingCalls>();
 
@@ -76,7 +76,7 @@ export class WriteThroughCache<T extends Versioned> {
     return newest !== undefined && isOlder(object.resourceVersion, newest.resourceVersion);
   }
 
-  /** Makes a call that answers with the object as it is now: a read or a write. An answer of undefined changes nothing. */
+  /** Makes a call whose answer is the current object: a read or a write. An answer of undefined changes nothing. */
   async call<Answer extends T | undefined>(key: string, call: () => Promise<Answer>): Promise<Answer> {
     const pending = this.#pending.get(key) ?? { count: 0, deleted: new Set(), forgotten: false };
     this.#pending.set(key, pending);
@@ -91,7 +91,7 @@ export class WriteThroughCache<T extends Versioned> {
     }
   }
 
-  /** The API server accepted the delete of the object; the object may still wait for its finalizers. */
+  /** Records that the API server accepted a delete of the object, which may still wait for its finalizers. */
   deleting(key: string, uid: string): void {
     this.#deleting.set(key, { uid, untilMs: this.#untilMs() });
   }
@@ -101,7 +101,7 @@ export class WriteThroughCache<T extends Versioned> {
     return deleting?.uid === uid && this.#isTrusted(deleting);
   }
 
-  /** The API server does not have the object any more. */
+  /** Records that the object does not exist any more. */
   deleted(key: string, uid: string): void {
     const watched = this.#options.watched(key);
     this.#answers.delete(key);
@@ -118,7 +118,7 @@ export class WriteThroughCache<T extends Versioned> {
     return this.#answers.has(key) || this.#deleting.has(key);
   }
 
-  /** Takes in an event of the watch. */
+  /** Records an event of the watch. */
   observe(event: StoreEvent<T>): void {
     const { key } = event;
     const answer = this.#answers.get(key);
@@ -134,7 +134,7 @@ export class WriteThroughCache<T extends Versioned> {
     if (this.#deleted.get(key) === uid) this.#deleted.delete(key);
   }
 
-  /** Trusts the watch again about the key, except for what is deleted for good. Calls under way leave no answer. */
+  /** Trusts the watch again for the key, except for deleted objects. Ignores the answers of calls in flight. */
   forget(key: string): void {
     this.#answers.delete(key);
     this.#deleting.delete(key);
@@ -150,7 +150,7 @@ export class WriteThroughCache<T extends Versioned> {
 
   #keep(key: string, object: T): void {
     if (supersedes(this.#watched(key), object)) return;
-    // Of two calls under way the later answer may be the older one.
+    // Of two calls in flight, the later answer may have the older object.
     const earlier = this.#answers.get(key);
     if (earlier && this.#isTrusted(earlier) && isOlder(object.resourceVersion, earlier.object.resourceVersion)) return;
     this.#answers.set(key, { object, untilMs: this.#untilMs() });
@@ -176,7 +176,7 @@ export class WriteThroughCache<T extends Versioned> {
   }
 }
 
-/** Whether the watch shows the answer or something later. Versions without an order prove nothing: then the watch is trusted. */
+/** Whether the watch shows the answer or a later version. If versions have no order, the watch is trusted. */
 function supersedes(watched: Versioned | undefined, answer: Versioned): boolean {
   if (!watched) return false;
   const order = compareResourceVersions(watched.resourceVersion, answer.resourceVersion);

@@ -3,7 +3,7 @@ import { DeadlineHeap } from '../../kit/deadline-heap.ts';
 import type { Emit, Source } from '../source.ts';
 
 export interface DeadlineSource extends Source {
-  /** Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time that is left until then now. Replaces an earlier deadline of the key. */
+  /** Emits `key` once the wall clock shows `atMs` (epoch ms), and at the latest after the time left until then. Replaces an earlier deadline. */
   set(key: string, atMs: number): void;
   delete(key: string): void;
 }
@@ -15,12 +15,12 @@ export interface DeadlineOptions {
   readonly lane: number;
 }
 
-/** Timers do not notice when the wall clock is set forward, so none sleeps longer than this while a deadline is awaited. */
+/** Timers do not notice when the wall clock is set forward, so no timer sleeps longer than this while a deadline is pending. */
 const WALL_CHECK_MS = 500;
 
 /**
- * Keys that must be looked at when their time has come, whatever their other turns came to in between: a key that waits out a
- * backoff is emitted all the same. A deadline is kept until it is emitted, replaced or deleted.
+ * Keys that must be reconciled at a deadline, whatever earlier reconciles returned: a key in backoff is emitted too. A deadline stays
+ * until it is emitted, replaced, or deleted.
  */
 export function deadlines({ name, clock, lane }: DeadlineOptions): DeadlineSource {
   const wall = new DeadlineHeap<string>();

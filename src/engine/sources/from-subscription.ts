@@ -1,10 +1,10 @@
 import type { Emit, EmitOptions, Source } from '../source.ts';
 
-/** Anything that calls back for each change, and first for what is there if it knows that; the stores of kube/ do. */
+/** Calls back for each change, and first for each existing object if it knows them, as the stores of kube/ do. */
 export interface Subscribable<Event> {
-  /** Returns the unsubscribe. */
+  /** Returns a function that unsubscribes. */
   subscribe(listener: (event: Event) => void): () => void;
-  /** Resolves when everything that exists has been told. Absent where nothing is to be waited for. */
+  /** Resolves once it has reported everything that exists. Absent if it reports changes only. */
   whenSynced?(signal?: AbortSignal): Promise<void>;
 }
 
@@ -14,7 +14,7 @@ export interface Emission extends EmitOptions {
   readonly reason?: string;
 }
 
-/** Emits what `keysOf` makes of each event: keys, or keys with a reason, lane or time of their own. */
+/** Emits the keys that `keysOf` derives from each event, with a reason, lane, or time of their own if given. */
 export function fromSubscription<Event>(
   name: string,
   subscribable: Subscribable<Event>,
@@ -36,18 +36,18 @@ export function fromSubscription<Event>(
   };
 }
 
-/** Things that come and go, each with events of its own. */
+/** A set of members that changes; each member has events of its own. */
 export interface Members<Member> {
   list(): Iterable<Member>;
-  /** Calls back when one may have come or gone; returns the unsubscribe. */
+  /** Calls back when a member may have been added or removed; returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void;
 }
 
-/** Emits what `follow` makes of the events of each member, from when it comes until it goes. Waits for no member to sync. */
+/** Emits the keys that `follow` derives from the events of each member while it is in the set. Waits for no member to sync. */
 export function fromEach<Member>(
   name: string,
   members: Members<Member>,
-  /** Subscribes to one member; returns the unsubscribe. */
+  /** Subscribes to one member; returns a function that unsubscribes. */
   follow: (member: Member, emit: Emit) => () => void,
 ): Source {
   return {
@@ -64,7 +64,7 @@ export function fromEach<Member>(
         }
         for (const member of present) {
           if (followed.has(member)) continue;
-          // Its first events may arrive at once, and what they lead to may look again.
+          // Its first events may arrive synchronously, and their handlers may check the set again.
           followed.set(member, () => undefined);
           followed.set(member, follow(member, emit));
         }

@@ -2,13 +2,13 @@ import type { Emit, EmitOptions, Source } from '../source.ts';
 
 export interface HintSource extends Source {
   /**
-   * Asks for a look at `key`. False when no controller listens (standby, still starting): nothing is kept then, because a controller
-   * that starts looks at everything that exists anyway.
+   * Enqueues `key`. False if no controller listens (standby, or still starting): the key is then dropped, because a starting controller
+   * reconciles everything that exists.
    */
   hint(key: string, reason?: string, options?: EmitOptions): boolean;
 }
 
-/** Keys from outside of the API: an HTTP handler, a callback. One controller listens at a time. */
+/** Keys from outside the API, such as an HTTP handler or a callback. One controller listens at a time. */
 export function hintSource(name: string): HintSource {
   let listener: Emit | undefined;
   return {

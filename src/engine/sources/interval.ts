@@ -5,15 +5,15 @@ export interface IntervalOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly everyMs: number;
-  /** The keys of each round, asked anew every time. Must not throw. */
+  /** Returns the keys of a round. Must not throw. */
   readonly keys: () => Iterable<string>;
-  /** Part of the interval by which a round may come later, so that replicas and controllers spread out. Default 0.1. */
+  /** Share of the interval by which a round may be delayed, so that replicas and controllers spread out. Default 0.1. */
   readonly jitter?: number;
   /** Uniform in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }
 
-/** Emits its keys at the start and then every `everyMs`. */
+/** Emits its keys at start and then every `everyMs`. */
 export function interval(options: IntervalOptions): Source {
   const { name, clock, everyMs, keys, jitter = 0.1, random = Math.random } = options;
   return {

@@ -78,7 +78,7 @@ describe('the serving certificate', () => {
       /do not make a serving certificate/,
     ],
     ['empty', () => ({ certificate: '', key: '' }), /do not make a serving certificate/],
-    ['mismatched', () => ({ key: identity().key }), /the key is not the one of the certificate/],
+    ['mismatched', () => ({ key: identity().key }), /the key does not match the certificate/],
     ['expired', () => identity(-1), /the serving certificate expired at/],
   ];
   for (const [title, next, problem] of broken) {

@@ -192,7 +192,7 @@ describe('Manager', () => {
     assert.deepEqual(t.manager.status(), [{ name: 'a', state: 'running' }]);
     a.letGo();
     await t.clock.settle();
-    assert.match(t.manager.status()[0]?.error ?? '', /without being told/);
+    assert.match(t.manager.status()[0]?.error ?? '', /before it was stopped/);
     t.stop.abort();
     await run;
   });

@@ -56,7 +56,7 @@ describe('list-watch', () => {
     assert.deepEqual([store.synced, told()], [false, []]);
     await advanceIo(clock, 120_000);
     assert.equal(lists, 1);
-    assert.equal(store.failing?.reason, 'there are more than 1 pods');
+    assert.equal(store.failing?.reason, 'the server has more than 1 pods');
     await advanceIo(clock, 180_000);
     await store.whenSynced();
     assert.deepEqual(told(), ['added a 5']);
@@ -83,7 +83,7 @@ describe('list-watch', () => {
     assert.equal(lists, 1);
     await advanceIo(clock, 180_000);
     await until(() => lists === 2 && clock.pendingTimers > 0);
-    assert.equal(store.failing?.reason, 'there are more than 1 pods');
+    assert.equal(store.failing?.reason, 'the server has more than 1 pods');
     assert.ok(store.failing.forMs > 180_000);
     await advanceIo(clock, 300_000);
     await until(() => lists === 3 && store.failing === undefined);
