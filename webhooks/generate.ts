@@ -5,7 +5,7 @@ import { folders, webhookFiles } from './webhook-files.ts';
 for (const feature of ['access', 'inventory'] as const) {
   const files = webhookFiles(feature);
   const { here, chart } = folders[feature];
-  // The chart can only read what lies inside of it.
+  // The chart can read only files inside its own folder.
   for (const folder of [
     join(import.meta.dirname, here),
     join(import.meta.dirname, '../charts/drawbridge/files', chart),

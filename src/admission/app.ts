@@ -117,7 +117,7 @@ async function answer(
     send(response, 200, 'application/json', JSON.stringify(review));
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
-    if (error.code === 'Overloaded') ports.overloaded(error instanceof BodyError ? 'bytes' : 'turn');
+    if (error.code === 'Overloaded') ports.recordOverload(error instanceof BodyError ? 'bytes' : 'turn');
     sendText(response, statusOf(error), `${error.code}: ${error.message}`);
   }
 }

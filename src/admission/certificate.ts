@@ -7,7 +7,7 @@ import { CodedError, describe } from '../kit/errors.ts';
 import { expiryOf, type KeyPair, readKeyPair } from '../kit/key-pair.ts';
 import type { Log } from '../observe/log.ts';
 
-/** What the webhooks are served with; where it comes from is not their concern. */
+/** The certificate and key that the webhook port presents. */
 export interface ServingCertificate {
   readonly current: KeyPair;
   /** Calls back with each new pair until `close`. */
@@ -20,18 +20,18 @@ interface CertificateOptions {
   readonly keyFile: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told of the first pair and of each that replaces it. */
+  /** Receives the first pair and each replacement. */
   readonly onServing?: (pair: KeyPair) => void;
 }
 
 const POLL_MS = 10_000;
-/** Editors and kubelets write in several steps; a look in the middle would only find a half-written pair. */
+/** Editors and kubelets write in several steps; an earlier read would find a half-written pair. */
 const SETTLE_MS = 100;
 const DAY_MS = 24 * 3600 * 1000;
 
 /**
- * The serving certificate, read again whenever its files change. A pair that cannot be used (half-written, mismatched, expired)
- * is logged and the one before it stays.
+ * The serving certificate, reloaded when its files change. If the new pair is unusable (half-written, mismatched, expired), the server
+ * logs that and keeps the current pair.
  */
 export class Certificate implements ServingCertificate {
   readonly #options: CertificateOptions;
@@ -40,11 +40,11 @@ export class Certificate implements ServingCertificate {
   #listener: (pair: KeyPair) => void = () => {};
   #cancelPoll: Cancel = () => {};
   #cancelSettle: Cancel = () => {};
-  /** The last thing that was wrong, so that a broken pair is logged once and not at every poll. */
+  /** The last logged problem: a broken pair is logged once, not at every poll. */
   #problem = '';
-  #warnedOf: KeyPair | undefined;
+  #warnedAbout: KeyPair | undefined;
 
-  /** @throws CodedError `BadCertificate` when the pair cannot be used. */
+  /** @throws CodedError `BadCertificate` if the pair is unusable. */
   constructor(options: CertificateOptions) {
     this.#options = options;
     this.#current = loadKeyPair(options.certFile, options.keyFile, options.clock.now());
@@ -56,8 +56,8 @@ export class Certificate implements ServingCertificate {
   }
 
   /**
-   * A readiness check: the problem once the certificate has expired. Not before: a certificate that still works is no reason to take
-   * every replica away from the apiserver at the same time.
+   * A readiness check: the problem, only once the certificate has expired. An earlier failure would make every replica unready at the
+   * same time, although their certificate still works.
    */
   readonly problem = (): string | undefined => expiryOf(this.#current, this.#options.clock.now());
 
@@ -65,14 +65,14 @@ export class Certificate implements ServingCertificate {
   start(listener: (pair: KeyPair) => void): void {
     this.#listener = listener;
     const { certFile, keyFile, log } = this.#options;
-    // The folder, not the file: kubelet swaps a symbolic link beside it.
+    // The folder, not the file: the kubelet swaps a symbolic link beside it.
     for (const folder of new Set([dirname(certFile), dirname(keyFile)])) {
       try {
         const watcher = watch(folder, { persistent: false }, () => this.#settleThenReload());
-        watcher.on('error', (error) => log.warn('certificate folder cannot be watched', { error: describe(error) }));
+        watcher.on('error', (error) => log.warn('failed to watch the certificate folder', { error: describe(error) }));
         this.#watchers.push(watcher);
       } catch (error) {
-        log.warn('certificate folder cannot be watched; polling only', { folder, error: describe(error) });
+        log.warn('failed to watch the certificate folder; polling only', { folder, error: describe(error) });
       }
     }
     this.#poll();
@@ -84,22 +84,22 @@ export class Certificate implements ServingCertificate {
     for (const watcher of this.#watchers.splice(0)) watcher.close();
   }
 
-  /** Some file systems never notify. */
+  /** Polls, because some file systems never notify. */
   #poll(): void {
     this.#cancelPoll = this.#options.clock.schedule(POLL_MS, () => {
       this.#reload();
-      this.#warnOfEnd();
+      this.#warnBeforeExpiry();
       this.#poll();
     });
   }
 
-  /** Once a certificate. */
-  #warnOfEnd(): void {
+  /** Warns once per certificate. */
+  #warnBeforeExpiry(): void {
     const { clock, log } = this.#options;
     const current = this.#current;
-    if (this.#warnedOf === current || current.expiresAtMs - clock.now() >= DAY_MS) return;
-    this.#warnedOf = current;
-    log.warn('the serving certificate has less than a day left and was not renewed', {
+    if (this.#warnedAbout === current || current.expiresAtMs - clock.now() >= DAY_MS) return;
+    this.#warnedAbout = current;
+    log.warn('serving certificate expires within a day and was not renewed', {
       expiresAt: formatTime(current.expiresAtMs),
     });
   }
@@ -123,12 +123,12 @@ export class Certificate implements ServingCertificate {
       const problem = describe(error);
       if (problem === this.#problem) return;
       this.#problem = problem;
-      log.error('new serving certificate not usable; keeping the one before', { error: problem });
+      log.error('new serving certificate is unusable; keeping the current one', { error: problem });
     }
   }
 }
 
-/** @throws CodedError `BadCertificate` that says which file and why. */
+/** @throws CodedError `BadCertificate` that names the files and the cause. */
 function loadKeyPair(certFile: string, keyFile: string, nowMs: number): KeyPair {
   const cert = readPem(certFile);
   const key = readPem(keyFile);
@@ -138,11 +138,11 @@ function loadKeyPair(certFile: string, keyFile: string, nowMs: number): KeyPair 
     if (expired !== undefined) throw new Error(expired);
     return pair;
   } catch (error) {
-    throw bad(`${certFile} and ${keyFile} do not make a serving certificate`, error);
+    throw badCertificate(`${certFile} and ${keyFile} are not a usable serving certificate and key`, error);
   }
 }
 
-/** The authorities of a PEM file, one or several. @throws CodedError `BadCertificate` that says which file and why. */
+/** Reads a PEM file with one or more CA certificates. @throws CodedError `BadCertificate` that names the file and the cause. */
 export function readAuthorities(file: string): Buffer {
   const pem = readPem(file);
   try {
@@ -150,7 +150,7 @@ export function readAuthorities(file: string): Buffer {
     new X509Certificate(pem);
     return pem;
   } catch (error) {
-    throw bad(`${file} holds no authority`, error);
+    throw badCertificate(`${file} contains no CA certificate`, error);
   }
 }
 
@@ -158,10 +158,10 @@ function readPem(file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw bad(`cannot read ${file}`, error);
+    throw badCertificate(`cannot read ${file}`, error);
   }
 }
 
-function bad(message: string, cause: unknown): CodedError {
+function badCertificate(message: string, cause: unknown): CodedError {
   return new CodedError('BadCertificate', `${message}: ${describe(cause)}`, { cause });
 }

@@ -4,13 +4,13 @@ import type { JsonPatchOp } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
-/** A UUID has 36. */
+/** Characters; a UUID has 36. */
 const MAX_UID = 64;
 
 const operations = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 export type Operation = (typeof operations)[number];
 
-/** The caller as the apiserver authenticated them. `username` may be empty: handlers decide what that means. */
+/** The caller as the API server authenticated it. `username` may be empty; each handler decides what that means. */
 export interface UserInfo {
   readonly username: string;
   readonly uid: string;
@@ -18,25 +18,26 @@ export interface UserInfo {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** `request` of an AdmissionReview. Objects stay as they came: hostile, to be read by own properties only. */
+/** `request` of an AdmissionReview. `object` and `oldObject` are untrusted and unchecked: read only their own properties. */
 export interface Review {
   readonly uid: string;
   readonly operation: Operation;
   readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
   readonly resource: { readonly group: string; readonly version: string; readonly resource: string };
-  /** Empty for the object itself. */
+  /** Empty: the object itself. */
   readonly subResource: string;
   /** Empty on a CREATE with generateName. */
   readonly name: string;
   readonly namespace: string;
   readonly user: UserInfo;
-  /** Undefined where there is none: the object of a DELETE, the old one of a CREATE. */
+  /** Undefined on DELETE. */
   readonly object: unknown;
+  /** Undefined on CREATE. */
   readonly oldObject: unknown;
   readonly dryRun: boolean;
 }
 
-/** What goes back to the apiserver. */
+/** `response` of an AdmissionReview, without `uid` and encoding. */
 export interface Answer {
   readonly allowed: boolean;
   readonly status?: { readonly code: number; readonly reason: string; readonly message: string };
@@ -45,13 +46,13 @@ export interface Answer {
   readonly auditAnnotations?: Readonly<Record<string, string>>;
 }
 
-/** Reads a parsed AdmissionReview. @throws CodedError `InvalidReview` that names what was found and what is allowed. */
+/** Reads a parsed AdmissionReview. @throws CodedError `InvalidReview` that names the field, the found value, and the allowed one. */
 export function decodeReview(body: unknown): Review {
   expectText(body, 'apiVersion', API_VERSION);
   expectText(body, 'kind', KIND);
   const request = objectField(body, 'request', '');
   const uid = textField(request, 'uid', 'request.');
-  if (uid === '') throw invalid('request.uid is missing: without it no answer can be told apart');
+  if (uid === '') throw invalid('request.uid is missing; an AdmissionReview needs one');
   if (uid.length > MAX_UID) throw invalid(`request.uid has ${uid.length} characters; at most ${MAX_UID} are allowed`);
   return {
     uid,
@@ -90,7 +91,8 @@ export function encodeAnswer(uid: string, answer: Answer): unknown {
 function operationOf(request: unknown): Operation {
   const found = own(request, 'operation');
   const operation = operations.find((known) => known === found);
-  if (!operation) throw invalid(`request.operation must be one of ${operations.join(', ')}; found ${shown(found)}`);
+  if (!operation)
+    throw invalid(`request.operation must be one of ${operations.join(', ')}; found ${describeValue(found)}`);
   return operation;
 }
 
@@ -125,34 +127,34 @@ function extraOf(user: unknown): Record<string, readonly string[]> {
 function objectField(parent: unknown, field: string, at: string): object {
   const found = own(parent, field);
   if (isRecord(found)) return found;
-  throw invalid(`${at}${field} must be an object; found ${shown(found)}`);
+  throw invalid(`${at}${field} must be an object; found ${describeValue(found)}`);
 }
 
-/** Absent and null count as empty, as they do for Go. */
+/** Absent and null count as empty, as in Go. */
 function textField(parent: unknown, field: string, at: string): string {
   const found = own(parent, field) ?? '';
   if (typeof found === 'string') return found;
-  throw invalid(`${at}${field} must be a string; found ${shown(found)}`);
+  throw invalid(`${at}${field} must be a string; found ${describeValue(found)}`);
 }
 
 function textsField(parent: unknown, field: string, at: string): readonly string[] {
   const found = own(parent, field) ?? [];
   if (Array.isArray(found) && found.every((item) => typeof item === 'string')) return found;
-  throw invalid(`${at}${field} must be a list of strings; found ${shown(found)}`);
+  throw invalid(`${at}${field} must be a list of strings; found ${describeValue(found)}`);
 }
 
 function booleanField(parent: unknown, field: string): boolean {
   const found = own(parent, field) ?? false;
   if (typeof found === 'boolean') return found;
-  throw invalid(`request.${field} must be true or false; found ${shown(found)}`);
+  throw invalid(`request.${field} must be true or false; found ${describeValue(found)}`);
 }
 
 function expectText(body: unknown, field: string, wanted: string): void {
   const found = own(body, field);
-  if (found !== wanted) throw invalid(`${field} must be ${quote(wanted)}; found ${shown(found)}`);
+  if (found !== wanted) throw invalid(`${field} must be ${quote(wanted)}; found ${describeValue(found)}`);
 }
 
-function shown(found: unknown): string {
+function describeValue(found: unknown): string {
   if (found === undefined) return 'nothing';
   if (found === null) return 'null';
   if (Array.isArray(found)) return 'a list';

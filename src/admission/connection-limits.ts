@@ -3,41 +3,41 @@ import type { Socket } from 'node:net';
 import { FairShare } from '../kit/fair-share.ts';
 import type { FairQueue } from './fair-queue.ts';
 
-/** Connections that are open at once, and those of one address. Handshakes and buffers of one take about 60 KB. */
+/** Open connections, in total and per address. The handshake and buffers of one take about 60 KB. */
 const MAX_CONNECTIONS = 1024;
 const MAX_OF_ADDRESS = 512;
-/** For the first bytes of a handshake, and again for the rest of it. */
+/** Limit for the first bytes of a handshake, and again for the rest of it. */
 export const HANDSHAKE_MS = 5_000;
-/** Processor time that a handshake takes, by and large; most of it is spent after the turn. */
+/** Approximate processor time of a handshake, milliseconds. Most of it is spent after the queued job. */
 const HANDSHAKE_COST_MS = 1;
 
-interface DoorOptions {
-  /** Handshakes wait here for their turn. */
+interface ConnectionLimitOptions {
+  /** Queue of the handshakes. */
   readonly turns: FairQueue;
-  /** Told of each connection that there was no room for. */
-  readonly refused: () => void;
+  /** Called for each connection that exceeds the limits. */
+  readonly onRejected: () => void;
 }
 
 /**
- * Bounds the connections of `server`: those that there is no room for are closed before TLS, the others begin their handshake in the
- * order of `turns`, once its first bytes are there. When all places are taken, an address with few connections takes the place of the
- * longest-lived connection of the address that has most.
+ * Limits the connections of `server`. It closes a connection above a limit before TLS. The others start their handshake in the order
+ * of the queue, once its first bytes have arrived. If all slots are taken, an address with few connections replaces the oldest
+ * connection of the address with the most.
  */
-export function limitConnections(server: Server, { turns, refused }: DoorOptions): void {
-  const places = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
-  // The only listener that node:https has there: it starts TLS.
+export function limitConnections(server: Server, { turns, onRejected }: ConnectionLimitOptions): void {
+  const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
+  // node:https registers only this listener; it starts TLS.
   const [startTls] = server.listeners('connection');
   if (!startTls) throw new Error('node:https has no listener for connections');
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     const address = socket.remoteAddress ?? '';
-    const leave = places.take(address, 1, () => socket.destroy());
-    if (!leave) {
-      refused();
+    const release = slots.take(address, 1, () => socket.destroy());
+    if (!release) {
+      onRejected();
       socket.destroy();
       return;
     }
-    socket.once('close', leave);
+    socket.once('close', release);
     socket.on('error', () => {});
     const end = (): void => void socket.destroy();
     socket.setTimeout(HANDSHAKE_MS, end);

@@ -4,40 +4,40 @@ import type { AuditRecord } from '../audit/record.ts';
 import type { Answer, Review } from './codec.ts';
 import type { JsonPatchOp } from './json-patch.ts';
 
-/** Why not, for the person who asked. Faults of ours carry a 5xx status. */
-export interface Refusal extends Omit<Violation, 'status'> {
+/** Why a webhook denies a request, for the caller. Server faults have a 5xx status. */
+export interface Denial extends Omit<Violation, 'status'> {
   readonly status: number;
 }
 
-/** What a handler came to. */
+/** The result of a handler. */
 export interface Decision {
   /** Absent: allowed. */
-  readonly refusal?: Refusal;
+  readonly denial?: Denial;
   readonly patch?: readonly JsonPatchOp[];
   readonly warnings?: readonly string[];
-  /** What the audit line says besides who, what and the verdict. */
+  /** Fields of the audit line besides `who`, `what`, and the verdict. */
   readonly details?: Pick<
     AuditRecord,
     'template' | 'request' | 'pod' | 'container' | 'interactive' | 'component' | 'run' | 'code' | 'message'
   >;
-  /** Groups that let callers in, whether or not this one is in them: the audit line keeps those that the caller is in. */
+  /** All groups that allow this request. The audit line keeps those that the caller is a member of. */
   readonly decidingGroups?: readonly string[];
-  /** uid of the object where the review has none: that of the pod, on CONNECT. */
+  /** UID of the pod on CONNECT, because the review has none. */
   readonly objectUid?: string;
-  /** True for what opens access: it is refused when its audit line cannot be written. */
+  /** True if the decision grants access. It becomes a denial if the server cannot write its audit line. */
   readonly opensAccess?: boolean;
 }
 
-/** One webhook's logic: pure but for the ports it reads. What it throws becomes a refusal with status 500. */
+/** The logic of one webhook: pure except for the ports it reads. An error that it throws becomes a denial with status 500. */
 export interface Handler {
-  /** `signal` aborts when the apiserver will not wait any longer. */
+  /** `signal` aborts at the deadline of the call. */
   decide(review: Review, signal: AbortSignal): Decision | Promise<Decision>;
 }
 
 export const allow: Decision = {};
 
-export const refuse = (refusal: Refusal, details?: Decision['details']): Decision =>
-  details ? { refusal, details } : { refusal };
+export const deny = (denial: Denial, details?: Decision['details']): Decision =>
+  details ? { denial, details } : { denial };
 
 const reasons: Readonly<Record<number, string>> = {
   400: 'BadRequest',
@@ -51,32 +51,32 @@ const reasons: Readonly<Record<number, string>> = {
 };
 
 export function answerOf(decision: Decision): Answer {
-  const { refusal, patch, warnings, details } = decision;
-  const code = refusal?.code ?? details?.code;
+  const { denial, patch, warnings, details } = decision;
+  const code = denial?.code ?? details?.code;
   const auditAnnotations = {
     ...(code === undefined ? {} : { code }),
     ...(details?.template === undefined ? {} : { template: details.template }),
     ...(details?.run === undefined ? {} : { run: details.run }),
   };
   return {
-    allowed: refusal === undefined,
-    ...(refusal ? { status: statusOf(refusal) } : {}),
-    ...(patch && !refusal ? { patch } : {}),
+    allowed: denial === undefined,
+    ...(denial ? { status: statusOf(denial) } : {}),
+    ...(patch && !denial ? { patch } : {}),
     ...(warnings ? { warnings } : {}),
     ...(Object.keys(auditAnnotations).length > 0 ? { auditAnnotations } : {}),
   };
 }
 
-function statusOf(refusal: Refusal): NonNullable<Answer['status']> {
-  const { status, code, message, field } = refusal;
+function statusOf(denial: Denial): NonNullable<Answer['status']> {
+  const { status, code, message, field } = denial;
   const where = field === undefined || message.includes(field) ? '' : `${field}: `;
   return { code: status, reason: reasons[status] ?? 'Unknown', message: `${code}: ${where}${message}` };
 }
 
-/** All that is wrong with a spec, in one refusal. */
+/** Denies with all errors of a spec at once. */
 export function invalidSpec(errors: readonly FieldError[]): Decision {
   const [first] = errors;
-  return refuse({
+  return deny({
     code: 'InvalidSpec',
     message: errors.map(({ field, message }) => `${field} ${message}`).join('; '),
     status: 422,

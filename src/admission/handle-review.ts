@@ -3,14 +3,14 @@ import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { withDeadline } from '../kit/promises.ts';
 import { decodeReview, encodeAnswer, type Review } from './codec.ts';
-import { answerOf, type Decision, type Handler, type Refusal } from './decision.ts';
+import { answerOf, type Decision, type Denial, type Handler } from './decision.ts';
 import type { ReviewPorts } from './ports.ts';
-import { excessOf, withinLimits } from './review-limits.ts';
+import { limitViolation, truncateToLimits } from './review-limits.ts';
 import type { Route } from './routes.ts';
 
 /**
- * One review from its parsed body to the AdmissionReview that answers it: decide, write the audit line, answer; in this order.
- * Rejects with CodedError `InvalidReview` when there is nothing that could be answered; everything else becomes an answer.
+ * Turns the parsed body of one review into the AdmissionReview that answers it. It decides, writes the audit line, then answers.
+ * Rejects with CodedError `InvalidReview` if the body is not a review of this route. All other errors become answers.
  */
 export async function handleReview(
   route: Route,
@@ -21,23 +21,23 @@ export async function handleReview(
 ): Promise<unknown> {
   const decoded = decodeReview(body);
   expectRoute(route, decoded);
-  const excess = excessOf(decoded);
-  // Nothing of it is logged, counted or written down: it is not known to be anybody's.
-  if (excess && !route.onlyWatches) return encodeAnswer(decoded.uid, answerOf({ refusal: excess }));
-  const review = excess ? withinLimits(decoded) : decoded;
+  const excess = limitViolation(decoded);
+  // Not logged, counted, or audited: a caller can send any number of these with any name.
+  if (excess && !route.observeOnly) return encodeAnswer(decoded.uid, answerOf({ denial: excess }));
+  const review = excess ? truncateToLimits(decoded) : decoded;
   const start = ports.clock.monotonic();
   const decided = await decide(route, handler, review, timeoutMs, ports);
   const latencyMs = ports.clock.monotonic() - start;
-  const decision = await recorded(route, review, decided, latencyMs, ports);
-  const { refusal } = decision;
+  const decision = await recordDecision(route, review, decided, latencyMs, ports);
+  const { denial } = decision;
   const way = wayIn(review);
-  ports.answered({
+  ports.recordOutcome({
     webhook: route.name,
     operation: review.operation,
-    allowed: refusal === undefined,
-    code: refusal?.code ?? '',
+    allowed: denial === undefined,
+    code: denial?.code ?? '',
     seconds: (ports.clock.monotonic() - start) / 1000,
-    // Of a pod that is not there the namespace need not be, either.
+    // If the pod does not exist, its namespace may not exist either, so it must not become a label.
     namespace: way && decision.objectUid === undefined ? '' : review.namespace,
     dryRun: review.dryRun,
     template: decision.details?.template ?? '',
@@ -46,7 +46,7 @@ export async function handleReview(
   return encodeAnswer(review.uid, answerOf(decision));
 }
 
-/** Whatever goes wrong refuses, except where the webhook only watches. */
+/** Any fault denies the request, unless the webhook is observe-only. */
 async function decide(
   route: Route,
   handler: Handler,
@@ -56,12 +56,12 @@ async function decide(
 ): Promise<Decision> {
   const aborter = new AbortController();
   try {
-    // At once, so that what it costs is counted for who asks.
+    // Synchronously, so that the queue charges its cost to the caller's address.
     const deciding = new Promise<Decision>((resolve) => resolve(handler.decide(review, aborter.signal)));
     return await withDeadline(clock, timeoutMs, deciding);
   } catch (error) {
     aborter.abort(error);
-    log.error('webhook could not decide', {
+    log.error('webhook failed to decide', {
       webhook: route.name,
       operation: review.operation,
       namespace: review.namespace,
@@ -69,42 +69,43 @@ async function decide(
       reviewUid: review.uid,
       error: describe(error),
     });
-    return route.onlyWatches ? {} : { refusal: faultOf(error, timeoutMs) };
+    return route.observeOnly ? {} : { denial: denialOfFault(error, timeoutMs) };
   }
 }
 
-function faultOf(error: unknown, timeoutMs: number): Refusal {
+function denialOfFault(error: unknown, timeoutMs: number): Denial {
   if (error instanceof CodedError && error.code === 'DeadlineExceeded') {
     return { code: 'DeadlineExceeded', message: `no decision within ${timeoutMs} ms; try again`, status: 504 };
   }
-  // The cause may quote what the caller is not allowed to see: it is in the log, under the review's uid.
-  return { code: 'InternalError', message: 'the webhook could not decide; try again, or ask an operator', status: 500 };
+  // The cause may quote data that the caller must not see. The log has it, under the UID of the review.
+  const message = 'the webhook failed to decide; try again, or ask an administrator to read the server log';
+  return { code: 'InternalError', message, status: 500 };
 }
 
-/** Validating decisions are all recorded, mutating ones and those about size when they refuse. What opens access waits for its line, or is refused. */
-async function recorded(
+/** Writes the audit line of a decision. A decision that grants access becomes a denial if the write fails. */
+async function recordDecision(
   route: Route,
   review: Review,
   decision: Decision,
   latencyMs: number,
   { journal, log }: ReviewPorts,
 ): Promise<Decision> {
-  if (!decision.refusal && tellsRefusalsOnly(route)) return decision;
+  if (!decision.denial && auditsDenialsOnly(route)) return decision;
   try {
     await journal.append(recordOf(route, review, decision, latencyMs));
     return decision;
   } catch (error) {
     log.error('audit line lost', { webhook: route.name, reviewUid: review.uid, error: describe(error) });
-    if (decision.refusal || !decision.opensAccess) return decision;
-    const message = 'no access is granted while the audit journal cannot be written; try again later';
-    return { refusal: { code: 'AuditUnavailable', message, status: 503 } };
+    if (decision.denial || !decision.opensAccess) return decision;
+    const message = 'the server cannot write its audit journal; every grant needs an audit line; try again later';
+    return { denial: { code: 'AuditUnavailable', message, status: 503 } };
   }
 }
 
 function recordOf(route: Route, review: Review, decision: Decision, latencyMs: number): AuditRecord {
-  const { refusal, details, decidingGroups = [] } = decision;
+  const { denial, details, decidingGroups = [] } = decision;
   const { username, uid: userUid, groups } = review.user;
-  const verdict = refusal ? 'denied' : route.onlyWatches ? 'observed' : 'allowed';
+  const verdict = denial ? 'denied' : route.observeOnly ? 'observed' : 'allowed';
   const { resource } = route;
   const uid = decision.objectUid ?? uidOf(review);
   return {
@@ -120,7 +121,7 @@ function recordOf(route: Route, review: Review, decision: Decision, latencyMs: n
       ...(uid === undefined ? {} : { uid }),
     },
     ...details,
-    ...(refusal ? { code: refusal.code, message: refusal.message } : {}),
+    ...(denial ? { code: denial.code, message: denial.message } : {}),
     latencyMs: Math.round(latencyMs * 1000) / 1000,
     dryRun: review.dryRun,
     reviewUid: review.uid,
@@ -138,11 +139,10 @@ function uidOf({ object, oldObject }: Review): string | undefined {
 const wayIn = ({ subResource }: Review): EntrySubresource | undefined =>
   entrySubresources.find((way) => way === subResource);
 
-/** That nothing was wrong with a size says nothing, and every status passes by. */
-const tellsRefusalsOnly = ({ type, recordsRefusalsOnly }: Route): boolean =>
-  type === 'mutating' || recordsRefusalsOnly === true;
+const auditsDenialsOnly = ({ type, auditsDenialsOnly }: Route): boolean =>
+  type === 'mutating' || auditsDenialsOnly === true;
 
-/** A configuration that sends other objects here would have them judged by the wrong rules. */
+/** Rejects reviews that a wrong webhook configuration sends here: this handler would apply the wrong rules to them. */
 function expectRoute({ path, resource, subresources = [''], operations }: Route, review: Review): void {
   const { group, version, resource: plural } = review.resource;
   const found = `${review.operation} of ${quote([plural, group, version, review.subResource].join(' ').trim())}`;
@@ -154,5 +154,5 @@ function expectRoute({ path, resource, subresources = [''], operations }: Route,
     operations.includes(review.operation);
   if (right) return;
   const allowed = `${operations.join(', ')} of ${resource.plural}${subresources.map((name) => name && `/${name}`).join(', ')}`;
-  throw new CodedError('InvalidReview', `${path} takes ${allowed}; found ${found}`);
+  throw new CodedError('InvalidReview', `found ${found}; ${path} allows ${allowed}; correct the webhook configuration`);
 }

@@ -1,17 +1,17 @@
 import { CodedError, quote } from '../kit/errors.ts';
 import { isRecord } from '../kit/json-value.ts';
 
-/** The operations of RFC 6902 that a handler has a use for. */
+/** The operations of RFC 6902 that handlers use. */
 export type JsonPatchOp =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** Where a value is, as property names from the root: `['metadata', 'finalizers']`. */
+/** Property names from the root to a value, for example `['metadata', 'finalizers']`. */
 export type FieldPath = readonly [string, ...string[]];
 
 /**
- * Writes a JSON Patch against `document` by saying what shall be there, not by comparing. The document itself is not changed;
- * the operations apply in the order they were made. Parents that do not exist are created.
+ * Builds a JSON Patch for `document` from wanted values, without comparing two documents. It does not change the document. The
+ * operations apply in call order and create missing parents.
  */
 export class PatchBuilder {
   readonly #document: unknown;
@@ -27,17 +27,17 @@ export class PatchBuilder {
   }
 
   /**
-   * Puts `value` at `path`, over whatever is there.
+   * Sets the value at `path`, or replaces it.
    * @throws CodedError `UnpatchablePath` for a path through a scalar or a list, and for tokens that reach a prototype.
    */
   set(path: FieldPath, value: unknown): this {
     for (let depth = 1; depth < path.length; depth++) this.#ensureObject(path.slice(0, depth));
-    // `add` replaces what is there already (RFC 6902, 4.1), so it serves both cases.
+    // `add` also replaces an existing value (RFC 6902, 4.1).
     this.#ops.push({ op: 'add', path: pointer(path), value });
     return this;
   }
 
-  /** Takes away what is at `path`; nothing when nothing is there. @throws CodedError `UnpatchablePath`. */
+  /** Removes the value at `path`, if there is one. @throws CodedError `UnpatchablePath`. */
   remove(path: FieldPath): this {
     const text = pointer(path);
     if (this.#lookup(path).found) this.#ops.push({ op: 'remove', path: text });
@@ -66,12 +66,13 @@ export class PatchBuilder {
 
 const reachesPrototype = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** RFC 6901. @throws CodedError `UnpatchablePath` for tokens that some patch libraries would follow into a prototype. */
+/** Encodes a JSON Pointer (RFC 6901). @throws CodedError `UnpatchablePath` for tokens that some patch libraries follow into a prototype. */
 export function pointer(path: readonly string[]): string {
   return path.map((token) => `/${escapeToken(token)}`).join('');
 }
 
 function escapeToken(token: string): string {
-  if (reachesPrototype.has(token)) throw new CodedError('UnpatchablePath', `a patch may not touch ${quote(token)}`);
+  if (reachesPrototype.has(token))
+    throw new CodedError('UnpatchablePath', `a patch path must not contain ${quote(token)}`);
   return token.replaceAll('~', '~0').replaceAll('/', '~1');
 }

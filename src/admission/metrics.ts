@@ -6,14 +6,14 @@ import { routes } from './routes.ts';
 
 const requestResources: ReadonlySet<Resource> = new Set(accesses.map(({ request }) => request.resource));
 
-/** By webhook: the kind of request that it lets be made. */
+/** Kind of the request that a validating webhook admits, by webhook name. */
 const requestKinds = new Map(
   routes
     .filter(({ type, resource }) => type === 'validating' && requestResources.has(resource))
     .map(({ name, resource }) => [name, resource.kind]),
 );
 
-/** Registers what an operator watches of the webhooks; the result is told of each answered review. */
+/** Registers the metrics of the webhooks. The returned function records each answered review. */
 export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
   const reviews = metrics.histogram({
     name: 'drawbridge_admission_review_duration_seconds',
@@ -21,7 +21,7 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
     labels: ['webhook', 'operation', 'allowed', 'code'],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
   });
-  // Under Oz's names, so that its dashboards work; people are never told apart.
+  // Oz's names, so that its dashboards work. The user label is always redacted.
   const created = metrics.counter({
     name: 'oz_access_request_created_total',
     help: 'Requests that the webhooks admitted. The label user is always redacted.',
@@ -36,25 +36,26 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
     reviews.observe({ webhook, operation, allowed: String(allowed), code }, seconds);
     if (!allowed || dryRun) return;
     const kind = requestKinds.get(webhook);
-    if (kind !== undefined && operation === 'CREATE') created.inc({ kind, namespace, template, user });
-    if (entry) entered.inc({ namespace, subresource: entry.way, user, interactive: String(entry.interactive) });
+    if (kind !== undefined && operation === 'CREATE') created.inc({ kind, namespace, template, user: redactedUser });
+    if (entry)
+      entered.inc({ namespace, subresource: entry.way, user: redactedUser, interactive: String(entry.interactive) });
   };
 }
 
-/** What Oz says instead of a name, unless it is told otherwise. */
-const user = 'redacted';
+/** Oz's default value of the user label. */
+const redactedUser = 'redacted';
 
-/** Counts what there was no room for; called with what it took. */
+/** Counts rejected connections and calls. The argument names the exhausted resource. */
 export function overloadMetrics(metrics: Metrics): (wanted: 'connection' | 'bytes' | 'turn') => void {
-  const refusals = metrics.counter({
+  const rejected = metrics.counter({
     name: 'drawbridge_admission_overload_total',
     help: 'Connections closed before TLS (connection) and calls answered with 503 (bytes, turn), because the webhook port was at its limit.',
     labels: ['wanted'],
   });
-  return (wanted) => refusals.inc({ wanted });
+  return (wanted) => rejected.inc({ wanted });
 }
 
-/** Counts calls of paths that are not answered. */
+/** Counts calls of paths without a webhook. */
 export function unknownPathMetric(metrics: Metrics): () => void {
   const calls = metrics.counter({
     name: 'drawbridge_admission_unknown_paths_total',
@@ -63,12 +64,12 @@ export function unknownPathMetric(metrics: Metrics): () => void {
   return () => calls.inc();
 }
 
-/** Counts the writes of components that were refused, by the code of the refusal. */
+/** Counts denied writes of components, by the code of the denial. */
 export function writeAuthorizationMetrics(metrics: Metrics): (code: string) => void {
-  const rejections = metrics.counter({
+  const denied = metrics.counter({
     name: 'drawbridge_inventory_fence_rejections_total',
     help: 'Writes of components into entries that the webhook denied, by code. NoSuchRun now and then is a run that came late; ForeignPath is a faulty component.',
     labels: ['cause'],
   });
-  return (cause) => rejections.inc({ cause });
+  return (cause) => denied.inc({ cause });
 }

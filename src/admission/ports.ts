@@ -15,7 +15,7 @@ import type { JsonPointer } from '../kit/json-pointer.ts';
 import type { Log } from '../observe/log.ts';
 import type { Operation, UserInfo } from './codec.ts';
 
-/** Somebody enters a pod; becomes an Event on it. */
+/** A call that connects to a pod. The server records it as an Event on the pod. */
 export interface PodEntry {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
@@ -24,100 +24,100 @@ export interface PodEntry {
   readonly note: string;
 }
 
-/** An open grant that lets its subjects into a pod. */
+/** An open grant whose subjects may connect to a pod. */
 export interface PodGrant {
   /** Name of the request, in the pod's namespace. */
   readonly request: string;
   readonly subjects: readonly GrantSubject[];
 }
 
-/** A pod that somebody enters. */
+/** The pod that a call connects to. */
 export interface EnteredPod {
   readonly uid: string;
-  /** We made it, for one request: it is nobody else's. */
+  /** True for an access pod: the server created it for one request. */
   readonly ours: boolean;
   readonly grants: readonly PodGrant[];
 }
 
-/** One answered review, for metrics. No identities. */
+/** One answered review, for metrics. It has no identities. */
 export interface Outcome {
   readonly webhook: string;
   readonly operation: Operation;
   readonly allowed: boolean;
-  /** Code of the refusal; empty when allowed. */
+  /** Code of the denial; empty if allowed. */
   readonly code: string;
   readonly seconds: number;
   readonly namespace: string;
   readonly dryRun: boolean;
-  /** Name of the template, where the review was about one. */
+  /** Name of the template, if the review concerns one. */
   readonly template: string;
-  /** How a pod was entered. */
+  /** Set for calls that connect to a pod. */
   readonly entry?: { readonly way: EntrySubresource; readonly interactive: boolean };
 }
 
-/** What every webhook needs. */
+/** Dependencies of every webhook. */
 export interface ReviewPorts {
-  answered(outcome: Outcome): void;
-  /** A call was turned away for want of room for its bytes, or because too many wait for their turn. */
-  overloaded(wanted: 'bytes' | 'turn'): void;
+  recordOutcome(outcome: Outcome): void;
+  /** Records that the server rejected a call: no memory for its bytes, or a full queue. */
+  recordOverload(wanted: 'bytes' | 'turn'): void;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** What the webhooks of access need of the world; the composition root provides it. Rejections refuse the request at hand (fail closed). */
+/** Reads and writes of the access webhooks. The composition root provides them. If one rejects, the webhook denies the request. */
 export interface AccessReviews {
-  /** From the store; one live read when the store does not have it, because it may lag behind the caller's own write. */
+  /** Reads the store. If the template is missing there, one live read follows, because the store may lag behind the caller's own write. */
   templateState(kind: TemplateKind, namespace: string, name: string, signal: AbortSignal): Promise<TemplateState>;
-  /** SubjectAccessReviews: may this caller do in the namespace whatever the template gives, and make the pod that it makes, anyway? */
+  /** SubjectAccessReviews: true if the caller already has all permissions of the template in the namespace, and may create its pod. */
   alreadyHolds(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
     template: GrantingTemplate,
     signal: AbortSignal,
   ): Promise<boolean>;
-  /** What templates may hand out besides what every grant gives. */
+  /** Permissions that templates may grant besides those of every grant. */
   readonly grantable: TemplateInput['grantable'];
-  /** Every limit that one more grant would come under, by what is known here. */
+  /** Current use of every limit that applies to one more grant, from local caches. */
   limitUses(account: Account): readonly LimitUse[];
-  /** SubjectAccessReviews: those of `rights` that the caller does not have. */
+  /** SubjectAccessReviews: returns those of `rights` that the caller does not have. */
   lacking(
     caller: Caller & Pick<UserInfo, 'extra'>,
     namespace: string,
     rights: readonly Right[],
     signal: AbortSignal,
   ): Promise<readonly Right[]>;
-  /** Signs a stamp; undefined while the keys have not been read. */
-  sealStamp(stamp: RequesterAttestation): RequesterSignature | undefined;
-  /** Signs who wrote a template; undefined while the keys have not been read. */
-  sealAuthor(stamp: AuthorAttestation): string | undefined;
-  /** From the stores alone, for what only tells; undefined for a pod that they do not have. */
+  /** Signs who created a request. Undefined until the server has read its keys. */
+  sealStamp(attestation: RequesterAttestation): RequesterSignature | undefined;
+  /** Signs who wrote a template. Undefined until the server has read its keys. */
+  sealAuthor(attestation: AuthorAttestation): string | undefined;
+  /** Reads only the stores, for audit lines. Undefined if the stores do not have the pod. */
   knownPod(namespace: string, name: string): EnteredPod | undefined;
-  /** With live reads where a store may lag behind, and grants only that are proved to be ours; undefined when there is no such pod. */
+  /** Adds live reads where a store may lag, and returns only grants with a valid signature. Undefined if the pod does not exist. */
   enteredPod(namespace: string, name: string, signal: AbortSignal): Promise<EnteredPod | undefined>;
-  /** Whoever is in it may enter every access pod, loudly; undefined when there is no such group. */
+  /** Members may connect to every access pod; each call leaves a Warning Event. Undefined if the administrator set no group. */
   readonly breakGlassGroup: string | undefined;
-  /** Writes an Event on the pod, some time; must not block or throw. */
+  /** Enqueues an Event on the pod; must not block or throw. */
   podEntered(entry: PodEntry): void;
 }
 
 export interface AdmissionPorts extends AccessReviews, ReviewPorts {}
 
-/** What the webhooks of the inventory need of the world. Rejections refuse the request at hand (fail closed). */
+/** Reads and writes of the inventory webhooks. If one rejects, the webhook denies the request. */
 export interface InventoryPorts extends ReviewPorts {
-  /** The latest record of a component of an entry, never a cached one; undefined when there is none that can be read. */
+  /** Live read of the latest run record of a component and entry. Undefined if there is no readable one. */
   latestRun(
     namespace: string,
     entryUid: string,
     component: string,
     signal: AbortSignal,
   ): Promise<ReconcileRun | undefined>;
-  /** What a component owns; undefined when it is not registered. */
+  /** Paths that a component owns. Undefined if it is not registered. */
   writesOf(component: string, signal: AbortSignal): Promise<readonly JsonPointer[] | undefined>;
-  /** All registrations there are. */
+  /** All registrations. */
   registrations(signal: AbortSignal): Promise<readonly RegistrationPaths[]>;
-  /** `namespace/name` of one of the component's records; undefined when it has none. */
+  /** `namespace/name` of one run record of the component. Undefined if it has none. */
   anyRunOf(component: string, signal: AbortSignal): Promise<string | undefined>;
-  /** A write of a component was refused; not told of dry runs. */
-  fenced(code: string): void;
+  /** Records that the webhook denied a write of a component. Dry runs are excluded. */
+  recordDeniedWrite(code: string): void;
 }

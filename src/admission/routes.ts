@@ -8,15 +8,15 @@ import type { Operation } from './codec.ts';
 import type { Handler } from './decision.ts';
 import { attestAuthor } from './handlers/author-attestation.ts';
 import { authorizeComponentWrite } from './handlers/component-write-authorization.ts';
-import { limitEntry, stampSetter } from './handlers/entry-webhooks.ts';
+import { attestKubeconfigSetter, validateEntrySize } from './handlers/entry-webhooks.ts';
 import { guardAccessPod, observePod } from './handlers/exec-guard.ts';
-import { judgeRegistration } from './handlers/registration-validation.ts';
+import { validateRegistration } from './handlers/registration-validation.ts';
 import { validateRequest } from './handlers/request-validation.ts';
 import { attestRequester } from './handlers/requester-attestation.ts';
 import { validateTemplate } from './handlers/template-validation.ts';
 import type { AdmissionPorts, InventoryPorts } from './ports.ts';
 
-/** One webhook, as it is registered and as it is served where its feature runs. */
+/** One webhook: its registration, and its handler if the feature is enabled. */
 export type Route = AccessRoute | InventoryRoute;
 
 interface AccessRoute extends Webhook {
@@ -34,26 +34,26 @@ interface Webhook {
   readonly name: string;
   readonly type: 'mutating' | 'validating';
   readonly resource: Resource;
-  /** Instead of the object itself; the empty one is the object. */
+  /** Replace the object itself; the empty string is the object. */
   readonly subresources?: readonly string[];
   readonly operations: readonly Operation[];
   readonly failurePolicy: 'Fail' | 'Ignore';
-  /** Operations that are registered apart, with failurePolicy Ignore: what gives access back must not depend on us. */
+  /** Operations that get a webhook of their own with failurePolicy Ignore. Revoking access must work while the server is down. */
   readonly failOpen?: readonly Operation[];
-  /** `NoneOnDryRun` where an audit line, marked as dry run, or an Event is written. */
+  /** `NoneOnDryRun` if the handler writes an Event, or an audit line, which is marked on dry runs. */
   readonly sideEffects: 'None' | 'NoneOnDryRun';
-  /** The apiserver waits this long. */
+  /** How long the API server waits for the answer. */
   readonly timeoutSeconds: number;
-  /** CEL; all must hold for the webhook to be called. */
+  /** CEL. The API server calls the webhook only if all are true. */
   readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
   /** Mutating only. */
   readonly reinvocationPolicy?: 'Never' | 'IfNeeded';
-  /** Its reviews come in bursts: they do not pass through express, which costs more than deciding them does. */
+  /** Its reviews come in bursts, so they bypass express, which costs more than the decision. */
   readonly hot?: true;
-  /** It never refuses, not even when it fails. */
-  readonly onlyWatches?: true;
-  /** Only refusals leave an audit line, as with mutating webhooks. Default: every decision does. */
-  readonly recordsRefusalsOnly?: true;
+  /** It never denies, even if it fails. */
+  readonly observeOnly?: true;
+  /** Only denials leave an audit line, as for mutating webhooks. Default: every decision does. */
+  readonly auditsDenialsOnly?: true;
 }
 
 const TIMEOUT_SECONDS = 3;
@@ -61,10 +61,10 @@ const TIMEOUT_SECONDS = 3;
 const groupPath = (resource: Resource): string => `${resource.group.replaceAll('.', '-')}-${resource.version}`;
 const objectName = (resource: Resource): string => resource.kind.toLowerCase();
 
-/** A request that is being deleted can be let go of without us: nothing in its spec can change any more. */
-const notOnItsWayOut = [
+/** While a request is being deleted, its spec cannot change, so the finalizer can be removed while the server is down. */
+const notBeingDeleted = [
   {
-    name: 'not-on-its-way-out',
+    name: 'not-being-deleted',
     expression: "request.operation != 'UPDATE' || !has(oldObject.metadata.deletionTimestamp)",
   },
 ];
@@ -79,8 +79,8 @@ const mutate = (resource: Resource): Webhook & { readonly feature: 'access' } =>
   failurePolicy: 'Fail',
   sideEffects: 'None',
   timeoutSeconds: TIMEOUT_SECONDS,
-  matchConditions: notOnItsWayOut,
-  // Another webhook may undo the stamp, add finalizers or change a template after us; doing it again changes nothing that is already right.
+  matchConditions: notBeingDeleted,
+  // A later webhook may remove the attestation, add finalizers, or change a template. A second call is idempotent.
   reinvocationPolicy: 'IfNeeded',
 });
 
@@ -102,7 +102,7 @@ const requestRoutes = (resource: Resource, kind: RequestKind): readonly AccessRo
     ...validate(resource),
     hot: true,
     operations: ['CREATE', 'UPDATE', 'DELETE'],
-    matchConditions: notOnItsWayOut,
+    matchConditions: notBeingDeleted,
     failOpen: ['DELETE'],
     handler: (ports) => validateRequest(kind, ports),
   },
@@ -114,20 +114,21 @@ const templateRoutes = (resource: Resource, kind: TemplateKind): readonly Access
 ];
 
 /**
- * By name, because the object of a CONNECT has no metadata that a selector could see. Proxies are asked for as `name`, `name:port` or
- * `scheme:name:port`. The namespaces that a cluster is repaired from are left out: nobody may be kept out of these by our absence.
+ * Matches access pods by name, because the object of a CONNECT has no metadata for a selector. A proxy call names the pod as `name`,
+ * `name:port`, or `scheme:name:port`. It excludes the namespaces that administrators repair a cluster from: these must stay reachable
+ * while the server is down.
  */
-const isReserved =
+const isAccessPodName =
   `request.name.matches('^([^:]*${childNameSuffix}(:[^:]*)?|[^:]*:[^:]*${childNameSuffix}:[^:]*)$')` +
   " && !(request.namespace in ['kube-system', 'drawbridge-system'])";
 
-/** Each way into a pod is told to one of the two webhooks, so that it leaves one line. */
-const enterPod = {
+/** The API server sends each call to one of the two pod webhooks, so that it leaves one audit line. */
+const podConnect = {
   type: 'validating',
   feature: 'access',
   resource: pods,
   subresources: entrySubresources,
-  // Ephemeral containers are added by an UPDATE of their subresource; all others are a CONNECT.
+  // Ephemeral containers are an UPDATE of their subresource; all others are a CONNECT.
   operations: ['CONNECT', 'UPDATE'],
   sideEffects: 'NoneOnDryRun',
   timeoutSeconds: TIMEOUT_SECONDS,
@@ -135,21 +136,21 @@ const enterPod = {
 
 const podRoutes: readonly AccessRoute[] = [
   {
-    ...enterPod,
+    ...podConnect,
     path: '/watch-v1-pod',
     name: 'vpod.kb.io',
-    // A broken webhook must never keep people out of pods.
+    // A broken webhook must never block connections to pods.
     failurePolicy: 'Ignore',
-    onlyWatches: true,
-    matchConditions: [{ name: 'no-access-pod', expression: `!(${isReserved})` }],
+    observeOnly: true,
+    matchConditions: [{ name: 'no-access-pod', expression: `!(${isAccessPodName})` }],
     handler: observePod,
   },
   {
-    ...enterPod,
+    ...podConnect,
     path: '/enforce-v1-pod',
     name: 'enforce.vpod.kb.io',
     failurePolicy: 'Fail',
-    matchConditions: [{ name: 'access-pod', expression: isReserved }],
+    matchConditions: [{ name: 'access-pod', expression: isAccessPodName }],
     handler: guardAccessPod,
   },
 ];
@@ -163,13 +164,13 @@ const fromInventory = (
   ...route,
 });
 
-/** Accounts of components, whatever cluster, and nobody else: people never wait for us. */
+/** Matches only service accounts of components, in any namespace. Calls of people never reach this webhook. */
 const byComponent = `request.userInfo.username.matches('^system:serviceaccount:[^:]+:${accountPrefix}')`;
 
 const differs = (field: string): string =>
   `has(object.spec.${field}) != has(oldObject.spec.${field}) || (has(object.spec.${field}) && object.spec.${field} != oldObject.spec.${field})`;
 
-/** Who named the Secret is only of interest when it is named, or somebody says who did. */
+/** Matches writes that set or change the Secret reference, or the field that says who set it. */
 const namesSecret =
   "request.operation == 'CREATE'" +
   ' ? has(object.spec) && (has(object.spec.kubeconfigSecretRef) || has(object.spec.kubeconfigSetBy))' +
@@ -180,13 +181,13 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     path: `/mutate-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'setter.clusterinventory.inventory.drawbridge.dev',
     type: 'mutating',
-    handler: () => stampSetter,
+    handler: () => attestKubeconfigSetter,
     resource: clusterInventories,
     operations: ['CREATE', 'UPDATE'],
     failurePolicy: 'Fail',
     sideEffects: 'None',
     matchConditions: [{ name: 'names-kubeconfig-secret', expression: namesSecret }],
-    // Another webhook may name another Secret after us.
+    // A later webhook may change the Secret reference.
     reinvocationPolicy: 'IfNeeded',
   }),
   fromInventory({
@@ -197,7 +198,7 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     resource: clusterInventories,
     subresources: ['status'],
     operations: ['UPDATE'],
-    // Without us no run is on, so nobody has a business to write.
+    // While the server is down, there is no current run, so no component may write.
     failurePolicy: 'Fail',
     matchConditions: [{ name: 'by-component', expression: byComponent }],
   }),
@@ -205,26 +206,26 @@ const inventoryRoutes: readonly InventoryRoute[] = [
     path: `/limit-${groupPath(clusterInventories)}-clusterinventory`,
     name: 'size.clusterinventory.inventory.drawbridge.dev',
     type: 'validating',
-    recordsRefusalsOnly: true,
-    handler: () => limitEntry,
+    auditsDenialsOnly: true,
+    handler: () => validateEntrySize,
     resource: clusterInventories,
     subresources: ['', 'status'],
     operations: ['CREATE', 'UPDATE'],
-    // Nobody is kept from an entry by our absence; nothing is run for one that got too large meanwhile.
+    // Entries stay writable while the server is down. The server starts no run for an entry above the limit.
     failurePolicy: 'Ignore',
   }),
   fromInventory({
     path: `/validate-${groupPath(componentReconcilers)}-componentreconciler`,
     name: 'componentreconciler.inventory.drawbridge.dev',
     type: 'validating',
-    handler: judgeRegistration,
+    handler: validateRegistration,
     resource: componentReconcilers,
     operations: ['CREATE', 'UPDATE', 'DELETE'],
     failurePolicy: 'Fail',
   }),
 ];
 
-/** All webhooks. The server serves this table and `webhooks/` is generated from it. */
+/** All webhooks. The server serves this table, and `make manifests` generates `webhooks/` from it. */
 export const routes: readonly Route[] = [
   ...accesses.flatMap(({ request: { resource } }) => requestRoutes(resource, resource.kind)),
   ...accesses.flatMap(({ template: { resource } }) => templateRoutes(resource, resource.kind)),

@@ -14,37 +14,40 @@ interface ServerOptions {
   readonly app: RequestListener;
   readonly certificate: ServingCertificate;
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly clock: Clock;
   readonly log: Log;
-  /** PEM. When there is one, only callers with a client certificate of it are served. */
+  /** PEM. If set, the server accepts only callers with a client certificate from one of these CAs. */
   readonly clientAuthorities?: Buffer | undefined;
-  /** Where handshakes wait for their turn. Default: a queue of their own. */
+  /** Queue of the handshakes. Default: a separate queue. */
   readonly turns?: FairQueue;
-  /** Told of each connection that there was no room for. */
-  readonly onRefused?: () => void;
+  /** Called for each connection that exceeds the limits. */
+  readonly onRejected?: () => void;
 }
 
 export interface AdmissionServer {
   readonly port: number;
-  /** Answers whoever still asks, ends each connection with its next answer, and is done when nobody has asked for 0.5 s, after 5 s at the latest. */
+  /**
+   * Shuts down without losing calls. The server answers late calls and closes each connection with its next answer. Resolves after
+   * 0.5 s without a call, and after 5 s at the latest.
+   */
   close(): Promise<void>;
 }
 
 /**
- * The API server keeps idle connections for 90 s, spare ones that carried no call yet included. The side that closes first loses the
- * calls that are already on the way.
+ * Longer than the API server keeps idle connections (90 s), including spare ones without a call. If this side closed first, it would
+ * lose the calls that are in flight.
  */
 const KEEP_ALIVE_MS = 120_000;
 const HEADERS_MS = 5_000;
 const REQUEST_MS = 10_000;
 const DRAIN_MS = 5_000;
-/** Long enough for a request that is on its way to arrive. */
+/** Long enough for a call in flight to arrive. */
 const QUIET_MS = 500;
 const SWEEP_MS = 50;
 
-/** Serves `app` over HTTPS. Rejects with `PortUnavailable` when the port cannot be had. */
+/** Serves `app` over HTTPS. Rejects with `PortUnavailable` if the port cannot be bound. */
 export async function startAdmissionServer(options: ServerOptions): Promise<AdmissionServer> {
   const {
     certificate,
@@ -52,33 +55,33 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     clock,
     log,
     turns = new FairQueue({ clock }),
-    onRefused = () => {},
+    onRejected = () => {},
   } = options;
   const connections = new Connections();
   const server = createServer(
     {
       ...tlsOptions(certificate.current, clientAuthorities),
-      // The apiserver speaks HTTP/1.1 to webhooks, on purpose.
+      // The API server deliberately uses HTTP/1.1 for webhooks.
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: HANDSHAKE_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       headersTimeout: HEADERS_MS,
       requestTimeout: REQUEST_MS,
-      // How often the two timeouts above are looked at.
+      // How often Node checks the two timeouts above.
       connectionsCheckingInterval: 1_000,
     },
     (request, response) => {
-      if (connections.answering(request.socket, response)) options.app(request, response);
-      // The API server never sends a second call before it has the answer to the first; a flood of them would come in one piece.
+      if (connections.beginRequest(request.socket, response)) options.app(request, response);
+      // The API server never sends a second call before it has the answer to the first. An attacker could pipeline many.
       else request.socket.destroy();
     },
   );
-  // For connections that carried no call yet; Node ends the others itself.
+  // For connections without a call yet; keepAliveTimeout covers the others.
   server.timeout = KEEP_ALIVE_MS;
-  limitConnections(server, { turns, refused: onRefused });
-  server.on('connection', (socket) => connections.accepted(socket));
-  server.on('secureConnection', (socket) => connections.opened(socket));
-  server.on('clientError', refuseClient);
+  limitConnections(server, { turns, onRejected });
+  server.on('connection', (socket) => connections.addAccepted(socket));
+  server.on('secureConnection', (socket) => connections.addSecure(socket));
+  server.on('clientError', rejectClient);
   await listen(server, options.host, options.port);
   server.on('error', (error) => log.error('webhook server', { error: error.message }));
   certificate.start((pair) => {
@@ -89,41 +92,41 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     port: (server.address() as AddressInfo).port,
     close() {
       certificate.close();
-      connections.retireForGood();
+      connections.retireAlways();
       return drain(server, connections, clock);
     },
   };
 }
 
 /**
- * Ends connections with their next answer, by `Connection: close`. Closing an idle one instead would lose the request that may
- * already be on its way.
+ * Closes connections with their next answer, by `Connection: close`. Closing an idle connection could lose a request that is in
+ * flight.
  */
 class Connections {
   #generation = 0;
-  /** Below TLS, so that those are included which never finish the handshake: Node's own list does not know them. */
+  /** TCP sockets. Node's own list misses connections that never finish the handshake. */
   readonly #accepted = new Set<Duplex>();
-  readonly #born = new WeakMap<Socket, number>();
+  readonly #generationOf = new WeakMap<Socket, number>();
   readonly #unanswered = new Map<Socket, ServerResponse>();
-  #asked = 0;
-  #forGood = false;
+  #requestCount = 0;
+  #closing = false;
 
-  accepted(socket: Duplex): void {
+  addAccepted(socket: Duplex): void {
     this.#accepted.add(socket);
     socket.once('close', () => this.#accepted.delete(socket));
   }
 
-  opened(socket: Socket): void {
-    this.#born.set(socket, this.#generation);
+  addSecure(socket: Socket): void {
+    this.#generationOf.set(socket, this.#generation);
   }
 
-  /** False while an earlier call of the connection has no answer, or got its last one. */
-  answering(socket: Socket, response: ServerResponse): boolean {
+  /** False while an earlier call of the connection has no answer, or if its answer was the last one. */
+  beginRequest(socket: Socket, response: ServerResponse): boolean {
     const earlier = this.#unanswered.get(socket);
-    // Who has read the answer may be faster than the word that all of it was written.
+    // A client may send its next call before Node reports that the answer was written.
     if (earlier && (!earlier.writableEnded || earlier.getHeader('connection') === 'close')) return false;
-    if (this.#forGood || this.#born.get(socket) !== this.#generation) response.setHeader('connection', 'close');
-    this.#asked++;
+    if (this.#closing || this.#generationOf.get(socket) !== this.#generation) response.setHeader('connection', 'close');
+    this.#requestCount++;
     this.#unanswered.set(socket, response);
     response.once('close', () => {
       if (this.#unanswered.get(socket) === response) this.#unanswered.delete(socket);
@@ -131,7 +134,7 @@ class Connections {
     return true;
   }
 
-  /** From now on every connection that is open now ends with its next answer. */
+  /** Makes every open connection close with its next answer. */
   retire(): void {
     this.#generation++;
     for (const response of this.#unanswered.values()) {
@@ -139,24 +142,23 @@ class Connections {
     }
   }
 
-  /** Those that are yet to be opened as well. */
-  retireForGood(): void {
-    this.#forGood = true;
+  /** Same, and also for connections that open later. */
+  retireAlways(): void {
+    this.#closing = true;
     this.retire();
   }
 
-  /** An answer is in the making. */
-  get busy(): boolean {
+  /** True while a call has no answer yet. */
+  get isBusy(): boolean {
     return this.#unanswered.size > 0;
   }
 
-  get open(): boolean {
+  get hasOpen(): boolean {
     return this.#accepted.size > 0;
   }
 
-  /** Requests so far. */
-  get asked(): number {
-    return this.#asked;
+  get requestCount(): number {
+    return this.#requestCount;
   }
 
   destroy(): void {
@@ -170,16 +172,16 @@ function tlsOptions({ cert, key }: KeyPair, ca: Buffer | undefined) {
 }
 
 /**
- * Goes on answering, each connection once more, until nobody has asked for a while: closing an idle connection, or the listener with
- * it, would lose the request that is on its way. Who still finds us new is answered as well.
+ * Keeps answering, once more per connection, until no call has arrived for QUIET_MS. Closing idle connections or the listener at once
+ * would lose requests in flight. New connections are answered too.
  */
 async function drain(server: Server, connections: Connections, clock: Clock): Promise<void> {
-  let quietMs = connections.open ? 0 : QUIET_MS;
-  let asked = connections.asked;
+  let quietMs = connections.hasOpen ? 0 : QUIET_MS;
+  let asked = connections.requestCount;
   for (let waitedMs = 0; waitedMs < DRAIN_MS && quietMs < QUIET_MS; waitedMs += SWEEP_MS) {
     await sleep(clock, SWEEP_MS);
-    quietMs = connections.busy || connections.asked !== asked ? 0 : quietMs + SWEEP_MS;
-    asked = connections.asked;
+    quietMs = connections.isBusy || connections.requestCount !== asked ? 0 : quietMs + SWEEP_MS;
+    asked = connections.requestCount;
   }
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
@@ -188,10 +190,10 @@ async function drain(server: Server, connections: Connections, clock: Clock): Pr
   await closed;
 }
 
-/** Not HTTP or too slow: one line, and the socket is closed. Everything else has no HTTP on it yet, or is gone. */
-function refuseClient(error: NodeJS.ErrnoException, socket: Socket): void {
+/** Answers a client that is too slow or sends no HTTP with one status line. Other errors have no HTTP yet or no open socket. */
+function rejectClient(error: NodeJS.ErrnoException, socket: Socket): void {
   const code = error.code ?? '';
-  // Node's limits count from the handshake. To close a spare connection would lose the call that is just being sent on it.
+  // Node counts its limits from the handshake. Closing a spare connection could lose a call that the API server is sending.
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0) return;
   if (!socket.writable || !(code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT')) {
     socket.destroy();

@@ -82,7 +82,9 @@ export function openInventoryWebhooks({
 }: Pick<Host, 'cluster' | 'metrics'>): Required<Pick<OpenFeature, 'webhooks' | 'readiness'>> {
   const { reads, stores } = openAdmissionReads(cluster);
   return {
-    webhooks: (reviews) => ({ inventory: { ...reviews, ...reads, fenced: writeAuthorizationMetrics(metrics) } }),
+    webhooks: (reviews) => ({
+      inventory: { ...reviews, ...reads, recordDeniedWrite: writeAuthorizationMetrics(metrics) },
+    }),
     readiness: { 'inventory-webhooks': () => storesProblem(stores) },
   };
 }

@@ -124,7 +124,13 @@ export async function openWebhooks(
 ): Promise<Required<Pick<OpenFeature, 'ports' | 'close'>>> {
   const { certificate, clientAuthorities, journal, routeOf } = serving;
   const overloaded = overloadMetrics(metrics);
-  const reviews: ReviewPorts = { answered: outcomeMetrics(metrics), overloaded, journal, clock, log };
+  const reviews: ReviewPorts = {
+    recordOutcome: outcomeMetrics(metrics),
+    recordOverload: overloaded,
+    journal,
+    clock,
+    log,
+  };
   const turns = new FairQueue({ clock });
   const served: ServedFeatures = Object.assign({}, ...features.map(({ webhooks }) => webhooks?.(reviews)));
   const server = await startAdmissionServer({
@@ -140,7 +146,7 @@ export async function openWebhooks(
     clock,
     log,
     turns,
-    onRefused: () => overloaded('connection'),
+    onRejected: () => overloaded('connection'),
   });
   return { ports: { webhooks: server.port }, close: { webhooks: () => server.close() } };
 }

@@ -8,7 +8,7 @@ import { accessRequest, paths, requester, reviewOf, World } from '../unit/admiss
 import { hostileValue } from './hostile-values.ts';
 
 const world = new World();
-const deciding = routes.filter((route) => !route.onlyWatches).map((route) => route.path);
+const deciding = routes.filter((route) => !route.observeOnly).map((route) => route.path);
 
 /** Posts raw bytes. @returns the status and the body's text; rejects when no answer comes in time. */
 async function post(path: string, body: string): Promise<{ status: number; text: string }> {

@@ -359,7 +359,7 @@ describe('the program', () => {
     {
       what: 'an authority of clients that is none',
       open: () => servingFiles('--certificates=own', '--client-ca-file=FOLDER/text'),
-      says: /FOLDER\/text holds no authority/,
+      says: /FOLDER\/text contains no CA certificate/,
     },
     {
       what: 'an audit log that is a folder',

@@ -4,48 +4,50 @@ import type { TemplateVersion } from '../../api/access/template-spec.ts';
 import { formatTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
-import { allow, type Decision, type Handler, refuse } from '../decision.ts';
+import { allow, type Decision, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
-import { settledName } from './settled-name.ts';
+import { generatedName } from './generated-name.ts';
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'sealAuthor'>;
 
-/** Mutating webhook of the templates: says who wrote the spec, and signs that for the spec of a new one, else for the generation that it becomes. */
+/**
+ * Mutating webhook of templates: writes the author of the spec and signs it. The signature covers the spec of a new template, and the
+ * UID and next generation of an updated one.
+ */
 export function attestAuthor(kind: TemplateKind, ports: Ports): Handler {
   return {
     decide(review) {
       const spec = own(review.object, 'spec');
       if (!isRecord(spec)) {
-        return refuse({ code: 'InvalidObject', message: 'spec must be an object', field: 'spec', status: 422 });
+        return deny({ code: 'InvalidObject', message: 'spec must be an object', field: 'spec', status: 422 });
       }
-      if (review.operation === 'CREATE') return stamp(kind, review, { spec }, ports);
+      if (review.operation === 'CREATE') return attest(kind, review, { spec }, ports);
       const version = versionAfter(review.oldObject);
       const before = own(review.oldObject, 'spec');
-      const vouched = own(before, 'author') ?? undefined;
+      const attested = own(before, 'author') ?? undefined;
       const claimed = own(spec, 'author') ?? undefined;
-      if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) return stamp(kind, review, version, ports);
-      if (isDeepStrictEqual(claimed, vouched)) return allow;
-      // A manifest does not know the field; whoever writes something else into it wants to be the author.
-      if (claimed !== undefined) return stamp(kind, review, version, ports);
-      return { patch: new PatchBuilder(review.object).set(['spec', 'author'], vouched).ops };
+      if (!isDeepStrictEqual(withoutAuthor(spec), withoutAuthor(before))) return attest(kind, review, version, ports);
+      if (isDeepStrictEqual(claimed, attested)) return allow;
+      // Manifests omit the field. A caller that sets it to another value becomes the author.
+      if (claimed !== undefined) return attest(kind, review, version, ports);
+      return { patch: new PatchBuilder(review.object).set(['spec', 'author'], attested).ops };
     },
   };
 }
 
-function stamp(kind: TemplateKind, review: Review, version: TemplateVersion, ports: Ports): Decision {
+function attest(kind: TemplateKind, review: Review, version: TemplateVersion, ports: Ports): Decision {
   const { object, user, namespace, dryRun } = review;
   if (user.username === '') {
-    return refuse({
+    return deny({
       code: 'MissingIdentity',
-      message:
-        'somebody has to vouch for a template, and this call has no authenticated user; log in and apply it again',
+      message: 'this call has no authenticated user; a template needs an author; log in and apply it again',
       status: 403,
     });
   }
   const patch = new PatchBuilder(object);
   const metadata = own(object, 'metadata');
-  const name = settledName(metadata);
+  const name = generatedName(metadata);
   if (name !== undefined) patch.set(['metadata', 'name'], name);
   const author = {
     username: user.username,
@@ -53,7 +55,7 @@ function stamp(kind: TemplateKind, review: Review, version: TemplateVersion, por
     groups: [...user.groups],
     time: formatTime(ports.clock.now()),
   };
-  // A signature in the caller's hands would be good for a template that passes us by.
+  // A dry run returns the object to the caller, who could store a signature in a template that bypasses this webhook.
   if (dryRun) return { patch: patch.set(['spec', 'author'], author).ops };
   const signature = ports.sealAuthor({
     kind,
@@ -66,7 +68,7 @@ function stamp(kind: TemplateKind, review: Review, version: TemplateVersion, por
   return { patch: patch.set(['spec', 'author'], { ...author, signature }).ops };
 }
 
-/** Every change of a spec makes one more generation. */
+/** The API server increments the generation with every change of a spec. */
 function versionAfter(oldObject: unknown): TemplateVersion {
   const before = own(oldObject, 'metadata');
   return { uid: textOf(own(before, 'uid')), generation: Number(own(before, 'generation')) + 1 };
@@ -80,8 +82,8 @@ function withoutAuthor(spec: unknown): unknown {
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const keysUnavailable = refuse({
+const keysUnavailable = deny({
   code: 'SigningKeyUnavailable',
-  message: 'this server has not read its signing keys yet, and a template that it cannot sign gives nothing; try again',
+  message: 'this server has not read its signing keys yet; a template without a signature grants nothing; try again',
   status: 503,
 });

@@ -4,17 +4,17 @@ import { readComponentAccount, writeAuthorizationViolation } from '../../invento
 import { noSuchRunCode } from '../../inventory/policy/violation.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
-import { type Decision, type Handler, refuse } from '../decision.ts';
+import { type Decision, deny, type Handler } from '../decision.ts';
 import type { InventoryPorts } from '../ports.ts';
 
-type Ports = Pick<InventoryPorts, 'latestRun' | 'writesOf' | 'fenced' | 'clock'>;
+type Ports = Pick<InventoryPorts, 'latestRun' | 'writesOf' | 'recordDeniedWrite' | 'clock'>;
 
-/** Validating webhook of what components write into the status of an entry: with the token of the run that is on, where they may. */
+/** Validating webhook of status writes by components: each needs the token of the current run and may change only its own paths. */
 export function authorizeComponentWrite(ports: Ports): Handler {
   return {
     async decide(review, signal) {
       const decision = await decide(review, ports, signal);
-      if (decision.refusal && !review.dryRun) ports.fenced(decision.refusal.code);
+      if (decision.denial && !review.dryRun) ports.recordDeniedWrite(decision.denial.code);
       return decision;
     },
   };
@@ -22,32 +22,41 @@ export function authorizeComponentWrite(ports: Ports): Handler {
 
 async function decide(review: Review, { latestRun, writesOf, clock }: Ports, signal: AbortSignal): Promise<Decision> {
   const account = readComponentAccount(review.user.username);
-  if (!account) return noRun(`${review.user.username} is no account that was made for a component`);
+  if (!account) {
+    const { username } = review.user;
+    return denyWrite(`${username} is not a component's service account; use the token of the current run`);
+  }
   const { entryUid, component } = account;
   if (account.namespace !== review.namespace || uidOf(review) !== entryUid) {
-    return noRun(`component ${component} has this account for another entry`, { component });
+    return denyWrite(
+      `this account of component ${component} belongs to another entry; use the token of this entry's run`,
+      { component },
+    );
   }
   const run = await latestRun(account.namespace, entryUid, component, signal);
   const details = { component, ...(run ? { run: runIdOf(entryUid, component, run.spec.seq) } : {}) };
-  const fenced = writeAuthorizationViolation(
+  const runViolation = writeAuthorizationViolation(
     run?.spec,
     { entryUid, component, credentialId: credentialOf(review.user) },
     clock.now(),
   );
-  if (fenced) return refuse(fenced, details);
+  if (runViolation) return deny(runViolation, details);
   const writes = await writesOf(component, signal);
-  if (!writes) return noRun(`component ${component} is not registered, so nobody knows what it may write`, details);
+  if (!writes) {
+    const found = `component ${component} is not registered; only registered components may write`;
+    return denyWrite(`${found}; create ComponentReconciler ${component}`, details);
+  }
   const writer = { component, entryUid, writes };
   const violation = writeViolation(writer, own(review.oldObject, 'status'), own(review.object, 'status'));
-  return violation ? refuse(violation, details) : { details };
+  return violation ? deny(violation, details) : { details };
 }
 
-const noRun = (message: string, details?: Decision['details']): Decision =>
-  refuse({ code: noSuchRunCode, message, status: 403 }, details);
+const denyWrite = (message: string, details?: Decision['details']): Decision =>
+  deny({ code: noSuchRunCode, message, status: 403 }, details);
 
 const uidOf = ({ oldObject }: Review): unknown => own(own(oldObject, 'metadata'), 'uid');
 
-/** What the API server says of the token; nobody else can. */
+/** The credential id of the token. Only the API server sets it. */
 function credentialOf({ extra }: UserInfo): string | undefined {
   const ids = own(extra, 'authentication.kubernetes.io/credential-id');
   return Array.isArray(ids) && ids.length === 1 ? ids[0] : undefined;

@@ -2,11 +2,11 @@ import type { GrantSubject } from '../../api/access/grant.ts';
 import type { EntrySubresource } from '../../audit/record.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
-import { type Decision, type Handler, type Refusal, refuse } from '../decision.ts';
+import { type Decision, type Denial, deny, type Handler } from '../decision.ts';
 import type { AdmissionPorts, EnteredPod, PodEntry, PodGrant } from '../ports.ts';
 
-/** One of the ways into a pod, read from its review. The command, ports and paths are left out: they may be secrets. */
-interface Entry {
+/** A call that connects to a pod, read from its review. It omits the command, ports, and paths: they may contain secrets. */
+interface PodConnect {
   readonly reason: string;
   readonly namespace: string;
   readonly pod: string;
@@ -16,7 +16,7 @@ interface Entry {
   readonly note: string;
 }
 
-const words: Readonly<Record<EntrySubresource, readonly [reason: string, verb: string]>> = {
+const eventWords: Readonly<Record<EntrySubresource, readonly [reason: string, verb: string]>> = {
   exec: ['PodExec', 'ran a command in'],
   attach: ['PodAttach', 'attached to'],
   portforward: ['PodPortForward', 'forwarded ports to'],
@@ -24,8 +24,8 @@ const words: Readonly<Record<EntrySubresource, readonly [reason: string, verb: s
   ephemeralcontainers: ['PodEphemeralContainer', 'added an ephemeral container to'],
 };
 
-function readEntry({ subResource, namespace, name, user, object, oldObject }: Review): Entry {
-  const [reason, verb] = words[subResource as EntrySubresource];
+function readConnect({ subResource, namespace, name, user, object, oldObject }: Review): PodConnect {
+  const [reason, verb] = eventWords[subResource as EntrySubresource];
   const subject = subResource === 'ephemeralcontainers' ? newContainer(object, oldObject) : object;
   const container = text(own(subject, subResource === 'ephemeralcontainers' ? 'name' : 'container'));
   const interactive = own(subject, 'stdin') === true && own(subject, 'tty') === true;
@@ -35,7 +35,7 @@ function readEntry({ subResource, namespace, name, user, object, oldObject }: Re
     pod: subResource === 'proxy' ? proxiedPod(name) : name,
     container,
     interactive,
-    note: `${user.username} ${verb} ${where(subResource, container)}`.concat(
+    note: `${user.username} ${verb} ${targetText(subResource, container)}`.concat(
       subResource === 'portforward' || subResource === 'proxy'
         ? ''
         : ` (${interactive ? 'an interactive session' : 'no terminal'})`,
@@ -43,8 +43,8 @@ function readEntry({ subResource, namespace, name, user, object, oldObject }: Re
   };
 }
 
-/** The Event of an entry. */
-const entryEvent = ({ namespace, pod, reason, note }: Entry, type: PodEntry['type'] = 'Normal'): PodEntry => ({
+/** The Event of a call. */
+const connectEvent = ({ namespace, pod, reason, note }: PodConnect, type: PodEntry['type'] = 'Normal'): PodEntry => ({
   type,
   reason,
   namespace,
@@ -52,14 +52,14 @@ const entryEvent = ({ namespace, pod, reason, note }: Entry, type: PodEntry['typ
   note,
 });
 
-/** What the audit line says of an entry. */
-const entryDetails = ({ pod, container, interactive }: Entry): NonNullable<Decision['details']> => ({
+/** The audit details of a call. */
+const connectDetails = ({ pod, container, interactive }: PodConnect): NonNullable<Decision['details']> => ({
   pod,
   interactive,
   ...(container === undefined ? {} : { container }),
 });
 
-/** The grant that lets `user` into the pod. */
+/** The grant that allows `user` to connect to the pod. */
 function grantFor(pod: EnteredPod | undefined, user: UserInfo): PodGrant | undefined {
   return pod?.grants.find(({ subjects }) => subjects.some((subject) => isSubject(subject, user)));
 }
@@ -70,19 +70,19 @@ const groupsOf = (grant: PodGrant | undefined): string[] =>
 const isSubject = ({ kind, name }: GrantSubject, { username, groups }: UserInfo): boolean =>
   kind === 'User' ? name === username : groups.includes(name);
 
-function where(subResource: string, container: string | undefined): string {
+function targetText(subResource: string, container: string | undefined): string {
   if (subResource === 'ephemeralcontainers') return container === undefined ? 'the pod' : `the pod: ${container}`;
   if (container !== undefined) return `container ${container}`;
   return subResource === 'exec' || subResource === 'attach' ? 'the default container' : 'the pod';
 }
 
-/** The apiserver takes `name`, `name:port` and `scheme:name:port`. */
+/** The API server accepts `name`, `name:port`, and `scheme:name:port`. */
 function proxiedPod(name: string): string {
   const [first = '', second = '', third] = name.split(':');
   return third === undefined ? first : second;
 }
 
-/** The last one that was not there before; they can be added, but never changed or taken away. */
+/** The last added one. Callers can add ephemeral containers, but never change or remove them. */
 function newContainer(object: unknown, oldObject: unknown): unknown {
   const before = new Set(ephemeralContainers(oldObject).map((container) => own(container, 'name')));
   return ephemeralContainers(object).findLast((container) => !before.has(own(container, 'name')));
@@ -93,16 +93,16 @@ const ephemeralContainers = (pod: unknown): readonly unknown[] =>
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-/** Watches who enters which pod: an Event on the pod and an audit line. It never refuses. */
+/** Records who connects to which pod, with an Event on the pod and an audit line. It never denies. */
 export function observePod(ports: Pick<AdmissionPorts, 'podEntered' | 'knownPod'>): Handler {
   return {
     decide(review) {
-      const entry = readEntry(review);
-      if (!review.dryRun) ports.podEntered(entryEvent(entry));
-      const pod = ports.knownPod(entry.namespace, entry.pod);
+      const connect = readConnect(review);
+      if (!review.dryRun) ports.podEntered(connectEvent(connect));
+      const pod = ports.knownPod(connect.namespace, connect.pod);
       const grant = grantFor(pod, review.user);
       return {
-        details: { ...entryDetails(entry), ...(grant ? { request: grant.request } : {}) },
+        details: { ...connectDetails(connect), ...(grant ? { request: grant.request } : {}) },
         decidingGroups: groupsOf(grant),
         ...(pod ? { objectUid: pod.uid } : {}),
       };
@@ -113,50 +113,50 @@ export function observePod(ports: Pick<AdmissionPorts, 'podEntered' | 'knownPod'
 type Ports = Pick<AdmissionPorts, 'enteredPod' | 'breakGlassGroup' | 'podEntered'>;
 
 /**
- * Guards the pods that we made: whoever else has rights on pods of the namespace has no business in them. It is told only of pods
- * with a name like ours; the pods of others among them are open to whom they were open before.
+ * Allows only the subjects of a grant to connect to its access pod, whatever other permissions on pods a caller has. The API server
+ * sends only pods whose names look like access pods. For a pod that the server did not create, RBAC alone decides.
  */
 export function guardAccessPod(ports: Ports): Handler {
   return {
     async decide(review, signal) {
-      const entry = readEntry(review);
-      const details = entryDetails(entry);
-      const pod = await ports.enteredPod(entry.namespace, entry.pod, signal);
+      const connect = readConnect(review);
+      const details = connectDetails(connect);
+      const pod = await ports.enteredPod(connect.namespace, connect.pod, signal);
       if (!pod) {
-        const message = `there is no pod ${entry.pod} in namespace ${entry.namespace}`;
-        return refuse({ code: 'PodNotFound', message, status: 404 }, details);
+        const message = `pod ${connect.pod} does not exist in namespace ${connect.namespace}; check the name`;
+        return deny({ code: 'PodNotFound', message, status: 404 }, details);
       }
-      const decision = decide(entry, review, pod, ports);
+      const decision = decide(connect, review, pod, ports);
       return { ...decision, objectUid: pod.uid, details: { ...details, ...decision.details } };
     },
   };
 }
 
-function decide(entry: Entry, { user, dryRun }: Review, pod: EnteredPod, ports: Ports): Decision {
+function decide(connect: PodConnect, { user, dryRun }: Review, pod: EnteredPod, ports: Ports): Decision {
   const grant = grantFor(pod, user);
   if (grant || !pod.ours) {
-    if (!dryRun) ports.podEntered(entryEvent(entry));
+    if (!dryRun) ports.podEntered(connectEvent(connect));
     return grant ? { details: { request: grant.request }, decidingGroups: groupsOf(grant) } : {};
   }
   const request = pod.grants[0]?.request;
   const details = request === undefined ? {} : { request };
   if (ports.breakGlassGroup !== undefined && user.groups.includes(ports.breakGlassGroup)) {
-    if (!dryRun) ports.podEntered({ ...entryEvent(entry, 'Warning'), reason: 'BreakGlass' });
-    const message = 'entered by the break-glass group';
+    if (!dryRun) ports.podEntered({ ...connectEvent(connect, 'Warning'), reason: 'BreakGlass' });
+    const message = 'a member of the break-glass group connected';
     const decidingGroups = [ports.breakGlassGroup];
     return { details: { ...details, code: 'BreakGlass', message }, decidingGroups, opensAccess: true };
   }
-  return refuse(request === undefined ? ended(entry) : opened(entry, request), details);
+  return deny(request === undefined ? accessEnded(connect) : notYourPod(connect, request), details);
 }
 
-const opened = ({ pod }: Entry, request: string): Refusal => ({
+const notYourPod = ({ pod }: PodConnect, request: string): Denial => ({
   code: 'NotYourPod',
-  message: `pod ${pod} was opened for those whom PodAccessRequest ${request} lets in, and for nobody else; ask for one of your own`,
+  message: `pod ${pod} belongs to PodAccessRequest ${request}; only its subjects may connect; create a request of your own`,
   status: 403,
 });
 
-const ended = ({ pod }: Entry): Refusal => ({
+const accessEnded = ({ pod }: PodConnect): Denial => ({
   code: 'AccessEnded',
-  message: `no request gives access to pod ${pod} any more, and it is about to be deleted; make a new request`,
+  message: `no open request grants access to pod ${pod}, and the server is about to delete it; create a new request`,
   status: 403,
 });

@@ -13,12 +13,12 @@ import { accessOfRequest, type RequestKind, type RequestSpec } from '../../api/a
 import { type Read, readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Review } from '../codec.ts';
-import { allow, type Decision, type Handler, invalidSpec, refuse } from '../decision.ts';
+import { allow, type Decision, deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
 type Ports = Pick<AdmissionPorts, 'templateState' | 'alreadyHolds' | 'limitUses'>;
 
-/** Validating webhook of the requests: the rule book, early and with an explanation. The controller asks it again before it grants. */
+/** Validating webhook of requests: applies the request policy early, with an explanation. The controller applies it again before a grant. */
 export function validateRequest(kind: RequestKind, ports: Ports): Handler {
   return {
     decide(review, signal) {
@@ -28,7 +28,7 @@ export function validateRequest(kind: RequestKind, ports: Ports): Handler {
         case 'UPDATE':
           return validateChange(kind, review);
         default:
-          // Giving access back is everybody's right who may delete the object.
+          // Any caller that RBAC allows to delete the request may revoke its access.
           return { details: templateOf(own(review.oldObject, 'spec')) };
       }
     },
@@ -43,27 +43,30 @@ async function validateNew(kind: RequestKind, review: Review, ports: Ports, sign
   const templateKind = accessOfRequest(kind).template.resource.kind;
   const template = await ports.templateState(templateKind, namespace, spec.templateName, signal);
   const byGroup = template.found && isEligibleByGroup(user, template.spec.accessConfig.allowedGroups);
-  const asked = template.found && { kind: templateKind, name: spec.templateName, spec: template.spec };
-  // Calls to the apiserver, and only for those whom no group lets in.
+  const chosenTemplate = template.found && { kind: templateKind, name: spec.templateName, spec: template.spec };
+  // Calls the API server only for callers whom no group makes eligible.
   const alreadyHolds =
-    asked && !byGroup && user.username !== '' && (await ports.alreadyHolds(user, namespace, asked, signal));
+    chosenTemplate &&
+    !byGroup &&
+    user.username !== '' &&
+    (await ports.alreadyHolds(user, namespace, chosenTemplate, signal));
   const limits = limitUses(spec, review, template, ports);
   const input = inputOf(kind, 'CREATE', review, spec, { template, alreadyHolds, limits });
   const violation = firstViolation(createRequestPolicy, input);
   const details = { template: spec.templateName };
-  // Whoever only tries wants to know what would come of it, and why.
-  const told = review.dryRun ? explanationLines(explain(createRequestPolicy, input)) : [];
-  if (violation) return { ...refuse(violation, details), warnings: told };
+  // A dry run explains every check.
+  const explanation = review.dryRun ? explanationLines(explain(createRequestPolicy, input)) : [];
+  if (violation) return { ...deny(violation, details), warnings: explanation };
   return {
-    details: { ...details, message: `eligible ${alreadyHolds ? 'by rights held already' : 'by group'}` },
+    details: { ...details, message: `eligible ${alreadyHolds ? 'by permissions already held' : 'by group'}` },
     ...(template.found ? { decidingGroups: template.spec.accessConfig.allowedGroups } : {}),
-    warnings: [...durationWarnings(spec, template), ...told],
+    warnings: [...durationWarnings(spec, template), ...explanation],
     opensAccess: true,
   };
 }
 
 function validateChange(kind: RequestKind, review: Review): Decision {
-  // Metadata may change freely, even around a spec that nobody can read: the finalizer has to come off at the end.
+  // Metadata may change, even if the spec is unreadable: the finalizer must be removable.
   if (isDeepStrictEqual(own(review.object, 'spec'), own(review.oldObject, 'spec'))) {
     return { details: templateOf(own(review.object, 'spec')) };
   }
@@ -71,9 +74,9 @@ function validateChange(kind: RequestKind, review: Review): Decision {
   if (!now.ok) return invalidSpec(now.errors);
   const before = readSpec(kind, review.oldObject);
   if (!before.ok) {
-    return refuse({
+    return deny({
       code: 'SpecImmutable',
-      message: 'a request keeps what it asked for; delete it and create another',
+      message: 'the spec of a request is immutable; delete the request and create another',
       field: 'spec',
       status: 422,
     });
@@ -81,7 +84,7 @@ function validateChange(kind: RequestKind, review: Review): Decision {
   const input = inputOf(kind, 'UPDATE', review, now.value, { template: { found: false }, alreadyHolds: false });
   const violation = firstViolation(updateRequestPolicy, { ...input, oldSpec: before.value });
   const details = { template: now.value.templateName };
-  if (violation) return refuse(violation, details);
+  if (violation) return deny(violation, details);
   const revokes = now.value.revoked === true && before.value.revoked !== true;
   return { ...allow, details: revokes ? { ...details, message: 'revokes the access' } : details };
 }
@@ -114,7 +117,7 @@ function readSpec(kind: RequestKind, object: unknown): Read<RequestSpec> {
   return readBySchema<RequestSpec>(accessOfRequest(kind).request.structural.spec, own(object, 'spec'), 'spec');
 }
 
-/** Whoever asks for more than the template gives learns it now, not when the shell closes. */
+/** Warns that the template limits the requested duration. */
 function durationWarnings(spec: RequestSpec, template: TemplateState): string[] {
   if (!template.found) return [];
   const chosen = chooseDuration(spec.duration, template.spec.accessConfig);

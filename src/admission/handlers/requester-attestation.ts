@@ -5,47 +5,50 @@ import type { Requester } from '../../api/access/request-spec.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
 import { isRecord, own, strings } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
-import { allow, type Decision, type Handler, refuse } from '../decision.ts';
+import { allow, type Decision, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
-import { settledName } from './settled-name.ts';
+import { generatedName } from './generated-name.ts';
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'sealStamp'>;
 
-/** Mutating webhook of the requests: says who asks, signs that, and leaves nothing in the object that could keep it from being revoked. */
+/**
+ * Mutating webhook of requests: writes the requester and signs it. It removes foreign finalizers and owner references, which could
+ * delay or prevent a revocation.
+ */
 export function attestRequester(kind: RequestKind, ports: Ports): Handler {
   return {
     decide(review) {
       const { object } = review;
-      if (!isRecord(object)) return unusable('the review carries no object');
-      if (!isAbsentOrRecord(own(object, 'metadata'))) return unusable('metadata must be an object', 'metadata');
+      if (!isRecord(object)) return invalidObject('the review has no object');
+      if (!isAbsentOrRecord(own(object, 'metadata'))) return invalidObject('metadata must be an object', 'metadata');
       const spec = own(object, 'spec');
-      if (!isRecord(spec)) return unusable('spec must be an object with a templateName', 'spec');
-      return review.operation === 'CREATE' ? stampNew(kind, review, spec, ports) : keepStamp(review);
+      if (!isRecord(spec)) return invalidObject('spec must be an object with a templateName', 'spec');
+      return review.operation === 'CREATE' ? attestNewRequest(kind, review, spec, ports) : keepAttestation(review);
     },
   };
 }
 
-function stampNew(kind: RequestKind, review: Review, spec: object, ports: Ports): Decision {
+function attestNewRequest(kind: RequestKind, review: Review, spec: object, ports: Ports): Decision {
   const { object, user, namespace } = review;
   if (user.username === '') {
-    return refuse({
+    return deny({
       code: 'MissingIdentity',
-      message: 'access is granted to a person, and this request has no authenticated user; log in and create it again',
+      message: 'this call has no authenticated user; access needs one; log in and create the request again',
       status: 403,
     });
   }
   const patch = new PatchBuilder(object);
   const metadata = own(object, 'metadata');
-  const name = settledName(metadata);
+  const name = generatedName(metadata);
   if (name !== undefined) patch.set(['metadata', 'name'], name);
-  // Only these two decide whether a delete goes through: somebody else's would keep the request, and with it the access, alive.
+  // Foreign finalizers or owner references could keep a deleted request, and with it the access, alive.
   if (!isDeepStrictEqual(own(metadata, 'finalizers'), [revokeFinalizer])) {
     patch.set(['metadata', 'finalizers'], [revokeFinalizer]);
   }
   patch.remove(['metadata', 'ownerReferences']);
   const requester = requesterOf(user, ports.clock);
-  // Nobody reads the seal of a dry run, and in the caller's hands it would be good for a request that passes us by.
+  // A dry run returns the object to the caller, who could store a signature in a request that bypasses this webhook.
   if (review.dryRun) {
     patch.set(['spec', 'requester'], requester);
     return { patch: patch.ops };
@@ -56,10 +59,10 @@ function stampNew(kind: RequestKind, review: Review, spec: object, ports: Ports)
   return { patch: patch.ops };
 }
 
-function keepStamp({ object, oldObject }: Review): Decision {
+function keepAttestation({ object, oldObject }: Review): Decision {
   const patch = new PatchBuilder(object);
   const before = own(own(oldObject, 'spec'), 'requester') ?? undefined;
-  // A client that replaces the object from its own manifest does not know the field; changing it is for validation to refuse.
+  // Clients that replace the object from a manifest omit the field. The validating webhook denies changes of it.
   if (before !== undefined && (own(own(object, 'spec'), 'requester') ?? undefined) === undefined) {
     patch.set(['spec', 'requester'], before);
   }
@@ -82,11 +85,11 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 const isAbsentOrRecord = (value: unknown): boolean => value === undefined || value === null || isRecord(value);
 
-const unusable = (message: string, field?: string): Decision =>
-  refuse({ code: 'InvalidObject', message, status: 422, ...(field === undefined ? {} : { field }) });
+const invalidObject = (message: string, field?: string): Decision =>
+  deny({ code: 'InvalidObject', message, status: 422, ...(field === undefined ? {} : { field }) });
 
-const keysUnavailable = refuse({
+const keysUnavailable = deny({
   code: 'SigningKeyUnavailable',
-  message: 'this server has not read its signing keys yet, and what it cannot sign would never be granted; try again',
+  message: 'this server has not read its signing keys yet; a request without a signature is never granted; try again',
   status: 503,
 });

@@ -6,32 +6,32 @@ import { accessOfTemplate } from '../../api/access/kinds.ts';
 import type { TemplateKind } from '../../api/access/names.ts';
 import { readBySchema } from '../../api/schema/read.ts';
 import { own } from '../../kit/json-value.ts';
-import { type Handler, invalidSpec, refuse } from '../decision.ts';
+import { deny, type Handler, invalidSpec } from '../decision.ts';
 import type { AdmissionPorts } from '../ports.ts';
 
 /**
- * Validating webhook of the templates: what could never be granted is refused while its author is looking, and so is what the author
- * may not do.
+ * Validating webhook of templates. It denies a template that could never be granted, or that grants permissions its author does not
+ * have, so that the author sees the error.
  */
 export function validateTemplate(kind: TemplateKind, ports: Pick<AdmissionPorts, 'lacking' | 'grantable'>): Handler {
   return {
     async decide({ operation, namespace, name, user, object, oldObject, dryRun }, signal) {
       const details = { template: name };
       const raw = own(object, 'spec');
-      // Templates that were stored before a rule existed can still be labelled, annotated and let go of.
+      // Metadata of a template that predates a rule can still change, so that it can be labeled, annotated, and deleted.
       if (operation === 'UPDATE' && isDeepStrictEqual(raw, own(oldObject, 'spec'))) return { details };
       const read = readBySchema<TemplateInput['spec']>(accessOfTemplate(kind).template.structural.spec, raw, 'spec');
       if (!read.ok) return invalidSpec(read.errors);
       const input: TemplateInput = { kind, namespace, name, spec: read.value, grantable: ports.grantable };
       const violation = firstViolation(templatePolicy, input);
-      const told = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
-      if (violation) return { ...refuse(violation, details), warnings: told };
+      const explanation = dryRun ? explanationLines(explain(templatePolicy, input)) : [];
+      if (violation) return { ...deny(violation, details), warnings: explanation };
       const unsigned = authorIsNotCaller(user, read.value);
-      if (unsigned) return { ...refuse(unsigned, details), warnings: told };
+      if (unsigned) return { ...deny(unsigned, details), warnings: explanation };
       const lacking = await ports.lacking(user, namespace, rightsHandedOut(input), signal);
       const overreach = authorLacks(user.username, namespace, lacking);
-      const warnings = [...templateWarnings(input), ...told];
-      return overreach ? { ...refuse(overreach, details), warnings: told } : { details, warnings };
+      const warnings = [...templateWarnings(input), ...explanation];
+      return overreach ? { ...deny(overreach, details), warnings: explanation } : { details, warnings };
     },
   };
 }

@@ -58,7 +58,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
       reject: false,
     });
     assert.notEqual(code, 0);
-    assert.match(stderr, /NotYourPod: pod own-\w+-access was opened for those whom PodAccessRequest own lets in/);
+    assert.match(stderr, /NotYourPod: pod own-\w+-access belongs to PodAccessRequest own; only its subjects may connect/);
   });
 
   it('the break-glass group gets in, with an audit line and a Warning Event', async () => {

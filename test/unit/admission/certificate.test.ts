@@ -75,9 +75,9 @@ describe('the serving certificate', () => {
     [
       'half-written',
       () => ({ certificate: identity().certificate.slice(0, 200) }),
-      /do not make a serving certificate/,
+      /are not a usable serving certificate and key/,
     ],
-    ['empty', () => ({ certificate: '', key: '' }), /do not make a serving certificate/],
+    ['empty', () => ({ certificate: '', key: '' }), /are not a usable serving certificate and key/],
     ['mismatched', () => ({ key: identity().key }), /the key does not match the certificate/],
     ['expired', () => identity(-1), /the serving certificate expired at/],
   ];
@@ -134,6 +134,6 @@ describe('the serving certificate', () => {
     assert.deepEqual(warnings, []);
     clock.setWall(certificate.current.expiresAtMs - 23 * 3600 * 1000);
     await clock.advance(20_000);
-    assert.deepEqual(warnings, ['the serving certificate has less than a day left and was not renewed']);
+    assert.deepEqual(warnings, ['serving certificate expires within a day and was not renewed']);
   });
 });

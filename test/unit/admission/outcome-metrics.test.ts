@@ -9,7 +9,7 @@ describe('metrics of the webhooks', () => {
   const told = outcomeMetrics(metrics);
   beforeEach(() => {
     world = new World();
-    world.ports.answered = told;
+    world.ports.recordOutcome = told;
   });
 
   it('count requests, entries and refusals, and no dry runs', async () => {

@@ -67,7 +67,7 @@ describe('validation of requests', () => {
     const response = await create(stamped({ requester: { ...requester, ...root } }), { userInfo: root });
     assert.equal(response.allowed, true);
     assert.deepEqual(world.asked, ['PodAccessTemplate payments/payments-shell', 'holds root payments']);
-    assert.equal(world.lines[0]?.message, 'eligible by rights held already');
+    assert.equal(world.lines[0]?.message, 'eligible by permissions already held');
   });
 
   const refusals: [string, () => Promise<unknown>, number, string][] = [

@@ -15,7 +15,11 @@ describe('a review that takes too much room', () => {
     ['a group of 1,025 characters', { userInfo: { ...alice, groups: [`${longest}x`] } }, /^CallerTooLarge/],
     ['an extra of 1,025 characters', { userInfo: { ...alice, extra: { a: [`${longest}x`] } } }, /^CallerTooLarge/],
     ['1,001 extras', { userInfo: { ...alice, extra: { a: many(1_000) } } }, /^CallerTooLarge/],
-    ['a namespace of 64 characters', { namespace: 'n'.repeat(64) }, /^InvalidName: namespace "n+…?" is no DNS label/],
+    [
+      'a namespace of 64 characters',
+      { namespace: 'n'.repeat(64) },
+      /^InvalidName: namespace "n+…?" is not a DNS label/,
+    ],
     ['a namespace that is no label', { namespace: 'a.b' }, /^InvalidName: namespace "a.b"/],
     ['a name of 254 characters', { name: 'n'.repeat(254) }, /^InvalidName: name "n+…"/],
     ['a name with what labels may not have', { name: 'a\nb' }, /^InvalidName: name "a\\nb"/],

@@ -84,8 +84,8 @@ export class World {
     enteredPod: () => Promise.resolve(this.pod),
     breakGlassGroup: 'firefighters',
     podEntered: (entry) => this.entries.push(entry),
-    answered: (outcome) => this.outcomes.push(outcome),
-    overloaded: (wanted) => this.overloads.push(wanted),
+    recordOutcome: (outcome) => this.outcomes.push(outcome),
+    recordOverload: (wanted) => this.overloads.push(wanted),
     journal: {
       available: true,
       append: (record) => {
@@ -117,7 +117,7 @@ export class World {
         writesOf: () => Promise.resolve(this.writes),
         registrations: () => Promise.resolve(this.registrations),
         anyRunOf: (component) => Promise.resolve(component === 'network' ? this.anyRun : undefined),
-        fenced: (code) => this.fenced.push(code),
+        recordDeniedWrite: (code) => this.fenced.push(code),
       },
     },
     this.ports,

@@ -1,14 +1,17 @@
 import { randomInt } from 'node:crypto';
 import { own } from '../../kit/json-value.ts';
 
-/** What Kubernetes draws generated suffixes from: no vowels, nothing that looks like something else. */
+/** The alphabet of generated suffixes in Kubernetes: no vowels and no characters that look alike. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-/** Twice as long as Kubernetes' own, because the apiserver does not try again when a name that we settled is taken. */
+/** Twice the length of Kubernetes: the API server does not retry if this name is taken. */
 const SUFFIX_LENGTH = 10;
 const MAX_NAME = 63;
 
-/** A name where only generateName was sent: a stamp has to speak of one object, and the apiserver names it too late for that. */
-export function settledName(metadata: unknown): string | undefined {
+/**
+ * Returns a generated name if the object has only generateName. An attestation needs the final name, and the API server generates
+ * names only after admission.
+ */
+export function generatedName(metadata: unknown): string | undefined {
   const name = own(metadata, 'name') ?? '';
   const base = own(metadata, 'generateName');
   if (name !== '' || typeof base !== 'string' || base === '') return undefined;
