@@ -96,7 +96,7 @@ function questionOf({ username, uid, groups, extra }: Caller & Extra, namespace:
   return { user: username, uid, groups, namespace, ...right, ...(extra ? { extra } : {}) };
 }
 
-interface EnteredPodsDeps {
+interface ConnectTargetsDeps {
   readonly stores: Pick<AccessStores, 'pods' | 'requests' | 'of'>;
   readonly client: Pick<Client, 'get'>;
   readonly signer: Pick<Signer, 'isOurGrant'>;
@@ -104,7 +104,7 @@ interface EnteredPodsDeps {
 }
 
 /** What the webhooks that watch and guard pods ask of a pod; fits the ports of admission. */
-export function enteredPods({ stores, client, signer, clock }: EnteredPodsDeps) {
+export function connectTargets({ stores, client, signer, clock }: ConnectTargetsDeps) {
   const isOpen = ({ grant, revoked, deleting }: RequestView): boolean =>
     grant !== undefined && !revoked && !deleting && clock.now() < (parseTime(grant.expiresAt) ?? 0);
 
@@ -121,7 +121,7 @@ export function enteredPods({ stores, client, signer, clock }: EnteredPodsDeps) 
       .find(({ children }) => children.some(({ uid }) => uid === pod.uid));
 
   return {
-    knownPod(namespace: string, name: string) {
+    cachedConnectTarget(namespace: string, name: string) {
       const key = keyOf({ namespace, name });
       const pod = stores.pods.get(key);
       if (!pod) return undefined;
@@ -129,7 +129,7 @@ export function enteredPods({ stores, client, signer, clock }: EnteredPodsDeps) 
       return { uid: pod.uid, ours: requestOf(pod) !== undefined, grants: requests.filter(isOpen).flatMap(grantOf) };
     },
 
-    async enteredPod(namespace: string, name: string, signal: AbortSignal) {
+    async connectTarget(namespace: string, name: string, signal: AbortSignal) {
       const pod = stores.pods.get(keyOf({ namespace, name })) ?? (await livePod({ namespace, name }, signal));
       if (!pod) return undefined;
       const known = requestOf(pod);

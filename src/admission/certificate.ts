@@ -123,7 +123,7 @@ export class Certificate implements ServingCertificate {
       const problem = describe(error);
       if (problem === this.#problem) return;
       this.#problem = problem;
-      log.error('new serving certificate is unusable; keeping the current one', { error: problem });
+      log.error('the new serving certificate is unusable; the previous one stays in use', { error: problem });
     }
   }
 }

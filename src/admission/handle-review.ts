@@ -1,4 +1,9 @@
-import { type AuditRecord, decidingGroupsFirst, type EntrySubresource, entrySubresources } from '../audit/record.ts';
+import {
+  type AuditRecord,
+  type ConnectSubresource,
+  connectSubresources,
+  decidingGroupsFirst,
+} from '../audit/record.ts';
 import { CodedError, describe, quote } from '../kit/errors.ts';
 import { own } from '../kit/json-value.ts';
 import { withDeadline } from '../kit/promises.ts';
@@ -30,7 +35,7 @@ export async function handleReview(
   const latencyMs = ports.clock.monotonic() - start;
   const decision = await recordDecision(route, review, decided, latencyMs, ports);
   const { denial } = decision;
-  const way = wayIn(review);
+  const subresource = connectSubresourceOf(review);
   ports.recordOutcome({
     webhook: route.name,
     operation: review.operation,
@@ -38,10 +43,10 @@ export async function handleReview(
     code: denial?.code ?? '',
     seconds: (ports.clock.monotonic() - start) / 1000,
     // If the pod does not exist, its namespace may not exist either, so it must not become a label.
-    namespace: way && decision.objectUid === undefined ? '' : review.namespace,
+    namespace: subresource && decision.objectUid === undefined ? '' : review.namespace,
     dryRun: review.dryRun,
     template: decision.details?.template ?? '',
-    ...(way ? { entry: { way, interactive: decision.details?.interactive ?? false } } : {}),
+    ...(subresource ? { connect: { subresource, interactive: decision.details?.interactive ?? false } } : {}),
   });
   return encodeAnswer(review.uid, answerOf(decision));
 }
@@ -109,7 +114,7 @@ function recordOf(route: Route, review: Review, decision: Decision, latencyMs: n
   const { resource } = route;
   const uid = decision.objectUid ?? uidOf(review);
   return {
-    event: wayIn(review) ?? 'admission',
+    event: connectSubresourceOf(review) ?? 'admission',
     verdict,
     who: { user: username, uid: userUid, groups: decidingGroupsFirst(groups, decidingGroups) },
     what: {
@@ -136,8 +141,8 @@ function uidOf({ object, oldObject }: Review): string | undefined {
   return undefined;
 }
 
-const wayIn = ({ subResource }: Review): EntrySubresource | undefined =>
-  entrySubresources.find((way) => way === subResource);
+const connectSubresourceOf = ({ subResource }: Review): ConnectSubresource | undefined =>
+  connectSubresources.find((known) => known === subResource);
 
 const auditsDenialsOnly = ({ type, auditsDenialsOnly }: Route): boolean =>
   type === 'mutating' || auditsDenialsOnly === true;

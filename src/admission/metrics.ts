@@ -27,18 +27,23 @@ export function outcomeMetrics(metrics: Metrics): (outcome: Outcome) => void {
     help: 'Requests that the webhooks admitted. The label user is always redacted.',
     labels: ['kind', 'namespace', 'template', 'user'],
   });
-  const entered = metrics.counter({
+  const connects = metrics.counter({
     name: 'oz_pod_exec_total',
     help: 'Admitted calls that enter a pod, by subresource. The label user is always redacted.',
     labels: ['namespace', 'subresource', 'user', 'interactive'],
   });
-  return ({ webhook, operation, allowed, code, seconds, namespace, template, dryRun, entry }) => {
+  return ({ webhook, operation, allowed, code, seconds, namespace, template, dryRun, connect }) => {
     reviews.observe({ webhook, operation, allowed: String(allowed), code }, seconds);
     if (!allowed || dryRun) return;
     const kind = requestKinds.get(webhook);
     if (kind !== undefined && operation === 'CREATE') created.inc({ kind, namespace, template, user: redactedUser });
-    if (entry)
-      entered.inc({ namespace, subresource: entry.way, user: redactedUser, interactive: String(entry.interactive) });
+    if (connect)
+      connects.inc({
+        namespace,
+        subresource: connect.subresource,
+        user: redactedUser,
+        interactive: String(connect.interactive),
+      });
   };
 }
 

@@ -8,7 +8,7 @@ import type { RequesterAttestation, RequesterSignature } from '../api/access/req
 import type { AuthorAttestation } from '../api/access/template-spec.ts';
 import type { ReconcileRun } from '../api/inventory/reconcile-run.ts';
 import type { Journal } from '../audit/journal.ts';
-import type { EntrySubresource } from '../audit/record.ts';
+import type { ConnectSubresource } from '../audit/record.ts';
 import type { RegistrationPaths } from '../inventory/policy/registration-rules.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { JsonPointer } from '../kit/json-pointer.ts';
@@ -16,7 +16,7 @@ import type { Log } from '../observe/log.ts';
 import type { Operation, UserInfo } from './codec.ts';
 
 /** A call that connects to a pod. The server records it as an Event on the pod. */
-export interface PodEntry {
+export interface PodConnectEvent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly namespace: string;
@@ -32,7 +32,7 @@ export interface PodGrant {
 }
 
 /** The pod that a call connects to. */
-export interface EnteredPod {
+export interface ConnectTarget {
   readonly uid: string;
   /** True for an access pod: the server created it for one request. */
   readonly ours: boolean;
@@ -52,7 +52,7 @@ export interface Outcome {
   /** Name of the template, if the review concerns one. */
   readonly template: string;
   /** Set for calls that connect to a pod. */
-  readonly entry?: { readonly way: EntrySubresource; readonly interactive: boolean };
+  readonly connect?: { readonly subresource: ConnectSubresource; readonly interactive: boolean };
 }
 
 /** Dependencies of every webhook. */
@@ -88,17 +88,17 @@ export interface AccessReviews {
     signal: AbortSignal,
   ): Promise<readonly Right[]>;
   /** Signs who created a request. Undefined until the server has read its keys. */
-  sealStamp(attestation: RequesterAttestation): RequesterSignature | undefined;
+  signRequester(attestation: RequesterAttestation): RequesterSignature | undefined;
   /** Signs who wrote a template. Undefined until the server has read its keys. */
-  sealAuthor(attestation: AuthorAttestation): string | undefined;
+  signAuthor(attestation: AuthorAttestation): string | undefined;
   /** Reads only the stores, for audit lines. Undefined if the stores do not have the pod. */
-  knownPod(namespace: string, name: string): EnteredPod | undefined;
+  cachedConnectTarget(namespace: string, name: string): ConnectTarget | undefined;
   /** Adds live reads where a store may lag, and returns only grants with a valid signature. Undefined if the pod does not exist. */
-  enteredPod(namespace: string, name: string, signal: AbortSignal): Promise<EnteredPod | undefined>;
+  connectTarget(namespace: string, name: string, signal: AbortSignal): Promise<ConnectTarget | undefined>;
   /** Members may connect to every access pod; each call leaves a Warning Event. Undefined if the administrator set no group. */
   readonly breakGlassGroup: string | undefined;
   /** Enqueues an Event on the pod; must not block or throw. */
-  podEntered(entry: PodEntry): void;
+  recordConnect(event: PodConnectEvent): void;
 }
 
 export interface AdmissionPorts extends AccessReviews, ReviewPorts {}

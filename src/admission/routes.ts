@@ -3,7 +3,7 @@ import { childNameSuffix, type TemplateKind } from '../api/access/names.ts';
 import { accountPrefix, clusterInventories, componentReconcilers } from '../api/inventory/names.ts';
 import type { Resource } from '../api/object.ts';
 import { pods } from '../api/resources.ts';
-import { entrySubresources } from '../audit/record.ts';
+import { connectSubresources } from '../audit/record.ts';
 import type { Operation } from './codec.ts';
 import type { Handler } from './decision.ts';
 import { attestAuthor } from './handlers/author-attestation.ts';
@@ -127,7 +127,7 @@ const podConnect = {
   type: 'validating',
   feature: 'access',
   resource: pods,
-  subresources: entrySubresources,
+  subresources: connectSubresources,
   // Ephemeral containers are an UPDATE of their subresource; all others are a CONNECT.
   operations: ['CONNECT', 'UPDATE'],
   sideEffects: 'NoneOnDryRun',

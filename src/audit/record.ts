@@ -20,12 +20,12 @@ interface AuditObject {
 }
 
 /** The subresources of a Pod that let somebody in. */
-export const entrySubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
-export type EntrySubresource = (typeof entrySubresources)[number];
+export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
+export type ConnectSubresource = (typeof connectSubresources)[number];
 
 /** One decision. Only the fields named here are ever written; nothing of the objects themselves, which may hold secrets. */
 export interface AuditRecord {
-  readonly event: 'admission' | 'grant' | 'revocation' | EntrySubresource;
+  readonly event: 'admission' | 'grant' | 'revocation' | ConnectSubresource;
   readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'observed';
   readonly who: AuditSubject;
   readonly what: AuditObject;

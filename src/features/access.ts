@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { admissionReads, enteredPods } from '../access/admission-reads.ts';
+import { admissionReads, connectTargets } from '../access/admission-reads.ts';
 import { accessControllers } from '../access/controllers.ts';
 import { GrantQuota } from '../access/lifecycle/grant-quota.ts';
 import { parseGrantable } from '../access/policy/granted-rules.ts';
@@ -79,11 +79,11 @@ function accessReviews(deps: AdmissionDeps): AccessReviews {
   return {
     ...admissionReads(stores, client, quota),
     grantable,
-    sealStamp: (stamp) => signer.signRequester(stamp),
-    sealAuthor: (stamp) => signer.signAuthor(stamp),
-    ...enteredPods({ stores, client, signer, clock }),
+    signRequester: (stamp) => signer.signRequester(stamp),
+    signAuthor: (stamp) => signer.signAuthor(stamp),
+    ...connectTargets({ stores, client, signer, clock }),
     breakGlassGroup,
-    podEntered: ({ type, namespace, pod, reason, note }) => {
+    recordConnect: ({ type, namespace, pod, reason, note }) => {
       // kubectl describe looks for Events by uid, and the review has none.
       const uid = stores.pods.get(keyOf({ namespace, name: pod }))?.uid;
       events.record({

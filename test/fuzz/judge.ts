@@ -69,7 +69,7 @@ export class Judge {
   #arrange({ template, holds, limits, lacks, pod, journalWorks }: ReferenceWorld): void {
     const world = this.#world;
     // What it was told is of no interest here, and adds up.
-    for (const list of [world.lines, world.entries, world.outcomes, world.asked, world.sealed]) list.length = 0;
+    for (const list of [world.lines, world.connectEvents, world.outcomes, world.asked, world.signed]) list.length = 0;
     world.holds = holds;
     world.journalWorks = journalWorks;
     world.limits = limits.map((use) => ({ scope: 'user', name: 'alice', ...use }));

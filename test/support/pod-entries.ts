@@ -1,5 +1,5 @@
 import type { ApiAnswer } from '../../sandbox/api-call.ts';
-import type { EntrySubresource } from '../../src/audit/record.ts';
+import type { ConnectSubresource } from '../../src/audit/record.ts';
 import type { Person } from './person.ts';
 
 type Who = Pick<Person, 'call'>;
@@ -9,7 +9,7 @@ type Who = Pick<Person, 'call'>;
  * connection, so an answer other than 403 or 500 from admission means: let in.
  */
 export const enter: Readonly<
-  Record<EntrySubresource, (who: Who, namespace: string, pod: string) => Promise<ApiAnswer>>
+  Record<ConnectSubresource, (who: Who, namespace: string, pod: string) => Promise<ApiAnswer>>
 > = {
   exec: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/exec?command=true&stdout=true`),
   attach: (who, namespace, pod) => who.call('POST', `${podUrl(namespace, pod)}/attach?stdout=true`),

@@ -115,4 +115,4 @@ try {
   await plane.stop();
 }
 for (const line of world.lines) console.log(JSON.stringify(line));
-console.log(world.entries);
+console.log(world.connectEvents);

@@ -9,7 +9,7 @@ import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
 
-type Ports = Pick<AdmissionPorts, 'clock' | 'sealAuthor'>;
+type Ports = Pick<AdmissionPorts, 'clock' | 'signAuthor'>;
 
 /**
  * Mutating webhook of templates: writes the author of the spec and signs it. The signature covers the spec of a new template, and the
@@ -57,7 +57,7 @@ function attest(kind: TemplateKind, review: Review, version: TemplateVersion, po
   };
   // A dry run returns the object to the caller, who could store a signature in a template that bypasses this webhook.
   if (dryRun) return { patch: patch.set(['spec', 'author'], author).ops };
-  const signature = ports.sealAuthor({
+  const signature = ports.signAuthor({
     kind,
     namespace,
     name: name ?? textOf(own(metadata, 'name')),

@@ -1,9 +1,9 @@
 import type { GrantSubject } from '../../api/access/grant.ts';
-import type { EntrySubresource } from '../../audit/record.ts';
+import type { ConnectSubresource } from '../../audit/record.ts';
 import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { type Decision, type Denial, deny, type Handler } from '../decision.ts';
-import type { AdmissionPorts, EnteredPod, PodEntry, PodGrant } from '../ports.ts';
+import type { AdmissionPorts, ConnectTarget, PodConnectEvent, PodGrant } from '../ports.ts';
 
 /** A call that connects to a pod, read from its review. It omits the command, ports, and paths: they may contain secrets. */
 interface PodConnect {
@@ -16,7 +16,7 @@ interface PodConnect {
   readonly note: string;
 }
 
-const eventWords: Readonly<Record<EntrySubresource, readonly [reason: string, verb: string]>> = {
+const eventWords: Readonly<Record<ConnectSubresource, readonly [reason: string, verb: string]>> = {
   exec: ['PodExec', 'ran a command in'],
   attach: ['PodAttach', 'attached to'],
   portforward: ['PodPortForward', 'forwarded ports to'],
@@ -25,7 +25,7 @@ const eventWords: Readonly<Record<EntrySubresource, readonly [reason: string, ve
 };
 
 function readConnect({ subResource, namespace, name, user, object, oldObject }: Review): PodConnect {
-  const [reason, verb] = eventWords[subResource as EntrySubresource];
+  const [reason, verb] = eventWords[subResource as ConnectSubresource];
   const subject = subResource === 'ephemeralcontainers' ? newContainer(object, oldObject) : object;
   const container = text(own(subject, subResource === 'ephemeralcontainers' ? 'name' : 'container'));
   const interactive = own(subject, 'stdin') === true && own(subject, 'tty') === true;
@@ -44,7 +44,10 @@ function readConnect({ subResource, namespace, name, user, object, oldObject }: 
 }
 
 /** The Event of a call. */
-const connectEvent = ({ namespace, pod, reason, note }: PodConnect, type: PodEntry['type'] = 'Normal'): PodEntry => ({
+const connectEvent = (
+  { namespace, pod, reason, note }: PodConnect,
+  type: PodConnectEvent['type'] = 'Normal',
+): PodConnectEvent => ({
   type,
   reason,
   namespace,
@@ -60,7 +63,7 @@ const connectDetails = ({ pod, container, interactive }: PodConnect): NonNullabl
 });
 
 /** The grant that allows `user` to connect to the pod. */
-function grantFor(pod: EnteredPod | undefined, user: UserInfo): PodGrant | undefined {
+function grantFor(pod: ConnectTarget | undefined, user: UserInfo): PodGrant | undefined {
   return pod?.grants.find(({ subjects }) => subjects.some((subject) => isSubject(subject, user)));
 }
 
@@ -94,12 +97,12 @@ const ephemeralContainers = (pod: unknown): readonly unknown[] =>
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
 /** Records who connects to which pod, with an Event on the pod and an audit line. It never denies. */
-export function observePod(ports: Pick<AdmissionPorts, 'podEntered' | 'knownPod'>): Handler {
+export function observePod(ports: Pick<AdmissionPorts, 'recordConnect' | 'cachedConnectTarget'>): Handler {
   return {
     decide(review) {
       const connect = readConnect(review);
-      if (!review.dryRun) ports.podEntered(connectEvent(connect));
-      const pod = ports.knownPod(connect.namespace, connect.pod);
+      if (!review.dryRun) ports.recordConnect(connectEvent(connect));
+      const pod = ports.cachedConnectTarget(connect.namespace, connect.pod);
       const grant = grantFor(pod, review.user);
       return {
         details: { ...connectDetails(connect), ...(grant ? { request: grant.request } : {}) },
@@ -110,7 +113,7 @@ export function observePod(ports: Pick<AdmissionPorts, 'podEntered' | 'knownPod'
   };
 }
 
-type Ports = Pick<AdmissionPorts, 'enteredPod' | 'breakGlassGroup' | 'podEntered'>;
+type Ports = Pick<AdmissionPorts, 'connectTarget' | 'breakGlassGroup' | 'recordConnect'>;
 
 /**
  * Allows only the subjects of a grant to connect to its access pod, whatever other permissions on pods a caller has. The API server
@@ -121,7 +124,7 @@ export function guardAccessPod(ports: Ports): Handler {
     async decide(review, signal) {
       const connect = readConnect(review);
       const details = connectDetails(connect);
-      const pod = await ports.enteredPod(connect.namespace, connect.pod, signal);
+      const pod = await ports.connectTarget(connect.namespace, connect.pod, signal);
       if (!pod) {
         const message = `pod ${connect.pod} does not exist in namespace ${connect.namespace}; check the name`;
         return deny({ code: 'PodNotFound', message, status: 404 }, details);
@@ -132,16 +135,16 @@ export function guardAccessPod(ports: Ports): Handler {
   };
 }
 
-function decide(connect: PodConnect, { user, dryRun }: Review, pod: EnteredPod, ports: Ports): Decision {
+function decide(connect: PodConnect, { user, dryRun }: Review, pod: ConnectTarget, ports: Ports): Decision {
   const grant = grantFor(pod, user);
   if (grant || !pod.ours) {
-    if (!dryRun) ports.podEntered(connectEvent(connect));
+    if (!dryRun) ports.recordConnect(connectEvent(connect));
     return grant ? { details: { request: grant.request }, decidingGroups: groupsOf(grant) } : {};
   }
   const request = pod.grants[0]?.request;
   const details = request === undefined ? {} : { request };
   if (ports.breakGlassGroup !== undefined && user.groups.includes(ports.breakGlassGroup)) {
-    if (!dryRun) ports.podEntered({ ...connectEvent(connect, 'Warning'), reason: 'BreakGlass' });
+    if (!dryRun) ports.recordConnect({ ...connectEvent(connect, 'Warning'), reason: 'BreakGlass' });
     const message = 'a member of the break-glass group connected';
     const decidingGroups = [ports.breakGlassGroup];
     return { details: { ...details, code: 'BreakGlass', message }, decidingGroups, opensAccess: true };

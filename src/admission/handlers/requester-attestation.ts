@@ -10,7 +10,7 @@ import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
 
-type Ports = Pick<AdmissionPorts, 'clock' | 'sealStamp'>;
+type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester'>;
 
 /**
  * Mutating webhook of requests: writes the requester and signs it. It removes foreign finalizers and owner references, which could
@@ -53,7 +53,7 @@ function attestNewRequest(kind: RequestKind, review: Review, spec: object, ports
     patch.set(['spec', 'requester'], requester);
     return { patch: patch.ops };
   }
-  const seal = ports.sealStamp({ kind, namespace, name: name ?? textOf(own(metadata, 'name')), spec, requester });
+  const seal = ports.signRequester({ kind, namespace, name: name ?? textOf(own(metadata, 'name')), spec, requester });
   if (!seal) return keysUnavailable;
   patch.set(['spec', 'requester'], { ...requester, ...seal });
   return { patch: patch.ops };

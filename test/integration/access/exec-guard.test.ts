@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../sandbox/wait.ts';
-import { entrySubresources } from '../../../src/audit/record.ts';
+import { connectSubresources } from '../../../src/audit/record.ts';
 import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
@@ -32,7 +32,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
     assert.equal((await echo(stage.alice, pod)).stdout, 'in\n');
   });
 
-  for (const way of entrySubresources) {
+  for (const way of connectSubresources) {
     it(`somebody with the rights of edit does not, by ${way}`, async () => {
       assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
       const { status, body } = await enter[way](eve, stage.namespace, pod);
@@ -58,7 +58,10 @@ describe('M17: an access pod is for those whom its grant names', () => {
       reject: false,
     });
     assert.notEqual(code, 0);
-    assert.match(stderr, /NotYourPod: pod own-\w+-access belongs to PodAccessRequest own; only its subjects may connect/);
+    assert.match(
+      stderr,
+      /NotYourPod: pod own-\w+-access belongs to PodAccessRequest own; only its subjects may connect/,
+    );
   });
 
   it('the break-glass group gets in, with an audit line and a Warning Event', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AuditLine } from '../../../sandbox/server-process.ts';
 import { until } from '../../../sandbox/wait.ts';
-import { entrySubresources } from '../../../src/audit/record.ts';
+import { connectSubresources } from '../../../src/audit/record.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { Person } from '../../support/person.ts';
@@ -33,7 +33,7 @@ describe('M16: each of the five ways into a pod', () => {
   const lines = (pod: string, user: string): Promise<AuditLine[]> =>
     stage.audit((line) => line['pod'] === pod && line.who.user === user && line.event !== 'grant');
 
-  for (const way of entrySubresources) {
+  for (const way of connectSubresources) {
     it(`${way} into a pod of a workload leaves one line`, async () => {
       const pod = podOf(running);
       const uid = await uidOf(pod);
@@ -96,7 +96,7 @@ describe('M16: each of the five ways into a pod', () => {
   }
 
   it('tells nothing of commands, ports and paths', async () => {
-    const entries = await stage.audit(({ event }) => (entrySubresources as readonly string[]).includes(event));
+    const entries = await stage.audit(({ event }) => (connectSubresources as readonly string[]).includes(event));
     assert.ok(entries.length >= 10);
     assert.doesNotMatch(JSON.stringify(entries.map(({ reviewUid: _, ...line }) => line)), /hunter2|"command"/);
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { entrySubresources } from '../../../src/audit/record.ts';
+import { connectSubresources } from '../../../src/audit/record.ts';
 import { podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 import { enter } from '../../support/pod-entries.ts';
@@ -55,13 +55,13 @@ describe('M18: while the server is down', () => {
   }
 
   it('their other ways in stay open too', async () => {
-    for (const way of entrySubresources) {
+    for (const way of connectSubresources) {
       const { body } = await enter[way](stage.plane, stage.namespace, 'plain');
       assert.doesNotMatch(JSON.stringify(body), /webhook/, way);
     }
   });
 
-  for (const way of entrySubresources) {
+  for (const way of connectSubresources) {
     it(`access pods stay shut, by ${way}`, async () => {
       const { status, body } = await enter[way](stage.plane, stage.namespace, request.status?.podName ?? '');
       assert.equal(status, 500);

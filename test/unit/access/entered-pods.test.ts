@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { enteredPods } from '../../../src/access/admission-reads.ts';
+import { connectTargets } from '../../../src/access/admission-reads.ts';
 import { openAccessStores } from '../../../src/access/stores/access-stores.ts';
 import { planHashAnnotation } from '../../../src/api/access/names.ts';
 import { podAccessRequests } from '../../../src/api/access/pod-access.ts';
@@ -27,9 +27,9 @@ describe('what is known of a pod that somebody enters', () => {
 
   const lookUp = () => {
     const { cluster, signer, clock } = stage;
-    return enteredPods({ stores: openAccessStores(cluster), client: cluster.client, signer, clock });
+    return connectTargets({ stores: openAccessStores(cluster), client: cluster.client, signer, clock });
   };
-  const entered = () => lookUp().enteredPod(namespace, pod.metadata.name, signal);
+  const entered = () => lookUp().connectTarget(namespace, pod.metadata.name, signal);
   const opened = () => ({
     uid: pod.metadata.uid,
     ours: true,
@@ -40,7 +40,7 @@ describe('what is known of a pod that somebody enters', () => {
     stage.cluster.calls.length = 0;
     assert.deepEqual(await entered(), opened());
     assert.deepEqual(stage.cluster.calls, [], 'no call to the API server');
-    assert.deepEqual(lookUp().knownPod(namespace, pod.metadata.name), opened());
+    assert.deepEqual(lookUp().cachedConnectTarget(namespace, pod.metadata.name), opened());
   });
 
   it('is read anew when the stores have neither pod nor grant yet', async () => {
@@ -53,9 +53,13 @@ describe('what is known of a pod that somebody enters', () => {
     const client = {
       get: async (resource: typeof pods) => structuredClone(resource === pods ? pod : request),
     };
-    const found = await enteredPods({ stores, client, signer, clock }).enteredPod(namespace, pod.metadata.name, signal);
+    const found = await connectTargets({ stores, client, signer, clock }).connectTarget(
+      namespace,
+      pod.metadata.name,
+      signal,
+    );
     assert.deepEqual(found, opened());
-    assert.equal(lookUp().knownPod(namespace, pod.metadata.name), undefined);
+    assert.equal(lookUp().cachedConnectTarget(namespace, pod.metadata.name), undefined);
   });
 
   it('stays ours when somebody takes our marks off', async () => {
@@ -87,7 +91,7 @@ describe('what is known of a pod that somebody enters', () => {
     await stage.stop();
     const metadata = { name: 'shell-access', namespace, uid: 'foreign', annotations: { [planHashAnnotation]: 'x' } };
     stage.cluster.put(pods, { ...pod, metadata });
-    const found = await lookUp().enteredPod(namespace, 'shell-access', signal);
+    const found = await lookUp().connectTarget(namespace, 'shell-access', signal);
     assert.deepEqual(found, { uid: 'foreign', ours: false, grants: [] });
   });
 
@@ -101,7 +105,7 @@ describe('what is known of a pod that somebody enters', () => {
   });
 
   it('that does not exist, is nothing', async () => {
-    assert.equal(await lookUp().enteredPod(namespace, 'no-access', signal), undefined);
+    assert.equal(await lookUp().connectTarget(namespace, 'no-access', signal), undefined);
   });
 
   const request = (): KubeObject => stage.cluster.find(podAccessRequests, requestName) as KubeObject;

@@ -58,7 +58,7 @@ describe('the fence around entries', () => {
       [line?.verdict, line?.component, line?.run, line?.who.user, line?.what.name],
       ['allowed', 'network', `${uid}.network.17`, account, 'rt-1'],
     );
-    assert.deepEqual([answer.auditAnnotations, world.fenced], [{ run: `${uid}.network.17` }, []]);
+    assert.deepEqual([answer.auditAnnotations, world.deniedWrites], [{ run: `${uid}.network.17` }, []]);
   });
 
   const refused: [string, object, Partial<Pick<World, 'run' | 'writes'>>, string][] = [
@@ -92,7 +92,7 @@ describe('the fence around entries', () => {
       assert.deepEqual([answer.allowed, answer.status?.code], [false, 403]);
       assert.match(answer.status?.message ?? '', new RegExp(`^${code}: `));
       assert.deepEqual([world.lines[0]?.verdict, world.lines[0]?.code], ['denied', code]);
-      assert.deepEqual(world.fenced, [code]);
+      assert.deepEqual(world.deniedWrites, [code]);
     });
   }
 
@@ -100,6 +100,6 @@ describe('the fence around entries', () => {
     world.run = undefined;
     const answer = await world.review(paths.fence, write({}, { dryRun: true }));
     assert.match(answer.status?.message ?? '', /^NoSuchRun: /);
-    assert.deepEqual(world.fenced, []);
+    assert.deepEqual(world.deniedWrites, []);
   });
 });

@@ -40,7 +40,7 @@ describe('the webhook endpoint', () => {
       'another kind of object',
       review({ ...create, resource: { group: '', version: 'v1', resource: 'pods' } }),
       400,
-      /takes CREATE, UPDATE, DELETE of podaccessrequests; found CREATE of "pods {2}v1"/,
+      /found CREATE of "pods {2}v1"; \/validate-\S+ allows CREATE, UPDATE, DELETE of podaccessrequests/,
     ],
     ['a subresource', review({ ...create, subResource: 'status' }), 400, /found CREATE of .*status/],
     ['an operation that it is not registered for', review({ ...create, operation: 'CONNECT' }), 400, /found CONNECT/],

@@ -25,7 +25,7 @@ describe('guarding access pods', () => {
     assert.deepEqual([line?.event, line?.verdict, line?.request, line?.pod], ['exec', 'allowed', 'debug', pod]);
     assert.equal(line?.what.uid, 'p-1');
     assert.deepEqual(
-      world.entries.map(({ type, reason }) => [type, reason]),
+      world.connectEvents.map(({ type, reason }) => [type, reason]),
       [['Normal', 'PodExec']],
     );
   });
@@ -60,7 +60,7 @@ describe('guarding access pods', () => {
       const [line] = world.lines;
       assert.deepEqual([line?.event, line?.verdict, line?.code], [way, 'denied', 'NotYourPod']);
       assert.deepEqual([line?.who.user, line?.request, line?.pod], ['carol', 'debug', pod]);
-      assert.deepEqual(world.entries, []);
+      assert.deepEqual(world.connectEvents, []);
     });
   }
 
@@ -83,10 +83,10 @@ describe('guarding access pods', () => {
     assert.equal(auditAnnotations?.['code'], 'BreakGlass');
     assert.deepEqual([world.lines[0]?.verdict, world.lines[0]?.code], ['allowed', 'BreakGlass']);
     assert.deepEqual(
-      world.entries.map(({ type, reason }) => [type, reason]),
+      world.connectEvents.map(({ type, reason }) => [type, reason]),
       [['Warning', 'BreakGlass']],
     );
-    assert.match(world.entries[0]?.note ?? '', /^dora ran a command in container app/);
+    assert.match(world.connectEvents[0]?.note ?? '', /^dora ran a command in container app/);
   });
 
   it('lets nobody in by break-glass without its line, or when there is no such group', async () => {
@@ -101,13 +101,13 @@ describe('guarding access pods', () => {
   });
 
   it('refuses what it cannot look up', async () => {
-    world.ports.enteredPod = () => Promise.reject(new Error('no API server'));
+    world.ports.connectTarget = () => Promise.reject(new Error('no API server'));
     const { allowed, status } = await enter(alice);
     assert.deepEqual([allowed, status?.code], [false, 500]);
   });
 
   it('writes no Event on dry run', async () => {
     for (const userInfo of [alice, firefighter]) await enter(userInfo, { dryRun: true });
-    assert.deepEqual(world.entries, []);
+    assert.deepEqual(world.connectEvents, []);
   });
 });

@@ -10,7 +10,7 @@ describe('watching pod entries', () => {
   it('writes an Event and an audit line, without the command', async () => {
     const response = await world.review(paths.watchPod, connectReview('exec'));
     assert.equal(response.allowed, true);
-    assert.deepEqual(world.entries, [
+    assert.deepEqual(world.connectEvents, [
       {
         type: 'Normal',
         reason: 'PodExec',
@@ -26,13 +26,13 @@ describe('watching pod entries', () => {
     assert.equal(line?.pod, 'web-0');
     assert.equal(line?.container, 'app');
     assert.equal(line?.interactive, true);
-    assert.doesNotMatch(JSON.stringify(world.lines) + JSON.stringify(world.entries), /hunter2/);
+    assert.doesNotMatch(JSON.stringify(world.lines) + JSON.stringify(world.connectEvents), /hunter2/);
   });
 
   it('tells attach from exec, and a terminal from none', async () => {
     await world.review(paths.watchPod, connectReview('attach', { object: { stdin: true, tty: false } }));
-    assert.equal(world.entries[0]?.reason, 'PodAttach');
-    assert.match(world.entries[0]?.note ?? '', /attached to the default container \(no terminal\)/);
+    assert.equal(world.connectEvents[0]?.reason, 'PodAttach');
+    assert.match(world.connectEvents[0]?.note ?? '', /attached to the default container \(no terminal\)/);
     assert.equal(world.lines[0]?.event, 'attach');
     assert.equal(world.lines[0]?.interactive, false);
   });
@@ -59,12 +59,12 @@ describe('watching pod entries', () => {
       const line = world.lines.at(-1);
       assert.deepEqual([line?.event, line?.pod, line?.what.uid], [event, 'web-0', 'p-1']);
       assert.deepEqual(line?.who, { user: 'alice', uid: 'u-1', groups: ['devs', 'system:authenticated'] });
-      assert.equal(world.entries.at(-1)?.pod, 'web-0');
-      assert.ok(world.entries.at(-1)?.note.startsWith(`alice ${note}`), world.entries.at(-1)?.note);
+      assert.equal(world.connectEvents.at(-1)?.pod, 'web-0');
+      assert.ok(world.connectEvents.at(-1)?.note.startsWith(`alice ${note}`), world.connectEvents.at(-1)?.note);
     }
     assert.equal(world.lines.length, ways.length);
     assert.equal(world.lines.at(-1)?.container, 'debugger');
-    assert.doesNotMatch(JSON.stringify(world.lines) + JSON.stringify(world.entries), /hunter2|4711\/|4711\]/);
+    assert.doesNotMatch(JSON.stringify(world.lines) + JSON.stringify(world.connectEvents), /hunter2|4711\/|4711\]/);
   });
 
   for (const [name, pod] of [
@@ -95,7 +95,7 @@ describe('watching pod entries', () => {
 
   it('writes no Event on dry run', async () => {
     await world.review(paths.watchPod, connectReview('exec', { dryRun: true }));
-    assert.deepEqual(world.entries, []);
+    assert.deepEqual(world.connectEvents, []);
     assert.equal(world.lines[0]?.dryRun, true);
   });
 
@@ -104,7 +104,7 @@ describe('watching pod entries', () => {
     for (const object of [null, [], 'x', 7, { container: 7, stdin: 'yes' }]) {
       assert.equal((await world.review(paths.watchPod, connectReview('exec', { object }))).allowed, true);
     }
-    world.ports.podEntered = () => {
+    world.ports.recordConnect = () => {
       throw new Error('no events today');
     };
     assert.equal((await world.review(paths.watchPod, connectReview('exec'))).allowed, true);

@@ -43,7 +43,7 @@ describe('stamping of requests', () => {
 
   it('signs the name, the spec and who asks, as they will be stored', async () => {
     const { result } = await create(accessRequest({ duration: '5m' }, { name: undefined, generateName: 'debug-' }));
-    assert.deepEqual(world.sealed.at(-1), {
+    assert.deepEqual(world.signed.at(-1), {
       kind: 'PodAccessRequest',
       namespace: 'payments',
       name: own(own(result, 'metadata'), 'name'),

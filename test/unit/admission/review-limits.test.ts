@@ -33,7 +33,7 @@ describe('a review that takes too much room', () => {
         assert.match(response.status?.message ?? '', message);
         assert.ok((response.status?.message.length ?? 0) < 300);
       }
-      assert.deepEqual([world.lines, world.outcomes, world.asked, world.sealed], [[], [], [], []]);
+      assert.deepEqual([world.lines, world.outcomes, world.asked, world.signed], [[], [], [], []]);
     });
   }
 
@@ -43,7 +43,7 @@ describe('a review that takes too much room', () => {
     const fields = { userInfo, namespace: 'n'.repeat(63), name: `${'n'.repeat(251)}.n` };
     const { allowed } = await world.review(paths.stampPod, create(fields));
     assert.equal(allowed, true);
-    assert.equal(world.sealed.length, 1);
+    assert.equal(world.signed.length, 1);
   });
 
   it('passes with the names that proxies are asked for', async () => {
@@ -65,7 +65,7 @@ describe('a review that takes too much room', () => {
     assert.equal(allowed, true);
     assert.equal(world.lines.length, 1);
     assert.ok(JSON.stringify(world.lines).length < 20_000);
-    assert.ok(JSON.stringify([world.outcomes, world.entries]).length < 5_000);
+    assert.ok(JSON.stringify([world.outcomes, world.connectEvents]).length < 5_000);
   });
 
   it('names no namespace in a metric for a pod that is not there', async () => {

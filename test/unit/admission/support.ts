@@ -5,7 +5,7 @@ import type { TemplateState } from '../../../src/access/policy/request-policy.ts
 import type { Right } from '../../../src/access/policy/template-rights.ts';
 import { createAdmissionApp } from '../../../src/admission/app.ts';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
-import type { AdmissionPorts, EnteredPod, Outcome, PodEntry } from '../../../src/admission/ports.ts';
+import type { AdmissionPorts, ConnectTarget, Outcome, PodConnectEvent } from '../../../src/admission/ports.ts';
 import type { RequesterAttestation, RequesterSignature } from '../../../src/api/access/request-spec.ts';
 import type { AuthorAttestation } from '../../../src/api/access/template-spec.ts';
 import type { ReconcileRun } from '../../../src/api/inventory/reconcile-run.ts';
@@ -41,7 +41,7 @@ export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...seal };
 export class World {
   readonly clock = new SimulatedClock();
   readonly lines: AuditRecord[] = [];
-  readonly entries: PodEntry[] = [];
+  readonly connectEvents: PodConnectEvent[] = [];
   readonly outcomes: Outcome[] = [];
   /** What calls were turned away for. */
   readonly overloads: string[] = [];
@@ -52,13 +52,13 @@ export class World {
   /** What every caller may not do. */
   lacks: (right: Right) => boolean = () => false;
   readonly authors: AuthorAttestation[] = [];
-  readonly sealed: RequesterAttestation[] = [];
+  readonly signed: RequesterAttestation[] = [];
   /** Undefined as long as there are no keys. */
   seal: RequesterSignature | undefined = seal;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
-  /** What is known of the pod that is entered. */
-  pod: EnteredPod | undefined;
+  /** The pod that the call connects to. */
+  pod: ConnectTarget | undefined;
 
   readonly ports: { -readonly [P in keyof AdmissionPorts]: AdmissionPorts[P] } = {
     templateState: (kind, namespace, name) => {
@@ -72,18 +72,18 @@ export class World {
     grantable: [],
     limitUses: () => this.limits,
     lacking: (_caller, _namespace, rights) => Promise.resolve(rights.filter((right) => this.lacks(right))),
-    sealAuthor: (stamp) => {
+    signAuthor: (stamp) => {
       this.authors.push(stamp);
       return this.seal?.signature;
     },
-    sealStamp: (stamp) => {
-      this.sealed.push(stamp);
+    signRequester: (stamp) => {
+      this.signed.push(stamp);
       return this.seal;
     },
-    knownPod: () => this.pod,
-    enteredPod: () => Promise.resolve(this.pod),
+    cachedConnectTarget: () => this.pod,
+    connectTarget: () => Promise.resolve(this.pod),
     breakGlassGroup: 'firefighters',
-    podEntered: (entry) => this.entries.push(entry),
+    recordConnect: (event) => this.connectEvents.push(event),
     recordOutcome: (outcome) => this.outcomes.push(outcome),
     recordOverload: (wanted) => this.overloads.push(wanted),
     journal: {
@@ -103,7 +103,7 @@ export class World {
   writes: readonly JsonPointer[] | undefined = ['/status/outputs/network'];
   registrations: readonly RegistrationPaths[] = [];
   anyRun: string | undefined;
-  readonly fenced: string[] = [];
+  readonly deniedWrites: string[] = [];
 
   readonly app: RequestListener = createAdmissionApp(
     {
@@ -117,7 +117,7 @@ export class World {
         writesOf: () => Promise.resolve(this.writes),
         registrations: () => Promise.resolve(this.registrations),
         anyRunOf: (component) => Promise.resolve(component === 'network' ? this.anyRun : undefined),
-        recordDeniedWrite: (code) => this.fenced.push(code),
+        recordDeniedWrite: (code) => this.deniedWrites.push(code),
       },
     },
     this.ports,
