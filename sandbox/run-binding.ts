@@ -68,13 +68,13 @@ async function story(tell: Narrator, consumer: Plane, acme: Plane, backend: Back
   const there = runner(acme);
   const kettle = { namespace, name: 'evening' };
 
-  tell.step('Two clusters: ours, with drawbridge in it, and that of the provider Acme, which has a kind');
+  tell.step('Two clusters: ours, with drawbridge, and that of the provider Acme, which has a kind');
   tell.evidence(`ours: ${consumer.server}; the konnector runs as ${user} and may bind ${kind}`);
   tell.evidence(`Acme: ${acme.server}`);
   tell.evidence(await there(`get crd ${kind} -o custom-columns=NAME:.metadata.name`));
   tell.evidence(`ours knows no such kind:\n${await here('get kettles', { reject: false })}`);
 
-  tell.step('Acme exports it to us, and gives us a kubeconfig');
+  tell.step('Acme exports it to us and issues a kubeconfig');
   await backend.export({ name: 'kettles', kinds: [kettles] });
   tell.evidence(await there(`get apiserviceexports,boundschemas -n ${backend.clusterNamespace} -o name`));
 
@@ -95,7 +95,7 @@ async function story(tell: Narrator, consumer: Plane, acme: Plane, backend: Back
   await here('wait sb/kettles --for=condition=Ready --timeout=60s');
   tell.evidence(await here('get sb'));
 
-  tell.step('Our cluster serves the kind; we make an object of it');
+  tell.step('Our cluster serves the kind; we create an object of it');
   await here(`create namespace ${namespace}`);
   const manifest = stringify(fixtureObject(kettles, kettle, { heat: 100, note: 'for six' }));
   tell.command('kubectl apply -f kettle.yaml');
@@ -110,21 +110,21 @@ async function story(tell: Narrator, consumer: Plane, acme: Plane, backend: Back
   tell.evidence(await there('get kettles -A'));
   tell.evidence(await there(`get ${copy} -o jsonpath={.metadata.annotations}`));
 
-  tell.step('A controller of Acme does its work and says so; the status comes down');
+  tell.step('A controller of Acme writes a status, and the status comes back');
   const status = JSON.stringify({ status: { result: 'boiling', heat: 100 } });
   await there(`patch ${copy} --subresource=status --type=merge -p ${status}`);
   await here(`wait kettle/${kettle.name} -n ${namespace} --for=jsonpath={.status.result}=boiling --timeout=30s`);
   tell.command(`kubectl get kettles -n ${namespace}`);
   tell.evidence(await here(`get kettles -n ${namespace}`));
 
-  tell.step('We change it, and take a field away; both reach Acme');
+  tell.step('We change one field and remove another; both changes reach Acme');
   const change = JSON.stringify({ spec: { heat: 60, note: null } });
   tell.command(`kubectl patch kettle ${kettle.name} -n ${namespace} --type=merge -p '${change}'`);
   await here(`patch kettle ${kettle.name} -n ${namespace} --type=merge -p ${change}`);
   await there(`wait ${copy} --for=jsonpath={.spec.heat}=60 --timeout=30s`);
   tell.evidence(`spec at Acme: ${await there(`get ${copy} -o jsonpath={.spec}`)}`);
 
-  tell.step('We delete it: it stays until its copy is gone');
+  tell.step('We delete it: the object stays until its copy is gone');
   tell.command(`kubectl delete kettle ${kettle.name} -n ${namespace}`);
   tell.evidence(await here(`delete kettle ${kettle.name} -n ${namespace} --timeout=30s`));
   tell.evidence(`at Acme: ${await there(`get kettles -n ${service}`)}`);
@@ -144,7 +144,7 @@ const eventually = (what: string, look: () => Promise<boolean>): Promise<boolean
   until(what, look, { timeoutMs: 30_000, everyMs: 100 });
 
 async function stayUp(tell: Narrator, consumer: Plane, acme: Plane, konnector: KonnectorProcess): Promise<void> {
-  tell.title('Both go on. Try it in another terminal (Ctrl-C here ends everything):');
+  tell.title('Both keep running. Try it in another terminal (Ctrl-C here stops everything):');
   tell.command(`cd ${process.cwd()}`);
   tell.command(`export PATH=${consumer.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   tell.command(`export KUBECONFIG=${consumer.adminKubeconfig}   # ours`);

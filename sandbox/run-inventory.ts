@@ -160,7 +160,7 @@ const eventually = (what: string, look: () => Promise<boolean>): Promise<boolean
   until(what, look, { timeoutMs: 60_000, everyMs: 100 });
 
 async function stayUp(tell: Narrator, management: Plane, managed: Plane, server: InventoryServer): Promise<void> {
-  tell.title('Everything goes on. Try it in another terminal (Ctrl-C here ends it):');
+  tell.title('Everything keeps running. Try it in another terminal (Ctrl-C here stops it):');
   tell.command(`cd ${process.cwd()}`);
   tell.command(`export PATH=${management.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   tell.command(`export KUBECONFIG=${management.adminKubeconfig}   # ours`);

@@ -17,7 +17,7 @@ const examples = ['workload', 'rbac', 'templates'].map((name) => `${root}example
 
 async function main(): Promise<void> {
   const tell = new Narrator();
-  tell.title('drawbridge: access that opens for a while and closes on time');
+  tell.title('drawbridge: opens access for a while and closes it on time');
   const plane = await startPlane({
     crds: [`${root}charts/drawbridge/crds`],
     onProgress: (line) => console.log(`   ${line}`),
@@ -53,12 +53,12 @@ async function story(tell: Narrator, plane: Plane, server: ServerProcess): Promi
   const auditLine = (matches: (line: AuditLine) => boolean): Promise<AuditLine> =>
     until('the audit line', async () => (await server.audit(matches)).at(-1), { timeoutMs: 30_000 });
 
-  tell.step('A cluster with drawbridge in it');
+  tell.step('A cluster with drawbridge');
   tell.evidence(
     `Kubernetes at ${plane.server}; webhooks, CRDs and rights installed; the server runs as ${server.installation.serverUser}`,
   );
 
-  tell.step('A workload, and templates that say who may get in');
+  tell.step('A workload, and templates that say who may enter it');
   for (const file of examples) await run(`apply -f ${file}`);
   await run(`rollout status -n ${namespace} deployment/payments --timeout=60s`);
   await run(`wait -n ${namespace} podaccesstemplate/payments-shell --for=jsonpath={.status.ready}=true --timeout=30s`);
@@ -66,25 +66,25 @@ async function story(tell: Narrator, plane: Plane, server: ServerProcess): Promi
   tell.evidence(await run(`get -n ${namespace} deployments,podaccesstemplates,execaccesstemplates`));
 
   const ask = requestFor(duration);
-  tell.step('bob of group qa asks, and is told why not');
+  tell.step('bob of group qa requests access, and is denied');
   tell.command(`kubectl create -f pod-access-request.yaml --as bob`);
   // bob may create requests (step 2 gave that to devs alone), so that it is drawbridge that refuses.
   await run(`create rolebinding bob-may-ask -n ${namespace} --role=request-access --user=bob`);
   tell.evidence(await run('create -f -', { kubeconfig: bob, input: ask, reject: false }));
   tell.audit(await auditLine((line) => line.who.user === 'bob' && line.verdict === 'denied'));
 
-  tell.step(`alice of group devs asks for ${duration}`);
+  tell.step(`alice of group devs requests ${duration}`);
   tell.command(`kubectl create -f pod-access-request.yaml --as alice`);
   tell.evidence(await run('create -f -', { ...asAlice, input: ask }));
   tell.audit(await auditLine((line) => line.who.user === 'alice' && line.event === 'admission'));
 
-  tell.step('A pod of her own, a Role and a RoleBinding are made');
+  tell.step('The server creates a pod, a Role, and a RoleBinding for her');
   await run(`wait -n ${namespace} podaccessrequest/${request} --for=condition=AccessResourcesReady --timeout=30s`);
   const pod = (await run(`get -n ${namespace} podaccessrequest/${request} -o jsonpath={.status.podName}`)).trim();
   tell.evidence(await run(`get -n ${namespace} pods,roles,rolebindings -l access.drawbridge.dev/request`));
   tell.audit(await auditLine((line) => line.event === 'grant' && line.verdict === 'granted'));
 
-  tell.step('Her request says so');
+  tell.step('Her request is ready');
   tell.command(`kubectl get -n ${namespace} podaccessrequest/${request}`);
   tell.evidence(await run(`get -n ${namespace} podaccessrequest/${request}`, asAlice));
   const { spec, status } = parse(await run(`get -n ${namespace} podaccessrequest/${request} -o yaml`, asAlice));
@@ -102,7 +102,7 @@ async function story(tell: Narrator, plane: Plane, server: ServerProcess): Promi
   tell.evidence(await run(`exec -n ${namespace} ${pod} -- echo hello from the access pod`, asAlice));
   tell.audit(await auditLine((line) => line.event === 'exec' && line.who.user === 'alice'));
 
-  tell.step(`The time is over, and everything is gone`);
+  tell.step('The time is up: the server has deleted everything');
   await until(
     'the request to be gone',
     async () =>
@@ -116,7 +116,7 @@ async function story(tell: Narrator, plane: Plane, server: ServerProcess): Promi
   const revoked = await auditLine((line) => line.event === 'revocation');
   tell.audit(revoked);
   tell.end(
-    `Done: opened for alice at her request, closed ${Date.parse(String(revoked['time'])) - Date.parse(String(revoked['expiresAt']))} ms after the deadline.`,
+    `Done: access opened for alice at her request, and closed ${Date.parse(String(revoked['time'])) - Date.parse(String(revoked['expiresAt']))} ms after the deadline.`,
   );
 }
 
@@ -140,7 +140,7 @@ async function expectAnswer(wanted: string, answer: Promise<string>): Promise<st
 
 async function stayUp(tell: Narrator, plane: Plane, server: ServerProcess): Promise<void> {
   const alice = await plane.kubeconfigFor('alice', ['devs']);
-  tell.title('The server goes on. Try it as alice, in another terminal (Ctrl-C here ends everything):');
+  tell.title('The server keeps running. Try it as alice in another terminal (Ctrl-C here stops everything):');
   tell.command(`cd ${root}`);
   tell.command(`export KUBECONFIG=${alice} PATH=${plane.binaries.kubectl.replace(/\/[^/]+$/, '')}:$PATH`);
   tell.command('kubectl create -f examples/pod-access-request.yaml');
