@@ -77,6 +77,22 @@ describe('documents', () => {
     });
   }
 
+  it('quote messages as the server gives them', () => {
+    const sources = filesIn('src', '.ts').map(read).join('\n');
+    const quoted = documents
+      .filter((document) => !isFree(document, read(document)))
+      .flatMap((document) => all(read(document).replace(/^ *```[\s\S]*?^ *```$/gm, ''), /`([^`\n]+)`/g))
+      .map((span) => span.replace(/^Secret …:? | …$/g, ''))
+      .filter((span) => /^(?!kubectl|helm|make|drawbridge|node)[A-Za-z]+( [A-Za-z]+){2,}$/.test(span));
+    assert.ok(quoted.length > 5);
+    // That of the API server while webhooks are down.
+    const ofOthers = ['failed calling webhook'];
+    assert.deepEqual(
+      quoted.filter((message) => !sources.includes(message) && !ofOthers.includes(message)),
+      [],
+    );
+  });
+
   it('list every page under docs, with its question', () => {
     const index = read('docs/README.md');
     const pages = filesIn('docs', '.md').map((path) => path.slice('docs/'.length));
