@@ -10,11 +10,11 @@ import { InventoryStage } from '../../support/inventory/stage.ts';
 import { sharedPlane } from '../../support/plane.ts';
 
 const outageMs = 5000;
-/** The server says that it is not ready after a minute without a word. */
+/** The server reports unready after a minute without events. */
 const unreadyWithinMs = 62_000;
-/** Falls due in the middle of an outage, also when a busy machine is slow to begin that. */
+/** Due in the middle of an outage, even if a busy machine starts it late. */
 const dueSeconds = 4;
-/** Nothing falls due after an outage for so long. */
+/** No run is due after an outage within this time. */
 const restMs = 1_800_000;
 
 const replicas = [
@@ -33,15 +33,15 @@ const outages = [
 ];
 
 for (const { who, flags, elected } of replicas) {
-  describe(`an API server that is away from ${who} of the inventory`, function () {
+  describe(`an API server outage for ${who} of the inventory`, function () {
     this.timeout(300_000);
     let proxy: FaultProxy;
     let stage: InventoryStage;
-    /** As `<component> <operation> <entry>`. */
+    /** Calls as `<component> <operation> <entry>`. */
     let calls: string[];
-    /** Ids of all runs that somebody was called for. */
+    /** IDs of all called runs. */
     let runs: string[];
-    /** What `network` does for the entry of that name; it is Done with any other. */
+    /** Script of `network` by entry name; other entries are Done. */
     const scripts = new Map<string, Script>();
 
     before(async () => {
@@ -69,7 +69,7 @@ for (const { who, flags, elected } of replicas) {
       { how: `${how} until the server is not ready`, begin, long: true },
     ]);
     for (const { how, begin, long } of cases) {
-      it(`and ${how}: calls nobody, and nothing is lost or repeated when it is back`, async () => {
+      it(`and ${how}: calls nothing, and loses or repeats nothing when it is back`, async () => {
         await component('network', (request) => scripts.get(nameOf(request))?.(request) ?? { outcome: 'Done' });
         await component('reader', () => ({ outcome: 'Done' }), { reads: ['/status/outputs/network'] });
         const names = ['held', 'reporting', 'due', 'changed', 'untouched'];
@@ -89,7 +89,7 @@ for (const { who, flags, elected } of replicas) {
         const awayMs = performance.now();
         calls = [];
         const taken = reportUntilTaken(reporting, { outcome: 'Done', outputs });
-        // What fails before it is awaited is to be told of first.
+        // Surface failures before they are awaited.
         taken.catch(() => undefined);
         answer.resolve();
         await Promise.all([configure('changed', 1), stage.delete('deleted'), stage.entry('created')]);
@@ -112,7 +112,7 @@ for (const { who, flags, elected } of replicas) {
           'network reconcile changed',
           'network reconcile created',
           'network reconcile due',
-          // Who leads no more has hung up; another may have led meanwhile.
+          // A former leader has closed its connections; another may have led meanwhile.
           ...(elected ? ['network reconcile held'] : []),
           'reader delete deleted',
           'reader reconcile created',
@@ -131,7 +131,7 @@ for (const { who, flags, elected } of replicas) {
       });
     }
 
-    /** Changes the entry, and gives the call that this leads to, which is answered by `script`. */
+    /** Changes the entry and returns the resulting call, which `script` answers. */
     async function called(name: string, script: Script): Promise<ReconcileRequest> {
       const run = deferred<ReconcileRequest>();
       scripts.set(name, (request) => {
@@ -173,7 +173,7 @@ for (const { who, flags, elected } of replicas) {
       assert.ok(tookMs < unreadyWithinMs, `${tookMs} ms`);
     }
 
-    /** Each run has ended once, and what came of the last of each key is stored. */
+    /** Checks that each run ended once, and that the last outcome of each key is stored. */
     async function atRest(keys: number): Promise<boolean> {
       const records = await stage.records();
       return (

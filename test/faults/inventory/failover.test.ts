@@ -33,17 +33,17 @@ describe('two servers of the inventory', function () {
   let right: InventoryServer;
   let webhooks: ServiceAddress;
   let callbacks: ServiceAddress;
-  /** Answers at once, by a script. */
+  /** Answers immediately by a script. */
   let quick: ScriptedComponent;
-  /** Goes on, and reports. */
+  /** Runs asynchronously and reports. */
   let slow: ComponentServer;
   const closers: (() => unknown)[] = [];
-  /** Of both components. */
+  /** Calls of both components. */
   const calls: ReconcileRequest[] = [];
   const goOn = deferred();
-  /** What the reports of `slow` were answered with. */
+  /** Status codes of the reports of `slow`. */
   const answers: number[] = [];
-  /** Non-GET calls of `right`, as they pass the proxy in front of it. */
+  /** Non-GET calls of `right` that pass its proxy. */
   const writesOfRight: string[] = [];
 
   before(async () => {
@@ -86,7 +86,7 @@ describe('two servers of the inventory', function () {
     if (plane) await deleteLease();
   });
 
-  it('when the leader is killed: what had to be answered is run anew, what reports goes on, nothing twice', async () => {
+  it('when the leader is killed: synchronous runs are retried, asynchronous ones continue, none is doubled', async () => {
     const held = new Map<string, ReconcileRequest>();
     quick.script = (run) => {
       held.set(run.entry.id, run);
@@ -120,7 +120,7 @@ describe('two servers of the inventory', function () {
     assert.deepEqual(
       verdicts,
       names.map(() => [403, 200]),
-      'only the run that is on writes',
+      'only the current run writes',
     );
     for (const { ref } of entries) {
       assert.deepEqual(seqsOf(ref.uid, 'quick'), [1, 2]);
@@ -147,7 +147,7 @@ describe('two servers of the inventory', function () {
     }
   });
 
-  it('when the leader was paused past its lease: it finds that it leads no more, and nothing that it does counts', async () => {
+  it('when the leader was paused past its Lease: it detects the lost leadership, and its actions have no effect', async () => {
     await left.begin();
     const [paused, other] = [await stage.get('e0'), await stage.get('e1')];
     const released = deferred();
@@ -163,18 +163,15 @@ describe('two servers of the inventory', function () {
     assert.equal(await reportTo(left, inFlight), 503, 'a replica that does not lead takes no report');
 
     right.signal('SIGSTOP');
-    // As a Service does with a replica that is not ready.
+    // Like a Service with an unready replica.
     leadTo(left);
     const seen = writesOfRight.length;
-    // What it is to find when it wakes: the answer to its call, and a change that calls for a run.
+    // It must find both when it resumes: the answer to its call, and a change that requires a run.
     released.resolve();
     quick.script = ({ run }) => ({ outcome: 'Done', outputs: { quick: { by: `run ${run.seq}` } } });
     await configure(other, 1);
     await leaderIs('left');
-    await stage.until(
-      'both to have been run',
-      async () => (await at(paused)) === 'run 4' && (await at(other)) === 'run 3',
-    );
+    await stage.until('both have run', async () => (await at(paused)) === 'run 4' && (await at(other)) === 'run 3');
     assert.equal(await write(inFlight, 'paused'), 403);
 
     right.signal('SIGCONT');
@@ -279,6 +276,6 @@ describe('two servers of the inventory', function () {
   const reportTo = (server: InventoryServer, run: ReconcileRequest): Promise<number> =>
     report(run, { outcome: 'Done' }, { url: `${server.callbackUrl}${new URL(run.callback).pathname}` });
 
-  /** Not the Lease, the heads of its own audit journal, or questions. */
+  /** Excludes the Lease, the heads of its own audit journal, and access reviews. */
   const isLeaders = (call: string): boolean => !/\/(leases|configmaps|tokenreviews|subjectaccessreviews)/.test(call);
 });

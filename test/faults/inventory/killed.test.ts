@@ -12,7 +12,7 @@ describe('a manager that is killed', function () {
   });
   after(async () => stage?.close());
 
-  it('leaves the inventory to be read and written, and what changed meanwhile is run when it is back', async () => {
+  it('leaves the inventory readable and writable, and handles missed changes when it is back', async () => {
     const network = await stage.component('network', () => ({ outcome: 'Done', outputs: { network: { up: true } } }));
     const { ref } = await stage.entry('one');
     await stage.ready('one');
@@ -27,7 +27,7 @@ describe('a manager that is killed', function () {
     await stage.clear();
   });
 
-  it('with 200 runs in flight loses none, doubles none, and is consistent soon after', async () => {
+  it('with 200 runs in flight loses none, doubles none, and soon becomes consistent', async () => {
     const { backMs, runs, called } = await killInFlight(stage, 40);
     console.log(`      from the restart until all ${runs} are Done: ${backMs.toFixed(0)} ms`);
     assert.ok(backMs < 30_000, `${backMs} ms`);

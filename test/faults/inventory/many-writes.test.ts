@@ -15,7 +15,7 @@ describe('an entry under load', function () {
   afterEach(async () => stage?.clear());
   after(async () => stage?.close());
 
-  it('loses nothing of 1,000 patches by two components at the same time, and has no conflict', async () => {
+  it('loses none of 1,000 concurrent patches by two components, without conflicts', async () => {
     const rounds = 500;
     const names = ['left', 'right'];
     const runs = new Map<string, ReconcileRequest>();
@@ -43,13 +43,13 @@ describe('an entry under load', function () {
     assert.deepEqual(
       (await stage.records()).map(({ seq, phase }) => [seq, phase]),
       names.map(() => [1, 'Running']),
-      'own writes start nothing',
+      'own writes trigger nothing',
     );
     for (const run of runs.values()) assert.equal(await report(run, { outcome: 'Done' }), 200);
     await stage.ready('one');
   });
 
-  it('causes no run of a component that reads nothing of it, though it is written a thousand times', async () => {
+  it('triggers no component that reads nothing of it, despite a thousand writes', async () => {
     assert.equal(await writesThatNobodyReads(stage, 1000), 0);
   });
 });

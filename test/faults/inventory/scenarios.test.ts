@@ -17,7 +17,7 @@ const componentOf = (
   registration: Partial<SimRegistration> = {},
 ): SimComponent => simComponent(name, { specFields: ['a'], isSynchronous: true, ...rest }, registration);
 
-/** A world without faults and its only manager, with entries e1, e2 and so on. */
+/** A world without faults, with one manager and entries e1, e2, and so on. */
 async function begin(components: readonly SimComponent[], entries = 1, seed = 1) {
   const world = new SimulatedWorld(seededRandom(seed), components);
   const uids = Array.from({ length: entries }, (_, i) => world.create(`e${i + 1}`, { a: 1 }).ref.uid);
@@ -47,7 +47,7 @@ const chainOf = (length: number, durationMs: (index: number) => number): SimComp
     componentOf(`c${index}`, { needs: index === 0 ? [] : [`c${index - 1}`], durationMs: durationMs(index) }),
   );
 
-/** Two to eight components; in half of the graphs they need all that they read. */
+/** Two to eight components; in half of the graphs they require all that they read. */
 function randomGraph(random: () => number): SimComponent[] {
   const isNeeded = random() < 0.5 ? 1 : 0.6;
   return Array.from({ length: 2 + Math.floor(random() * 7) }, (_, index) => {
@@ -58,10 +58,10 @@ function randomGraph(random: () => number): SimComponent[] {
   });
 }
 
-describe('components that nobody has put in order', function () {
+describe('components without a declared order', function () {
   this.timeout(30_000 + 100 * graphs);
 
-  it('come to the same end in every order, a chain of n by at most 2 n runs', async () => {
+  it('reach the same state in every order, a chain of n in at most 2 n runs', async () => {
     for (let seed = 0; seed < graphs; seed += 1) {
       const random = seededRandom(seed);
       const length = 2 + (seed % 7);
@@ -76,7 +76,7 @@ describe('components that nobody has put in order', function () {
     }
   });
 
-  it('of any graph without circles come to the same end, each by one run and one more for each change of what it reads', async () => {
+  it('of any acyclic graph reach the same state, with one run each and one more per change of inputs', async () => {
     for (let seed = 0; seed < graphs; seed += 1) {
       const random = seededRandom(seed);
       const components = randomGraph(random);
@@ -99,7 +99,7 @@ describe('components that nobody has put in order', function () {
           const allowed = [...needs, ...likes].reduce((sum, other) => sum + (changes.get(other) ?? 0), 1);
           assert.ok(runs <= allowed, `seed ${seed}: ${runs} runs of ${name}, ${allowed} at most`);
         }
-        // What only waits for what it needs has that at once: a run when it is made, and one for each input.
+        // A waiting component has a first run and one run per input.
         const edges = components.reduce((sum, { needs }) => sum + needs.length, 0);
         if (components.every(({ likes }) => likes.length === 0)) {
           assert.ok(world.log.length <= components.length + edges, `seed ${seed}: ${world.log.length} runs`);
@@ -118,7 +118,7 @@ describe('components that nobody has put in order', function () {
     assert.equal(outcome(1, 'c4'), 'Done');
   });
 
-  it('run at the same time once all inputs are there', async () => {
+  it('run concurrently once all inputs are present', async () => {
     const { world, run, uidOf } = await begin(chainOf(5, () => 100));
     await run(10 * second);
     const from = world.log.length;
@@ -138,7 +138,7 @@ describe('components that nobody has put in order', function () {
 });
 
 describe('triggers', () => {
-  it('of N writes over T seconds make at most 2 + T/0.2 runs, the last of them about the last write', async () => {
+  it('of N writes over T seconds cause at most 2 + T/0.2 runs, the last of them for the last write', async () => {
     const { world, run, outcome, output, edit } = await begin([componentOf('c0', { durationMs: 200 })]);
     const writes = 1000;
     for (let i = 0; i < writes; i += 1) {
@@ -151,7 +151,7 @@ describe('triggers', () => {
     assert.ok(world.log.length <= 2 + (writes * 5) / 200, `${world.log.length} runs`);
   });
 
-  it('of 1,000 writes to what nobody reads make no run', async () => {
+  it('of 1,000 writes that no component reads cause no run', async () => {
     const { world, run, edit } = await begin([componentOf('c0')]);
     await run(second);
     for (let i = 0; i < 1000; i += 1) {
@@ -161,13 +161,13 @@ describe('triggers', () => {
     assert.equal(world.log.length, 1);
   });
 
-  it('of a component’s own output make no run of it', async () => {
+  it('of a component’s own output cause no run of it', async () => {
     const { world, run } = await begin([componentOf('c0')]);
     await run(10 * minute);
     assert.equal(world.log.length, 1);
   });
 
-  it('of inputs that change during a run and are back before it ends make another run, about what they are', async () => {
+  it('of inputs that change during a run and return before its end cause another run', async () => {
     for (let backAt = 60; backAt <= 120; backAt += 2) {
       const { run, output, edit } = await begin([componentOf('c0')]);
       await run(50);
@@ -179,7 +179,7 @@ describe('triggers', () => {
     }
   });
 
-  it('by time repair what was undone outside', async () => {
+  it('by the interval correct external changes', async () => {
     const { world, run, output, uidOf } = await begin([componentOf('c0')]);
     await run(second);
     world.withdraw({ entryUid: uidOf(1), component: 'c0' });
@@ -188,7 +188,7 @@ describe('triggers', () => {
     assert.equal(output(1, 'c0'), 2);
   });
 
-  it('by remote events run the component of that entry alone', async () => {
+  it('by remote events run only the component of that entry', async () => {
     const component = componentOf('c0');
     const { world, manager, run, uidOf } = await begin([component, componentOf('c1')], 3);
     await run(second);
@@ -203,7 +203,7 @@ describe('triggers', () => {
 });
 
 describe('a component that waits for an input', () => {
-  it('is run at most 7 times an hour, without an attempt counted', async () => {
+  it('runs at most 7 times an hour, without counting attempts', async () => {
     const runs: number[] = [];
     for (let seed = 0; seed < 50; seed += 1) {
       const { world, run, recordOf } = await begin([componentOf('c0', { needs: ['never'] })], 1, seed);
@@ -216,8 +216,8 @@ describe('a component that waits for an input', () => {
   });
 });
 
-describe('a fault that does not pass', () => {
-  /** When a key runs that always answers Retry, milliseconds after its first run. */
+describe('a permanent fault', () => {
+  /** Start times of a key that always answers Retry, milliseconds after its first run. */
   function retriesOf(seed: number, untilMs: number): number[] {
     const random = seededRandom(seed);
     const stage = new StepStage().running();
@@ -233,13 +233,13 @@ describe('a fault that does not pass', () => {
   }
   const keys = Array.from({ length: 1000 }, (_, seed) => retriesOf(seed, 30 * minute));
 
-  it('is tried about 11 times in 10 minutes', async () => {
+  it('is retried about 11 times in 10 minutes', async () => {
     const tries = keys.map((times) => times.filter((time) => time < 10 * minute).length);
     const mean = tries.reduce((sum, n) => sum + n, 0) / tries.length;
     assert.ok(mean > 9 && mean < 14, `${mean} times`);
   });
 
-  it('does not bring 1,000 keys back together: in no second more than 3 times the mean', async () => {
+  it('spreads retries of 1,000 keys: in no second more than 3 times the mean', async () => {
     const perSecond = new Map<number, number>();
     let all = 0;
     for (const time of keys.flat().filter((at) => at >= 10 * minute)) {
@@ -253,7 +253,7 @@ describe('a fault that does not pass', () => {
 });
 
 describe('an endpoint that is down', () => {
-  it('is probed, costs no attempt, and everything runs when it is back', async () => {
+  it('is probed, counts no attempts, and everything runs when it is back', async () => {
     const component = componentOf('c0', { isDown: true });
     const { world, run, outcome, runsOf } = await begin([component, componentOf('c1')], 50);
     await run(second);
@@ -269,7 +269,7 @@ describe('an endpoint that is down', () => {
 });
 
 describe('a component that hangs', () => {
-  it('delays neither other components nor, beyond its timeout, other entries', async () => {
+  it('does not delay other components, nor other entries beyond its timeout', async () => {
     const hangs = componentOf('c0', { durationMs: 10 * hour }, { maxConcurrent: 2, timeoutSeconds: 1 });
     const { run, outcome } = await begin([hangs, componentOf('c1'), componentOf('c2', { needs: ['c1'] })], 20);
     await run(second);
@@ -279,8 +279,8 @@ describe('a component that hangs', () => {
   });
 });
 
-describe('components that never agree', () => {
-  it('are slowed down, and their livelock is told', async () => {
+describe('components that never converge', () => {
+  it('are slowed down, and their livelock is reported', async () => {
     const components = [
       componentOf('c0', { likes: ['c1'], value: ([spec = 0, other = 0]) => (spec + other) % 2, durationMs: 10 }),
       componentOf('c1', { likes: ['c0'], value: ([other = 0]) => other, durationMs: 10 }),
@@ -290,19 +290,19 @@ describe('components that never agree', () => {
     const from = world.log.length;
     await run(hour);
     assert.ok(world.log.length - from <= 2 * 150, `${world.log.length - from} runs an hour`);
-    const told = manager.ship.recorded.filter(({ reason }) => reason === 'Livelock');
-    assert.equal(told.length, 2);
+    const reported = manager.inMemory.recorded.filter(({ reason }) => reason === 'Livelock');
+    assert.equal(reported.length, 2);
     const livelock = world.entry(uidOf(1))?.conditions.find(({ type }) => type === 'Livelock');
     assert.equal(livelock?.status, 'True');
   });
 });
 
 describe('a storm', () => {
-  it('of keys that are due by time does not hold up what somebody waits for (I23)', async () => {
+  it('of keys that are due by time does not delay manual changes (I23)', async () => {
     const component = componentOf('c0', {}, { maxConcurrent: 4 });
     const { world, run, edit, uidOf } = await begin([component], 400);
     await run(minute);
-    // All of them within twelve seconds: many more than there are slots for.
+    // All keys are due within twelve seconds: many more than there are slots.
     world.register('c0');
     await run(6 * second);
     const latencies: number[] = [];
@@ -334,7 +334,7 @@ describe('a manager that is killed', () => {
     const records = world.inventory.records();
     assert.equal(records.length, 200);
     for (const { record } of records) assert.equal(record.lastOutcome?.outcome, 'Done');
-    // One more each: what had answered to nobody.
+    // One more run each for lost answers.
     assert.equal(world.log.length, 400);
   });
 });

@@ -5,7 +5,7 @@ import { writesToOneEntry } from '../../support/inventory/consolidation.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
 
-describe('what changes in an entry', function () {
+describe('a change of an entry', function () {
   this.timeout(120_000);
   let stage: InventoryStage;
 
@@ -15,7 +15,7 @@ describe('what changes in an entry', function () {
   afterEach(async () => stage?.clear());
   after(async () => stage?.close());
 
-  it('reaches the component that reads it within milliseconds, and no other', async () => {
+  it('triggers only the components that read it, within milliseconds', async () => {
     const network = await stage.component('network', () => ({ outcome: 'Done' }));
     const other = await stage.component('other', () => ({ outcome: 'Done' }));
     await stage.entry('one', { components: { network: { config: {} } } });
@@ -30,7 +30,7 @@ describe('what changes in an entry', function () {
       assert.deepEqual(call.request.run.reasons, ['ConfigChanged:/spec/components/network/config']);
       latencies.push(call.at - acknowledged);
       await stage.ready('one');
-      // A key starts once in 200 ms at most, and this measures a change that finds it free to start.
+      // A key starts at most once in 200 ms; this measures a change of a key that may start.
       await until('the key to be free', () => performance.now() > call.at + 200, { timeoutMs: 30_000, everyMs: 10 });
     }
     console.log(
@@ -40,15 +40,15 @@ describe('what changes in an entry', function () {
     assert.equal(other.calls.length, before);
   });
 
-  it('is consolidated while the component runs, and the last state counts', async () => {
+  it('is merged with others while the component runs, and the last state is handled', async () => {
     const { tookMs, runs, allowed } = await writesToOneEntry(stage, { writes: 300, runMs: 200 });
     console.log(`      300 writes over ${(tookMs / 1000).toFixed(2)} s: ${runs} runs`);
     assert.ok(runs <= allowed, `${runs} runs in ${tookMs} ms, where ${allowed} are allowed`);
   });
 
-  it('goes from component to component in a chain, each as soon as its input is there', async () => {
+  it('propagates along a chain of components, each as soon as its input arrives', async () => {
     await registerChain(stage, ['a', 'b', 'c', 'd', 'e'], 100);
-    // The first entry of all waits for the proof that writes are fenced.
+    // The first entry waits for the proof of write authorization.
     await untilReady(stage, 'warm');
     const tookMs = await untilReady(stage, 'one');
     console.log(`      a chain of five, 100 ms each: ${tookMs.toFixed(0)} ms`);

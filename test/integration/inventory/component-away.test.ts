@@ -3,7 +3,7 @@ import { freePorts } from '../../../sandbox/ports.ts';
 import { ScriptedComponent } from '../../support/inventory/scripted-component.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 
-describe('a component that nobody can connect to', function () {
+describe('an unreachable component', function () {
   this.timeout(180_000);
   let stage: InventoryStage;
   let component: ScriptedComponent | undefined;
@@ -16,7 +16,7 @@ describe('a component that nobody can connect to', function () {
     component?.close();
   });
 
-  it('is called for all that waits for it soon after it is back, though nothing has changed', async () => {
+  it('is called for all waiting keys soon after it is back, without a change', async () => {
     const [port = 0] = await freePorts(1);
     await stage.register('network', `http://127.0.0.1:${port}`);
     const names = Array.from({ length: 8 }, (_, i) => `e${i}`);

@@ -34,7 +34,7 @@ describe('components in any language, called by the server', function () {
   let settings: (component: string) => ComponentSettings;
   const running: RunningComponent[] = [];
   const recorders: Server[] = [];
-  /** Bodies of calls, as they were sent. */
+  /** Bodies of calls. */
   const bodies: string[] = [];
 
   before(async () => {
@@ -78,7 +78,7 @@ describe('components in any language, called by the server', function () {
     ['speaks-shell', startShell],
     ['speaks-python', startPython],
   ] as const) {
-    it(`${component}: reads by URL and token, patches, publishes, goes on, is killed, tears down`, async () => {
+    it(`${component}: reads by URL and token, patches, publishes, runs asynchronously, is killed, and tears down`, async () => {
       const program = await start(settings(component));
       running.push(program);
       const target = { url: program.url };
@@ -92,7 +92,7 @@ describe('components in any language, called by the server', function () {
         await seen(component, value);
       }
       await outcome(entry, component, 'Done');
-      // It is killed, and another one takes its place: nothing is lost with it.
+      // The component is killed and replaced; no state is lost.
       await program.close();
       const value = `${secretValue}-after`;
       const spec = { components: { [component]: { config: { play: 'done', value } } } };
@@ -105,7 +105,7 @@ describe('components in any language, called by the server', function () {
     });
   }
 
-  it('a run whose component dies after its 202 is lost with its lease, and made by the next one', async () => {
+  it('a run whose component dies after its 202 ends at its deadline and is retried', async () => {
     const component = 'dies-midway';
     const program = await startPython({ ...settings(component), goOnSeconds: 600 });
     running.push(program);
@@ -130,7 +130,7 @@ describe('components in any language, called by the server', function () {
     await deleted(component);
   });
 
-  it('are told how to reach the entry, and nothing of what it holds', () => {
+  it('receive the address of the entry and none of its content', () => {
     assert.ok(bodies.length >= 8);
     for (const text of bodies) {
       assert.ok(!text.includes(secretValue), 'no configuration');
@@ -150,7 +150,7 @@ describe('components in any language, called by the server', function () {
     }
   });
 
-  /** Registers a component, and makes an entry that it alone is for. */
+  /** Registers a component and creates an entry only for it. */
   async function registered(component: string, url: string, play: string): Promise<KubeObject> {
     await cluster.client.create(componentReconcilers, {
       apiVersion: apiVersionOf(componentReconcilers),
@@ -175,7 +175,7 @@ describe('components in any language, called by the server', function () {
     await until('the end of the entry', gone, waiting).catch(explain);
   }
 
-  /** Stands before a component and writes down what it is sent. */
+  /** Records the requests to a component. */
   async function recorded(target: { readonly url: string }): Promise<string> {
     const recorder = createServer((incoming, outgoing) => {
       const chunks: Buffer[] = [];

@@ -15,7 +15,7 @@ describe('the content of an entry', function () {
   afterEach(async () => stage?.clear());
   after(async () => stage?.close());
 
-  it('may have fields that nobody has heard of, and keeps them', async () => {
+  it('keeps unknown fields', async () => {
     const config = { deep: { er: [1, { y: 'ä' }] }, 'with/slash': true };
     await stage.component('novel', () => ({ outcome: 'Done', outputs: { novel: { made: config } } }));
     await stage.entry('one', { cluster: { any: { thing: 1 } }, components: { novel: { config, more: 'field' } } });
@@ -28,13 +28,13 @@ describe('the content of an entry', function () {
     assert.deepEqual(content.status.outputs['novel'], { made: config });
   });
 
-  it('is seen by each component as the other has just written it', async () => {
+  it('is immediately visible to other components', async () => {
     let [turns, both] = [0, 0];
     const met = deferred();
     const seen: (number | undefined)[] = [];
     const ball = [deferred(), deferred()];
     const rounds = 10;
-    // One writes, the other reads, and the other way round.
+    // One component writes and the other reads, in both directions.
     for (const [name, other, first] of [
       ['ping', 'pong', true],
       ['pong', 'ping', false],
@@ -71,7 +71,7 @@ describe('the content of an entry', function () {
     );
   });
 
-  it('is written by one of two that patch the same version, and the other is told of the conflict', async () => {
+  it('accepts one of two patches of the same version, and rejects the other with Conflict', async () => {
     const verdicts: number[][] = [];
     const stored: unknown[] = [];
     await stage.component('network', async (run) => {
@@ -92,7 +92,7 @@ describe('the content of an entry', function () {
     assert.notEqual(stored[0], undefined);
   });
 
-  it('cannot be written by a run that is over, nor beside what the component owns', async () => {
+  it('rejects writes of a finished run and of paths that the component does not own', async () => {
     const runs: ReconcileRequest[] = [];
     const refused: { status: number; body: string }[] = [];
     await stage.component('network', async (run) => {
@@ -112,7 +112,7 @@ describe('the content of an entry', function () {
     assert.deepEqual((await stage.get('one')).content.status.outputs, {});
   });
 
-  it('is refused above 64 KiB with its size, and what is published too', async () => {
+  it('is rejected above 64 KiB with its size, including published outputs', async () => {
     const network = await stage.component('network', () => ({
       outcome: 'Done',
       outputs: { network: { big: 'x'.repeat(70_000) } },

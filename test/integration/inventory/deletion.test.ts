@@ -4,7 +4,7 @@ import { kubeconfigSecretName, teardownFinalizer } from '../../../src/api/invent
 import { roleBindings, serviceAccounts } from '../../../src/api/resources.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 
-describe('an entry that is deleted', function () {
+describe('the deletion of an entry', function () {
   this.timeout(120_000);
   let stage: InventoryStage;
 
@@ -14,10 +14,10 @@ describe('an entry that is deleted', function () {
   afterEach(async () => stage?.clear());
   after(async () => stage?.close());
 
-  /** Publishes under its own name; as long as somebody reads that, there is nothing to delete. */
+  /** Publishes under its own name, and waits with its teardown while another component reads that. */
   const made = (name: string): Outcome => ({ outcome: 'Done', outputs: { [name]: { made: true } } });
 
-  it('goes when its components are done, each when nobody needs what it made, with no access left', async () => {
+  it('completes after all components tore down in dependency order, and leaves no access', async () => {
     const order: string[] = [];
     const waits = new Map<string, number>();
     const names = ['network', 'cluster', 'workload'];
@@ -58,7 +58,7 @@ describe('an entry that is deleted', function () {
     assert.deepEqual(await stage.records(), []);
   });
 
-  it('does not wait for a component that somebody has let go of, and audits that', async () => {
+  it('does not wait for an abandoned component, and audits the abandonment', async () => {
     const network = await stage.component('network', () => made('network'));
     network.teardown = () => ({ outcome: 'Retry' });
     const { ref } = await stage.entry('one');
@@ -77,7 +77,7 @@ describe('an entry that is deleted', function () {
     );
   });
 
-  it('is another one when it is made anew under the same name', async () => {
+  it('separates a recreated entry of the same name', async () => {
     const network = await stage.component('network', () => made('network'));
     const first = await stage.entry('one');
     await stage.ready('one');
@@ -100,7 +100,7 @@ describe('kubectl get clusterinventories', function () {
   });
   after(async () => stage?.close());
 
-  it('says whether it is Ready, what is missing and since when; each run says why it ran', async () => {
+  it('shows Ready, what is missing, and since when; each run shows its reasons', async () => {
     const missing = [{ path: '/spec/cluster/region', want: 'present' as const }] as const;
     let region = false;
     await stage.component(

@@ -8,22 +8,22 @@ import type { Client } from '../../../src/kube/client.ts';
 import { fileCredentials } from '../../../src/kube/kubeconfig.ts';
 import { type OpenCluster, openCluster } from '../../../src/kube/open-cluster.ts';
 import { noLog } from '../../../src/observe/log.ts';
-import { FenceStage, viewOf } from '../../support/inventory/write-authorization-stage.ts';
+import { viewOf, WriteAuthorizationStage } from '../../support/inventory/write-authorization-stage.ts';
 
 const byoc = { name: 'byoc', kubeconfig: 'produce' } as const;
 const eventing = { name: 'eventing', kubeconfig: 'read' } as const;
 
 describe('a supplied kubeconfig', function () {
   this.timeout(120_000);
-  let stage: FenceStage;
+  let stage: WriteAuthorizationStage;
   const clusters: OpenCluster[] = [];
-  /** May write entries, and read Secrets. */
+  /** May write entries and read Secrets. */
   let alice: Client;
   /** May write entries. */
   let bob: Client;
 
   before(async () => {
-    stage = await FenceStage.open();
+    stage = await WriteAuthorizationStage.open();
     [alice, bob] = [await person('alice', ['fleet', 'keys']), await person('bob', ['fleet'])];
     const { namespace } = stage;
     const metadata = { namespace };
@@ -54,7 +54,7 @@ describe('a supplied kubeconfig', function () {
   const change = async ({ ref }: Entry, spec: object, who: Client): Promise<Entry> =>
     viewOf(await who.mergePatch(clusterInventories, ref, { spec }));
 
-  it('carries the name of whoever named it, whatever was sent', async () => {
+  it('records the user who named it, whatever was sent', async () => {
     const forged = { kubeconfigSetBy: { username: 'alice', groups: ['keys'] } };
     const entry = await supplied('forged', 'admin-a', bob, forged);
     assert.equal(setterOf(entry), 'bob');
@@ -62,7 +62,7 @@ describe('a supplied kubeconfig', function () {
     assert.equal(setterOf(await change(entry, forged, bob)), 'bob');
   });
 
-  it('keeps it when somebody changes something else, and loses it with the Secret', async () => {
+  it('keeps the user on other changes, and drops it with the reference', async () => {
     const entry = await supplied('kept', 'admin-a', alice);
     assert.equal(setterOf(await change(entry, { suspend: true }, bob)), 'alice');
     assert.equal(setterOf(await change(entry, { kubeconfigSetBy: null }, bob)), 'alice');
@@ -70,7 +70,7 @@ describe('a supplied kubeconfig', function () {
     assert.equal(setterOf(await change(entry, { kubeconfigSecretRef: null }, bob)), undefined);
   });
 
-  it('is read by its component alone, and only when whoever named it may read it', async () => {
+  it('is readable only by its component, and only if the user who named it may read it', async () => {
     const mine = await supplied('mine', 'admin-a', alice);
     assert.deepEqual(
       [await reads(mine, byoc, 'admin-a'), await reads(mine, byoc, 'admin-b'), await reads(mine, eventing, 'admin-a')],
@@ -81,12 +81,12 @@ describe('a supplied kubeconfig', function () {
     assert.deepEqual(stage.events, ['SecretNotReadable']);
   });
 
-  it('is not read any more when somebody who may not read it names it', async () => {
+  it('is no longer readable after a user without permission names it', async () => {
     const entry = await supplied('taken', 'admin-a', alice);
     assert.equal(await reads(entry, byoc, 'admin-a'), 200);
     const taken = await change(entry, { kubeconfigSecretRef: { name: 'admin-b' } }, bob);
     assert.equal(await reads(taken, byoc, 'admin-b'), 403);
-    // The API server may be a moment behind.
+    // The API server may lag briefly.
     const isOver = async (): Promise<boolean> => (await reads(taken, byoc, 'admin-a')) === 403;
     await until('the end', isOver, { timeoutMs: 30_000 });
   });

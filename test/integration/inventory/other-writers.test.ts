@@ -26,7 +26,7 @@ const entryRules = (resource: string, ...verbs: string[]) => ({
   verbs,
 });
 
-describe('people, and planes elsewhere, that have rights on entries', function () {
+describe('users and service accounts with permissions on entries', function () {
   this.timeout(120_000);
   let stage: InventoryStage;
   let run: ReconcileRequest | undefined;
@@ -71,11 +71,11 @@ describe('people, and planes elsewhere, that have rights on entries', function (
     ['a person', (name: string) => person(name)],
     ['a service account', (name: string) => service(name)],
   ] as const) {
-    it(`with the right to view: ${who} gets, lists and watches them, and changes nothing`, async () => {
+    it(`${who} with the role view gets, lists, and watches them, and cannot change them`, async () => {
       const { cluster, subject } = await login('observer');
       await bind(subject, { kind: 'ClusterRole', name: 'view' });
       const { client } = cluster;
-      // The rights of the chart reach `view` a moment later.
+      // The permissions of the chart are aggregated into `view` a moment later.
       await until('the right to view', async () => (await codeOf(get(client))) === 200, patience);
       const { delete: removed, ...rest } = await verdicts(client);
       assert.deepEqual([rest, removed], [{ get: 200, list: 200, spec: 403, status: 403 }, 403]);
@@ -96,27 +96,27 @@ describe('people, and planes elsewhere, that have rights on entries', function (
     });
   }
 
-  it('with a part of the rights they do just that', async () => {
+  it('with partial permissions can do exactly that', async () => {
     const { cluster, subject } = await person('editor');
     await bind(subject, await role('editor', entryRules('clusterinventories', 'get', 'patch')));
     const { client } = cluster;
     await until('the right to edit', async () => (await codeOf(get(client))) === 200, patience);
     assert.deepEqual(await verdicts(client), { get: 200, list: 403, spec: 200, status: 403, delete: 403 });
-    // Beside the spec a status says nothing.
+    // A status in a write of the spec is ignored.
     const both = { spec: { cluster: { by: 'both' } }, status: { outputs: { network: { forged: true } } } };
     assert.equal(await codeOf(client.mergePatch(clusterInventories, one(), both)), 200);
     const { spec, status } = (await stage.get('one')).content;
     assert.deepEqual([(spec as { cluster: unknown }).cluster, status.outputs], [{ by: 'both' }, {}]);
   });
 
-  it('are taken for no component, neither by reports nor by what their account is called', async () => {
+  it('are not mistaken for components, neither by reports nor by account names', async () => {
     assert.ok(run);
     const forged = { outcome: 'Done', outputs: { network: { forged: true } } };
     const observer = await stage.plane.serviceAccountToken(stage.namespace, 'observer');
     assert.equal(await report(run, forged, { token: observer }), 403);
     assert.equal(await report(run, forged, { token: 'nobody' }), 401);
 
-    // Somebody who may make accounts, and hand out rights to write statuses, makes one that is called like a component's.
+    // A user who may create accounts and grant status writes creates an account with a component's name.
     for (const name of [accountName(run.entry.id, 'ghost'), 'inventory-plane']) {
       const { cluster, subject, token } = await service(name);
       await bind(subject, await role(name, entryRules('clusterinventories/status', 'get', 'patch')));

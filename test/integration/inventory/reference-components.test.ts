@@ -32,7 +32,7 @@ import { sharedPlane, testNamespace } from '../../support/plane.ts';
 const clock = systemClock;
 const waiting = { timeoutMs: 60_000, everyMs: 50 };
 const proxy = { namespace: 'connectivity-proxy', name: 'connectivity-proxy' };
-/** As an administrator of these entries would give them. */
+/** Permissions as an administrator of these entries would grant them. */
 const rightsIn = (namespace: string): string => {
   const items = inventoryExample('reference-rights.yaml').map((object) => {
     const { metadata } = object;
@@ -46,7 +46,7 @@ describe('the reference components, with a second plane as the managed cluster',
   let management: Plane;
   let managed: Plane;
   let server: InventoryServer;
-  /** On the way to the managed plane. */
+  /** Proxy in front of the managed plane. */
   let proxied: FaultProxy;
   let fleet: ReferenceFleet;
   let here: OpenCluster;
@@ -64,7 +64,7 @@ describe('the reference components, with a second plane as the managed cluster',
     proxied = await managed.proxy();
     fleet = await ReferenceFleet.start({ management, managed, managedServer: proxied.server, server });
     await there.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: shop } });
-    // Soon given up, so that nobody waits long for a cluster that is away.
+    // A short timeout, so that the test does not wait long for an unreachable cluster.
     await fleet.register({ 'connectivity-proxy': { timeoutSeconds: 3 } });
   });
 
@@ -131,7 +131,7 @@ describe('the reference components, with a second plane as the managed cluster',
     spec: { serviceOfferingName: 'connectivity' },
   });
 
-  it('make a network, a cluster in it and a kubeconfig that opens it, in an order that nobody gave', async () => {
+  it('create a network, a cluster in it, and a working kubeconfig, without a declared order', async () => {
     await create('managed.yaml', 'orders');
     await ready('orders');
     const uid = String(await at('orders', '/metadata/uid'));
@@ -150,7 +150,7 @@ describe('the reference components, with a second plane as the managed cluster',
     );
   });
 
-  it('show people what is missing', async () => {
+  it('show what is missing', async () => {
     const [object] = inventoryExample('managed.yaml');
     const spec = { ...(object?.spec as object), cluster: {} };
     await here.client.create(clusterInventories, {
@@ -166,7 +166,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await here.client.delete(clusterInventories, { namespace, name: 'hasty' });
   });
 
-  it('put right what was changed outside, on the next run', async () => {
+  it('correct external changes in the next run', async () => {
     const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
     await here.client.mergePatch(virtualNetworks, name, { spec: { location: 'elsewhere' } });
     await force('orders', 'network', 'repair');
@@ -176,7 +176,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await ready('orders');
   });
 
-  it('put a cluster right that was changed outside', async () => {
+  it('correct external changes of a cluster', async () => {
     const name = { namespace, name: String(await at('orders', '/status/outputs/cluster/shootName')) };
     const workersOf = async (): Promise<readonly object[]> =>
       valueAt(await here.client.get(shoots, name), '/spec/provider/workers') as readonly object[];
@@ -189,7 +189,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await ready('orders');
   });
 
-  it('do the same within the server', async () => {
+  it('work the same in the server process', async () => {
     const endpoint = { url: null, inProcess: 'network' };
     await here.client.mergePatch(componentReconcilers, { name: 'network' }, { spec: { endpoint } });
     const name = { namespace, name: `vnet-${await at('orders', '/metadata/uid')}` };
@@ -203,8 +203,8 @@ describe('the reference components, with a second plane as the managed cluster',
     await ready('orders');
   });
 
-  it('serve a cluster that was there already as one that they made', async () => {
-    // This very plane, to have another cluster than that of the other entry.
+  it('serve an existing cluster like a created one', async () => {
+    // The management plane itself, so that the entry has a different cluster.
     const data = { config: Buffer.from(await adminKubeconfig(management, 'legacy-admin')).toString('base64') };
     const metadata = { namespace, name: 'legacy-admin' };
     await here.client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data });
@@ -221,7 +221,7 @@ describe('the reference components, with a second plane as the managed cluster',
     }
   });
 
-  it('hear of a service instance in the cluster, for that entry alone, and without any interval', async () => {
+  it('are triggered by a service instance in the cluster, only for that entry, and without the interval', async () => {
     const others = await watched('legacy');
     await there.client.create(serviceInstances, instance('first'));
     await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
@@ -260,7 +260,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await until('the proxy to be idle', idle, waiting);
   });
 
-  it('answer Retry with a kubeconfig that has ended, and are called with the next one', async () => {
+  it('answer Retry with an expired kubeconfig, and are called with the next one', async () => {
     const uid = String(await at('legacy', '/metadata/uid'));
     const name = { namespace, name: kubeconfigSecretName(uid) };
     const secret = await here.client.get(secrets, name);
@@ -281,7 +281,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await ready('legacy');
   });
 
-  it('replace a kubeconfig by force, and wake whoever reads it', async () => {
+  it('replace a kubeconfig by the force annotation, and trigger its readers', async () => {
     for (const [entry, producer] of [
       ['orders', 'kubeconfig'],
       ['legacy', 'byoc'],
@@ -300,7 +300,7 @@ describe('the reference components, with a second plane as the managed cluster',
     }
   });
 
-  it('are called again while their cluster is away, and others go on', async () => {
+  it('are retried while their cluster is unreachable, and others continue', async () => {
     proxied.refuse();
     proxied.resetAll();
     await force('orders', 'connectivity-proxy', 'away');
@@ -331,7 +331,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await ready('orders');
   });
 
-  it('go in no order that anybody gave, and leave the cluster alone that was there already', async () => {
+  it('tear down without a declared order, and keep an existing cluster', async () => {
     await there.client.create(serviceInstances, instance('second'));
     await until('the proxy', async () => (await found(there, deployments, proxy)) !== undefined, waiting);
     await Promise.all(['orders', 'legacy'].map((name) => here.client.delete(clusterInventories, { namespace, name })));
@@ -345,7 +345,7 @@ describe('the reference components, with a second plane as the managed cluster',
     await here.client.get(namespaces, { name: namespace });
   });
 
-  /** The number of the last run of the proxy, once its cluster has been seen for the first time, which is a reason for a run too. */
+  /** The number of the last proxy run after the first list of its cluster, which also triggers a run. */
   const watched = (entry: string): Promise<number> =>
     until(
       `the cluster of ${entry} to be watched`,

@@ -15,7 +15,7 @@ import { runObject } from '../../../src/inventory/stores/run-object.ts';
 import { own } from '../../../src/kit/json-value.ts';
 import type { Client } from '../../../src/kube/client.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
-import { codeOf, FenceStage } from '../../support/inventory/write-authorization-stage.ts';
+import { codeOf, WriteAuthorizationStage } from '../../support/inventory/write-authorization-stage.ts';
 import { testNamespace } from '../../support/plane.ts';
 
 const network = { name: 'network', kubeconfig: 'none' } as const;
@@ -26,14 +26,14 @@ const { signal } = new AbortController();
 
 describe('the token of a run', function () {
   this.timeout(120_000);
-  let stage: FenceStage;
+  let stage: WriteAuthorizationStage;
   let entry: Entry;
   let other: Entry;
   let live: RunToken;
   let ofOther: RunToken;
 
   before(async () => {
-    stage = await FenceStage.open();
+    stage = await WriteAuthorizationStage.open();
     await stage.register('network');
     await stage.register('eventing', { kubeconfig: 'read' });
     await stage.register('kubeconfig');
@@ -50,7 +50,7 @@ describe('the token of a run', function () {
   const running = (token: RunToken, more: object = {}) =>
     stage.record(entry, 'network', { credentialId: token.id, ...more });
 
-  it('is fenced before anything is run, which a dry run proves', async () => {
+  it('is subject to write authorization before any run, which a dry run proves', async () => {
     const proof = stage.proof(entry);
     await proof.prove(AbortSignal.timeout(30_000));
     assert.equal(proof.proved, true);
@@ -61,7 +61,7 @@ describe('the token of a run', function () {
     );
   });
 
-  it('reads and updates its entry, and others see that at once', async () => {
+  it('reads and updates its entry, immediately visible to others', async () => {
     await running(live);
     assert.equal(await stage.verdict(live.token, (client) => client.get(clusterInventories, entry.ref)), 200);
     assert.equal(await stage.verdict(live.token, write(entry.ref, 'first')), 200);
@@ -70,9 +70,9 @@ describe('the token of a run', function () {
   });
 
   const runs: [string, () => Promise<RunToken>, 200 | 403][] = [
-    ['of the run that is on', async () => live, 200],
+    ['of the current run', async () => live, 200],
     [
-      'of a run that has ended',
+      'of a finished run',
       async () => {
         await running(live, { phase: 'Idle', credentialId: undefined });
         return live;
@@ -80,16 +80,16 @@ describe('the token of a run', function () {
       403,
     ],
     [
-      'of a run that was replaced',
+      'of a replaced run',
       async () => {
         await running(await stage.token(entry, network), { seq: 2 });
         return live;
       },
       403,
     ],
-    ['that no run has', () => stage.token(entry, network), 403],
+    ['without a run', () => stage.token(entry, network), 403],
     [
-      'that was refreshed, while the old one is good',
+      'that was refreshed and is still valid',
       async () => {
         const next = await stage.token(entry, network);
         await running(next, { previous: { id: live.id, expiresAtMs: Date.now() + hour } });
@@ -98,7 +98,7 @@ describe('the token of a run', function () {
       200,
     ],
     [
-      'that was refreshed, when the time of the old one is over',
+      'that was refreshed and has expired',
       async () => {
         const next = await stage.token(entry, network);
         await running(next, { previous: { id: live.id, expiresAtMs: Date.now() - 1_000 } });
@@ -107,7 +107,7 @@ describe('the token of a run', function () {
       403,
     ],
     [
-      'that came in the place of another',
+      'that replaced another one',
       async () => {
         const next = await stage.token(entry, network);
         await running(next, { previous: { id: live.id, expiresAtMs: Date.now() + hour } });
@@ -118,7 +118,7 @@ describe('the token of a run', function () {
     ['of another entry', async () => ofOther, 403],
   ];
   for (const [what, tokenOf, expected] of runs) {
-    it(`writes ${expected === 200 ? '' : 'nothing '}when it is one ${what}`, async () => {
+    it(`${expected === 200 ? 'may write' : 'may not write'} if it is one ${what}`, async () => {
       await running(live);
       const { token } = await tokenOf();
       assert.equal(await stage.verdict(token, write(entry.ref, what.replaceAll(/\W+/g, '-'))), expected);
@@ -135,7 +135,7 @@ describe('the token of a run', function () {
     ],
     ['write conditions', (client) => patch(entry.ref, { conditions: [] })(client), 403],
     [
-      'write its own row',
+      'write its own component status',
       (client) =>
         patch(entry.ref, { components: [{ name: 'network', state: 'Done', since: '2026-11-21T00:00:00Z' }] })(client),
       403,
@@ -153,7 +153,7 @@ describe('the token of a run', function () {
       403,
     ],
     [
-      'make itself another token',
+      'request another token',
       (client) =>
         client.createToken(
           { namespace: stage.namespace, name: `inventory-${entry.ref.uid}.network` },
@@ -163,13 +163,13 @@ describe('the token of a run', function () {
     ],
   ];
   for (const [what, call, expected] of calls) {
-    it(`lets a component ${expected === 200 ? '' : 'not '}${what}`, async () => {
+    it(`${expected === 200 ? 'allows' : 'denies'} a component to ${what}`, async () => {
       await running(live);
       assert.equal(await stage.verdict(live.token, call), expected);
     });
   }
 
-  it('refuses a patch as a whole, tells which path was foreign, and leaves a line that names the run', async () => {
+  it('causes a rejection of the whole patch that names the foreign path, and an audit line that names the run', async () => {
     await running(live, { seq: 7 });
     const before = await stage.read(entry);
     const both = patch(entry.ref, { outputs: { network: { vnetName: 'w' }, cluster: { endpoint: 'e' } } });
@@ -186,7 +186,7 @@ describe('the token of a run', function () {
     );
   });
 
-  it('reads the kubeconfig where the component may, and writes it where it makes it', async () => {
+  it('reads the kubeconfig if the component may, and writes it if the component produces it', async () => {
     const [reader, producer] = [await stage.token(entry, eventing), await stage.token(entry, kubeconfig)];
     const fill = (client: Client) => client.mergePatch(secrets, kc(entry), { stringData: { config: 'x' } });
     const read = (client: Client) => client.get(secrets, kc(entry));
@@ -204,7 +204,7 @@ describe('the token of a run', function () {
     assert.equal(await stage.verdict(producer.token, publish(kc(entry).name)), 200);
   });
 
-  it('lives for ten minutes, and is told from a forged one and from that of a call', async () => {
+  it('lives for ten minutes, and differs from a forged one and from a call token', async () => {
     assert.ok(live.expiresAtMs - Date.now() <= 600_000);
     const reader = tokenReader(stage.server);
     assert.deepEqual(await reader.read(live.token, signal), {
@@ -222,7 +222,7 @@ describe('the token of a run', function () {
     assert.equal(await stage.verdict(call, (client) => client.get(clusterInventories, entry.ref)), 401);
   });
 
-  it('opens nothing once the access to its entry is taken away, and that of others goes on', async () => {
+  it('has no permissions after the access to its entry is withdrawn; others keep theirs', async () => {
     await stage.record(other, 'network', { credentialId: ofOther.id });
     await stage.accounts.withdraw(entry.ref, signal);
     const read = (ref: Entry['ref']) => (client: Client) => client.get(clusterInventories, ref);
@@ -236,7 +236,7 @@ describe('the token of a run', function () {
   const kc = ({ ref }: Entry) => ({ namespace: stage.namespace, name: kubeconfigSecretName(ref.uid) });
 });
 
-describe('whoever may do everything in a namespace without entries', function () {
+describe('a user with all permissions in a namespace without entries', function () {
   this.timeout(120_000);
   let stage: InventoryStage;
 
@@ -245,7 +245,7 @@ describe('whoever may do everything in a namespace without entries', function ()
   });
   after(() => stage?.close());
 
-  it('ends no run of an entry elsewhere, and writes nothing into it', async () => {
+  it('cannot end a run of an entry in another namespace, nor write into it', async () => {
     const { server, plane, cluster } = stage;
     const component = await stage.component('network', () => ({ outcome: 'Done', outputs: { network: { of: 'us' } } }));
     const { ref } = await stage.entry('victim');
@@ -283,7 +283,7 @@ describe('whoever may do everything in a namespace without entries', function ()
     assert.deepEqual([answer.status, own(await answer.json(), 'code')], [403, 'ForeignCredential']);
     const entry = await stage.get('victim');
     assert.deepEqual(entry.content.status.outputs, { network: { of: 'us' } });
-    // The run that is on there holds up no run here.
+    // The active run there delays no run here.
     const before = component.calls.length;
     await stage.patch('victim', { spec: { components: { network: { config: { size: 2 } } } } });
     await stage.until('the next run', () => component.calls.length > before);

@@ -12,18 +12,18 @@ import { report } from '../../support/inventory/run-report.ts';
 import { ServiceAddress } from '../../support/inventory/service-address.ts';
 import { InventoryStage } from '../../support/inventory/stage.ts';
 import { patchStatus, readEntry } from '../../support/inventory/status-patch.ts';
-import { codeOf, FenceStage, objectOf } from '../../support/inventory/write-authorization-stage.ts';
+import { codeOf, objectOf, WriteAuthorizationStage } from '../../support/inventory/write-authorization-stage.ts';
 
 const network = { name: 'network', kubeconfig: 'none' } as const;
 
 describe('the webhooks of the inventory', function () {
   this.timeout(120_000);
-  let stage: FenceStage;
+  let stage: WriteAuthorizationStage;
   let entry: Entry;
   let token: RunToken;
 
   before(async () => {
-    stage = await FenceStage.open();
+    stage = await WriteAuthorizationStage.open();
     await stage.register('network');
     entry = await stage.entry('rt-1');
     token = await stage.token(entry, network);
@@ -41,7 +41,7 @@ describe('the webhooks of the inventory', function () {
   const note = (length: number) => (client: Client) =>
     client.mergePatch(clusterInventories, entry.ref, { spec: { cluster: { notes: 'x'.repeat(length) } } });
 
-  it('keep entries within 64 KiB, by whomever, and say how large it would be', async () => {
+  it('limit entries to 64 KiB for every writer, and report the size', async () => {
     await note(1)(stage.admin);
     // resourceVersion and generation may grow by a digit.
     const room = maxEntryBytes - entryBytes(await stage.read(entry)) - 8;
@@ -68,19 +68,19 @@ describe('the webhooks of the inventory', function () {
     ['of the path of another', 'vnet', { writes: ['/status/outputs/network/vnet'] }, /PathTaken: .*network/],
     ['that reads what it writes', 'loop', { reads: ['/status/outputs/loop/x'] }, /OwnOutputRead: /],
     [
-      'with a selector that is none',
+      'with an invalid selector',
       'odd',
       { selector: { matchExpressions: [{ key: 'a', operator: 'Near' }] } },
       /InvalidSpec: /,
     ],
   ];
   for (const [what, name, spec, message] of registrations) {
-    it(`refuse a registration ${what}`, async () => {
+    it(`reject a registration ${what}`, async () => {
       await assert.rejects(stage.register(name, spec), message);
     });
   }
 
-  it('keep a registration as long as it has runs', async () => {
+  it('keep a registration while it has runs', async () => {
     await assert.rejects(
       stage.admin.delete(componentReconcilers, { name: 'network' }),
       /HasRuns: .*\.network among them/,
@@ -92,10 +92,10 @@ describe('the webhooks of the inventory', function () {
     assert.equal(await codeOf(stage.admin.get(componentReconcilers, { name: 'network' })), 200);
   });
 
-  it('stop components alone while they are away', async () => {
+  it('stop only components while they are unavailable', async () => {
     assert.equal(await stage.verdict(token.token, write), 200);
     await stage.away();
-    // 500: the webhook could not be asked.
+    // 500: the webhook was unreachable.
     assert.equal(await stage.verdict(token.token, write), 500);
     assert.equal(await stage.verdict(token.token, (client) => client.get(clusterInventories, entry.ref)), 200);
     assert.equal(await codeOf(note(2)(stage.admin)), 200);
@@ -105,7 +105,7 @@ describe('the webhooks of the inventory', function () {
     assert.equal(await codeOf(stage.admin.create(clusterInventories, object)), 200);
   });
 
-  it('let components write again when they are back, and let what got too large shrink', async () => {
+  it('allow component writes again when they are back, and let oversized entries shrink', async () => {
     await stage.serve();
     await until('the write', async () => (await stage.verdict(token.token, write)) === 200, { timeoutMs: 30_000 });
     const ref = { namespace: stage.namespace, name: 'rt-3' };
@@ -142,7 +142,7 @@ describe('the inventory', function () {
   const recordOf = async (component: string) =>
     (await stage.records()).find((record) => record.component === component);
 
-  it('tries runs again that write by themselves while webhooks are away, and hinders nobody else', async () => {
+  it('retries runs that write by themselves while webhooks are unavailable, and does not affect others', async () => {
     const statuses: number[] = [];
     const writer = await stage.component('writer', async (run) => {
       const status = await write(run, run.run.seq);
@@ -159,7 +159,7 @@ describe('the inventory', function () {
       return record?.lastOutcome?.outcome === 'Retry' && record.attempt > 0;
     });
     assert.deepEqual(statuses.slice(0, 2), [200, 500]);
-    // What a component returns is written by the server.
+    // The server writes returned outputs.
     await stage.until('what was returned', async () =>
       isDeepStrictEqual((await outputsOf('one'))['giver'], { seq: 2 }),
     );
@@ -177,7 +177,7 @@ describe('the inventory', function () {
     assert.equal((await recordOf('writer'))?.attempt, 0);
   });
 
-  it('without its server is read and written by people, and by no component until the server is back', async () => {
+  it('without its server can be read and written by users, and by no component until the server is back', async () => {
     let run: ReconcileRequest | undefined;
     await stage.component('writer', (request) => {
       if (run && run.entry.id !== request.entry.id) return { outcome: 'Done' };

@@ -6,20 +6,20 @@ import type { CheckedWorld, SimManager } from './simulation.ts';
 import { hold } from './violation.ts';
 
 const mostOfEntry = 6;
-/** Between two starts of a key. */
+/** Minimum time between two starts of a key, milliseconds. */
 const spacingMs = 200;
 
 interface OwnRun extends ComponentKey {
   readonly seq: number;
 }
 
-/** What has to be true of each call to a component. */
+/** Checks the invariants of each call to a component. */
 export class CallChecks {
   readonly #world: CheckedWorld;
   readonly #records: RecordChecks;
-  /** By `key#seq`: what had happened by then. */
+  /** Order of the calls, by `key#seq`. */
   readonly #called = new Map<string, number>();
-  /** By manager: its last run of each key, and when that was called. */
+  /** By manager: the last run of each key and the time of its call. */
   readonly #own = new Map<SimManager, Map<string, OwnRun & { readonly at: number }>>();
 
   constructor(world: CheckedWorld, records: RecordChecks) {
@@ -27,7 +27,7 @@ export class CallChecks {
     this.#records = records;
   }
 
-  /** When a run was called, in the order of `world.next()`. */
+  /** Position of the call of a run in the order of `world.next()`. */
   orderOf(run: string): number {
     return this.#called.get(run) ?? 0;
   }

@@ -26,7 +26,7 @@ const settingsOf = ({ apiUrl, callbackUrl }: ConformanceWorld): ComponentSetting
   reviewToken,
 });
 
-/** Called by what the server calls components with. */
+/** Calls the component with the server's own client. */
 function overHttp(address: Address, close: () => Promise<void>): Candidate {
   const client = new HttpClient({
     tokens: { forCall: () => Promise.resolve(callers.server) },
@@ -53,7 +53,7 @@ export const pythonCandidate = async (world: ConformanceWorld): Promise<Candidat
 export const shellCandidate = async (world: ConformanceWorld): Promise<Candidate> =>
   running(await startShell(settingsOf(world)));
 
-/** With a certificate that only its registration vouches for. */
+/** Uses a certificate that only the CA of its registration signed. */
 export async function typescriptCandidate({ apiUrl, callbackUrl }: ConformanceWorld): Promise<Candidate> {
   const addresses = { apiUrl, apiCa: undefined, callbackUrl };
   const transports = httpTransports({ ...addresses, callbackCa: undefined }, clock);

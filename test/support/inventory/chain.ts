@@ -1,6 +1,6 @@
 import type { InventoryStage } from './stage.ts';
 
-/** Registers components of which each needs what the one before it publishes; nothing else says in which order they belong. */
+/** Registers components that each need the output of the previous one; nothing else defines their order. */
 export async function registerChain(stage: InventoryStage, names: readonly string[], delayMs: number): Promise<void> {
   for (const [index, name] of [...names.entries()].reverse()) {
     const input = names[index - 1];

@@ -6,7 +6,7 @@ import { virtualNetworks } from '../../../src/inventory/components/network.ts';
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 
-/** A kind of another project, with whatever fields it has there. */
+/** CRD of another project's kind, with arbitrary fields. */
 function crdOf({ group, version, plural, kind }: Resource): KubeObject {
   return {
     apiVersion: apiVersionOf(customResourceDefinitions),
@@ -29,7 +29,7 @@ function crdOf({ group, version, plural, kind }: Resource): KubeObject {
   };
 }
 
-/** Of the management cluster: what the cloud's operators bring. */
+/** CRDs of the cloud operators in the management cluster. */
 export const cloudCrds: readonly KubeObject[] = [virtualNetworks, shoots].map(crdOf);
-/** Of managed clusters. */
+/** CRDs of managed clusters. */
 export const serviceCrds: readonly KubeObject[] = [crdOf(serviceInstances)];

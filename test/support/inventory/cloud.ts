@@ -17,23 +17,23 @@ import { ApiError, isNotFound } from '../../../src/kube/errors.ts';
 import type { Projected } from '../../../src/kube/store.ts';
 
 export interface CloudOptions {
-  /** The management cluster, where the custom resources are. */
+  /** The management cluster, which contains the custom resources. */
   readonly cluster: Cluster;
   readonly clock: Clock;
-  /** How long everything takes. Default 50 ms. */
+  /** Duration of each operation. Default 50 ms. */
   readonly delayMs?: number;
-  /** A kubeconfig of the managed cluster, as an administrator. */
+  /** An administrator kubeconfig of the managed cluster. */
   readonly kubeconfig: () => Promise<string> | string;
 }
 
 const finalizer = 'simulated.example.org/cloud';
 export const simulatedAuthority = '-----BEGIN CERTIFICATE-----\nsimulated\n-----END CERTIFICATE-----\n';
 
-/** Plays the operators behind the custom resources, the one of the networks and Gardener: slow, failing when told to, never doing more. */
+/** Simulates the operators of the custom resources: those of the networks, and Gardener. It is slow and fails on request. */
 export class SimulatedCloud {
-  /** While it is set, what is asked for does not come about; keyed by the plural. */
+  /** Injected faults, by plural resource name. */
   readonly faults = new Map<string, { readonly lasting: boolean; readonly message: string }>();
-  /** Kubeconfigs given out so far. */
+  /** Number of issued kubeconfigs. */
   kubeconfigs = 0;
   readonly #options: CloudOptions;
   readonly #endings: (() => void)[] = [];
@@ -60,7 +60,7 @@ export class SimulatedCloud {
     this.#pending.clear();
   }
 
-  /** The client of the management cluster, with the subresource of Gardener that no custom resource can have. */
+  /** Client of the management cluster with Gardener's subresource, which a CRD cannot define. */
   get client(): Client {
     const { client } = this.#options.cluster;
     return {
@@ -72,7 +72,7 @@ export class SimulatedCloud {
     };
   }
 
-  /** Somebody looks again at all that failed. */
+  /** Reconciles all failed objects again. */
   async heal(resource: Resource): Promise<void> {
     this.faults.delete(resource.plural);
     const { items } = await this.#options.cluster.client.list(resource);
@@ -86,7 +86,7 @@ export class SimulatedCloud {
     const work = (): void => {
       this.#pending.delete(id);
       this.#look(resource, nameOf(key)).catch((error: unknown) => {
-        // Whatever it was: operators look again.
+        // Operators retry after any error.
         if (!isNotFound(error) && this.#endings.length > 0) this.#later(resource, key);
       });
     };
@@ -162,10 +162,10 @@ export class SimulatedCloud {
     const { cluster, clock, kubeconfig } = this.#options;
     await cluster.client.get(shoots, request.metadata);
     const seconds = Number(own(request.spec, 'expirationSeconds'));
-    // Gardener's own limit, as it comes.
+    // Gardener's limit and error.
     if (seconds > 86_400) throw new ApiError(422, 'Invalid', 'spec.expirationSeconds: must not be more than 24h');
     this.kubeconfigs += 1;
-    // No two are the same, as their certificates are not.
+    // Each kubeconfig differs, because its certificate does.
     const text = `# ${this.kubeconfigs}\n${await kubeconfig()}`;
     return {
       ...request,

@@ -20,7 +20,7 @@ import { simulatedKubeconfig } from './kubeconfigs.ts';
 const at = { namespace: 'fleet', name: 'rt-1' };
 export const entryUid = '11111111-2222-3333-4444-555555555555';
 
-/** The reference components over a management cluster and a managed one in memory, and a cloud whose time is simulated. */
+/** Reference components with an in-memory management cluster, an in-memory managed cluster, and a simulated cloud. */
 export class ComponentStage {
   readonly clock = new SimulatedClock();
   readonly management = new MemoryCluster(this.clock);
@@ -31,11 +31,11 @@ export class ComponentStage {
     delayMs: 1_000,
     kubeconfig: () => simulatedKubeconfig('cloud'),
   });
-  /** Servers that kubeconfigs named when the managed cluster was opened with them. */
+  /** Server URLs of the kubeconfigs that the components used. */
   readonly opened: string[] = [];
-  /** Whether the managed cluster leaves lists without an answer. */
+  /** Whether the managed cluster never answers lists. */
   silent = false;
-  /** The managed cluster does not know whoever comes with a token that begins with this. */
+  /** The managed cluster rejects tokens with this prefix. */
   denied = '';
   readonly #components: ReadonlyMap<string, Component>;
   #seq = 0;
@@ -70,7 +70,7 @@ export class ComponentStage {
     this.secret(kubeconfigSecretName(entryUid), undefined);
   }
 
-  /** Puts a Secret beside the entry. */
+  /** Creates a Secret in the namespace of the entry. */
   secret(name: string, kubeconfig: string | undefined): void {
     const data = kubeconfig === undefined ? {} : { [kubeconfigKey]: Buffer.from(kubeconfig).toString('base64') };
     const metadata = { namespace: at.namespace, name };
@@ -89,7 +89,7 @@ export class ComponentStage {
     await this.management.client.mergePatch(clusterInventories, at, { metadata: { annotations } });
   }
 
-  /** Runs the component once and does with its outputs what the server does. */
+  /** Runs the component once and applies its outputs like the server. */
   async run(component: string, operation: Operation = 'reconcile'): Promise<Outcome> {
     const found = this.#components.get(component);
     if (!found) throw new Error(`there is no component ${component}`);
@@ -106,7 +106,7 @@ export class ComponentStage {
     return outcome;
   }
 
-  /** Runs it again and again, with time for the cloud in between, until it is Done or Deleted. */
+  /** Runs the component repeatedly, with time for the cloud in between, until it is Done or Deleted. */
   async finish(component: string, operation: Operation = 'reconcile'): Promise<Outcome> {
     for (let round = 0; round < 20; round++) {
       const outcome = await this.run(component, operation);
@@ -135,7 +135,7 @@ export class ComponentStage {
     return { entry: () => entry, report: () => Promise.reject(new Error('nobody reports here')) };
   }
 
-  /** With tokens of ServiceAccounts, which the memory has none of. */
+  /** Adds ServiceAccount tokens, which the in-memory cluster does not support. */
   #managedClient(client: Client, credentials: Credentials): Client {
     return {
       ...client,

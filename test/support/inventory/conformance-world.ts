@@ -13,11 +13,11 @@ export const reviewToken = 'of-the-component';
 const entryUid = '11111111-2222-3333-4444-555555555555';
 const entryPath = '/apis/inventory.drawbridge.dev/v1alpha1/namespaces/fleet/clusterinventories/rt-1';
 
-/** A token as API servers sign them; the signature is none. */
+/** A token in the format of API servers, without a valid signature. */
 const tokenOf = (jti: string): string =>
   ['{}', JSON.stringify({ jti }), 'signature'].map((part) => Buffer.from(part).toString('base64url')).join('.');
 
-/** Tokens that a component meets, by what TokenReview says of them. */
+/** Tokens of callers, by their TokenReview result. */
 export const callers = {
   server: tokenOf('server'),
   somebodyElse: tokenOf('somebody-else'),
@@ -30,18 +30,18 @@ export interface Report {
   readonly body: unknown;
 }
 
-/** As much of an API server, and of the listener for reports, as a component meets; on loopback addresses. */
+/** A minimal API server and report listener for components, on loopback addresses. */
 export class ConformanceWorld {
   readonly reports: Report[] = [];
-  /** What was asked of the API server with tokens of runs, as `METHOD path`. */
+  /** Requests to the API server with run tokens, as `METHOD path`. */
   readonly calls: string[] = [];
-  /** Tokens that the fence lets through. */
+  /** Tokens that pass write authorization. */
   readonly live = new Set<string>();
-  /** What the callbacks answer instead; each once. */
+  /** Overridden answers of the callback; each is used once. */
   readonly refusals: number[] = [];
-  /** The answer to heartbeats brings this token. */
+  /** Token in the answers to heartbeats. */
   renewed: string | undefined;
-  /** The API server answers entries with it. */
+  /** HTTP status for requests of entries. */
   outage: number | undefined;
   apiUrl = '';
   callbackUrl = '';
@@ -58,7 +58,7 @@ export class ConformanceWorld {
     await Promise.all([closed(this.#api), closed(this.#callbacks)]);
   }
 
-  /** Forgets what was before; `config.play` of the entry says what the component does. */
+  /** Resets the state. `config.play` of the entry says what the component does. */
   begin(play: string, value = 'something'): void {
     for (const list of [this.reports, this.calls, this.refusals]) list.length = 0;
     this.live.clear();
@@ -93,7 +93,7 @@ export class ConformanceWorld {
     };
   }
 
-  /** Another credential of the run. */
+  /** Issues another credential of the run. */
   renew(): string {
     const token = tokenOf(`renewed-${this.#seq}`);
     this.live.add(token);
@@ -101,7 +101,7 @@ export class ConformanceWorld {
     return token;
   }
 
-  /** What the callback says to a report. */
+  /** Answers a report like the callback. */
   report(token: string, body: unknown): { readonly status: number; readonly body: unknown } {
     const refusal = this.refusals.shift();
     if (refusal !== undefined) return { status: refusal, body: { code: 'Refused', message: 'not now' } };

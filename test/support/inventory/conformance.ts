@@ -6,24 +6,24 @@ import { own } from '../../../src/kit/json-value.ts';
 import { ConformanceWorld, callers, component } from './conformance-world.ts';
 import { type Address, ask } from './plain-client.ts';
 
-/** A component that plays what the entry says, wherever it runs and whatever it is written in. */
+/** A component that does what the entry says, in any language and process. */
 export interface Candidate {
   invoke(request: ReconcileRequest): Promise<Reply>;
-  /** Of one that is called over HTTP. */
+  /** Only for components over HTTP. */
   readonly address?: Address;
   close(): Promise<void>;
 }
 
 const waiting = { timeoutMs: 30_000, everyMs: 20 };
 
-/** What every component has to do, and what one has to do besides that strangers can call. */
+/** Tests of the contract for every component, and for components over HTTP. */
 export function describeConformance(
   title: string,
   reached: 'over HTTP' | 'within the process',
   start: (world: ConformanceWorld) => Promise<Candidate>,
 ): void {
   const world = new ConformanceWorld();
-  describe(`the contract, kept by ${title}`, function () {
+  describe(`the contract with ${title}`, function () {
     this.timeout(60_000);
     let candidate: Candidate;
     before(async () => {
@@ -42,7 +42,7 @@ export function describeConformance(
       ['retry', { outcome: 'Retry', message: 'try again' }],
       ['failed', { outcome: 'Failed', message: 'never' }],
     ] as const) {
-      it(`answers ${outcome.outcome} at once, having read the entry by its URL`, async () => {
+      it(`reads the entry by its URL and answers ${outcome.outcome}`, async () => {
         world.begin(play);
         const request = world.request();
         assert.deepEqual(await candidate.invoke(request), { kind: 'outcome', outcome });
@@ -51,33 +51,33 @@ export function describeConformance(
       });
     }
 
-    it('answers the same when it is asked twice', async () => {
+    it('answers repeated calls equally', async () => {
       world.begin('done');
       const request = world.request();
       assert.deepEqual(await candidate.invoke(request), await candidate.invoke(request));
     });
 
-    it('answers many at a time, each for itself', async () => {
+    it('answers concurrent calls independently', async () => {
       world.begin('done');
       const requests = Array.from({ length: 8 }, () => world.request());
       const replies = await Promise.all(requests.map((request) => candidate.invoke(request)));
       assert.ok(replies.every((reply) => reply.kind === 'outcome' && reply.outcome.outcome === 'Done'));
     });
 
-    it('writes what it owns by a merge patch of the status', async () => {
+    it('writes its outputs by a merge patch of the status', async () => {
       world.begin('patch', 'written');
       assert.deepEqual(await candidate.invoke(world.request()), { kind: 'outcome', outcome: { outcome: 'Done' } });
       assert.deepEqual(world.status, { outputs: { [component]: { seen: 'written' } } });
     });
 
-    it('tears down without an entry to read', async () => {
+    it('tears down if the entry cannot be read', async () => {
       world.begin('done');
       const reply = await candidate.invoke(world.request('delete'));
       assert.deepEqual(reply, { kind: 'outcome', outcome: { outcome: 'Deleted' } });
     });
 
     for (const play of ['done', 'patch']) {
-      it(`answers Retry to ${play} when its run is over, or the API server is away: never Failed`, async () => {
+      it(`answers Retry and never Failed to ${play} when its run is over or the API server is unavailable`, async () => {
         world.begin(play);
         const over = world.request();
         world.live.clear();
@@ -89,7 +89,7 @@ export function describeConformance(
       });
     }
 
-    it('goes on after 202, is heard of, and reports its outcome with the token of the run', async () => {
+    it('continues after 202, sends heartbeats, and reports its outcome with the token of the run', async () => {
       world.begin('goOn');
       const { run, auth } = await goOn();
       assert.deepEqual(
@@ -99,14 +99,14 @@ export function describeConformance(
       assert.ok(world.reports.every(({ token, body }) => token === auth.token && own(body, 'run') === run.id));
     });
 
-    it('reports again while nobody takes the report', async () => {
+    it('repeats a report until it is accepted', async () => {
       world.begin('goOn');
       world.refusals.push(503, 503);
       await goOn();
       assert.equal(world.reports.length, 2);
     });
 
-    it('uses the token that a heartbeat brought', async () => {
+    it('uses the token from the answer to a heartbeat', async () => {
       world.begin('goOn');
       const request = world.request();
       const renewed = world.renew();
@@ -124,7 +124,7 @@ export function describeConformance(
       return request;
     }
 
-    // Within a process nobody else can call it.
+    // Within a process there are no other callers.
     if (reached === 'within the process') return;
 
     describe('over HTTP', () => {
@@ -135,11 +135,11 @@ export function describeConformance(
 
       for (const [who, token] of [
         ['nobody', undefined],
-        ['somebody else', callers.somebodyElse],
-        ['whoever is meant for another component', callers.otherAudience],
-        ['a forger', callers.forged],
+        ['another user', callers.somebodyElse],
+        ['a token for another component', callers.otherAudience],
+        ['a forged token', callers.forged],
       ] as const) {
-        it(`does nothing for ${who}, neither reconcile nor delete`, async () => {
+        it(`rejects reconcile and delete by ${who}`, async () => {
           world.begin('patch');
           for (const operation of ['reconcile', 'delete'] as const) {
             assert.equal((await ask(address, world.request(operation), token)).status, 401);
@@ -154,7 +154,7 @@ export function describeConformance(
         ['with another callback', { callback: 'http://127.0.0.1:1/v1/runs/x' }],
         ['for another component', { component: 'other' }],
       ] as const) {
-        it(`refuses a request ${what}, and sends its token nowhere`, async () => {
+        it(`rejects a request ${what} and sends its token nowhere`, async () => {
           world.begin('patch');
           assert.equal((await ask(address, world.request('reconcile', changes), callers.server)).status, 400);
           assert.deepEqual([world.calls, world.reports], [[], []]);
@@ -165,9 +165,9 @@ export function describeConformance(
         ['no JSON', 'no JSON', 400],
         ['a list', [], 400],
         ['nothing', {}, 400],
-        ['too much', JSON.stringify({ x: 'x'.repeat(140_000) }), 413],
+        ['too large', JSON.stringify({ x: 'x'.repeat(140_000) }), 413],
       ] as const) {
-        it(`refuses a body that is ${what}`, async () => {
+        it(`rejects a body that is ${what}`, async () => {
           world.begin('patch');
           assert.equal((await ask(address, body, callers.server)).status, status);
         });

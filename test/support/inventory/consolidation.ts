@@ -3,11 +3,11 @@ import type { InventoryStage } from './stage.ts';
 export interface Consolidated {
   readonly tookMs: number;
   readonly runs: number;
-  /** Two, and one for each time that the component could have run meanwhile. */
+  /** Maximum number of runs: two, and one for each time that the component could have run meanwhile. */
   readonly allowed: number;
 }
 
-/** Writes to one entry, one after the other, while its component `network` takes `runMs` for a run; ends when the last is Done. */
+/** Writes one entry repeatedly while each run of its component `network` takes `runMs`. Resolves when the last change is Done. */
 export async function writesToOneEntry(
   stage: InventoryStage,
   { writes, runMs }: { readonly writes: number; readonly runMs: number },
@@ -27,13 +27,13 @@ export async function writesToOneEntry(
   return { tookMs, runs: network.callsFor(ref.uid).length - before, allowed: 2 + tookMs / runMs };
 }
 
-/** How many runs so many writes of what nobody reads cause. */
+/** Number of runs after `writes` writes of a field that no component reads. */
 export async function writesThatNobodyReads(stage: InventoryStage, writes: number): Promise<number> {
   const network = await stage.component('network', () => ({ outcome: 'Done' }));
   await stage.entry('one');
   await stage.ready('one');
   const before = network.calls.length;
-  // One after the other: writes of one object hold each other up.
+  // Sequential, because concurrent writes of one object delay each other.
   for (let i = 0; i < writes; i++) await stage.patch('one', { spec: { cluster: { field: i } } });
   const called = network.nextCall();
   await stage.patch('one', { spec: { components: { network: { config: { last: true } } } } });

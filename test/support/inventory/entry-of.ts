@@ -4,7 +4,7 @@ import type { Entry } from '../../../src/inventory/entry.ts';
 import { entryBytes } from '../../../src/inventory/policy/entry-size.ts';
 import { own } from '../../../src/kit/json-value.ts';
 
-/** The view that a store gives of an entry, for entries that tests make and that are known to be well formed. */
+/** The store's view of a valid entry. */
 export function entryOf(object: ClusterInventory): Entry {
   const { metadata, spec, status } = object;
   return {

@@ -16,7 +16,7 @@ import { kubeconfigsAreRead, simulatedKubeconfig } from './kubeconfigs.ts';
 import { MemoryRegistrations } from './memory-registrations.ts';
 import { type EntrySeed, MemoryInventory } from './memory-stores.ts';
 
-/** The server and its reference components as the examples register them, all over memory and a simulated clock. */
+/** The manager and the reference components, registered as in the examples, with in-memory clusters and a simulated clock. */
 export class Fleet {
   readonly clock = new SimulatedClock();
   readonly inventory = new MemoryInventory();
@@ -29,9 +29,9 @@ export class Fleet {
     kubeconfig: () => simulatedKubeconfig('cloud'),
   });
   readonly manager: InMemoryManager;
-  /** Components that were called, in order, with what came of it. */
+  /** Called components and their outcomes, in order. */
   readonly runs: string[] = [];
-  /** Calls that are going on. */
+  /** Number of active calls. */
   calling = 0;
   #tokens = 0;
 
@@ -91,19 +91,19 @@ export class Fleet {
     return entry;
   }
 
-  /** A supplied kubeconfig. */
+  /** Creates the Secret of a supplied kubeconfig. */
   secret(name: string, text: string): void {
     const data = { [kubeconfigKey]: Buffer.from(text).toString('base64') };
     this.management.put(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { namespace: 'inv', name }, data });
   }
 
-  /** Lets time pass until `look` gives something, at most `limitMs`; what it gave and how long that took, in milliseconds. */
+  /** Advances the clock until `look` returns a value, at most by `limitMs`. Returns the value and the elapsed milliseconds. */
   async until<T>(what: string, limitMs: number, look: () => T | undefined | false): Promise<T> {
     for (let passed = 0; passed <= limitMs; passed += 1_000) {
       const found = look();
       if (found) return found;
       await this.clock.advance(1_000);
-      // Only while somebody is called: the rest of the time would be wasted on it.
+      // Yield only during calls; otherwise it would waste time.
       if (this.calling > 0) await kubeconfigsAreRead();
     }
     throw new Error(`${what} did not come about within ${limitMs} ms; runs: ${this.runs.join(', ')}`);

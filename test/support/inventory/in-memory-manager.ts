@@ -14,8 +14,8 @@ import type { MemoryRegistrations } from './memory-registrations.ts';
 import { MemoryRemote } from './memory-remote.ts';
 import type { Link, MemoryInventory, MemoryStores } from './memory-stores.ts';
 
-/** What a component does when it is called. */
-export type Behaviour = (
+/** Behavior of a component. */
+export type Behavior = (
   request: ReconcileRequest,
   signal: AbortSignal,
   registration: Registration,
@@ -35,16 +35,16 @@ export interface InMemoryManagerOptions {
   readonly inventory: MemoryInventory;
   readonly registrations: MemoryRegistrations;
   readonly random: () => number;
-  readonly components: Readonly<Record<string, Behaviour>>;
-  /** Before the names of tokens, to tell managers apart. */
+  readonly components: Readonly<Record<string, Behavior>>;
+  /** Prefix of token names, to distinguish managers. */
   readonly name?: string;
-  /** The way to everything outside of it; without one everything is at once. */
+  /** Simulated delays and losses of requests; without it, everything is immediate. */
   readonly link?: Link;
-  /** A token of a run. Default: another one each time, good for ten minutes. */
+  /** Issues run tokens. Default: a new one each time, valid for ten minutes. */
   readonly issue?: (entry: Entry, registration: Registration) => RunToken | Promise<RunToken>;
 }
 
-/** A manager over memory: everything real but what touches the world. */
+/** The real manager with in-memory stores and clients. */
 export class InMemoryManager {
   readonly manager: InventoryManager;
   readonly stores: MemoryStores;
@@ -58,9 +58,9 @@ export class InMemoryManager {
   readonly remote = new MemoryRemote();
   readonly errors: (readonly [message: string, fields: LogFields])[] = [];
   proved = true;
-  /** Asked before each token: what it throws is what the manager gets. */
+  /** Called before each token request; may throw. */
   issuing: (entry: Entry, registration: Registration) => void = () => {};
-  /** Asked before each write of what was found out about a registration, as well. */
+  /** Called before each status write of a registration; may throw. */
   writing: (component: string) => void = () => {};
   #tokens = 0;
   #stop = new AbortController();
@@ -89,7 +89,7 @@ export class InMemoryManager {
         return { apiVersion: '', kind: '', metadata: { name } };
       },
     };
-    const fence = (): boolean => this.proved;
+    const isProved = (): boolean => this.proved;
     this.manager = new InventoryManager({
       entries: this.stores.entries,
       runs: this.stores.runs,
@@ -116,7 +116,7 @@ export class InMemoryManager {
       },
       authorization: {
         get proved() {
-          return fence();
+          return isProved();
         },
         prove: async () => {},
       },
@@ -147,13 +147,13 @@ export class InMemoryManager {
     return this;
   }
 
-  /** Whatever is going on is never heard of again. */
+  /** Simulates a crash: active operations never complete. */
   crash(): void {
     this.#stop.abort();
     this.stores.close();
   }
 
-  /** As a crash would; resolves when nothing of it is left. */
+  /** Stops the manager; resolves when all operations have ended. */
   async stop(): Promise<void> {
     this.crash();
     await this.#running;
@@ -163,7 +163,7 @@ export class InMemoryManager {
     return this.calls.filter((request) => request.component === component);
   }
 
-  /** The series of a metric as they are exposed, by their labels in braces (`''` without any). */
+  /** Values of a metric by exposed labels in braces (`''` without labels). */
   async metric(name: string): Promise<ReadonlyMap<string, number>> {
     const series = new Map<string, number>();
     for (const line of (await this.metrics.expose()).split('\n')) {

@@ -1,16 +1,16 @@
 import type { InventoryStage } from './stage.ts';
 
 export interface KilledInFlight {
-  /** From the start of its successor until every entry is Ready. */
+  /** Milliseconds from the start of the new server until every entry is Ready. */
   readonly backMs: number;
   readonly runs: number;
-  /** Ids of all runs that components were called for, in order. */
+  /** IDs of all called runs, in order. */
   readonly called: readonly string[];
 }
 
 const components = ['a', 'b', 'c', 'd', 'e'];
 
-/** Kills the server while all components run for all entries, and starts it again. */
+/** Kills the server during runs of all components for all entries, and restarts it. */
 export async function killInFlight(stage: InventoryStage, entries: number): Promise<KilledInFlight> {
   const servers = await Promise.all(
     components.map((name) =>

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { inlineCredentials } from '../../../src/kube/inline-kubeconfig.ts';
 
-/** A kubeconfig with everything inline; it opens nothing. */
+/** A kubeconfig with inline data and invalid credentials. */
 export function simulatedKubeconfig(
   user: string,
   fields: Readonly<Record<string, unknown>> = { token: `of-${user}` },
@@ -17,8 +17,8 @@ export function simulatedKubeconfig(
 }
 
 /**
- * Resolves once whoever reads a kubeconfig at this moment has done so: reading one loads a module, which takes turns of the event loop
- * that a simulated clock knows nothing of.
+ * Resolves after pending reads of kubeconfigs: reading one loads a module, which needs event loop turns that a simulated clock does not
+ * control.
  */
 export async function kubeconfigsAreRead(): Promise<void> {
   for (let i = 0; i < 3; i++) {

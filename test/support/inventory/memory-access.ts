@@ -10,21 +10,21 @@ import { covers, type RbacRule } from '../../../src/rbac/rule-cover.ts';
 import { MemoryCluster } from '../binding/memory-cluster.ts';
 import { SimulatedClock } from '../simulated-clock.ts';
 
-/** As much of an API server as the accounts of components meet: it answers reviews by the Roles and RoleBindings that it holds. */
+/** A minimal API server for the accounts of components. It answers access reviews from its Roles and RoleBindings. */
 export class MemoryAccess {
   readonly clock = new SimulatedClock();
   readonly cluster = new MemoryCluster(this.clock);
   readonly questions: AccessQuestion[] = [];
   readonly events: RecordedEvent[] = [];
   readonly reviewed: string[] = [];
-  /** Secrets that people may read, as `user secret`. */
+  /** Secrets that users may read, as `user secret`. */
   readonly readers = new Set<string>();
-  /** How many answers still are those of before the last grant. */
+  /** Number of access reviews that still ignore the last grant. */
   lag = 0;
   /** By token. */
   readonly users = new Map<string, TokenUser>();
   tokens = 0;
-  /** Of the next tokens; undefined for tokens without one. */
+  /** IDs (jti) of the next tokens; undefined for tokens without an ID. */
   jti: string | undefined = 'id';
 
   readonly recorder = { record: (event: RecordedEvent) => void this.events.push(event), close: async () => {} };
@@ -75,7 +75,7 @@ export class MemoryAccess {
     };
   }
 
-  /** `verb resource name` of what a component may do in the namespace, by what is stored. */
+  /** Whether the stored RBAC objects allow `verb resource name` to a component in the namespace. */
   may(user: string, verb: string, resource: string, name: string): boolean {
     const [plural = '', subresource] = resource.split('/');
     const group = plural === clusterInventories.plural ? clusterInventories.group : '';

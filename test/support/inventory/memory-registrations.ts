@@ -6,15 +6,15 @@ import type { Clock } from '../../../src/kit/clock.ts';
 import { InformerStore } from '../../../src/kube/informer-store.ts';
 import { silentLog } from '../../../src/kube/log.ts';
 
-/** What a test says of a registration; the rest has its defaults. */
+/** Fields of a registration in a test; the others have defaults. */
 export interface RegistrationSeed {
   readonly name: string;
-  /** Default: one more than before. */
+  /** Default: the previous generation plus one. */
   readonly generation?: number;
   readonly [field: string]: unknown;
 }
 
-/** Registrations that a test makes, with the store that the manager watches. */
+/** Registrations in memory, with the store that the manager watches. */
 export class MemoryRegistrations {
   readonly registrations: Registrations;
   readonly #store: InformerStore<RegistrationView>;

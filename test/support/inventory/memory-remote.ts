@@ -1,9 +1,9 @@
 import type { Entry } from '../../../src/inventory/entry.ts';
 import type { ComponentWatches, RemoteEvent, RemoteEvents } from '../../../src/inventory/ports.ts';
 
-/** Watches of other clusters, in the hands of a test: it says what they saw and what is the matter with them. */
+/** Remote watches that a test controls: it emits their events and sets their health. */
 export class MemoryRemote implements RemoteEvents {
-  /** By uid. */
+  /** By entry UID. */
   readonly wanted = new Map<string, readonly ComponentWatches[]>();
   readonly #problems = new Map<string, string>();
   readonly #listeners = new Set<(event: RemoteEvent) => void>();
@@ -33,12 +33,12 @@ export class MemoryRemote implements RemoteEvents {
 
   async close(): Promise<void> {}
 
-  /** Something that is watched has changed. */
+  /** Emits a change of a watched object. */
   event(event: RemoteEvent): void {
     for (const listener of [...this.#listeners]) listener(event);
   }
 
-  /** Undefined: all is well. */
+  /** Sets the health of an entry's watches; undefined means healthy. */
   health(entryUid: string, problem: string | undefined): void {
     if (problem === undefined) this.#problems.delete(entryUid);
     else this.#problems.set(entryUid, problem);

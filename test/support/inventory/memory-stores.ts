@@ -13,7 +13,7 @@ import { plainCopy } from './plain-copy.ts';
 
 export type StoreOperation = 'entry.get' | 'entry.patch' | 'run.load' | 'run.swap' | 'run.remove';
 
-/** What a test writes of an entry; the rest has its defaults. */
+/** Fields of an entry in a test; the others have defaults. */
 export interface EntrySeed {
   readonly namespace?: string;
   readonly name: string;
@@ -22,17 +22,17 @@ export interface EntrySeed {
   readonly spec?: Partial<ClusterInventory['spec']>;
 }
 
-/** What lies between a manager and the API server. */
+/** Simulated network between a manager and the API server. */
 export interface Link {
-  /** A request: `act` happens on the other side, or not, and its answer comes back, or not. `compared`: a compare-and-swap guards it. */
+  /** Sends a request. `act` may be executed or lost, and its answer may be lost. `compared`: the request is a compare-and-swap. */
   request<T>(act: () => T, compared: boolean): Promise<T>;
-  /** An event of a watch is on its way; one that is never called is lost. Events arrive in order. */
+  /** Delivers a watch event, in order. An event whose callback is never called is lost. */
   deliver(event: () => void): void;
 }
 
 /**
- * The API server of the inventory, in memory: entries and records with resource versions, preconditions, finalizers and the rules of
- * the CRDs. Each manager opens its own stores over it, with a watch of its own that a test can pause, drop and relist.
+ * An in-memory API server with entries and records: resource versions, preconditions, finalizers, and the CRD rules. Each manager opens its
+ * own stores with a watch that a test can pause, drop, and relist.
  */
 export class MemoryInventory {
   readonly #entries = new Map<string, { object: ClusterInventory; view: Entry }>();
@@ -43,16 +43,16 @@ export class MemoryInventory {
   #uids = 0;
 
   /**
-   * Asked at each call of a store, before it acts, and again after it has: an error is what the caller gets. `after` is the answer that
-   * never came back.
+   * Called before and after each store operation. An error is returned to the caller; with `after`, the operation was executed but its
+   * answer is lost.
    */
   fault: (operation: StoreOperation, when: 'before' | 'after') => Error | undefined | Promise<Error | undefined> = () =>
     undefined;
-  /** Told of each write as it happens. */
+  /** Called for each write. */
   onRecord: (key: string, now: RunRecord | undefined, before: RunRecord | undefined) => void = () => {};
   onEntry: (now: Entry, before: Entry | undefined, isGone: boolean) => void = () => {};
 
-  /** As a user would. */
+  /** Creates an entry like a user. */
   create({ namespace = 'inv', name, labels = {}, annotations = {}, spec = {} }: EntrySeed): Entry {
     if (this.#entries.has(`${namespace}/${name}`)) throw new ApiError(409, 'AlreadyExists', `${name} is there`);
     this.#uids += 1;
@@ -65,7 +65,7 @@ export class MemoryInventory {
     });
   }
 
-  /** Changes an entry as anybody with the right might: `change` works on a copy. */
+  /** Changes an entry like a user; `change` mutates a copy. */
   edit(ref: { readonly namespace?: string; readonly name: string }, change: (object: ClusterInventory) => void): Entry {
     const { object } = this.#there(ref);
     const next = plainCopy(object);
@@ -73,14 +73,14 @@ export class MemoryInventory {
     return this.#store(next, object);
   }
 
-  /** With finalizers it stays until they are off. */
+  /** Deletes an entry; with finalizers it stays until they are removed. */
   delete(ref: { readonly namespace?: string; readonly name: string }): void {
     this.edit(ref, (object) => {
       object.metadata.deletionTimestamp ??= '2026-11-21T10:00:00Z';
     });
   }
 
-  /** The truth, not what anybody has watched. */
+  /** The stored entry, independent of any watch. */
   entry(ref: { readonly namespace?: string; readonly name: string }): Entry | undefined {
     return this.#entries.get(pathOf(ref))?.view;
   }
@@ -97,7 +97,7 @@ export class MemoryInventory {
     return [...this.#records.values()];
   }
 
-  /** The stores of one more manager; without a `link` everything arrives at once. */
+  /** Opens the stores of another manager. Without a `link`, everything is immediate. */
   open(link?: Link): MemoryStores {
     const entries = new MemoryWatch<Entry, EntryChange>((now, before) => {
       if (now) return { kind: 'changed', entry: now, before };
@@ -107,8 +107,8 @@ export class MemoryInventory {
       if (now) return { kind: 'changed', stored: now };
       return { kind: 'gone', key: keyOf((before as StoredRecord).record) };
     }, link?.deliver);
-    for (const { view } of this.#entries.values()) entries.note(view.ref.uid, view);
-    for (const [key, stored] of this.#records) records.note(key, stored);
+    for (const { view } of this.#entries.values()) entries.setSeen(view.ref.uid, view);
+    for (const [key, stored] of this.#records) records.setSeen(key, stored);
     this.#entryWatches.add(entries);
     this.#recordWatches.add(records);
     return {
@@ -122,7 +122,7 @@ export class MemoryInventory {
         if (which !== 'records') entries.resume();
         records.resume();
       },
-      unheard: (change) => entries.unheard(change),
+      unheard: (change) => entries.withoutEvents(change),
       relist: () => {
         entries.relist(new Map([...this.#entries.values()].map(({ view }) => [view.ref.uid, view])));
         records.relist(this.#records);
@@ -162,8 +162,8 @@ export class MemoryInventory {
       swap: async (next, base, signal) => {
         const route = { link, signal, compared: base !== undefined };
         const swap = await this.#call('run.swap', route, () => this.#swap(next, base));
-        // The answer to a write is the latest that its writer knows; of one that got lost only the watch tells.
-        if (swap.stored) watch.wrote(keyText(keyOf(swap.stored.record)), swap.stored);
+        // A successful answer updates the writer's view; after a lost answer, only the watch does.
+        if (swap.stored) watch.recordWrite(keyText(keyOf(swap.stored.record)), swap.stored);
         return swap;
       },
       remove: async (stored, signal) => {
@@ -218,7 +218,7 @@ export class MemoryInventory {
     }
     if (stored && next.seq < stored.record.seq) throw new ApiError(422, 'Invalid', 'seq must not decrease');
     const written = this.#putRecord(key, plainCopy(next));
-    // It belongs to its entry: of one that is gone it is collected.
+    // A record of a deleted entry is garbage-collected.
     const isOwned = [...this.#entries.values()].some(({ view }) => view.ref.uid === next.entry.uid);
     if (!isOwned) this.#putRecord(key, undefined);
     return { kind: 'stored', stored: written };
@@ -240,7 +240,7 @@ export class MemoryInventory {
   #store(object: ClusterInventory, before?: ClusterInventory): Entry {
     const path = pathOf({ namespace: object.metadata.namespace ?? '', name: object.metadata.name });
     const there = this.#entries.get(path);
-    // As the API server: a write that changes nothing is no event.
+    // Like the API server, a write without changes emits no event.
     if (there && before && isDeepStrictEqual(object, before)) return there.view;
     if (before && !isDeepStrictEqual(object.spec, before.spec)) {
       object.metadata.generation = (before.metadata.generation ?? 1) + 1;
@@ -274,22 +274,22 @@ export class MemoryInventory {
   }
 }
 
-/** What one manager has of a MemoryInventory. */
+/** The stores of one manager. */
 export interface MemoryStores {
   readonly entries: InventoryStore;
   readonly runs: RunStore;
-  /** The watches stand still: `find` and `list` grow old. */
+  /** Pauses the watches, so that `find` and `list` become stale. */
   pause(): void;
-  /** What happened meanwhile arrives, late and in order; of entries and records, or of records alone. */
+  /** Resumes the watches of entries and records, or of records only; missed events arrive in order. */
   resume(which?: 'records'): void;
-  /** What happened meanwhile is lost, and a list tells of what differs. */
+  /** Drops missed events and relists. */
   relist(): void;
-  /** What `change` does to entries is seen by whoever looks, and nobody is told of it. */
+  /** Applies `change` without watch events; reads see it. */
   unheard(change: () => void): void;
   close(): void;
 }
 
-/** How a request of a manager goes. */
+/** Path of a manager's request. */
 interface Route {
   readonly link: Link | undefined;
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
 /**
- * The watch of a memory store: what its readers have seen of what is there. Events arrive at once, or as its link delivers them, or,
- * while it is paused, when it resumes; a pause whose events were dropped ends with a relist, which tells only of what differs.
+ * The watch of an in-memory store. Events arrive immediately, through the link, or after a pause ends. If events were dropped during a
+ * pause, a relist reports the differences.
  */
 export class MemoryWatch<Item extends { readonly resourceVersion: string }, Event> {
   readonly #listeners = new Set<(event: Event) => void>();
@@ -10,10 +10,10 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
   readonly #deliverLater: (event: () => void) => void;
   #paused = false;
   #unheard = false;
-  /** What was on its way before a list is not told any more. */
+  /** Events from before a relist are dropped. */
   #lists = 0;
 
-  /** `now` is undefined for what is gone. */
+  /** `now` is undefined for a deleted item. */
   constructor(
     tell: (now: Item | undefined, before: Item | undefined) => Event,
     deliver: (event: () => void) => void = (event) => event(),
@@ -38,7 +38,7 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     };
   }
 
-  /** The writer's side: `key` now holds `item`, which is undefined for what is gone since `resourceVersion`. */
+  /** Publishes that `key` now holds `item`; undefined if it was deleted at `resourceVersion`. */
   push(key: string, item: Item | undefined, resourceVersion: string): void {
     const lists = this.#lists;
     this.#deliverLater(() => {
@@ -48,13 +48,13 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     });
   }
 
-  /** The answer to a write of its reader. */
-  wrote(key: string, item: Item): void {
+  /** Records the answer to a write of this reader. */
+  recordWrite(key: string, item: Item): void {
     const seen = this.#seen.get(key);
-    if (!seen || Number(seen.resourceVersion) <= Number(item.resourceVersion)) this.note(key, item);
+    if (!seen || Number(seen.resourceVersion) <= Number(item.resourceVersion)) this.setSeen(key, item);
   }
 
-  /** The answer to a deletion by its reader, of that version. */
+  /** Records the answer to a deletion by this reader. */
   removed(key: string, resourceVersion: string): void {
     this.#deliver(key, undefined, resourceVersion);
   }
@@ -63,20 +63,20 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     this.#paused = true;
   }
 
-  /** What happened meanwhile arrives, in order. */
+  /** Delivers the missed events in order. */
   resume(): void {
     this.#paused = false;
     for (const deliver of this.#waiting.splice(0)) deliver();
   }
 
-  /** What `change` does is there for whoever looks, and nobody is told. */
-  unheard(change: () => void): void {
+  /** Applies `change` without events; reads see it. */
+  withoutEvents(change: () => void): void {
     this.#unheard = true;
     change();
     this.#unheard = false;
   }
 
-  /** The events meanwhile are lost; `truth` is what a list holds now. */
+  /** Drops missed events and relists with the present items in `truth`. */
   relist(truth: ReadonlyMap<string, Item>): void {
     this.#paused = false;
     this.#waiting.length = 0;
@@ -87,8 +87,8 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     for (const [key, item] of truth) if (this.#seen.get(key) !== item) this.#deliver(key, item, item.resourceVersion);
   }
 
-  /** For a reader that has written it itself: seen at once, told by the watch later. */
-  note(key: string, item: Item | undefined): void {
+  /** Makes an own write visible before the watch reports it. */
+  setSeen(key: string, item: Item | undefined): void {
     if (item === undefined) this.#seen.delete(key);
     else this.#seen.set(key, item);
   }
@@ -97,7 +97,7 @@ export class MemoryWatch<Item extends { readonly resourceVersion: string }, Even
     const before = this.#seen.get(key);
     if (item === undefined && before === undefined) return;
     if (before && Number(resourceVersion) < Number(before.resourceVersion)) return;
-    this.note(key, item);
+    this.setSeen(key, item);
     if (this.#unheard) return;
     for (const listener of [...this.#listeners]) listener(this.#tell(item, before));
   }

@@ -1,7 +1,7 @@
 import { isRecord, type JsonObject } from '../../../src/kit/json-value.ts';
 import { plainCopy } from './plain-copy.ts';
 
-/** RFC 7386, as the API server does it. Neither argument is changed. */
+/** Applies a merge patch (RFC 7386) like the API server. Does not change its arguments. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isRecord(patch)) return plainCopy(patch);
   const merged: JsonObject = isRecord(target) ? { ...target } : {};

@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { reconcilePath } from '../../../src/api/inventory/contract/request.ts';
 
-/** The answer as it came. */
+/** The raw answer. */
 export interface PlainAnswer {
   readonly status: number;
   readonly body: unknown;
@@ -10,11 +10,11 @@ export interface PlainAnswer {
 
 export interface Address {
   readonly url: string;
-  /** PEM of whoever signed its certificate. */
+  /** PEM of the CA that signed the certificate. */
   readonly ca?: string;
 }
 
-/** Asks a component over HTTP, whatever it is asked and by whom. */
+/** Calls a component over HTTP with any body and token. */
 export function ask({ url, ca }: Address, body: unknown, token: string | undefined): Promise<PlainAnswer> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const headers = {

@@ -1,6 +1,6 @@
 import type { SimComponent, SimRegistration } from './simulation.ts';
 
-/** A component that reads what it uses. Without more: one that patches the sum of its inputs and 1 after 100 ms. */
+/** A component that reads its inputs. By default it patches the sum of its inputs plus 1 after 100 ms. */
 export function simComponent(
   name: string,
   does: Partial<SimComponent> = {},
@@ -32,10 +32,10 @@ export function simComponent(
   };
 }
 
-/** `endless`: without a circle, but for two that never agree. */
+/** `endless`: acyclic except for two components that never converge. */
 export type Graph = 'acyclic' | 'circles' | 'endless';
 
-/** Up to eight components that read each other's outputs; in some graphs one of them makes the kubeconfig that others use. */
+/** Up to eight components that read each other's outputs. In some graphs one of them produces the kubeconfig that others use. */
 export function randomComponents(random: () => number, graph: Graph): SimComponent[] {
   const below = (n: number): number => Math.floor(random() * n);
   const count = 1 + Math.min(below(8), below(8));
@@ -53,14 +53,14 @@ export function randomComponents(random: () => number, graph: Graph): SimCompone
         needs,
         likes: others.filter((other) => !needs.includes(other)),
         specFields: random() < 0.5 ? ['a'] : [],
-        // In circles values only grow, up to a bound, so that they come to rest.
+        // In cycles values only grow, up to a bound, so that they converge.
         value:
           graph === 'circles'
             ? (inputs) => Math.min(9, 1 + Math.max(0, ...inputs))
             : (inputs) => inputs.reduce((sum, input) => (sum * 31 + input + 7) % 29, index),
         patches: random() < 0.5,
         durationMs: 1 + below(300),
-        // In circles they would wait for one another.
+        // In cycles they would wait for one another.
         waitsForReaders: graph !== 'circles' && random() < 0.5,
         makesKubeconfig: name === maker,
         usesKubeconfigOf: maker !== undefined && needs.includes(maker) ? maker : undefined,
@@ -71,7 +71,7 @@ export function randomComponents(random: () => number, graph: Graph): SimCompone
   return graph === 'endless' ? [...components, ...neverAgreeing(random)] : components;
 }
 
-/** Named like no other. */
+/** Identifies these components by name. */
 export const isEndless = ({ name }: Pick<SimComponent, 'name'>): boolean => name.startsWith('endless');
 
 function neverAgreeing(random: () => number): SimComponent[] {

@@ -7,48 +7,48 @@ import { readKey } from '../../../src/inventory/key.ts';
 import type { CheckedWorld, SimManager } from './simulation.ts';
 import { hold } from './violation.ts';
 
-/** Of those who write and read when a key is due. */
+/** Maximum clock difference between the writer and the reader of a due time. */
 const clocksApartMs = 300_000;
-/** Of a run that was found at work. */
+/** Grace of an adopted run. */
 const graceMs = 10_000;
-/** What a call may take beyond its timeout. */
+/** Allowance of a call beyond its timeout. */
 const callSlackMs = 5000;
-/** What may keep a key waiting besides its back-off: the probe of a breaker, other runs in its slots, lost requests. */
+/** Delay besides the backoff: the probe of a breaker, other runs in its slots, lost requests. */
 const slackMs = 60_000;
 
-/** What is known of one run, from those who took part. */
+/** Observations of one run. */
 interface Run {
-  /** What the component said, and when first. */
+  /** Outcomes of the component, and the time of the first. */
   readonly said: OutcomeName[];
   saidAt: number | undefined;
-  /** Why the component was refused what it needed; the invariant that says what may come of it. */
+  /** The invariant that applies because a request of the component was rejected. */
   refused: string | undefined;
-  /** Who called the component, and when. */
+  /** The manager that called the component, and the time. */
   called: { readonly by: SimManager; readonly at: number } | undefined;
-  /** When it was first stored that it reports by itself. */
+  /** Time at which the run was first stored as asynchronous. */
   asyncAt: number;
-  /** Until when it may be silent, as it was told by whoever led. */
+  /** Deadline that the leader granted. */
   granted: { readonly by: SimManager; readonly until: number } | undefined;
 }
 
-/** How the last run of a key ended. */
+/** End of the last run of a key. */
 interface End {
   readonly by: SimManager;
-  /** It did not end before. */
+  /** The run had not ended before. */
   readonly at: number;
   readonly outcome: OutcomeName;
   readonly delayMs: number;
 }
 
-/** What has to be true of each write of a record, as the API server takes it. */
+/** Checks the invariants of each write of a record at the API server. */
 export class RecordChecks {
   readonly #world: CheckedWorld;
   readonly #runs = new Map<string, Run>();
   readonly #ends = new Map<string, End>();
   readonly #started = new Set<string>();
-  /** By key: who wrote its record last. */
+  /** Last writer of each record, by key. */
   readonly #writers = new Map<string, SimManager | undefined>();
-  /** Shares of the longest delay that each Retry waited, to be uniform. */
+  /** Each Retry delay as a share of the longest one; must be uniform. */
   readonly backoffs = { sum: 0, count: 0 };
 
   constructor(world: CheckedWorld) {
@@ -77,7 +77,7 @@ export class RecordChecks {
     this.#run(run).granted = { by, until };
   }
 
-  /** The answer to a write got lost, so that its writer finds out by the record. */
+  /** Records that the answer to a write was lost; its writer must read the record. */
   unsure(by: SimManager): void {
     for (const [key, end] of this.#ends) if (end.by === by) this.#ends.delete(key);
   }
@@ -98,7 +98,7 @@ export class RecordChecks {
     const isOwn = this.#writers.get(key) === writer;
     this.#writers.set(key, writer);
     if (before && isOwn && !isStart && hasCredential && next.credentialId !== before.credentialId) {
-      // The answer that brings the new one may get lost.
+      // The answer with the new token may be lost.
       const isKept = next.previousCredential?.id === before.credentialId;
       hold(isKept, 'I7: a token that is replaced is good for a while', about);
     }
@@ -108,7 +108,7 @@ export class RecordChecks {
       hold(isDeepStrictEqual(last, old), 'I4, I6: a final outcome never changes', about);
     else if (last) this.#checkEnd(key, next, last, before, about);
     if (isStart || last?.seq !== old?.seq || next.phase !== 'Idle') return;
-    // It has not happened.
+    // The run did not happen.
     this.#ends.delete(key);
     hold(next.attempt === before.attempt, 'I12: what was not accepted is no attempt', about);
   }
@@ -128,7 +128,7 @@ export class RecordChecks {
     this.#ends.delete(key);
   }
 
-  /** As the entry was when the run was decided on. */
+  /** Compares with the entry at the time of the decision. */
   #checkOfEntry(key: string, next: RunRecord, about: () => string): void {
     const start = this.#world.writer?.starting.get(key);
     hold(start !== undefined, 'I9: a run has a token of its own', about);
@@ -149,7 +149,7 @@ export class RecordChecks {
     hold(next.inputsDigest === digest, 'I10: the digest is of the version that was seen', about);
   }
 
-  /** What runs by time alone. */
+  /** Checks runs that only a timer triggered. */
   #checkDue(key: string, { reasons, inputsDigest }: RunRecord, about: () => string): void {
     const { writer, time } = this.#world;
     const end = this.#ends.get(key);
@@ -180,7 +180,7 @@ export class RecordChecks {
     hold(delayMs >= 0, 'I2: what ended runs again', about);
     if (!writer) return;
     if (last.reason === 'LeaseOver') {
-      // As it was when this one began to lead.
+      // The registration when this manager became leader.
       const isAsync = before?.phase === 'Running' && known.asyncAt < writer.leadsSince;
       this.#checkLost(known, writer, next.component, isAsync, about);
     }
@@ -192,13 +192,13 @@ export class RecordChecks {
   #checkLost(run: Run, by: SimManager, component: string, isAsync: boolean, about: () => string): void {
     const { granted, called } = run;
     const { now } = this.#world.time;
-    // Whoever stood still does not know what somebody else has granted since; nor does what it says count.
+    // A paused manager does not know deadlines granted since, and its writes do not count.
     if (by.isGuarded) return;
     const isCaller = called?.by === by;
     let until = Number.NEGATIVE_INFINITY;
     if (granted?.by === by) until = granted.until;
     else if (isCaller && !granted) until = called.at + this.#timingOf(component).timeoutMs + callSlackMs;
-    // Of a run of somebody else's the lease is a hint, but for some time whoever found it waits.
+    // The deadline of another manager's run is only a hint, but the adopting manager waits for some time.
     else if (!isCaller && isAsync) until = by.leadsSince + graceMs;
     hold(now + 1 >= until, 'I22: no run is lost before its lease is over', about);
   }
@@ -246,7 +246,7 @@ export class RecordChecks {
   }
 }
 
-/** What a key is called that runs again by itself after this. */
+/** Reason of the next run after this outcome. */
 function wakeReason(outcome: OutcomeName): string {
   if (outcome === 'Retry') return 'Retry';
   return outcome === 'Progressing' ? 'Requeue' : 'Interval';

@@ -22,18 +22,18 @@ export interface ReferenceFleetOptions {
   readonly management: Plane;
   readonly managed: Plane;
   readonly server: InventoryServer;
-  /** Where kubeconfigs lead to; default: the managed plane itself. */
+  /** Server URL in kubeconfigs. Default: that of the managed plane. */
   readonly managedServer?: string;
-  /** How long the cloud takes for each step. Default 200 ms. */
+  /** Duration of each step of the cloud. Default 200 ms. */
   readonly cloudDelayMs?: number;
 }
 
-/** The reference components as programs of their own, over HTTP, and the cloud behind them; a second plane is the managed cluster. */
+/** The reference components as separate programs over HTTP, with a simulated cloud. A second plane is the managed cluster. */
 export class ReferenceFleet {
   readonly cloud: SimulatedCloud;
-  /** The registrations of the examples, with the addresses of here. */
+  /** Registrations of the examples with local addresses. */
   readonly registrations: readonly KubeObject[];
-  /** Told of each call as it comes, by the entry's uid. */
+  /** Called for each call, with the UID of the entry. */
   onCall: (component: string, entryUid: string) => void = () => {};
   readonly #plane: Plane;
   readonly #managedPlane: Plane;
@@ -52,7 +52,7 @@ export class ReferenceFleet {
     this.#closers = closers;
   }
 
-  /** Nothing is registered yet. */
+  /** Starts the components without registrations. */
   static async start(options: ReferenceFleetOptions): Promise<ReferenceFleet> {
     const { management, managed, managedServer = managed.server, server, cloudDelayMs = 200 } = options;
     await applied(management, cloudCrds);
@@ -133,12 +133,12 @@ export class ReferenceFleet {
     await this.#plane.kubectl(['delete', 'componentreconcilers', '--ignore-not-found', ...names]);
   }
 
-  /** Ends the components and the cloud; what is registered stays. */
+  /** Stops the components and the cloud. The registrations stay. */
   async close(): Promise<void> {
     for (const close of this.#closers) await close();
   }
 
-  /** Takes the kinds of other projects away. */
+  /** Deletes the CRDs of other projects. */
   async uninstall(): Promise<void> {
     const names = (crds: readonly KubeObject[]): string[] => crds.map(({ metadata }) => metadata.name);
     await this.#plane.kubectl(['delete', 'crd', '--ignore-not-found', '--wait=false', ...names(cloudCrds)]);
@@ -154,7 +154,7 @@ async function applied(plane: Plane, crds: readonly KubeObject[]): Promise<void>
   await plane.kubectl(['wait', '--for=condition=Established', '--timeout=30s', ...names]);
 }
 
-/** A new one each time, with a certificate of its own. */
+/** Issues a new kubeconfig with its own certificate. */
 export async function adminKubeconfig(plane: Plane, user: string, server = plane.server): Promise<string> {
   return readFile(await plane.kubeconfigFor(user, ['system:masters'], { server }), 'utf8');
 }

@@ -25,7 +25,7 @@ export function registrationOf(name: string, rest: Partial<Registration> = {}): 
   };
 }
 
-/** What it reads: what every component does, and `more`. */
+/** The implied reads of a component plus `more`. */
 export const readsOf = (name: string, ...more: readonly JsonPointer[]): readonly JsonPointer[] => [
   pointerOf('spec', 'components', name, 'config'),
   pointerOf('spec', 'components', name, 'enabled'),

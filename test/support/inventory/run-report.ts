@@ -1,6 +1,6 @@
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 
-/** Reports for a run that goes on; resolves to the status of the answer. */
+/** Reports for an asynchronous run; resolves to the HTTP status. */
 export async function report(
   { callback, auth, run }: ReconcileRequest,
   body: object,

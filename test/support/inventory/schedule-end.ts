@@ -11,10 +11,10 @@ import { hold } from './violation.ts';
 import { outputsOf, type SimulatedWorld } from './world.ts';
 
 const windowMs = 600_000;
-/** In ten minutes, of a key that is slowed down. */
+/** Maximum number of runs in ten minutes during a livelock. */
 const mostRuns = 40;
 
-/** Sooner than a component is asked again that waits for others to go: it is told that they have. */
+/** Checks deletions before waiting components would be called by their interval: they must be triggered. */
 export function checkDeleted(world: SimulatedWorld): void {
   const left = world.inventory.entries().find(({ deleting }) => deleting);
   hold(left === undefined, 'R33: what is deleted goes soon', () =>
@@ -22,7 +22,7 @@ export function checkDeleted(world: SimulatedWorld): void {
   );
 }
 
-/** What has to be so when nothing has happened for long. */
+/** Checks the invariants after a long quiet period. */
 export function checkEnd(world: SimulatedWorld, { leader, remotes }: ScheduleStage): void {
   hold(leader !== undefined, 'schedule', () => 'nobody leads');
   const uids = new Set<string>();
@@ -72,17 +72,17 @@ function checkKey(
   if (!isReady) hold(last?.outcome === 'NotReady', 'I11: what misses an input waits for it', at);
   else if (world.away.has(ref.uid) && isCutOff)
     hold(last?.outcome === 'Retry', 'I14: what misses its cluster tries again', at);
-  // It may not have noticed.
+  // The manager may not have noticed.
   else if (isCutOff) hold(last?.outcome !== 'Failed', 'I17: rotation is no failure', at);
   else hold(last?.outcome === 'Done', 'I11, I14, I20: what can be done is done', at);
-  // What failed for good waits for other inputs instead.
+  // A Failed component waits for changed inputs instead.
   const remote = remotes.get(keyText(key));
   if (remote?.by !== leader || world.isSevere) return;
   const calledAt = world.calls.orderOf(`${keyText(key)}#${last?.seq}`);
   hold(calledAt > remote.order, 'I8: a remote event that was taken is followed by a run', at);
 }
 
-/** Two that never agree are slowed down, and somebody is told. */
+/** Components that never converge must be slowed down and reported. */
 function checkEndless(world: SimulatedWorld, entry: Entry, component: SimComponent): void {
   const key = `${entry.ref.uid}/${component.name}`;
   const from = world.time.now - windowMs;
@@ -94,11 +94,11 @@ function checkEndless(world: SimulatedWorld, entry: Entry, component: SimCompone
   hold(runs <= mostRuns, 'I21: runs are bounded', at);
   const isOn = [...world.components.values()].filter(isEndless).every((one) => isRunnable(entry, one));
   const livelock = entry.conditions.find(({ type }) => type === 'Livelock');
-  // Inputs that changed and were back before anybody saw it: only time goes on then.
+  // Inputs that changed and returned unobserved are repaired only by the interval.
   hold(!isOn || runs === 0 || livelock?.status === 'True', 'I21: a livelock is told', at);
 }
 
-/** Every key that may run does once more, one after the other where there are few slots. */
+/** Runs every runnable key once more, sequentially if there are few slots. */
 export async function checkSlots(world: SimulatedWorld, runFor: (ms: number) => Promise<void>): Promise<void> {
   const from = world.next();
   const keys = world.inventory
@@ -117,7 +117,7 @@ export async function checkSlots(world: SimulatedWorld, runFor: (ms: number) => 
   }
 }
 
-/** The first component whose output is not what its inputs make it. */
+/** The first component whose output does not match its inputs. */
 export function wrongOutput(world: SimulatedWorld): string | undefined {
   for (const entry of world.inventory.entries()) {
     for (const component of world.components.values()) {
@@ -137,7 +137,7 @@ export function wrongOutput(world: SimulatedWorld): string | undefined {
 const isRunnable = ({ bytes, disabled }: Entry, { name }: SimComponent): boolean =>
   bytes <= maxEntryBytes && !disabled.has(name);
 
-/** Whoever makes its kubeconfig may be disabled, or the cluster away. */
+/** The kubeconfig's producer may be disabled, or the cluster unavailable. */
 function isWithoutCluster(world: SimulatedWorld, entry: Entry, component: SimComponent): boolean {
   const { usesKubeconfigOf: maker } = component;
   if (maker === undefined) return false;

@@ -6,15 +6,15 @@ import type { SimulatedWorld } from './world.ts';
 
 const second = 1000;
 const minute = 60 * second;
-/** Each clock is wrong by so much at most: two of them differ by 5 minutes, and one jumps as far. */
+/** Maximum error of each clock: two clocks differ by at most 5 minutes, and a jump is at most as far. */
 const clockErrorMs = 2.5 * minute;
 const tooManyBytes = 70_000;
 
-/** Those who act in a schedule: users, the clusters, and managers that come and go. */
+/** The actors of a schedule: users, clusters, and managers that start and stop. */
 export class ScheduleStage {
   readonly world: SimulatedWorld;
   leader: SimulatedManager | undefined;
-  /** By key: the last remote event that was taken, in the order of `world.next()`, and by whom. */
+  /** By key: the last accepted remote event, in the order of `world.next()`, and its manager. */
   readonly remotes = new Map<string, { readonly by: SimulatedManager; readonly order: number }>();
 
   constructor(world: SimulatedWorld) {
@@ -30,11 +30,11 @@ export class ScheduleStage {
     for (let i = 0; i < actions; i += 1) world.time.after(world.between(0, faultMs - 1), () => this.#act());
   }
 
-  /** Nobody does anything any more. Some entries are left as they are: disabled in part, or too large. */
+  /** Ends all actions. Some entries stay partly disabled or too large. */
   calm(): void {
     const { world } = this;
     world.poisoned = undefined;
-    // But clocks.
+    // Clocks may still be wrong.
     if (world.chance(0.4))
       world.time.after(world.between(1, 10) * minute, () => this.leader?.setWall(this.#clockError()));
     for (const { ref, suspended, disabled, bytes } of world.inventory.entries()) {
@@ -146,7 +146,7 @@ export class ScheduleStage {
     leader.remote(key);
   }
 
-  /** Of some, a component has been given up before. Some are made anew the moment that they are gone. */
+  /** Deletes an entry. Sometimes a component was abandoned before, or the entry is recreated immediately. */
   #delete({ uid, name }: Entry['ref'], component: string): void {
     const { world } = this;
     if (world.chance(0.2)) this.#abandon(uid, component);
@@ -171,7 +171,7 @@ export class ScheduleStage {
     });
   }
 
-  /** The cluster takes another kubeconfig, and its maker is told to fetch it; some of its users run meanwhile. */
+  /** Rotates the kubeconfig of the cluster and forces its producer; some readers run meanwhile. */
   #rotate(uid: string): void {
     const { world } = this;
     for (const { name, makesKubeconfig, usesKubeconfigOf } of world.components.values()) {
@@ -180,7 +180,7 @@ export class ScheduleStage {
     }
   }
 
-  /** One in five is as wrong as may be. */
+  /** One in five clocks has the maximum error. */
   #clockError(): number {
     const { world } = this;
     if (world.chance(0.2)) return world.chance(0.5) ? clockErrorMs : -clockErrorMs;
@@ -195,7 +195,7 @@ export class ScheduleStage {
     world.time.after(world.between(100, 6000), () => this.#takeOver());
   }
 
-  /** It stands still, another one takes over, it goes on as if nothing had happened, and finds out. */
+  /** Pauses the leader until another manager takes over, then resumes it. */
   #pause(): void {
     const { world, leader } = this;
     if (!leader) return;

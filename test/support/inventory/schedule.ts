@@ -7,30 +7,29 @@ import { SimulatedWorld } from './world.ts';
 
 const second = 1000;
 const minute = 60 * second;
-/** Longer than any lease, backoff, relist and error of a clock, and than whoever waits for an input is left alone. */
+/** Longer than any deadline, backoff, relist interval, clock error, and NotReady delay. */
 const quietMs = 18 * minute;
-/** Longer than whatever has failed for good waits. */
+/** Longer than the delay after Failed. */
 const longQuietMs = 80 * minute;
-/** Longer than whoever waits is to wait before it is told. */
+/** Maximum time until a waiting component is triggered. */
 const soonMs = 6 * minute;
 const maxEvents = 100_000;
 
-/** What a schedule came to, for those who want to know that it was one. */
+/** Result of a schedule, to prove that it tested something. */
 export interface ScheduleReport {
   readonly events: number;
   readonly runs: number;
   readonly graph: Graph;
-  /** How often something was done or was at stake, by what it was. */
+  /** Number of actions and checks, by name. */
   readonly happened: ReadonlyMap<string, number>;
-  /** Shares of the longest back-off that retries waited. */
+  /** Each retry delay as a share of the longest backoff. */
   readonly backoffs: { readonly sum: number; readonly count: number };
 }
 
 /**
- * One random life of an inventory: components that read each other, users who edit, force, suspend, disable, delete, abandon and make
- * anew, registrations that change, kubeconfigs that are rotated, tokens that end, a manager that crashes, is paused while another
- * takes over, and whose clock jumps, calls and requests that get lost, an entry that breaks what looks after it. Then quiet, and
- * everything has to be as it should. Throws a Violation.
+ * Runs one random schedule: components that read each other; users who edit, force, suspend, disable, delete, abandon, and recreate;
+ * changing registrations; rotated kubeconfigs; expiring tokens; managers that crash, pause during a takeover, and have clock jumps; lost
+ * calls and requests; an entry whose handling fails. Then a quiet period follows, and every invariant must hold. Throws a Violation.
  */
 export async function runSchedule(seed: number): Promise<ScheduleReport> {
   const random = seededRandom(seed);
@@ -56,13 +55,13 @@ export async function runSchedule(seed: number): Promise<ScheduleReport> {
     await runFor(soonMs);
     if (!world.isSevere) checkDeleted(world);
     await runFor((world.isSevere ? longQuietMs : quietMs) - soonMs);
-    // An interval may just be over. Those that never agree are never at rest.
+    // An interval may just have expired. Components that never converge are never idle.
     const isAtRest = (): boolean =>
       world.inventory.records().every(({ record }) => record.phase === 'Idle' || isEndless({ name: record.component }));
     for (let i = 0; i < 60 && !isAtRest(); i += 1) await runFor(second);
     checkEnd(world, stage);
     if (graph === 'acyclic') {
-      // Inputs that changed and were back before anybody saw it are the one thing that only time repairs.
+      // Inputs that changed and returned unobserved are repaired only by the interval.
       if (wrongOutput(world)) await runFor(100 * minute);
       const wrong = wrongOutput(world);
       hold(wrong === undefined, 'R31: outputs follow from inputs', () => wrong ?? '');

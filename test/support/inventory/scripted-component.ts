@@ -4,7 +4,7 @@ import type { Outcome } from '../../../src/api/inventory/contract/outcome.ts';
 import type { ReconcileRequest } from '../../../src/api/inventory/contract/request.ts';
 import { listen } from '../../../src/kit/listen.ts';
 
-/** A call as the component got it. `at` is performance.now(). */
+/** A received call. `at` is performance.now(). */
 export interface ReceivedCall {
   readonly request: ReconcileRequest;
   readonly at: number;
@@ -14,13 +14,13 @@ export type Script = (
   request: ReconcileRequest,
 ) => Outcome | { readonly status: number; readonly body?: unknown } | Promise<Outcome | { readonly status: number }>;
 
-/** A component over plain HTTP that does what a test says and remembers every call. */
+/** A component over plain HTTP that a test scripts. It records every call. */
 export class ScriptedComponent {
   readonly calls: ReceivedCall[] = [];
   script: Script;
-  /** What it does when it is asked to delete. */
+  /** Script for the operation delete. */
   teardown: Script = () => ({ outcome: 'Deleted' });
-  /** Milliseconds until it answers. */
+  /** Delay of the answer, milliseconds. */
   delayMs = 0;
   readonly #server: Server;
   readonly #listeners = new Set<(call: ReceivedCall) => void>();
@@ -45,7 +45,7 @@ export class ScriptedComponent {
     });
   }
 
-  /** Default: on a free port. */
+  /** Default: a free port. */
   static async start(script: Script, port = 0): Promise<ScriptedComponent> {
     const component = new ScriptedComponent(script);
     await listen(component.#server, '127.0.0.1', port);
@@ -61,7 +61,7 @@ export class ScriptedComponent {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** The first call from now on; rejects when there is none within 30 s. */
+  /** The next call; rejects after 30 s without one. */
   nextCall(): Promise<ReceivedCall> {
     return new Promise((resolve, reject) => {
       const giveUp = setTimeout(() => reject(new Error('the component was not called within 30 s')), 30_000);

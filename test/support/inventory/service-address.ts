@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { portOf } from '../../../sandbox/ports.ts';
 import { listen } from '../../../src/kit/listen.ts';
 
-/** One address in front of several servers, as a Service is: each connection goes to the next of them that takes it. */
+/** One address for several servers, like a Service: each connection goes to the next server that accepts it. */
 export class ServiceAddress {
   readonly port: number;
   readonly #server: Server;
@@ -26,7 +26,7 @@ export class ServiceAddress {
     return new ServiceAddress(server);
   }
 
-  /** From now on exactly these. Connections to others end. */
+  /** Replaces the servers. Connections to others are closed. */
   leadsTo(...ports: readonly number[]): void {
     this.#ports = ports;
     for (const [client, port] of this.#open) if (!ports.includes(port)) client.destroy();

@@ -8,18 +8,18 @@ import type { SimComponent } from './simulation.ts';
 import { hold } from './violation.ts';
 import { outputsOf, type SimulatedWorld } from './world.ts';
 
-/** A request, as a component has it. */
+/** A request, as the component receives it. */
 export interface SimRun extends ComponentKey {
   readonly seq: number;
   readonly operation: Operation;
-  /** The latest that it has. */
+  /** The latest token of the component. */
   credential: string;
   readonly of: SimComponent;
 }
 
 const textOf = (run: SimRun): string => `${keyText(run)}#${run.seq}`;
 
-/** The HTTP answer; never called when the connection is cut or the component hangs. */
+/** The HTTP answer; never called if the connection is lost or the component hangs. */
 export interface SimReply {
   outcome(outcome: Outcome): void;
   accepted(leaseMs: number): void;
@@ -28,7 +28,7 @@ export interface SimReply {
   crashed(): void;
 }
 
-/** One call, with whatever may go wrong in a component. */
+/** Simulates one call, with random faults of the component. */
 export function callComponent(world: SimulatedWorld, run: SimRun, reply: SimReply): void {
   const { time } = world;
   const { of: component } = run;
@@ -39,14 +39,14 @@ export function callComponent(world: SimulatedWorld, run: SimRun, reply: SimRepl
   const isAsync = component.isSynchronous !== true && world.chance(0.2);
   const takesMs = component.durationMs * (world.fault(0.1) ? 20 : 1) + (isAsync && world.fault(0.1) ? longMs : 0);
   time.after(world.between(1, 5), () => {
-    // It hangs, or died before it did anything.
+    // The component hangs or crashed before any write.
     if (world.fault(0.05)) return;
     const work = begin(world, run);
     if (isAsync) runOn(world, run, reply, work, takesMs);
     else {
       time.after(takesMs, () => {
         const outcome = work();
-        // It died after it wrote, and before it answered.
+        // The component crashed after its write and before its answer.
         if (world.fault(0.04)) return;
         if (world.fault(0.04)) reply.broken('NotJson');
         else if (world.fault(0.02)) reply.crashed();
@@ -60,24 +60,24 @@ export function callComponent(world: SimulatedWorld, run: SimRun, reply: SimRepl
 }
 
 const leaseMs = 20_000;
-/** Of a run that outlives its first token. */
+/** Duration of a run that outlives its first token. */
 const longMs = 45_000;
 const heartbeatMs = 7000;
 
-/** 202: it reports, to whoever leads by then. */
+/** Answers 202, then reports to the leader at that time. */
 function runOn(world: SimulatedWorld, run: SimRun, reply: SimReply, work: () => Outcome, takesMs: number): void {
   const { time } = world;
   reply.accepted(leaseMs);
-  // It is never heard of again.
+  // The component never reports again.
   if (world.fault(0.1)) return;
   const beat = async (): Promise<void> => {
     const { credential } = await deliver(world, run, { leaseMs });
-    // The answer may get lost; the token before it is good for a while.
+    // The answer may be lost; the previous token stays valid for a while.
     if (credential !== undefined && !world.fault(0.1)) run.credential = credential;
   };
   const heartbeats = takesMs > heartbeatMs ? Math.floor(takesMs / heartbeatMs) : world.between(0, 2);
   for (let i = 1; i <= heartbeats; i += 1) {
-    // Of some runs nothing is heard for long.
+    // Some runs are silent for a long time.
     if (!world.fault(0.1)) time.after((takesMs * i) / (heartbeats + 1) + 5, () => void beat());
   }
   time.after(takesMs + 10, () => {
@@ -90,7 +90,7 @@ function runOn(world: SimulatedWorld, run: SimRun, reply: SimReply, work: () => 
     };
     const delayMs = world.fault(0.1) ? world.between(0, 60_000) : 0;
     time.after(delayMs, () => void report(4));
-    // Twice, or once more and different.
+    // Reports twice, sometimes with a different outcome.
     if (world.fault(0.1)) time.after(delayMs + world.between(0, 50), () => void deliver(world, run, { outcome }));
     if (world.isSevere && world.fault(0.1)) {
       world.said(textOf(run), 'Failed');
@@ -99,7 +99,7 @@ function runOn(world: SimulatedWorld, run: SimRun, reply: SimReply, work: () => 
   });
 }
 
-/** A report, by the credential that it has. Not taken: whoever leads did not answer that it was, or nobody leads. */
+/** Sends a report with the present credential. It counts as not accepted without a leader or an answer. */
 async function deliver(
   world: SimulatedWorld,
   run: SimRun,
@@ -128,7 +128,7 @@ async function deliver(
   return delivered;
 }
 
-/** It takes the kubeconfig as it is now; what is returned does the rest, with the entry as it is then. */
+/** Reads the present kubeconfig. The returned function does the rest with the entry at that time. */
 function begin(world: SimulatedWorld, run: SimRun): () => Outcome {
   const maker = run.of.usesKubeconfigOf;
   const entry = world.entry(run.entryUid);
@@ -161,7 +161,7 @@ function work(world: SimulatedWorld, run: SimRun, kubeconfig: number | undefined
   return answer === 'ok' ? { outcome: 'Done' } : { outcome: 'Retry', message: 'forbidden' };
 }
 
-/** Whoever needs its output goes first: some components name them, others ask that nobody reads it any more. */
+/** Readers of its output must be deleted first. Some components name them; others wait for noReaders. */
 function tearDown(world: SimulatedWorld, name: string, entry: Entry): Outcome {
   const outputs = outputsOf(entry);
   const readers = [...world.components.values()].filter(
@@ -173,7 +173,7 @@ function tearDown(world: SimulatedWorld, name: string, entry: Entry): Outcome {
   return notReady(readers.map((other) => ({ path: `/status/outputs/${other.name}`, want: 'absent' })));
 }
 
-/** What it makes of its inputs. */
+/** The output for the present inputs. */
 export function valueFor(component: SimComponent, entry: Entry): number {
   const outputs = outputsOf(entry);
   const inputs = [...component.needs, ...component.likes].flatMap((other) => outputs[other]?.value ?? []);

@@ -4,7 +4,7 @@ import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
 import type { Reply, ReportAnswer, RunToken } from '../../../src/inventory/ports.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { TransportError } from '../../../src/kube/errors.ts';
-import { answer, type Behaviour, InMemoryManager } from './in-memory-manager.ts';
+import { answer, type Behavior, InMemoryManager } from './in-memory-manager.ts';
 import { MemoryRegistrations } from './memory-registrations.ts';
 import type { Link } from './memory-stores.ts';
 import { callComponent } from './simulated-component.ts';
@@ -14,17 +14,17 @@ import type { SimulatedWorld } from './world.ts';
 
 const relistMs = 60_000;
 
-/** One process of the inventory half: the real manager, whose requests take their time and may get lost, and whose watches are late. */
+/** One process of the inventory feature: the real manager with slow and lossy requests and late watches. */
 export class SimulatedManager extends SimulatedProcess implements SimManager {
   readonly world: SimulatedWorld;
-  readonly ship: InMemoryManager;
-  /** By key: what the run was decided on that a token was last issued for. */
+  readonly inMemory: InMemoryManager;
+  /** By key: the entry version of the run for which a token was last issued. */
   readonly starting = new Map<string, { readonly entry: Entry; readonly registration: Registration }>();
   readonly leadsSince: number;
-  /** It does not hold the lease any more, and looks at that before it writes what no compare-and-swap guards. */
+  /** Whether the manager lost the Lease. It checks this before writes without a compare-and-swap. */
   isGuarded = false;
   readonly #registrations: MemoryRegistrations;
-  /** When the last event of its watches arrives. */
+  /** Arrival time of the last watch event. */
   #toldAt = 0;
 
   constructor(world: SimulatedWorld, skewMs: number) {
@@ -36,8 +36,8 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
       request: (act, compared) => this.#request(act, compared),
       deliver: (event) => this.#deliver(event),
     };
-    const call: Behaviour = (request, _signal, registration) => this.#call(request, registration);
-    this.ship = new InMemoryManager({
+    const call: Behavior = (request, _signal, registration) => this.#call(request, registration);
+    this.inMemory = new InMemoryManager({
       clock: this.clock,
       inventory: world.inventory,
       registrations: this.#registrations,
@@ -50,11 +50,11 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     this.#relistLater();
   }
 
-  /** The process is gone, or does not lead any more: whatever it knew is lost. */
+  /** Ends the process or its leadership; its memory is lost. */
   override stop(): void {
     super.stop();
     this.world.managers.delete(this);
-    this.ship.crash();
+    this.inMemory.crash();
   }
 
   override pause(): void {
@@ -62,9 +62,9 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     this.isGuarded = true;
   }
 
-  /** An entry as its watch has it. */
+  /** An entry as the manager's watch has it. */
   seen(uid: string): Entry | undefined {
-    return this.ship.stores.entries.find(uid);
+    return this.inMemory.stores.entries.find(uid);
   }
 
   registration(component: string): Registration | undefined {
@@ -75,13 +75,13 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     this.#deliver(() => this.#register(name));
   }
 
-  /** An event in the managed cluster. */
+  /** Emits an event in the managed cluster. */
   remote(key: ComponentKey): void {
-    this.ship.remote.event({ ...key, about: 'services' });
+    this.inMemory.remote.event({ ...key, about: 'services' });
   }
 
   report(run: ComponentKey & { readonly seq: number }, credential: string, body: unknown): Promise<ReportAnswer> {
-    return this.ship.manager.reports.report(run, credential, body);
+    return this.inMemory.manager.reports.report(run, credential, body);
   }
 
   #register(name: string): void {
@@ -89,7 +89,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     if (seed && seed.generation > this.#registrations.generation(name)) this.#registrations.put(seed);
   }
 
-  /** A request to the API server: `act` happens there, or not, and what it answers arrives, or not. */
+  /** Sends a request to the API server. `act` or its answer may be lost. */
   #request<T>(act: () => T, compared: boolean): Promise<T> {
     const { world } = this;
     return new Promise((resolve, reject) => {
@@ -122,7 +122,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     });
   }
 
-  /** An event of a watch: late, but in order; twice, or lost. */
+  /** Delivers a watch event late but in order; it may be duplicated or lost. */
   #deliver(event: () => void): void {
     const { world } = this;
     if (world.isLossy && world.fault(0.1)) return;
@@ -137,7 +137,7 @@ export class SimulatedManager extends SimulatedProcess implements SimManager {
     const { world } = this;
     this.later(world.faulty ? relistMs : 30 * relistMs, () => {
       for (const name of world.registrations.keys()) this.#register(name);
-      this.ship.stores.relist();
+      this.inMemory.stores.relist();
       this.#relistLater();
     });
   }

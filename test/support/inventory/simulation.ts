@@ -6,33 +6,33 @@ import type { RegistrationSeed } from './memory-registrations.ts';
 import type { MemoryInventory } from './memory-stores.ts';
 import type { Timeline } from './timeline.ts';
 
-/** A component: what it reads, and what it makes of it. */
+/** A simulated component. */
 export interface SimComponent {
   readonly name: string;
-  /** As it is registered in the beginning. */
+  /** Initial registration. */
   readonly registration: SimRegistration;
-  /** Outputs of others without which it is not ready. */
+  /** Required outputs of other components. */
   readonly needs: readonly string[];
-  /** Outputs of others that it uses where they are. */
+  /** Optional outputs of other components. */
   readonly likes: readonly string[];
   readonly specFields: readonly string[];
   readonly value: (inputs: readonly number[]) => number;
-  /** It patches the entry itself, or returns outputs. */
+  /** Whether it patches the entry itself or returns outputs. */
   readonly patches: boolean;
   readonly durationMs: number;
-  /** It is deleted when nobody reads its output any more, and does not say who does. */
+  /** Its teardown waits for noReaders instead of named readers. */
   readonly waitsForReaders?: boolean;
-  /** It never answers 202. */
+  /** Whether it never answers 202. */
   readonly isSynchronous?: boolean;
-  /** What it publishes is the version of the kubeconfig. */
+  /** Whether it publishes the version of the kubeconfig. */
   readonly makesKubeconfig?: boolean;
-  /** The component whose kubeconfig it uses. */
+  /** Name of the component whose kubeconfig it uses. */
   readonly usesKubeconfigOf?: string | undefined;
-  /** It answers 503. */
+  /** Whether it answers 503. */
   isDown?: boolean;
 }
 
-/** The spec of its registration, as far as a schedule is about it. */
+/** The registration fields that a schedule changes. */
 export interface SimRegistration extends RegistrationSeed {
   readonly reads: readonly string[];
   readonly intervalSeconds: number;
@@ -43,30 +43,30 @@ export interface SimRegistration extends RegistrationSeed {
   readonly retry: { readonly baseSeconds: number; readonly capSeconds: number };
 }
 
-/** A manager, as it is looked at from outside. */
+/** A manager as seen by the checks. */
 export interface SimManager {
   readonly paused: boolean;
-  /** It does not hold the lease any more, and looks at that before it writes what no compare-and-swap guards. */
+  /** Whether the manager lost the Lease. It checks this before writes without a compare-and-swap. */
   readonly isGuarded: boolean;
   readonly leadsSince: number;
-  /** By key: what the run was decided on that a token was last issued for. */
+  /** By key: the entry version of the run for which a token was last issued. */
   readonly starting: ReadonlyMap<string, { readonly entry: Entry; readonly registration: Registration }>;
-  /** An entry as its watch has it. */
+  /** An entry as the manager's watch has it. */
   seen(uid: string): Entry | undefined;
   registrationChanged(name: string): void;
   report(run: ComponentKey & { readonly seq: number }, credential: string, body: unknown): Promise<ReportAnswer>;
   stop(): void;
 }
 
-/** The world, as those look at it who check what happens in it. */
+/** The world as seen by the checks. */
 export interface CheckedWorld {
   readonly time: Timeline;
   readonly inventory: MemoryInventory;
   readonly components: ReadonlyMap<string, SimComponent>;
   readonly faulty: boolean;
-  /** The manager whose request the API server carries out. */
+  /** The manager whose request the API server executes. */
   readonly writer: SimManager | undefined;
   entry(uid: string): Entry | undefined;
-  /** A number that grows with everything that is asked for one. */
+  /** Returns increasing numbers, to order events. */
   next(): number;
 }

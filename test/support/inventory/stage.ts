@@ -15,13 +15,13 @@ import { type Script, ScriptedComponent } from './scripted-component.ts';
 
 const patience = { timeoutMs: 60_000, everyMs: 20 };
 
-/** What the tests of the inventory half play on: the built server on the shared plane, and components that do what a test says. */
+/** Stage for inventory tests: the built server on the shared plane, and scripted components. */
 export class InventoryStage {
   readonly plane: Plane;
   readonly namespace: string;
   readonly server: InventoryServer;
   readonly cluster: OpenCluster;
-  /** By name; of those that are not scripted there is nothing to close. */
+  /** Components by name; only scripted ones must be closed. */
   readonly #components = new Map<string, ScriptedComponent | undefined>();
 
   private constructor(plane: Plane, namespace: string, server: InventoryServer, cluster: OpenCluster) {
@@ -43,7 +43,7 @@ export class InventoryStage {
     return new InventoryStage(plane, namespace, server, cluster);
   }
 
-  /** Starts a component and registers it. */
+  /** Starts and registers a component. */
   async component(
     name: string,
     script: Script,
@@ -55,7 +55,7 @@ export class InventoryStage {
     return component;
   }
 
-  /** Registers a component that somebody else has started. */
+  /** Registers a component that is already running. */
   async register(name: string, url: string, spec: Readonly<Record<string, unknown>> = {}): Promise<void> {
     await this.cluster.client.create(componentReconcilers, {
       apiVersion: apiVersionOf(componentReconcilers),
@@ -66,7 +66,7 @@ export class InventoryStage {
     this.#components.set(name, undefined);
   }
 
-  /** By uid what `create` gave. */
+  /** Creates an entry. */
   async entry(name: string, spec: Readonly<Record<string, unknown>> = {}): Promise<Entry> {
     return viewed(
       await this.cluster.client.create(clusterInventories, {
@@ -123,7 +123,7 @@ export class InventoryStage {
     }
   }
 
-  /** Lets go of every entry and component; they stay usable for another test. */
+  /** Deletes all entries and registrations, so that another test can use the stage. */
   async clear(): Promise<void> {
     const { client } = this.cluster;
     const { items } = await client.list(clusterInventories, { namespace: this.namespace });

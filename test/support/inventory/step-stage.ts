@@ -9,7 +9,7 @@ import { registrationOf } from './registrations.ts';
 const entry = { namespace: 'inv', name: 'c1', uid: 'u1' };
 const startMs = Date.UTC(2026, 10, 21, 9);
 
-/** What the entry says; digest `a`, everything allowed and nothing arrived unless said otherwise. */
+/** Inputs of an entry. Defaults: digest `a`, may reconcile, nothing arrived. */
 export const inputsOf = (rest: Partial<Inputs> = {}): Inputs => ({
   digest: 'a',
   resourceVersion: '1',
@@ -18,7 +18,7 @@ export const inputsOf = (rest: Partial<Inputs> = {}): Inputs => ({
   ...rest,
 });
 
-/** One key, walked from event to event with a store that always agrees. `effects` are those of the last event. */
+/** One key driven by events, with a store that never conflicts. `effects` are those of the last event. */
 export class StepStage {
   state: KeyState = freshKey;
   effects: readonly Effect[] = [];
@@ -79,7 +79,7 @@ export class StepStage {
     return this.take({ kind: 'slot', inputs: this.inputs });
   }
 
-  /** The start that was asked for is stored. */
+  /** Stores the requested start. */
   started(): this {
     const { next } = this.effect('start');
     const record = { ...next, credentialId: `JTI=${next.seq}` };
@@ -87,7 +87,7 @@ export class StepStage {
     return this.take({ kind: 'started', stored, inputs: this.inputs });
   }
 
-  /** Queued, started, called. */
+  /** Queues, starts, and calls the key. */
   running(): this {
     return this.trigger('Created').slot().started();
   }
@@ -96,7 +96,7 @@ export class StepStage {
     return this.take({ kind: 'outcome', seq, outcome, inputs: this.inputs, ...(missing ? { missing } : {}) });
   }
 
-  /** Has run once and is idle. */
+  /** Runs the key once until it is idle. */
   done(): this {
     return this.running().outcome({ outcome: 'Done' }).later(1000);
   }

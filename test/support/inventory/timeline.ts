@@ -1,10 +1,10 @@
 import type { Clock } from '../../../src/kit/clock.ts';
 import { TimerHeap } from '../timer-heap.ts';
 
-/** Simulated time, milliseconds. Whatever promises an event fulfills is done before the next one. */
+/** Simulated time in milliseconds. All promises that an event resolves settle before the next event. */
 export class Timeline {
   now = 0;
-  /** Called after each event; what it throws ends the run. */
+  /** Called after each event; a thrown error ends the run. */
   afterEach: () => void = () => {};
   readonly #timers = new TimerHeap();
 
@@ -13,7 +13,7 @@ export class Timeline {
     return this.#timers.add(this.now + Math.max(0, delayMs), act);
   }
 
-  /** Until that instant, or until nothing is left to happen. Returns the number of events. */
+  /** Runs until the instant or until no events are left. Returns the number of events. */
   async runUntil(until: number, limit: number): Promise<number> {
     let events = 0;
     await settled();
@@ -30,20 +30,20 @@ export class Timeline {
   }
 }
 
-/** Every promise chain that is ready runs to its end. */
+/** Lets all ready promise chains settle. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** What the wall clock of everybody whose clock is right shows when a timeline begins. */
+/** Correct wall clock at the start of a timeline, epoch milliseconds. */
 export const epochMs = Date.UTC(2026, 10, 21, 9);
 
-/** A process that lives on a timeline, and whose wall clock may be wrong. What it is told while it stands still it does when it goes on. */
+/** A simulated process with a possibly wrong wall clock. Events during a pause are handled when it resumes. */
 export class SimulatedProcess {
   readonly time: Timeline;
   readonly clock: Clock;
   paused = false;
   stopped = false;
   #skewMs: number;
-  /** When its wall clock was last set. */
+  /** Time at which the wall clock was last set. */
   #setAt = Number.NEGATIVE_INFINITY;
   readonly #frozen: (() => void)[] = [];
 
@@ -66,18 +66,18 @@ export class SimulatedProcess {
     };
   }
 
-  /** Its wall clock jumps: `skewMs` is against the time of the world. */
+  /** Sets the wall clock to a skew against the simulated time. */
   setWall(skewMs: number): void {
     this.#skewMs = skewMs;
     this.#setAt = this.time.now;
   }
 
-  /** Milliseconds since its wall clock last jumped. */
+  /** Milliseconds since the wall clock was last set. */
   get steadyMs(): number {
     return this.time.now - this.#setAt;
   }
 
-  /** Something that it does or is told then. Returns what cancels it. */
+  /** Schedules a task of the process; returns a cancel function. */
   later(delayMs: number, act: () => void): () => void {
     return this.time.after(delayMs, () => this.#run(act));
   }
@@ -91,7 +91,7 @@ export class SimulatedProcess {
     for (const act of this.#frozen.splice(0)) this.later(0, act);
   }
 
-  /** It is gone; what it has sent is on its way. */
+  /** Stops the process; sent requests continue. */
   stop(): void {
     this.stopped = true;
   }

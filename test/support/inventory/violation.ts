@@ -1,4 +1,4 @@
-/** An invariant does not hold. */
+/** A violated invariant. */
 export class Violation extends Error {}
 
 export function hold(isSo: boolean, invariant: string, detail: () => string): asserts isSo {

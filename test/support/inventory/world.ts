@@ -6,26 +6,26 @@ import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
 import { writeAuthorizationViolation } from '../../../src/inventory/policy/run-authorization.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import { CallChecks } from './call-checks.ts';
-import { fenced } from './fenced.ts';
 import type { RegistrationSeed } from './memory-registrations.ts';
 import { MemoryInventory } from './memory-stores.ts';
 import { RecordChecks } from './record-checks.ts';
+import { authorizationOf } from './run-authorization.ts';
 import type { CheckedWorld, SimComponent, SimManager } from './simulation.ts';
 import { epochMs, Timeline } from './timeline.ts';
 import { hold } from './violation.ts';
 
-/** A credential for the API server. */
+/** A credential of the API server. */
 interface Token {
-  /** `key#seq`; of one that was issued for a start the seq is known once that is stored. */
+  /** `key#seq`. The seq of a token for a start is known once the start is stored. */
   readonly key: string;
   readonly expiresAt: number;
 }
 
 /** The managed cluster of an entry. */
 interface Cluster {
-  /** Of the kubeconfig that it accepts. */
+  /** Version of the accepted kubeconfig. */
   version: number;
-  /** Until when it accepts the one before. */
+  /** Time until which it accepts the previous version. */
   previousUntil: number;
 }
 
@@ -35,11 +35,11 @@ export interface Called {
   readonly reasons: readonly string[];
 }
 
-/** What components publish, by their names. */
+/** Outputs by component name. */
 export type Outputs = Readonly<Record<string, { readonly value: number }>>;
 export const outputsOf = ({ content }: Entry): Outputs => content.status.outputs as Outputs;
 
-/** What managers and components share: the API server with its fence, and the log of what happened. Checks each write and each call as it is made. */
+/** Shared state of managers and components: the API server with write authorization, and the event log. Checks each write and call. */
 export class SimulatedWorld implements CheckedWorld {
   readonly time = new Timeline();
   readonly inventory = new MemoryInventory();
@@ -49,23 +49,23 @@ export class SimulatedWorld implements CheckedWorld {
   readonly managers = new Set<SimManager>();
   readonly records: RecordChecks;
   readonly calls: CallChecks;
-  /** While true, whatever can go wrong may. */
+  /** Whether faults may occur. */
   faulty = false;
-  /** Events of watches may be lost. */
+  /** Whether watch events may be lost. */
   isLossy = false;
-  /** Components may fail for good, which they do for an hour. */
+  /** Whether components may answer Failed, which lasts for an hour. */
   isSevere = false;
-  /** Milliseconds that a token lasts. */
+  /** Token lifetime, milliseconds. */
   tokenMs = 600_000;
-  /** Entries whose managed cluster answers nobody. */
+  /** Entries with an unreachable managed cluster. */
   readonly away = new Set<string>();
-  /** The entry of which nothing can be made. */
+  /** The entry whose handling always fails. */
   poisoned: string | undefined;
-  /** Calls, in order. */
+  /** All calls in order. */
   readonly log: Called[] = [];
-  /** How often something was done or was at stake, by what it was. */
+  /** Number of actions and checks, by name. */
   readonly happened = new Map<string, number>();
-  /** The manager whose request the API server carries out. */
+  /** The manager whose request the API server executes. */
   writer: SimManager | undefined;
   readonly #tokens = new Map<string, Token>();
   readonly #clusters = new Map<string, Cluster>();
@@ -90,7 +90,7 @@ export class SimulatedWorld implements CheckedWorld {
     return this.random() < probability;
   }
 
-  /** A fault, while there may be any. */
+  /** Whether a fault occurs now. */
   fault(probability: number): boolean {
     return this.faulty && this.random() < probability;
   }
@@ -103,13 +103,13 @@ export class SimulatedWorld implements CheckedWorld {
     this.happened.set(what, (this.happened.get(what) ?? 0) + 1);
   }
 
-  /** A number that grows with everything that is asked for one. */
+  /** Returns increasing numbers, to order events. */
   next(): number {
     this.#order += 1;
     return this.#order;
   }
 
-  /** What is wrong where nobody would hear of what is thrown: the run of the timeline ends with it. */
+  /** Runs a check where a thrown error would be lost; a failure ends the timeline. */
   check(look: () => void): void {
     try {
       look();
@@ -131,7 +131,7 @@ export class SimulatedWorld implements CheckedWorld {
     if (entry) this.inventory.edit(entry.ref, change);
   }
 
-  /** What a user writes to have a component run. */
+  /** Sets the force annotation of a component. */
   force(uid: string, component: string): void {
     const name = forceAnnotation(component);
     this.edit(uid, ({ metadata }) => {
@@ -140,7 +140,7 @@ export class SimulatedWorld implements CheckedWorld {
     });
   }
 
-  /** Its registration is another one. */
+  /** Changes the registration of a component. */
   register(name: string): void {
     const before = this.registrations.get(name);
     if (!before) return;
@@ -148,12 +148,12 @@ export class SimulatedWorld implements CheckedWorld {
     for (const manager of this.managers) manager.registrationChanged(name);
   }
 
-  /** Of the kubeconfig that the cluster of an entry accepts now. */
+  /** Version of the kubeconfig that the cluster of an entry accepts. */
   kubeconfigVersion(uid: string): number {
     return this.#clusters.get(uid)?.version ?? 1;
   }
 
-  /** A new kubeconfig, and how long the one before it still is good. */
+  /** Rotates the kubeconfig; the previous one stays valid for `overlapMs`. */
   rotate(uid: string, overlapMs: number): void {
     this.#clusters.set(uid, { version: this.kubeconfigVersion(uid) + 1, previousUntil: this.time.now + overlapMs });
   }
@@ -174,15 +174,15 @@ export class SimulatedWorld implements CheckedWorld {
     return (this.#tokens.get(credential)?.expiresAt ?? 0) <= this.time.now;
   }
 
-  /** A component's own write: past authentication, which knows when a token ends, and past the fence, which knows the runs. */
+  /** A component's own write. Authentication checks the token's lifetime; write authorization checks its run. */
   patch(key: ComponentKey, seq: number, credential: string, value: number): 'ok' | 'refused' {
     const text = keyText(key);
     const run = `${text}#${seq}`;
     if (this.isExpired(credential)) return this.refuse(run, 'I7: the end of a token is no failure');
-    if (this.fault(0.02)) return this.refuse(run, 'I16: what the fence cannot answer is no failure');
+    if (this.fault(0.02)) return this.refuse(run, 'I16: an unavailable authorization is no failure');
     const record = this.inventory.record(key)?.record;
     const who = { ...key, credentialId: credential };
-    const refusal = writeAuthorizationViolation(record && fenced(record), who, epochMs + this.time.now);
+    const refusal = writeAuthorizationViolation(record && authorizationOf(record), who, epochMs + this.time.now);
     if (refusal || !this.entry(key.entryUid)) {
       this.count('rejected');
       return 'refused';
@@ -196,7 +196,7 @@ export class SimulatedWorld implements CheckedWorld {
     return 'ok';
   }
 
-  /** The run could not do what it had to: `invariant` says what must not come of it. */
+  /** Records a rejected request of a run; `invariant` says what must not follow. */
   refuse(run: string, invariant: string): 'refused' {
     this.records.refused(run, invariant);
     this.count(invariant);
@@ -216,7 +216,7 @@ export class SimulatedWorld implements CheckedWorld {
     });
   }
 
-  /** Every call to a component. */
+  /** Records a call to a component. */
   called(by: SimManager, request: ReconcileRequest, registration: Registration): void {
     const { id: uid } = request.entry;
     const key = keyText({ entryUid: uid, component: request.component });
@@ -228,7 +228,7 @@ export class SimulatedWorld implements CheckedWorld {
     this.records.said(run, outcome);
   }
 
-  /** What managers write into entries. */
+  /** Checks writes of managers into entries. */
   #entryWritten(now: Entry, before: Entry | undefined): void {
     if (!this.writer) return;
     const [is, was] = [outputsOf(now), before ? outputsOf(before) : {}];

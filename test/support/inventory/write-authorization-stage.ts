@@ -41,15 +41,15 @@ const webhookFolder = join(root, 'webhooks/inventory');
 const { signal } = new AbortController();
 
 /**
- * The webhooks and the accounts of the inventory on the shared plane, with the rights that the chart gives and no manager: runs are
- * what a test says they are. One at a time, because webhook configurations are cluster-wide: `open` in `before`, `close` in `after`.
+ * Inventory webhooks and accounts on the shared plane, with the permissions of the chart and without a manager: tests write the run
+ * records. Only one stage at a time, because webhook configurations are cluster-wide: `open` in `before`, `close` in `after`.
  */
-export class FenceStage {
+export class WriteAuthorizationStage {
   readonly plane: Plane;
   readonly namespace: string;
-  /** With the rights of an administrator. */
+  /** Client with administrator permissions. */
   readonly admin: Client;
-  /** With the rights of the server. */
+  /** Client with the permissions of the server. */
   readonly server: Client;
   readonly accounts: EntryAccounts;
   readonly tokens: RunTokens;
@@ -72,7 +72,7 @@ export class FenceStage {
     this.tokens = new RunTokens({ client: this.server, accounts: this.accounts, homeNamespace: home, clock });
   }
 
-  static async open(): Promise<FenceStage> {
+  static async open(): Promise<WriteAuthorizationStage> {
     const plane = await sharedPlane();
     await installInventoryKinds(plane);
     const namespace = await testNamespace('inventory', plane);
@@ -82,7 +82,7 @@ export class FenceStage {
     const kubeconfigs = [plane.adminKubeconfig, await plane.kubeconfigFor(serverUser, groups)];
     const [admin, server] = await Promise.all(kubeconfigs.map((file) => fileCredentials(file)));
     assert.ok(admin && server);
-    const stage = new FenceStage(
+    const stage = new WriteAuthorizationStage(
       plane,
       namespace,
       [openCluster(admin, { clock, log: noLog }), openCluster(server, { clock, log: noLog })],
@@ -92,7 +92,7 @@ export class FenceStage {
     return stage;
   }
 
-  /** Answers webhooks from now on, and registers them. Resolves when the API server asks. */
+  /** Serves and registers the webhooks. Resolves when the API server calls them. */
   async serve(): Promise<void> {
     const cluster = openCluster(await fileCredentials(await this.plane.kubeconfigFor(serverUser)), {
       clock,
@@ -114,11 +114,11 @@ export class FenceStage {
       },
     };
     await this.plane.kubectl(['apply', '-f', '-'], { input: this.#configurations() });
-    // The two kinds of configurations take effect one by one.
+    // The two kinds of configurations take effect independently.
     await until('the API server to ask', () => this.#isAsked(), { timeoutMs: 30_000 });
   }
 
-  /** Answers no webhook from now on, though they are registered. */
+  /** Stops serving the webhooks; they stay registered. */
   async away(): Promise<void> {
     await this.#webhooks?.close();
     this.#webhooks = undefined;
@@ -134,29 +134,29 @@ export class FenceStage {
     await plane.call('DELETE', `/api/v1/namespaces/${this.namespace}`);
   }
 
-  /** As `who` creates it; default: an administrator. */
+  /** Creates an entry as `who`; default: an administrator. */
   async entry(name: string, spec: object = {}, who: Client = this.admin): Promise<Entry> {
     const { namespace } = this;
     return viewOf(await who.create(clusterInventories, objectOf(clusterInventories, { namespace, name }, spec)));
   }
 
-  /** The latest of it. */
+  /** Reads the latest version of an entry. */
   async read({ ref }: Entry): Promise<KubeObject> {
     return this.admin.get(clusterInventories, ref);
   }
 
-  /** A registration that no manager acts upon. */
+  /** Creates a registration; no manager reads it. */
   async register(name: string, spec: object = {}): Promise<void> {
     const whole = { endpoint: { inProcess: name }, ...spec };
     await this.admin.create(componentReconcilers, objectOf(componentReconcilers, { name }, whole));
   }
 
-  /** A token of a component for an entry, of no run so far. */
+  /** Issues a token of a component for an entry, without a run. */
   token(entry: Entry, component: Grantee): Promise<RunToken> {
     return this.tokens.forAccount(entry, component, signal);
   }
 
-  /** Stores the record of a component, as the server does: by default of a run that is on. */
+  /** Stores a run record like the server; by default of an active run. */
   async record(
     { ref }: Entry,
     component: string,
@@ -191,12 +191,12 @@ export class FenceStage {
     await this.server.create(reconcileRuns, object);
   }
 
-  /** What a call by this token came to: 200, or the code of the refusal. */
+  /** Result of a call with this token: 200 or the code of the rejection. */
   async verdict(token: string, call: (client: Client) => Promise<unknown>): Promise<number> {
     return this.as(token, (client) => codeOf(call(client)));
   }
 
-  /** What was said of a call by this token that was refused. */
+  /** Message of a rejected call with this token. */
   async refusal(token: string, call: (client: Client) => Promise<unknown>): Promise<string> {
     return this.as(token, (client) =>
       call(client).then(
@@ -233,7 +233,7 @@ export class FenceStage {
     });
   }
 
-  /** The lines of the audit journal so far. */
+  /** Lines of the audit journal so far. */
   audit(): Record<string, unknown>[] {
     return readFileSync(this.#auditFile, 'utf8')
       .split('\n')
@@ -241,7 +241,10 @@ export class FenceStage {
       .map((line) => JSON.parse(line));
   }
 
-  /** By dry runs: a registration that wakes itself is refused, and who names a Secret is not who it says. */
+  /**
+   * Dry runs that only working webhooks answer as expected: they reject a registration that reads its own output, and overwrite
+   * kubeconfigSetBy.
+   */
   async #isAsked(): Promise<boolean> {
     const { admin, namespace } = this;
     const loop = { endpoint: { inProcess: 'x' }, reads: ['/status/outputs/trial'] };

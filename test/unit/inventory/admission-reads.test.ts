@@ -19,13 +19,13 @@ const run = (spec: object) => ({
   spec: { entry: { name: 'rt-1', uid: 'a' }, component: 'network', seq: 3, ...spec },
 });
 
-describe('what the webhooks of the inventory learn of the cluster', () => {
+describe('the reads of the inventory webhooks', () => {
   let cluster: MemoryCluster;
   beforeEach(() => {
     cluster = new MemoryCluster(new SimulatedClock());
   });
 
-  it('is what a component owns, from the store, and live when the store does not have it yet', async () => {
+  it('return the paths of a component from the store, and live if the store lacks it', async () => {
     const { reads } = openAdmissionReads(cluster);
     cluster.put(componentReconcilers, registration('network', { writes: ['/status/outputs/net'] }));
     assert.deepEqual(await reads.writesOf('network', signal), ['/status/outputs/net']);
@@ -40,7 +40,7 @@ describe('what the webhooks of the inventory learn of the cluster', () => {
     assert.equal(await reads.writesOf('nobody', signal), undefined);
   });
 
-  it('is every registration there is, but those that are none', async () => {
+  it('return every valid registration', async () => {
     const { reads } = openAdmissionReads(cluster);
     cluster.put(componentReconcilers, registration('network', { modes: ['byoc'] }));
     cluster.put(componentReconcilers, { ...registration('odd'), spec: 7 });
@@ -51,7 +51,7 @@ describe('what the webhooks of the inventory learn of the cluster', () => {
     );
   });
 
-  it('is the record as it is now, and none where it cannot be read', async () => {
+  it('return the live record, and none if it is invalid', async () => {
     const { reads } = openAdmissionReads(cluster);
     assert.equal(await reads.latestRun('fleet', 'a', 'network', signal), undefined);
     cluster.put(reconcileRuns, run({ phase: 'Running', credentialID: 'JTI=1' }));
@@ -60,7 +60,7 @@ describe('what the webhooks of the inventory learn of the cluster', () => {
     assert.equal(await reads.latestRun('fleet', 'a', 'network', signal), undefined);
   });
 
-  it('is not guessed when the API server does not answer', async () => {
+  it('reject if the API server does not answer', async () => {
     const { reads } = openAdmissionReads(cluster);
     cluster.fault = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
@@ -74,7 +74,7 @@ describe('what the webhooks of the inventory learn of the cluster', () => {
     }
   });
 
-  it('is one run that still needs a component, by one short call', async () => {
+  it('return one run of a component with one limited list', async () => {
     const paths: string[] = [];
     let items: unknown[] = [{ metadata: { namespace: 'fleet', name: 'a.network' } }];
     const raw = (path: string): Promise<unknown> => {

@@ -35,7 +35,7 @@ describe('the inventory in memory', () => {
     assert.equal(second.stored?.resourceVersion, first.stored?.resourceVersion);
   });
 
-  it('tells late of what happened while a watch was paused, and only the difference after a relist', () => {
+  it('delivers events of a paused watch late, and only differences after a relist', () => {
     const inventory = new MemoryInventory();
     const stores = inventory.open();
     const seen: string[] = [];
@@ -53,7 +53,7 @@ describe('the inventory in memory', () => {
     assert.deepEqual(seen, ['changed c1', 'gone c1']);
   });
 
-  it('refuses a patch of another uid or version, and keeps status and metadata apart', async () => {
+  it('rejects a patch of another UID or version, and separates status and metadata', async () => {
     const inventory = new MemoryInventory();
     const { ref } = inventory.create({ name: 'c1' });
     const { entries } = inventory.open();
@@ -64,7 +64,7 @@ describe('the inventory in memory', () => {
     await assert.rejects(entries.patch(ref, 'status', {}, { resourceVersion: '1', signal }), isConflict);
   });
 
-  it('keeps an entry with finalizers until they are off', async () => {
+  it('keeps an entry until its finalizers are removed', async () => {
     const inventory = new MemoryInventory();
     const { ref } = inventory.create({ name: 'c1' });
     const { entries } = inventory.open();

@@ -1,7 +1,7 @@
 import type { Component } from '../../../../src/inventory/ports.ts';
 import { valueAt } from '../../../../src/kit/json-pointer.ts';
 
-/** What player.py and player.sh do, in TypeScript: whatever `config.play` of the entry says. */
+/** The TypeScript counterpart of player.py and player.sh: does what `config.play` of the entry says. */
 export const player = (name: string): Component => ({
   name,
   async reconcile(run) {

@@ -5,21 +5,21 @@ import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** What a component is configured with, whatever it is written in. */
+/** Configuration of a component in any language. */
 export interface ComponentSettings {
   readonly component: string;
   readonly apiUrl: string;
   readonly apiCaFile?: string;
   readonly callbackUrl: string;
-  /** User name of whoever may call. */
+  /** User name of the allowed caller. */
   readonly serverAccount: string;
-  /** For TokenReviews. */
+  /** Token for TokenReviews. */
   readonly reviewToken: string;
-  /** How long it says nothing after a 202; only in Python. Default 0.1. */
+  /** Seconds between a 202 and the first heartbeat; Python only. Default 0.1. */
   readonly goOnSeconds?: number;
 }
 
-/** A component that is called over HTTP on a loopback address. */
+/** A component that serves HTTP on a loopback address. */
 export interface RunningComponent {
   readonly url: string;
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export async function startPython(settings: ComponentSettings): Promise<RunningC
   return { url: `http://127.0.0.1:${port}`, close: () => end(child) };
 }
 
-/** A listener that runs `sh` for each call. */
+/** Starts a listener that runs `sh` for each call. */
 export async function startShell(settings: ComponentSettings): Promise<RunningComponent> {
   const server = createServer((request, response) => {
     if (request.url !== '/v1/reconcile') return void response.writeHead(404).end();
@@ -61,7 +61,7 @@ export async function startShell(settings: ComponentSettings): Promise<RunningCo
 async function runShell(request: IncomingMessage, settings: ComponentSettings) {
   const env = { ...environment(settings), AUTHORIZATION: request.headers.authorization ?? '' };
   const child = spawn('sh', [file('player.sh')], { env, stdio: ['pipe', 'pipe', 'inherit'] });
-  // It may answer before it has read all.
+  // The process may answer before it has read the whole request.
   child.stdin.on('error', () => undefined);
   request.pipe(child.stdin);
   let text = '';

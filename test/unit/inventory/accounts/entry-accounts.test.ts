@@ -29,7 +29,7 @@ describe('the access of components to an entry', () => {
       world.cluster.list(resource).map(({ metadata }) => `${resource.plural} ${metadata.name.replaceAll(uid, 'UID')}`),
     );
 
-  it('is one account a component, and one Role and RoleBinding for all of them', async () => {
+  it('uses one account per component, and shared Roles and RoleBindings', async () => {
     for (const component of [network, eventing, kubeconfig]) await accounts.ensure(entry, component, signal);
     assert.deepEqual(names(), [
       'serviceaccounts inventory-UID.network',
@@ -71,13 +71,13 @@ describe('the access of components to an entry', () => {
     [kubeconfig, 'delete', 'secrets', `kc-${uid}`, false],
   ];
   for (const [component, verb, resource, name, allowed] of rights) {
-    it(`${allowed ? 'lets' : 'does not let'} ${component.name} ${verb} ${resource} ${name.replace(uid, 'UID')}`, async () => {
+    it(`${allowed ? 'allows' : 'denies'} ${component.name} to ${verb} ${resource} ${name.replace(uid, 'UID')}`, async () => {
       for (const one of [network, eventing, kubeconfig]) await accounts.ensure(entry, one, signal);
       assert.equal(world.may(user(component.name), verb, resource, name), allowed);
     });
   }
 
-  it('is made once, and waits until the API server has heard of it', async () => {
+  it('is created once, and waits until it is in force', async () => {
     world.lag = 3;
     const ensuring = accounts.ensure(entry, network, signal);
     for (let step = 0; step < 5; step++) await world.clock.advance(15);
@@ -88,21 +88,21 @@ describe('the access of components to an entry', () => {
     assert.deepEqual([world.cluster.writes.length, world.questions.length], [writes, 4]);
   });
 
-  it('is not believed in for ever when the API server says no', async () => {
+  it('times out if the API server keeps denying it', async () => {
     world.lag = Number.POSITIVE_INFINITY;
     const ensuring = assert.rejects(accounts.ensure(entry, network, signal), { code: 'GrantNotInForce' });
     for (let waited = 0; waited < 5_100; waited += 15) await world.clock.advance(15);
     await ensuring;
   });
 
-  it('is prepared for all at once, with nothing left to write for each', async () => {
+  it('is prepared for all components at once, without later writes for each', async () => {
     await accounts.prepare(entry, [network, eventing] as Registration[], signal);
     const { writes } = world.cluster;
     await Promise.all([accounts.ensure(entry, network, signal), accounts.ensure(entry, eventing, signal)]);
     assert.deepEqual(world.cluster.writes, writes);
   });
 
-  it('survives a restart, and components that come at the same time', async () => {
+  it('survives a restart and concurrent components', async () => {
     await accounts.ensure(entry, network, signal);
     const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
     await Promise.all([network, eventing, kubeconfig].map((component) => next.ensure(entry, component, signal)));
@@ -112,7 +112,7 @@ describe('the access of components to an entry', () => {
     assert.equal(world.cluster.list(roleBindings).length, 3);
   });
 
-  it('is asked about once after a restart, and written to only where something is not there', async () => {
+  it('is checked once after a restart, and written only where something is missing', async () => {
     await accounts.prepare(entry, [network, kubeconfig] as Registration[], signal);
     const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
     const writes = [...world.cluster.writes];
@@ -123,7 +123,7 @@ describe('the access of components to an entry', () => {
     assert.equal(world.cluster.list(secrets).length, 1, 'its producer needs the Secret');
   });
 
-  it('is repaired when somebody has taken it away', async () => {
+  it('is repaired after another client removed it', async () => {
     await accounts.ensure(entry, network, signal);
     world.cluster.drop(roleBindings, { ...inNamespace, name: `inventory-${uid}-entry` });
     await accounts.ensure(entry, network, signal);
@@ -133,7 +133,7 @@ describe('the access of components to an entry', () => {
     assert.equal(world.may(user('network'), 'patch', 'clusterinventories/status', 'rt-1'), true);
   });
 
-  it('lets nobody else in who was put into its RoleBinding or Role', async () => {
+  it('removes foreign subjects and rules from its RoleBinding and Role', async () => {
     await accounts.ensure(entry, network, signal);
     const name = { ...inNamespace, name: `inventory-${uid}-entry` };
     const stranger = { kind: 'ServiceAccount', name: 'default', namespace: 'fleet' };
@@ -148,7 +148,7 @@ describe('the access of components to an entry', () => {
     assert.equal(world.may(user('network'), 'get', 'clusterinventories', 'rt-1'), true);
   });
 
-  it('is written again when somebody else was faster, and not when it is refused', async () => {
+  it('retries a write after a conflict, and not after a rejection', async () => {
     await accounts.ensure(entry, network, signal);
     const patches = () => world.cluster.calls.filter(({ verb }) => verb === 'patch').length;
     let answers = [new ApiError(409, 'Conflict', 'modified'), new ApiError(404, 'NotFound', 'gone')];
@@ -165,7 +165,7 @@ describe('the access of components to an entry', () => {
     assert.deepEqual([patches(), answers.length], [4, 1]);
   });
 
-  it('gives up on an object that others change all the time', async () => {
+  it('fails if other clients keep changing an object', async () => {
     await accounts.ensure(entry, network, signal);
     world.cluster.fault = ({ verb }) => {
       if (verb === 'patch') throw new ApiError(409, 'Conflict', 'modified');
@@ -174,13 +174,13 @@ describe('the access of components to an entry', () => {
     assert.equal(world.cluster.calls.filter(({ verb }) => verb === 'patch').length, 5);
   });
 
-  it('takes over nothing that somebody else has made', async () => {
+  it('does not adopt objects of other owners', async () => {
     const metadata = { ...inNamespace, name: `inventory-${uid}-entry` };
     world.cluster.put(roles, { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules: [] });
     await assert.rejects(accounts.ensure(entry, network, signal), { code: 'NameTaken' });
   });
 
-  it('is not built upon objects that say that they are ours and cannot be put right', async () => {
+  it('rejects objects with our owner reference that cannot be corrected', async () => {
     await accounts.ensure(entry, kubeconfig, signal);
     const name = { ...inNamespace, name: `inventory-${uid}-entry` };
     const binding = world.cluster.find(roleBindings, name);
@@ -206,7 +206,7 @@ describe('the access of components to an entry', () => {
     const expected = { none: [], read: ['get'], produce: ['get', 'patch'] };
 
     for (const when of ['at once', 'after a restart'] as const) {
-      it(`opens no more of the kubeconfig than a registration asks for that changes from ${was} to ${is}, ${when}`, async () => {
+      it(`follows a registration that changes kubeconfig from ${was} to ${is}, ${when}`, async () => {
         await accounts.ensure(entry, { name: 'dns', kubeconfig: was }, signal);
         await accounts.ensure(entry, { name: 'other', kubeconfig: was }, signal);
         const next =
@@ -223,7 +223,7 @@ describe('the access of components to an entry', () => {
     }
   }
 
-  it('costs little to look at after a restart: one question a grant, and once an entry who has the kubeconfig', async () => {
+  it('costs one access review per grant after a restart, and one read of the kubeconfig bindings per entry', async () => {
     await accounts.prepare(entry, [network, eventing, kubeconfig] as Registration[], signal);
     const next = new EntryAccounts({ client: world.client, events: world.recorder, clock: world.clock });
     world.cluster.calls.length = 0;
@@ -235,7 +235,7 @@ describe('the access of components to an entry', () => {
     assert.equal(world.questions.length, 3);
   });
 
-  it('ends with the entry, RoleBindings first, and leaves that of others alone', async () => {
+  it('is deleted with the entry, RoleBindings first, and leaves other entries unchanged', async () => {
     const other = world.entry({ ref: { namespace: 'fleet', name: 'rt-2', uid: 'other' } });
     for (const component of [network, kubeconfig]) await accounts.ensure(entry, component, signal);
     await accounts.ensure(other, network, signal);
@@ -251,7 +251,7 @@ describe('the access of components to an entry', () => {
     await accounts.withdraw(entry.ref, signal);
   });
 
-  it('ends for one component alone', async () => {
+  it('is withdrawn from a single component', async () => {
     for (const component of [network, eventing]) await accounts.ensure(entry, component, signal);
     await accounts.withdrawFrom(entry.ref, 'eventing', signal);
     assert.equal(world.may(user('eventing'), 'get', 'secrets', `kc-${uid}`), false);
@@ -263,7 +263,7 @@ describe('the access of components to an entry', () => {
   });
 });
 
-describe('a kubeconfig that was supplied', () => {
+describe('a supplied kubeconfig', () => {
   const byoc: Grantee = { name: 'byoc', kubeconfig: 'produce' };
   const alice = { username: 'alice', uid: 'u-1', groups: ['devs'], extra: { tenant: ['a'] } };
   let world: MemoryAccess;
@@ -276,7 +276,7 @@ describe('a kubeconfig that was supplied', () => {
     world.entry({ mode: 'byoc', kubeconfigSecretRef: { name, key: 'config' }, kubeconfigSetBy });
   const mayRead = (component: string, secret: string) => world.may(user(component), 'get', 'secrets', secret);
 
-  it('is read by its component alone, when whoever named it may', async () => {
+  it('is readable only by its component, if the user who named it may read it', async () => {
     world.readers.add('alice mine');
     await accounts.ensure(named('mine'), eventing, signal);
     await accounts.ensure(named('mine'), byoc, signal);
@@ -296,7 +296,7 @@ describe('a kubeconfig that was supplied', () => {
     assert.deepEqual(world.events, []);
   });
 
-  it('is read by nobody when whoever named it may not, or nobody says who that was', async () => {
+  it('is not readable if the user who named it may not read it or is unknown', async () => {
     await accounts.ensure(named('theirs'), byoc, signal);
     assert.equal(mayRead('byoc', 'theirs'), false);
     await accounts.ensure(named('theirs'), byoc, signal);
@@ -313,7 +313,7 @@ describe('a kubeconfig that was supplied', () => {
     assert.match(world.events[1]?.note ?? '', /kubeconfigSecretRef theirs has no verified user/);
   });
 
-  it('is not read any more when they may not, or another one is named', async () => {
+  it('is no longer readable after the user lost the permission or another Secret is named', async () => {
     world.readers.add('alice mine').add('alice other');
     await accounts.ensure(named('mine'), byoc, signal);
     await accounts.ensure(named('other'), byoc, signal);
@@ -323,7 +323,7 @@ describe('a kubeconfig that was supplied', () => {
     assert.equal(mayRead('byoc', 'other'), false);
   });
 
-  it('can be read again when somebody has taken the grant away, or the component has lost it', async () => {
+  it('is readable again after another client removed the grant', async () => {
     world.readers.add('alice mine');
     await accounts.ensure(named('mine'), byoc, signal);
     world.cluster.drop(roleBindings, { namespace: 'fleet', name: `inventory-${uid}-supplied` });
@@ -338,7 +338,7 @@ describe('a kubeconfig that was supplied', () => {
     assert.equal(mayRead('byoc', 'mine'), true);
   });
 
-  it('is of no interest in managed entries', async () => {
+  it('is ignored in managed entries', async () => {
     world.readers.add('alice mine');
     await accounts.ensure({ ...named('mine'), mode: 'managed' }, byoc, signal);
     assert.equal(mayRead('byoc', 'mine'), false);

@@ -23,7 +23,7 @@ function stage() {
 }
 
 describe('the token of a run', () => {
-  it('is of the account for this entry, ends after ten minutes, and its id is known before anybody has it', async () => {
+  it('belongs to the account for this entry, expires after ten minutes, and has a known ID before use', async () => {
     const { world, tokens, entry } = stage();
     const { token, id, expiresAtMs } = await tokens.forRun(entry, network, signal);
     assert.deepEqual(payloadOf(token), { sub: `inventory-${entry.ref.uid}.network`, aud: ['api'], n: 1, jti: 'id-1' });
@@ -31,14 +31,14 @@ describe('the token of a run', () => {
     assert.equal((await tokens.forRun(entry, network, signal)).id, 'JTI=id-2');
   });
 
-  it('is had though somebody has deleted the account', async () => {
+  it('is issued after another client deleted the account', async () => {
     const { world, tokens, entry } = stage();
     await tokens.forRun(entry, network, signal);
     world.cluster.drop(serviceAccounts, { namespace: 'fleet', name: `inventory-${entry.ref.uid}.network` });
     assert.equal((await tokens.forRun(entry, network, signal)).id, 'JTI=id-2');
   });
 
-  it('is not had, and nothing is made again, when all of the entry is withdrawn meanwhile', async () => {
+  it('is not issued, and nothing is recreated, if the access is withdrawn meanwhile', async () => {
     const { world, accounts, entry } = stage();
     let asked = 0;
     const createToken = async (): Promise<never> => {
@@ -52,19 +52,19 @@ describe('the token of a run', () => {
     assert.deepEqual(world.cluster.list(serviceAccounts), []);
   });
 
-  it('is not used when it has no id', async () => {
+  it('is rejected without an ID', async () => {
     const { world, tokens, entry } = stage();
     world.jti = undefined;
     await assert.rejects(tokens.forRun(entry, network, signal), { code: 'NoCredentialId' });
   });
 
   for (const odd of ['', 'x', 'a.b.c', `a.${Buffer.from('{"jti": 7}').toString('base64url')}.c`, 'a..c']) {
-    it(`has no id when it is "${odd}"`, () => assert.throws(() => credentialIdOf(odd), { code: 'NoCredentialId' }));
+    it(`has no ID if it is "${odd}"`, () => assert.throws(() => credentialIdOf(odd), { code: 'NoCredentialId' }));
   }
 });
 
 describe('the token of a call', () => {
-  it('is for one component, and shared until near its end', async () => {
+  it('is for one component, and shared until shortly before it expires', async () => {
     const { world, tokens } = stage();
     const [first, same, other] = await Promise.all([
       tokens.forCall('network'),
@@ -81,24 +81,24 @@ describe('the token of a call', () => {
   });
 });
 
-describe('whose token it is', () => {
+describe('authentication of a token', () => {
   const user = { username: 'system:serviceaccount:fleet:a', uid: '', groups: [] };
   const key = 'authentication.kubernetes.io/credential-id';
   const cases: [string, string, Record<string, readonly string[]> | undefined, unknown][] = [
-    ['one that is good', 'good', { [key]: ['JTI=1'] }, { account: user.username, credentialId: 'JTI=1' }],
-    ['one that is not', 'bad', undefined, undefined],
-    ['one without an id', 'good', {}, undefined],
-    ['one with two', 'good', { [key]: ['JTI=1', 'JTI=2'] }, undefined],
+    ['a valid token', 'good', { [key]: ['JTI=1'] }, { account: user.username, credentialId: 'JTI=1' }],
+    ['an invalid token', 'bad', undefined, undefined],
+    ['a token without an ID', 'good', {}, undefined],
+    ['a token with two IDs', 'good', { [key]: ['JTI=1', 'JTI=2'] }, undefined],
   ];
   for (const [what, token, extra, expected] of cases) {
-    it(`is said of ${what}: ${JSON.stringify(expected)}`, async () => {
+    it(`yields ${JSON.stringify(expected)} for ${what}`, async () => {
       const world = new MemoryAccess();
       if (extra) world.users.set(token, { ...user, extra });
       assert.deepEqual(await tokenReader(world.client).read(token, signal), expected);
     });
   }
 
-  it('is not asked about what is no token', async () => {
+  it('sends no TokenReview for malformed tokens', async () => {
     const world = new MemoryAccess();
     for (const odd of ['', 'a b', 'ä', 'x'.repeat(16_385), 'a\nb']) {
       assert.equal(await tokenReader(world.client).read(odd, signal), undefined);
@@ -107,7 +107,7 @@ describe('whose token it is', () => {
   });
 });
 
-describe('the proof that writes are fenced', () => {
+describe('the proof of write authorization', () => {
   const refusal = (message: string, code = 403) => new ApiError(code, 'Forbidden', message);
   const taken = 'taken';
   const noRun = 'admission webhook "fence" denied the request: NoSuchRun: there is no run';
@@ -152,7 +152,7 @@ describe('the proof that writes are fenced', () => {
     return { proved, asked, accounts: left.length };
   }
 
-  it('is a dry run that is refused with our own code, and leaves no account', async () => {
+  it('is a dry run that is rejected with our code, and leaves no account', async () => {
     const { proved, asked, accounts } = await prove([refusal(noRun)]);
     assert.deepEqual([proved, accounts], [true, 0]);
     assert.deepEqual(
@@ -161,16 +161,16 @@ describe('the proof that writes are fenced', () => {
     );
   });
 
-  it('is not a write that is let through, or refused by others', async () => {
+  it('is not an accepted write, nor a rejection with another code', async () => {
     const others = [refusal('cannot patch resource'), refusal(`failed calling webhook: ${noRun}`, 500)];
     assert.equal((await prove([undefined, ...others, ...others])).proved, false);
   });
 
-  it('is tried again', async () => {
+  it('is retried', async () => {
     assert.equal((await prove([undefined, refusal('no route'), refusal(noRun)])).proved, true);
   });
 
-  it('is found at another entry when we cannot work with the first one, in its namespace or anywhere', async () => {
+  it('uses another entry if the first one is unusable, in its namespace or elsewhere', async () => {
     const at = (entry: Entry, namespace: string, uid: string) => ({ ...entry, ref: { namespace, name: uid, uid } });
     const { proved, accounts } = await prove([refusal(noRun)], (entry) => [
       ...Array.from({ length: 1_000 }, (_, index) => at(entry, 'without-rights', `w-${index}`)),
@@ -181,10 +181,20 @@ describe('the proof that writes are fenced', () => {
   });
 
   for (const [what, error, least, most] of [
-    ['slows down while the API server issues no tokens, however many entries there are', refusal('away', 503), 10, 20],
-    ['slows down while it asks too much', refusal('too many requests', 429), 10, 20],
-    ['slows down while nothing answers', new TransportError('connection refused', undefined, true), 10, 20],
-    ['goes on to the next entry after a refusal that is about one', refusal('cannot create'), 590, 610],
+    [
+      'backs off while the API server issues no tokens, independent of the number of entries',
+      refusal('away', 503),
+      10,
+      20,
+    ],
+    ['backs off after 429', refusal('too many requests', 429), 10, 20],
+    [
+      'backs off while the API server is unreachable',
+      new TransportError('connection refused', undefined, true),
+      10,
+      20,
+    ],
+    ['continues with the next entry after a rejection for one', refusal('cannot create'), 590, 610],
   ] as const) {
     it(what, async () => {
       const { world, accounts, entry } = stage();
@@ -220,7 +230,7 @@ describe('the proof that writes are fenced', () => {
     });
   }
 
-  it('waits for an entry, which may be on its way out', async () => {
+  it('waits for an entry, even one that is being deleted', async () => {
     const none = await prove([refusal(noRun)], () => []);
     assert.deepEqual([none.proved, none.asked], [false, []]);
     const going = await prove([refusal(noRun)], (entry) => [{ ...entry, deleting: true }]);

@@ -22,7 +22,7 @@ describe('byoc', () => {
     return Buffer.from(String(valueAt(data, '/config')), 'base64').toString();
   };
 
-  it('publishes a kubeconfig of its own in the same place, and not the supplied one', async () => {
+  it('publishes a new kubeconfig in the same place instead of the supplied one', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     assert.equal((await made.run('byoc')).outcome, 'Done');
     assert.deepEqual(valueAt(made.outputs, '/kubeconfig/secretRef'), { name: `kc-${entryUid}`, key: 'config' });
@@ -30,14 +30,14 @@ describe('byoc', () => {
     assert.doesNotMatch(stored(made), /administrator/);
   });
 
-  it('serves consumers as a managed cluster does', async () => {
+  it('serves consumers like a managed cluster', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     await made.run('byoc');
     assert.equal((await made.run('connectivity-proxy')).outcome, 'Done');
     assert.deepEqual(made.opened.slice(-1), ['https://managed.example.org']);
   });
 
-  it('replaces its own by time, and when another one is supplied', async () => {
+  it('replaces its kubeconfig by time, and when another one is supplied', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     const versions = new Set<unknown>();
     const look = async (): Promise<void> => {
@@ -61,7 +61,7 @@ describe('byoc', () => {
     ['a program to run', simulatedKubeconfig('x', { exec: { command: 'sh' } }), /exec of the user is not allowed/],
     ['a file to read', simulatedKubeconfig('x', { tokenFile: '/etc/shadow' }), /tokenFile of the user is not allowed/],
   ] as const) {
-    it(`fails for good on a Secret that holds ${what}, and opens nothing`, async () => {
+    it(`fails permanently on a Secret with ${what}, and connects to nothing`, async () => {
       const made = await stage(kubeconfig);
       const outcome = await made.run('byoc');
       assert.equal(outcome.outcome, 'Failed');
@@ -70,7 +70,7 @@ describe('byoc', () => {
     });
   }
 
-  it('fails on a kubeconfig of somebody who is no administrator', async () => {
+  it('fails on a kubeconfig without administrator permissions', async () => {
     const made = await stage(simulatedKubeconfig('somebody'));
     made.managed.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'clusterrolebindings') throw new ApiError(403, 'Forbidden', 'no');
@@ -80,7 +80,7 @@ describe('byoc', () => {
     assert.match(outcome.message ?? '', /the supplied kubeconfig has insufficient permissions/);
   });
 
-  it('is to be retried while the cluster or the Secret is away', async () => {
+  it('answers Retry while the cluster or the Secret is unavailable', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     made.managed.fault = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
@@ -92,11 +92,11 @@ describe('byoc', () => {
 
   for (const [what, spec, kubeconfig] of [
     ['no Secret was named', {}, undefined],
-    ['the Secret never came', { kubeconfigSecretRef: { name: 'never', key: 'config' } }, undefined],
+    ['the Secret never existed', { kubeconfigSecretRef: { name: 'never', key: 'config' } }, undefined],
     ['the Secret is empty', { kubeconfigSecretRef: { name: 'mine', key: 'config' } }, ''],
     ['the Secret holds no kubeconfig', { kubeconfigSecretRef: { name: 'mine', key: 'config' } }, 'hello'],
   ] as const) {
-    it(`lets an entry go that never worked: ${what}`, async () => {
+    it(`tears down an entry that never worked: ${what}`, async () => {
       const made = new ComponentStage();
       await made.start({ mode: 'byoc', ...spec });
       if (kubeconfig !== undefined) made.secret('mine', kubeconfig);
@@ -105,12 +105,12 @@ describe('byoc', () => {
       assert.deepEqual(
         made.management.calls.filter(({ verb, name }) => verb === 'get' && name.endsWith('/')),
         [],
-        'no list of Secrets is asked for',
+        'no list of Secrets is requested',
       );
     });
   }
 
-  it('lets an entry go whose cluster never answered', async () => {
+  it('tears down an entry whose cluster never answered', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     made.managed.fault = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
@@ -119,7 +119,7 @@ describe('byoc', () => {
     assert.deepEqual(await made.run('byoc', 'delete'), { outcome: 'Deleted' });
   });
 
-  it('takes its account out with its own kubeconfig when the supplied one is gone or refused', async () => {
+  it('removes its account with its own kubeconfig if the supplied one is gone or rejected', async () => {
     for (const [supplied, denied] of [
       [undefined, ''],
       ['hello', ''],
@@ -134,7 +134,7 @@ describe('byoc', () => {
     }
   });
 
-  it('takes its account out with the supplied kubeconfig when its own is refused', async () => {
+  it('removes its account with the supplied kubeconfig if its own is rejected', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     await made.run('byoc');
     made.denied = 'token-1-of-drawbridge';
@@ -142,7 +142,7 @@ describe('byoc', () => {
     assert.deepEqual(made.managed.list(serviceAccounts), []);
   });
 
-  it('waits for a cluster that is away while its account is in it', async () => {
+  it('retries while the cluster with its account is unreachable', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     await made.run('byoc');
     made.managed.fault = () => {
@@ -151,7 +151,7 @@ describe('byoc', () => {
     assert.equal((await made.run('byoc', 'delete')).outcome, 'Retry');
   });
 
-  it('takes its account out of the cluster at the end, and nothing else', async () => {
+  it('removes only its account from the cluster at teardown', async () => {
     const made = await stage(simulatedKubeconfig('administrator'));
     await made.run('byoc');
     assert.equal(made.managed.list(serviceAccounts).length, 1);

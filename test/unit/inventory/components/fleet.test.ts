@@ -25,7 +25,7 @@ const minute = 60_000;
 const hour = 60 * minute;
 const version = '/kubeconfig/version';
 
-describe('the reference components under the server', function () {
+describe('the reference components with the manager', function () {
   this.timeout(30_000);
   let fleet: Fleet;
   before(kubeconfigsAreRead);
@@ -41,7 +41,7 @@ describe('the reference components under the server', function () {
   const runsOf = (component: string): string[] => fleet.runs.filter((run) => run.startsWith(`${component} `));
 
   for (const seed of [1, 2, 3, 4, 5]) {
-    it(`come to the same end in whatever order they are registered and run (seed ${seed})`, async () => {
+    it(`reach the same state in any order of registration and runs (seed ${seed})`, async () => {
       await begin(seed);
       const entry = fleet.create({ name: 'orders', spec });
       await fleet.until('readiness', 10 * minute, () => fleet.isReady(entry));
@@ -51,13 +51,13 @@ describe('the reference components under the server', function () {
         'kubeconfig',
         'network',
       ]);
-      // A chain of four, and a few looks at the cloud.
+      // A chain of four, and a few polls of the cloud.
       assert.ok(fleet.runs.length <= 2 * 4 + 10, fleet.runs.join(', '));
       assert.ok(!fleet.runs.some((run) => /Failed|Retry|broken/.test(run)), fleet.runs.join(', '));
     });
   }
 
-  it('run for a cluster that does not exist yet, and say what is missing', async () => {
+  it('run before the cluster exists, and report what is missing', async () => {
     await begin();
     const entry = fleet.create({ name: 'orders', spec: { ...spec, components: {} } });
     await fleet.until('the states', minute, () => fleet.states(entry)['connectivity-proxy'] === 'NotReady');
@@ -67,7 +67,7 @@ describe('the reference components under the server', function () {
     assert.equal(fleet.states(entry)['byoc'] ?? 'NotApplicable', 'NotApplicable');
   });
 
-  it('put right what was changed outside, by time, without a change of the entry', async () => {
+  it('correct external changes by their interval, without a change of the entry', async () => {
     await begin();
     const entry = fleet.create({ name: 'orders', spec });
     await fleet.until('readiness', 10 * minute, () => fleet.isReady(entry));
@@ -93,7 +93,7 @@ describe('the reference components under the server', function () {
       },
     ],
   ] as const) {
-    it(`replace the kubeconfig ${how}, and wake whoever reads it at once`, async () => {
+    it(`replace the kubeconfig ${how}, and trigger its readers immediately`, async () => {
       await begin();
       const entry = fleet.create({ name: 'orders', spec });
       await fleet.until('readiness', 10 * minute, () => fleet.isReady(entry));
@@ -110,7 +110,7 @@ describe('the reference components under the server', function () {
     });
   }
 
-  it('serve a cluster that is there already as one that they made', async () => {
+  it('serve an existing cluster like a created one', async () => {
     await begin();
     fleet.secret('mine', simulatedKubeconfig('administrator'));
     const entry = fleet.create({ name: 'legacy', spec: byoc });
@@ -121,7 +121,7 @@ describe('the reference components under the server', function () {
     await fleet.until('another kubeconfig', 2 * hour, () => valueAt(fleet.outputs(entry), version) !== before);
   });
 
-  it('say why a supplied kubeconfig is not used', async () => {
+  it('report why a supplied kubeconfig is not used', async () => {
     await begin();
     fleet.secret('mine', simulatedKubeconfig('administrator', { exec: { command: 'sh' } }));
     const entry = fleet.create({ name: 'legacy', spec: byoc });
@@ -132,7 +132,7 @@ describe('the reference components under the server', function () {
   });
 
   for (const seed of [1, 2, 3]) {
-    it(`tear down without an order, and the entry goes when nothing is left (seed ${seed})`, async () => {
+    it(`tear down in any order, and the entry is deleted when nothing is left (seed ${seed})`, async () => {
       await begin(seed);
       const entry = fleet.create({ name: 'orders', spec });
       fleet.managed.put(serviceInstances, {
@@ -154,7 +154,7 @@ describe('the reference components under the server', function () {
     });
   }
 
-  it('leave the cluster alone that was there already', async () => {
+  it('do not delete a cluster that already existed', async () => {
     await begin();
     fleet.secret('mine', simulatedKubeconfig('administrator'));
     const entry = fleet.create({ name: 'legacy', spec: byoc });

@@ -38,7 +38,7 @@ describe('components of a managed cluster', () => {
       spec: { serviceOfferingName: 'connectivity' },
     });
 
-  it('name what they miss, each in its first run', async () => {
+  it('report their missing inputs in the first run', async () => {
     const made = await stage({ ...managed, cluster: {}, components: {} });
     const missing = async (component: string): Promise<unknown> => {
       const outcome = await made.run(component);
@@ -54,7 +54,7 @@ describe('components of a managed cluster', () => {
     assert.deepEqual(await missing('byoc'), ['/spec/kubeconfigSecretRef/name']);
   });
 
-  it('make a network, a cluster in it, and a kubeconfig of that', async () => {
+  it('create a network, a cluster in it, and its kubeconfig', async () => {
     const made = await whole();
     assert.equal(valueAt(made.outputs, '/network/vnetName'), network.name);
     const spec = made.management.find(shoots, shoot)?.spec;
@@ -66,13 +66,13 @@ describe('components of a managed cluster', () => {
     assert.doesNotMatch(JSON.stringify(made.entry), /of-cloud/, 'no credential is in the entry');
   });
 
-  it('say Progressing while the cloud works', async () => {
+  it('answer Progressing while the cloud works', async () => {
     const made = await stage();
     const outcome = await made.run('network');
     assert.deepEqual([outcome.outcome, 'outputs' in outcome], ['Progressing', false]);
   });
 
-  it('write nothing when all is as wanted', async () => {
+  it('write nothing if everything is as wanted', async () => {
     const made = await whole();
     const before = made.management.writes.length + made.managed.writes.length;
     for (const component of ['network', 'cluster', 'kubeconfig', 'connectivity-proxy']) await made.run(component);
@@ -94,7 +94,7 @@ describe('components of a managed cluster', () => {
     ],
     ['cluster', shoots, shoot, '/spec/kubernetes/version', { kubernetes: { version: '1.20.0' } }],
   ] as const) {
-    it(`put right what somebody changed of the ${what}, and leave what they do not care for`, async () => {
+    it(`correct changed fields of the ${what}, and keep other fields`, async () => {
       const made = await whole();
       const wanted = valueAt(made.management.find(resource, name), path);
       await made.management.client.mergePatch(resource, name, { spec: { ...changed, purpose: 'production' } });
@@ -104,7 +104,7 @@ describe('components of a managed cluster', () => {
       assert.equal(valueAt(found, '/spec/purpose'), 'production');
     });
 
-    it(`make the ${what} anew after somebody deleted it`, async () => {
+    it(`recreate the ${what} after it was deleted`, async () => {
       const made = await whole();
       made.management.drop(resource, name);
       await made.finish(what);
@@ -112,7 +112,7 @@ describe('components of a managed cluster', () => {
     });
   }
 
-  it('tell faults that pass from those that last', async () => {
+  it('distinguish transient from permanent faults', async () => {
     const made = await stage();
     made.cloud.faults.set('virtualnetworks', { lasting: false, message: 'the region is full' });
     await made.run('network');
@@ -129,14 +129,14 @@ describe('components of a managed cluster', () => {
   });
 
   for (const cidr of ['10.4.0.0', '10.4.0.0/7', '10.4.0.256/16', 'fd00::/16']) {
-    it(`refuse the range ${cidr} for good`, async () => {
+    it(`reject the range ${cidr} permanently`, async () => {
       const made = await stage({ ...managed, components: { network: { config: { cidr } } } });
       assert.equal((await made.run('network')).outcome, 'Failed');
       assert.deepEqual(made.management.list(virtualNetworks), []);
     });
   }
 
-  it('take nothing that is for another entry', async () => {
+  it('do not adopt objects of another entry', async () => {
     const made = await stage();
     made.management.put(virtualNetworks, { apiVersion: 'v1', kind: 'VirtualNetwork', metadata: network, spec: {} });
     const outcome = await made.run('network');
@@ -144,7 +144,7 @@ describe('components of a managed cluster', () => {
     assert.match(outcome.message ?? '', /does not belong to this entry; delete it, or label it with .+=11111111-/);
   });
 
-  it('fail for good on a lifetime that the server does not give', async () => {
+  it('fail permanently on a lifetime that the server rejects', async () => {
     const long = { ...managed.components, kubeconfig: { config: { lifetimeSeconds: 86_401 } } };
     const made = await stage({ ...managed, components: long });
     for (const component of ['network', 'cluster']) await made.finish(component);
@@ -152,7 +152,7 @@ describe('components of a managed cluster', () => {
     assert.deepEqual(outcome, { outcome: 'Failed', message: 'spec.expirationSeconds: must not be more than 24h' });
   });
 
-  it('keep a kubeconfig until its time has come, and replace it well before its end', async () => {
+  it('keep a kubeconfig until rotation is due, and replace it well before it expires', async () => {
     const made = await whole();
     const version = valueAt(made.outputs, '/kubeconfig/version');
     await made.clock.advance(3_600_000 * 0.5);
@@ -164,7 +164,7 @@ describe('components of a managed cluster', () => {
     assert.equal(made.cloud.kubeconfigs, 2);
   });
 
-  it('replace a kubeconfig once for each value of the force annotation', async () => {
+  it('replace a kubeconfig once per value of the force annotation', async () => {
     const made = await whole();
     const versions = new Set([valueAt(made.outputs, '/kubeconfig/version')]);
     for (const value of ['now', 'now', 'again']) {
@@ -175,14 +175,14 @@ describe('components of a managed cluster', () => {
     assert.equal(versions.size, 3);
   });
 
-  it('replace a kubeconfig that is not the published one, as after a crash in between', async () => {
+  it('replace a kubeconfig that is not the published one, as after a crash between the writes', async () => {
     const made = await whole();
     made.secret(kubeconfigSecret.name, 'something else');
     await made.run('kubeconfig');
     assert.equal(made.cloud.kubeconfigs, 2);
   });
 
-  it('install the proxy when the first service instance comes, and take it away with the last', async () => {
+  it('install the proxy with the first service instance, and remove it with the last', async () => {
     const made = await whole();
     assert.equal(made.managed.find(deployments, proxy), undefined);
     instance(made, 'orders');
@@ -195,10 +195,10 @@ describe('components of a managed cluster', () => {
   });
 
   for (const [what, error] of [
-    ['whose kubeconfig has ended meanwhile', new ApiError(401, 'Unauthorized', 'the certificate has expired')],
+    ['whose kubeconfig has expired', new ApiError(401, 'Unauthorized', 'the certificate has expired')],
     ['that does not answer', new TransportError('no route to it', undefined, true)],
   ] as const) {
-    it(`ask to be called again for a cluster ${what}: never Failed`, async () => {
+    it(`answer Retry and never Failed for a cluster ${what}`, async () => {
       const made = await whole();
       made.managed.fault = () => {
         throw error;
@@ -207,7 +207,7 @@ describe('components of a managed cluster', () => {
     });
   }
 
-  it('answer in time, whatever a cluster does that is silent', async () => {
+  it('answer in time if a cluster is silent', async () => {
     const made = await whole();
     made.silent = true;
     const outcome = made.run('connectivity-proxy');
@@ -216,7 +216,7 @@ describe('components of a managed cluster', () => {
     assert.deepEqual(await outcome, { outcome: 'Retry', message: 'the cluster did not answer within 3500 ms' });
   });
 
-  it('take the namespace of the proxy away at the end, but not one that was there before', async () => {
+  it('delete the namespace of the proxy at teardown, but not one that existed before', async () => {
     for (const mine of [true, false]) {
       const made = await whole();
       const metadata = { name: proxy.namespace };
@@ -228,7 +228,7 @@ describe('components of a managed cluster', () => {
     }
   });
 
-  it('restore a proxy that somebody removed', async () => {
+  it('restore a removed proxy', async () => {
     const made = await whole();
     instance(made, 'orders');
     await made.run('connectivity-proxy');
@@ -237,7 +237,7 @@ describe('components of a managed cluster', () => {
     assert.ok(made.managed.find(deployments, proxy));
   });
 
-  it('leave in the order that their outputs give, whoever is asked first', async () => {
+  it('tear down in the order of their outputs, independent of the order of calls', async () => {
     const made = await whole();
     instance(made, 'orders');
     await made.run('connectivity-proxy');

@@ -13,7 +13,7 @@ const digest = (content: EntryContent, force?: string, generation = 1): string =
   digestInputs(content, { ...registration, generation }, force);
 
 describe('the digest of inputs', () => {
-  it('is the same for the same values, whatever the order of fields and reads', () => {
+  it('is the same for the same values in any order of fields and reads', () => {
     const a = contentOf('eu', { vnet: 'v', cidr: 'c' });
     const b = contentOf('eu', { cidr: 'c', vnet: 'v' });
     assert.equal(digest(a), digest(b));
@@ -22,7 +22,7 @@ describe('the digest of inputs', () => {
     assert.match(digest(a), /^[0-9a-f]{64}$/);
   });
 
-  it('does not depend on what is not read', () => {
+  it('does not depend on fields that are not read', () => {
     const a = contentOf('eu');
     assert.equal(digest(a), digest({ ...a, status: { outputs: { cluster: { x: 1 } } } }));
   });
@@ -40,7 +40,7 @@ describe('the digest of inputs', () => {
     it(`differs by ${what}`, () => assert.notEqual(other, base));
   }
 
-  it('is made of hostile content too', () => {
+  it('handles hostile content', () => {
     let deep: unknown = 'x';
     for (let i = 0; i < 9000; i += 1) deep = [deep];
     assert.match(digest(contentOf(deep)), /^[0-9a-f]{64}$/);
@@ -84,7 +84,7 @@ describe('missing inputs', () => {
     });
   }
 
-  it('all have to be there', () => {
+  it('hold only if all are present', () => {
     const there: MissingInput = { path: '/spec/mode', want: 'present' };
     assert.equal(allHold([], content, present), true);
     assert.equal(allHold([there, { path: '/spec/other', want: 'present' }], content, present), false);

@@ -10,11 +10,11 @@ import { runs } from '../../../support/runs.ts';
 
 const walks = runs(1000);
 const steps = 60;
-/** The same ones each time, unless DRAWBRIDGE_SEED says another. */
+/** Fixed seed unless DRAWBRIDGE_SEED is set. */
 const seed = chooseSeed(20261122);
 
 describe(`any event in any state, from DRAWBRIDGE_SEED=${seed}`, () => {
-  it('leads to a state, never to an error, changes nothing that it was given, and leaves what has ended as it is', () => {
+  it('yields a state and never an error, mutates no argument, and keeps finished runs unchanged', () => {
     for (let walk = 0; walk < walks; walk += 1) {
       const random = seededRandom(seed + walk);
       const stage = new StepStage();
@@ -41,7 +41,7 @@ describe(`any event in any state, from DRAWBRIDGE_SEED=${seed}`, () => {
   });
 });
 
-/** While a run is on it may have two, after a refresh. */
+/** An active run may have two credentials after a refresh. */
 function credentialsOf(
   random: () => number,
   phase: RunRecord['phase'],
@@ -82,7 +82,7 @@ function anyEvent(random: () => number, stage: StepStage, known: StoredRecord | 
       ...record,
       seq,
       phase,
-      // A run that is on has not ended.
+      // An active run has not ended.
       lastOutcome: phase === 'Idle' || record.lastOutcome?.seq !== seq ? record.lastOutcome : undefined,
       ...credentialsOf(random, phase),
       asynchronous: random() < 0.5,

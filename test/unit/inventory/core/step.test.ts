@@ -10,8 +10,8 @@ const seen = (stage: StepStage): string => [stage.state.phase, ...stage.kinds].j
 const nextInMs = (stage: StepStage): number => (stage.record.nextAtMs ?? Number.NaN) - stage.nowMs;
 const reasons = (stage: StepStage): readonly string[] => stage.effect('enqueue').reasons;
 
-describe('a key at rest', () => {
-  it('is queued by the first trigger, with its reason and lane', () => {
+describe('an idle key', () => {
+  it('is queued by the first trigger with its reason and lane', () => {
     const stage = new StepStage().trigger('Created');
     assert.equal(seen(stage), 'queued enqueue reportStatus');
     assert.deepEqual([reasons(stage), stage.effect('enqueue').lane], [['Created'], lanes.manual]);
@@ -36,7 +36,7 @@ describe('a key at rest', () => {
     });
   }
 
-  it('is queued in the lane of time when its interval is over, and not before', () => {
+  it('is queued in the time lane when its interval has passed, and not before', () => {
     const stage = new StepStage().done();
     stage.later(stage.record.nextAtMs === undefined ? 0 : nextInMs(stage) - 1).slot();
     assert.equal(seen(stage), 'idle enqueue');
@@ -49,7 +49,7 @@ describe('a key at rest', () => {
     ['forward', 24 * hour],
     ['back', -24 * hour],
   ] as const) {
-    it(`is queued when its interval is over by the monotonic clock, though the wall clock was set ${what}`, () => {
+    it(`is queued when its interval has passed on the monotonic clock, although the wall clock was set ${what}`, () => {
       const stage = new StepStage().done();
       const leftMs = nextInMs(stage);
       stage.nowMs += jumpMs;
@@ -68,7 +68,7 @@ describe('a key at rest', () => {
     ['RegistrationRefused', 'Failed'],
     ['Suspended', 'Progressing'],
   ] as const) {
-    it(`starts nothing while it may not, says ${why}, and has lost no trigger when it may again`, () => {
+    it(`starts nothing while it may not, reports ${why}, and keeps its triggers`, () => {
       const stage = new StepStage().see({ mayRun: { may: 'no', why } }).trigger('Created');
       assert.equal(seen(stage), 'idle reportStatus');
       assert.deepEqual(
@@ -82,7 +82,7 @@ describe('a key at rest', () => {
     });
   }
 
-  it('keeps a remote event that comes while it may not run', () => {
+  it('keeps a remote event while it may not run', () => {
     const stage = new StepStage().done();
     stage.see({ mayRun: { may: 'no', why: 'Suspended' } }).trigger('Remote', { about: 'managed/services' });
     assert.equal(stage.state.phase, 'idle');
@@ -101,7 +101,7 @@ describe('a queued key', () => {
     assert.deepEqual([lane, delayMs, why], [lanes.input, 0, ['RegistrationChanged', 'InputChanged:/spec/cluster']]);
   });
 
-  it('starts in its turn: record before request, seq + 1, with digest, reasons, operation and lease', () => {
+  it('starts with a slot: record before request, seq + 1, with digest, reasons, operation, and deadline', () => {
     const stage = new StepStage().trigger('Created').slot();
     assert.equal(seen(stage), 'starting start');
     const { next, base } = stage.effect('start');
@@ -123,7 +123,7 @@ describe('a queued key', () => {
     assert.equal(stage.effect('enqueue').delayMs, 1);
   });
 
-  it('starts 200 ms after its last start at the earliest', () => {
+  it('starts at least 200 ms after its last start', () => {
     const stage = new StepStage().running().later(50).outcome({ outcome: 'Done' }).see({ digest: 'b' });
     stage.trigger('InputChanged');
     assert.equal(stage.effect('enqueue').delayMs, 150);
@@ -133,7 +133,7 @@ describe('a queued key', () => {
     assert.equal(stage.state.phase, 'starting');
   });
 
-  it('rests again when its inputs are back to what the last run had', () => {
+  it('is idle again when its inputs are back to those of the last run', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).slot();
     assert.equal(stage.state.phase, 'idle');
     assert.deepEqual(reasons(stage), ['Interval']);
@@ -142,11 +142,11 @@ describe('a queued key', () => {
 });
 
 describe('a key that is starting', () => {
-  it('is running once the start is stored, and then the component is called', () => {
+  it('runs once the start is stored, and then calls the component', () => {
     assert.equal(seen(new StepStage().running()), 'running call');
   });
 
-  it('is queued after a conflict, with the record as it is and the reasons that it had', () => {
+  it('is queued after a conflict, with the stored record and its reasons', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').slot();
     const stored = { record: { ...stage.record, seq: 7 }, resourceVersion: 'other' };
     stage.take({ kind: 'conflict', stored, inputs: stage.inputs });
@@ -154,7 +154,7 @@ describe('a key that is starting', () => {
     assert.equal(stage.slot().effect('start').next.seq, 8);
   });
 
-  it('waits for the run of somebody else that is on', () => {
+  it('waits for an active run of another process', () => {
     const stage = new StepStage().trigger('Created').slot();
     const record = { ...stage.effect('start').next, credentialId: 'JTI=other', inputsDigest: 'z' };
     stage.take({ kind: 'conflict', stored: { record, resourceVersion: 'other' }, inputs: stage.inputs });
@@ -162,12 +162,12 @@ describe('a key that is starting', () => {
     assert.equal(stage.kinds.includes('start') || stage.kinds.includes('call'), false);
   });
 
-  it('is tried again in its next turn when it could not be tried', () => {
+  it('is retried with the next slot if the start was not attempted', () => {
     const stage = new StepStage().trigger('Created').slot().slot();
     assert.deepEqual([seen(stage), stage.effect('start').next.seq], ['starting start', 1]);
   });
 
-  it('calls nobody when the entry began to go meanwhile', () => {
+  it('calls nothing if the entry was deleted meanwhile', () => {
     const stage = new StepStage()
       .trigger('Created')
       .slot()
@@ -182,7 +182,7 @@ describe('a key that is starting', () => {
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
-  it('runs after all what it was for before, when it was not to start and its inputs are back', () => {
+  it('still runs for its earlier triggers after a canceled start whose inputs are back', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300);
     stage.see({ digest: 'b' }).trigger('InputChanged').slot();
     assert.equal(stage.state.phase, 'starting');
@@ -197,8 +197,8 @@ describe('a key that is starting', () => {
   });
 });
 
-describe('a key whose run is on', () => {
-  it('remembers a trigger', () => {
+describe('a running key', () => {
+  it('keeps a trigger', () => {
     const stage = new StepStage().running().trigger('Remote');
     assert.deepEqual([stage.state.phase, stage.state.pending?.triggers.length, stage.kinds], ['running', 1, []]);
   });
@@ -219,7 +219,7 @@ describe('a key whose run is on', () => {
     ['NoSuchRun', 'Retry'],
     ['Unavailable', 'Retry'],
   ] as const) {
-    it(`is ${outcome} when its outputs are refused with ${code}`, () => {
+    it(`is ${outcome} if its outputs are rejected with ${code}`, () => {
       const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } });
       stage.take({ kind: 'applied', refusal: { code, message: 'no' }, inputs: stage.inputs });
       assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.lastOutcome?.reason], [outcome, code]);
@@ -244,9 +244,9 @@ describe('a key whose run is on', () => {
 
   for (const [what, act, expected] of [
     ['another digest', (stage: StepStage) => stage.see({ digest: 'b' }).trigger('InputChanged'), 'queued'],
-    ['another digest that nobody told of', (stage: StepStage) => stage.see({ digest: 'b' }), 'queued'],
+    ['another digest without a trigger', (stage: StepStage) => stage.see({ digest: 'b' }), 'queued'],
     [
-      'another digest, and then the first again,',
+      'another digest, and then the first one again,',
       (stage: StepStage) =>
         stage.see({ digest: 'b' }).trigger('InputChanged').see({ digest: 'a' }).trigger('InputChanged'),
       'queued',
@@ -256,7 +256,7 @@ describe('a key whose run is on', () => {
     ['a trigger with the digest of the run', (stage: StepStage) => stage.trigger('InputChanged'), 'idle'],
     ['its interval', (stage: StepStage) => stage.trigger('Interval'), 'idle'],
   ] as const) {
-    it(`is ${expected} after Done when ${what} came meanwhile`, () => {
+    it(`is ${expected} after Done if it received ${what} meanwhile`, () => {
       const stage = new StepStage().running();
       act(stage);
       stage.later(500).outcome({ outcome: 'Done' });
@@ -267,7 +267,7 @@ describe('a key whose run is on', () => {
     });
   }
 
-  it('makes one run of many triggers', () => {
+  it('handles many triggers in one run', () => {
     const stage = new StepStage().running().see({ digest: 'b' });
     for (let i = 0; i < 20; i += 1) stage.trigger('InputChanged', { about: `/spec/cluster/${i}` }).trigger('Remote');
     stage.later(500).outcome({ outcome: 'Done' }).slot().started();
@@ -282,7 +282,7 @@ describe('a key whose run is on', () => {
     [hour, 1, 12 * minute],
     [5 * minute, 0.5, 5 * minute],
   ] as const) {
-    it(`is asked again ${expected / minute} minutes after NotReady, attempts untouched`, () => {
+    it(`runs again ${expected / minute} minutes after NotReady, without counting attempts`, () => {
       const stage = new StepStage({ intervalMs: interval }).running();
       stage.random = random;
       stage.outcome(notReady, { heldAtStart: false, holdsNow: false });
@@ -295,7 +295,7 @@ describe('a key whose run is on', () => {
     });
   }
 
-  it('runs again at once after NotReady when what it missed came while the answer was on its way', () => {
+  it('runs again immediately after NotReady if the missing input arrived during the call', () => {
     const stage = new StepStage().running().later(500).outcome(notReady, { heldAtStart: false, holdsNow: true });
     assert.deepEqual(
       [stage.state.phase, reasons(stage)],
@@ -303,17 +303,17 @@ describe('a key whose run is on', () => {
     );
   });
 
-  it('waits for its time when it misses what it had been given, and says so', () => {
+  it('waits for its delay if the missing input was present at the start, and warns', () => {
     const stage = new StepStage().running().later(500).outcome(notReady, { heldAtStart: true, holdsNow: true });
     assert.deepEqual([stage.state.phase, stage.effect('warn').code], ['idle', 'MissingAlreadySatisfied']);
     stage.see({ arrived: true }).trigger('InputChanged');
     assert.equal(stage.state.phase, 'idle');
-    // It had read a later version than we had.
+    // The component had read a later version than the server had.
     stage.see({ arrived: false }).trigger('InputChanged').see({ arrived: true }).trigger('InputChanged');
     assert.equal(stage.state.phase, 'queued');
   });
 
-  it('runs as soon as what it misses arrives', () => {
+  it('runs as soon as its missing input arrives', () => {
     const stage = new StepStage().running().outcome(notReady, { heldAtStart: false, holdsNow: false }).later(500);
     stage.trigger('InputChanged');
     assert.equal(stage.state.phase, 'idle');
@@ -326,7 +326,7 @@ describe('a key whose run is on', () => {
     [30, 30],
     [86_400, 3600],
   ] as const) {
-    it(`comes back after ${expected} s when it is Progressing and asked for ${asked}`, () => {
+    it(`runs again after ${expected} s if it is Progressing and requested ${asked}`, () => {
       const stage = new StepStage().running().outcome({ outcome: 'Progressing', requeueAfterSeconds: asked });
       assert.deepEqual([stage.state.phase, nextInMs(stage), stage.record.attempt], ['idle', expected * 1000, 0]);
       assert.equal(
@@ -339,7 +339,7 @@ describe('a key whose run is on', () => {
     });
   }
 
-  it('is repeated with full jitter after Retry: up to 1, 2, 4 … 300 s', () => {
+  it('retries with full jitter: up to 1, 2, 4 … 300 s', () => {
     const stage = new StepStage().running();
     stage.random = 0.999_999;
     const delays: number[] = [];
@@ -356,18 +356,18 @@ describe('a key whose run is on', () => {
     assert.equal(stage.record.attempt, 0);
   });
 
-  it('does not wait for its backoff when there are other inputs, and begins to count anew', () => {
+  it('skips its backoff for changed inputs, and resets its attempts', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' }).later(300).see({ digest: 'b' });
     stage.trigger('InputChanged').slot();
     assert.deepEqual([stage.state.phase, stage.effect('start').next.attempt], ['starting', 0]);
   });
 
   for (const [what, event] of [
-    ['the lease is over', { kind: 'deadline' }],
-    ['the answer is garbage', { kind: 'callFailed', code: 'NotJson', message: 'x' }],
+    ['the deadline passed', { kind: 'deadline' }],
+    ['the answer is invalid', { kind: 'callFailed', code: 'NotJson', message: 'x' }],
     ['the call timed out', { kind: 'callFailed', code: 'Timeout', message: 'x' }],
   ] as const) {
-    it(`counts an attempt when ${what}`, () => {
+    it(`counts an attempt if ${what}`, () => {
       const stage = new StepStage().running().later(10_001);
       stage.take({ ...event, inputs: stage.inputs });
       assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 1]);
@@ -376,13 +376,13 @@ describe('a key whose run is on', () => {
     });
   }
 
-  it('does not end before its lease is over', () => {
+  it('does not end before its deadline', () => {
     const stage = new StepStage().running().later(9999);
     stage.take({ kind: 'deadline', inputs: stage.inputs });
     assert.equal(stage.state.phase, 'running');
   });
 
-  it('is queued again when it was not accepted: seq is used up, attempts and digest are not', () => {
+  it('is queued again if it was not accepted: seq is used up, attempts and digest are unchanged', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { about: '/spec/mode' });
     stage.slot().started();
     stage.take({ kind: 'notAccepted', retryAfterMs: 7000, inputs: stage.inputs });
@@ -394,14 +394,14 @@ describe('a key whose run is on', () => {
     assert.deepEqual([next.seq, next.reasons[0]], [3, 'InputChanged:/spec/mode']);
   });
 
-  it('keeps its attempts when it was not accepted in between', () => {
+  it('keeps its attempts if a run in between was not accepted', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' });
     stage.later(nextInMs(stage)).slot().started();
     stage.take({ kind: 'notAccepted', retryAfterMs: undefined, inputs: stage.inputs });
     assert.equal(stage.record.attempt, 1);
   });
 
-  it('waits an hour after Failed, and remote events do not change that', () => {
+  it('waits an hour after Failed, despite remote events', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Failed', message: 'no such region' }).later(500);
     assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 0]);
     assert.equal(Math.round((nextInMs(stage) + 500) / minute), 60);
@@ -409,7 +409,7 @@ describe('a key whose run is on', () => {
     assert.equal(stage.trigger('Forced').state.phase, 'queued');
   });
 
-  it('runs at once after Failed when the inputs change', () => {
+  it('runs immediately after Failed if the inputs change', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Failed' }).later(500).see({ digest: 'b' });
     assert.equal(stage.trigger('ConfigChanged').state.phase, 'queued');
   });
@@ -418,7 +418,7 @@ describe('a key whose run is on', () => {
     ['reconcile', 'reconcile', 'Deleted'],
     ['delete', 'delete', 'Done'],
   ] as const) {
-    it(`takes ${outcome} for no outcome of ${operation}`, () => {
+    it(`rejects ${outcome} as an outcome of ${operation}`, () => {
       const stage = new StepStage().done().see({ mayRun: { may } });
       stage.trigger('Forced').slot().started().outcome({ outcome });
       const { lastOutcome } = stage.record;
@@ -426,7 +426,7 @@ describe('a key whose run is on', () => {
     });
   }
 
-  it('ignores an outcome of another run, and a second one', () => {
+  it('ignores an outcome of another run, and a repeated one', () => {
     const stage = new StepStage().running();
     stage.outcome({ outcome: 'Done' }, undefined, 7);
     assert.deepEqual([stage.state.phase, stage.kinds], ['running', []]);
@@ -436,7 +436,7 @@ describe('a key whose run is on', () => {
     assert.deepEqual([stage.state, stage.kinds], [before, []]);
   });
 
-  it('remembers the runs before the last one, the latest first, ten at most', () => {
+  it('keeps at most ten past runs, latest first', () => {
     const stage = new StepStage().done();
     for (let i = 0; i < 12; i += 1) stage.trigger('Forced').slot().started().outcome({ outcome: 'Done' }).later(500);
     const { history, lastOutcome } = stage.record;
@@ -444,19 +444,19 @@ describe('a key whose run is on', () => {
   });
 });
 
-describe('a run that goes on after its call', () => {
+describe('an asynchronous run', () => {
   const accepted = (): StepStage => {
     const stage = new StepStage({ maxRunMs: 90_000 }).running();
     return stage.take({ kind: 'accepted', leaseMs: 60_000 });
   };
 
-  it('has its lease stored', () => {
+  it('has its deadline stored', () => {
     const stage = accepted();
     assert.equal(seen(stage), 'running endpoint store enqueue');
     assert.deepEqual([stage.record.asynchronous, stage.record.leaseUntilMs], [true, stage.nowMs + 60_000]);
   });
 
-  it('is stored anew when its lease has become a tenth longer, however often it reports', () => {
+  it('stores its deadline only if it grew by a tenth, however often it reports', () => {
     const stage = accepted();
     let stored = 0;
     for (let i = 0; i < 20; i++) {
@@ -469,7 +469,7 @@ describe('a run that goes on after its call', () => {
     assert.ok(stage.kinds.includes('store'));
   });
 
-  it('lives longer with each heartbeat, but not beyond its maximum', () => {
+  it('is extended by each heartbeat up to its maximum duration', () => {
     const stage = accepted().later(50_000).take({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
     assert.equal(stage.record.leaseUntilMs, stage.nowMs + 40_000);
     stage.later(39_999).slot();
@@ -478,7 +478,7 @@ describe('a run that goes on after its call', () => {
     assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.reason], ['idle', 'LeaseOver']);
   });
 
-  it('keeps its credential beside the refreshed one, and both die with the run', () => {
+  it('keeps the previous credential after a refresh, and both end with the run', () => {
     const stage = accepted().take({
       kind: 'heartbeat',
       leaseMs: 60_000,
@@ -491,17 +491,17 @@ describe('a run that goes on after its call', () => {
   });
 });
 
-describe('the end of an entry', () => {
+describe('the deletion of an entry', () => {
   const deleting = (stage: StepStage): StepStage =>
     stage
       .see({ mayRun: { may: 'delete' } })
       .take({ kind: 'deleting', inputs: { ...stage.inputs, mayRun: { may: 'delete' } } });
 
-  it('is over at once for what never ran', () => {
+  it('ends immediately for a component that never ran', () => {
     assert.equal(deleting(new StepStage().trigger('Created')).state.phase, 'gone');
   });
 
-  it('queues delete for what ran', () => {
+  it('queues delete for a component that ran', () => {
     const stage = deleting(new StepStage().done());
     assert.deepEqual([stage.state.phase, reasons(stage), stage.effect('enqueue').lane], ['queued', ['Deleting'], 0]);
     assert.equal(stage.effect('reportStatus').status.state, 'Deleting');
@@ -509,7 +509,7 @@ describe('the end of an entry', () => {
     assert.deepEqual([next.operation, next.seq], ['delete', 2]);
   });
 
-  it('takes the credential of a run that is on, waits for its end, then deletes', () => {
+  it('revokes the credential of an active run, waits for its end, then deletes', () => {
     const stage = deleting(new StepStage().running());
     assert.equal(seen(stage), 'draining store reportStatus');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Running', undefined]);
@@ -518,20 +518,20 @@ describe('the end of an entry', () => {
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
-  it('deletes after the lease of a run that is not heard of', () => {
+  it('deletes after the deadline of a silent run', () => {
     const stage = deleting(new StepStage().running()).later(10_000);
     stage.take({ kind: 'deadline', inputs: stage.inputs });
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
-  it('lets outputs that are being written be written first', () => {
+  it('completes a pending write of outputs first', () => {
     const stage = deleting(new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } }));
     assert.equal(stage.state.phase, 'applying');
     stage.later(500).take({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
-  it('takes outputs and record away once it is Deleted', () => {
+  it('removes outputs and record after Deleted', () => {
     const stage = deleting(new StepStage().done()).slot().started();
     const base = stage.state.stored;
     stage.outcome({ outcome: 'Deleted' });
@@ -539,7 +539,7 @@ describe('the end of an entry', () => {
     assert.equal(stage.effect('retire').base, base);
   });
 
-  it('asks a component that waits for another to go again when that is gone', () => {
+  it('runs a component again when the one that it waits for is gone', () => {
     const stage = deleting(new StepStage().done()).slot().started();
     stage.outcome({ outcome: 'NotReady', missing: [{ path: '/status/outputs/cluster', want: 'absent' }] });
     assert.equal(stage.state.phase, 'idle');
@@ -551,20 +551,20 @@ describe('the end of an entry', () => {
     ['rests', () => new StepStage().done()],
     ['is running', () => new StepStage().running()],
   ] as const) {
-    it(`does not wait for a component that ${what} and was abandoned`, () => {
+    it(`does not wait for an abandoned component that ${what}`, () => {
       const abandoned = stage().see({ mayRun: { may: 'no', why: 'Abandoned' } });
       abandoned.take({ kind: 'deleting', inputs: abandoned.inputs });
       assert.deepEqual([abandoned.state.phase, abandoned.kinds.includes('retire')], ['gone', true]);
     });
   }
 
-  it('forgets everything when the entry is gone', () => {
+  it('clears all state when the entry is gone', () => {
     const stage = new StepStage().done().take({ kind: 'gone' });
     assert.deepEqual([stage.state.phase, stage.state.stored, stage.kinds], ['gone', undefined, []]);
   });
 });
 
-describe('a record that is found', () => {
+describe('a record from the store', () => {
   const record = new StepStage().running().record;
   const found = (stage: StepStage, rest: Partial<typeof record>): StepStage =>
     stage.take({
@@ -574,19 +574,19 @@ describe('a record that is found', () => {
     });
   const at = (ms: number): number => new StepStage().nowMs + ms;
 
-  it('of a synchronous run: nobody waits for its answer, as if its lease were over', () => {
+  it('of a synchronous run: ends it as if its deadline had passed', () => {
     const stage = found(new StepStage(), { phase: 'Running' });
     assert.deepEqual([seen(stage), stage.record.attempt], ['idle store reportStatus enqueue', 1]);
     assert.equal(stage.record.credentialId, undefined);
   });
 
-  it('of outputs that were being written: they may not have been', () => {
+  it('of a pending write of outputs: runs again, because the write may be lost', () => {
     const stage = found(new StepStage(), { phase: 'Applying', credentialId: undefined, asynchronous: true });
     assert.deepEqual([stage.state.phase, stage.record.lastOutcome?.outcome], ['idle', 'Retry']);
   });
 
-  it('of an asynchronous run: it is kept until its lease is over, and its outcome taken', () => {
-    // The lease that it was granted may be a tenth longer than the one that is stored.
+  it('of an asynchronous run: keeps it until its deadline and accepts its outcome', () => {
+    // The granted deadline may be a tenth later than the stored one.
     const stage = found(new StepStage(), { asynchronous: true, leaseUntilMs: at(30_000) });
     assert.deepEqual([stage.state.phase, stage.effect('enqueue').delayMs], ['running', 36_000]);
     stage.outcome({ outcome: 'Done' });
@@ -597,13 +597,13 @@ describe('a record that is found', () => {
     [-300_000, 10_000],
     [300_000, 60_000],
   ] as const) {
-    it(`of an asynchronous run with a lease of ${leaseMs} ms by another clock: ${expected} ms by ours`, () => {
+    it(`of an asynchronous run with a deadline in ${leaseMs} ms on another clock: ${expected} ms on ours`, () => {
       const stage = found(new StepStage(), { asynchronous: true, leaseUntilMs: at(leaseMs) });
       assert.equal(stage.effect('enqueue').delayMs, expected);
     });
   }
 
-  it('of a key at rest: it runs when it is due, however far clocks are apart', () => {
+  it('of an idle key: runs it when it is due, despite clock differences', () => {
     const idle = { phase: 'Idle', credentialId: undefined } as const;
     assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(5000) }).effect('enqueue').delayMs, 5000);
     assert.equal(found(new StepStage(), { ...idle, nextAtMs: at(-5000) }).effect('enqueue').delayMs, 0);
@@ -616,14 +616,14 @@ describe('a record that is found', () => {
     [4, 8_000],
     [40, 300_000],
   ] as const) {
-    it(`of a key to be retried after ${attempts} attempts: within ${expectedMs} ms, whatever another clock wrote`, () => {
+    it(`of a key after ${attempts} attempts: retries within ${expectedMs} ms, whatever another clock wrote`, () => {
       const retried = new StepStage().running().outcome({ outcome: 'Retry' }).record;
       const stage = found(new StepStage(), { ...retried, attempt: attempts, nextAtMs: at(72 * minute) });
       assert.deepEqual([stage.effect('enqueue').delayMs, reasons(stage)], [expectedMs, ['Retry']]);
     });
   }
 
-  it('of a run that was not accepted: it is tried again within 5 min, whatever came of the one before it', () => {
+  it('of a run that was not accepted: retries within 5 min, whatever the previous outcome was', () => {
     const stage = new StepStage()
       .running()
       .outcome({ outcome: 'Failed' })
@@ -637,46 +637,46 @@ describe('a record that is found', () => {
     assert.equal(found(new StepStage(), { ...released, nextAtMs: at(1e12) }).effect('enqueue').delayMs, 5 * minute);
   });
 
-  it('with another digest: it is queued, behind what people wait for', () => {
+  it('with another digest: is queued after urgent keys', () => {
     const stage = found(new StepStage(), { phase: 'Idle', credentialId: undefined, inputsDigest: 'old' });
     assert.deepEqual([stage.state.phase, stage.effect('enqueue').lane], ['queued', lanes.input]);
   });
 
-  it('of a run that another clock says was long ago: the next one still comes 200 ms after our last', () => {
+  it('of a run that started long ago on another clock: the next start is still 200 ms after our last', () => {
     const stage = found(new StepStage().running(), { seq: 2, startedAtMs: at(-310_000) });
     stage.take({ kind: 'deadline', inputs: stage.inputs }).see({ digest: 'b' });
     stage.later(100).trigger('InputChanged');
     assert.ok((stage.state.lastStart ?? 0) >= stage.monotonicMs - 100);
   });
 
-  it('older than what is known: nothing', () => {
+  it('older than the known one: is ignored', () => {
     const stage = new StepStage().done();
     const before = stage.state;
     found(stage, { phase: 'Running' });
     assert.deepEqual([stage.state, stage.kinds], [before, []]);
   });
 
-  it('of a later run than ours: ours is over', () => {
+  it('of a later run: replaces ours', () => {
     const stage = found(new StepStage().running(), { seq: 2, asynchronous: true, leaseUntilMs: at(30_000) });
     assert.equal(stage.record.seq, 2);
     stage.outcome({ outcome: 'Done' }, undefined, 1);
     assert.deepEqual([stage.state.phase, stage.kinds], ['running', []]);
   });
 
-  it('gone, while the entry is not: it is as if it had never run', () => {
+  it('that was deleted while the entry exists: resets the key', () => {
     const stage = new StepStage().done().take({ kind: 'recordChanged', stored: undefined, inputs: inputsOf() });
     assert.deepEqual([stage.state.phase, reasons(stage)], ['queued', ['Created']]);
   });
 
-  it('while it is starting: the answer to that says more', () => {
+  it('during a start: is ignored until the start completes', () => {
     const stage = new StepStage().done().trigger('Forced').slot();
     const before = stage.state;
     assert.equal(found(stage, { seq: 9 }).state, before);
   });
 });
 
-describe('a write that comes second', () => {
-  it('of a run that is over: it is written again, on what is there', () => {
+describe('a write that loses the compare-and-swap', () => {
+  it('of a finished run: is repeated on the stored version', () => {
     const stage = new StepStage().running();
     const running = stage.state.stored;
     stage.outcome({ outcome: 'Done' });
@@ -685,22 +685,22 @@ describe('a write that comes second', () => {
     assert.deepEqual([next.lastOutcome?.outcome, base.resourceVersion, stage.state.phase], ['Done', 'x', 'idle']);
   });
 
-  it('of a run that was replaced: the later one counts', () => {
+  it('of a replaced run: adopts the later one', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done' });
     const record = { ...stage.record, seq: 5, inputsDigest: 'a' };
     stage.take({ kind: 'conflict', stored: { record, resourceVersion: 'x' }, inputs: stage.inputs });
     assert.deepEqual([stage.record.seq, stage.kinds.includes('store')], [5, false]);
   });
 
-  it('and was ours, when the answer to the first try got lost: it is not written again', () => {
+  it('and whose first answer was lost: is not repeated', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done' });
     stage.take({ kind: 'conflict', stored: { record: stage.record, resourceVersion: 'x' }, inputs: stage.inputs });
     assert.deepEqual([seen(stage), stage.state.stored?.resourceVersion], ['idle enqueue reportStatus', 'x']);
   });
 });
 
-describe('inputs that go round in circles', () => {
-  it('are told once, named, slowed down, and the end of it is told too', () => {
+describe('inputs that keep returning', () => {
+  it('are reported once by path, slowed down, and reported again when they settle', () => {
     const stage = new StepStage().running();
     const turn = (digest: string): void => {
       stage.outcome({ outcome: 'Done' }).see({ digest });
@@ -723,7 +723,7 @@ describe('inputs that go round in circles', () => {
     assert.equal(stage.effect('reportStatus').status.livelock, undefined);
   });
 
-  it('are not what retries and intervals repeat', () => {
+  it('do not include repeated retries and intervals', () => {
     const stage = new StepStage().running();
     for (let i = 0; i < 30; i += 1) {
       stage.outcome({ outcome: 'Retry' }).later(200).trigger('Forced').slot().started();

@@ -63,7 +63,7 @@ describe('the callback listener', () => {
     return { status: response.status, body: (await response.json()) as { code?: string; leaseSeconds?: number } };
   };
 
-  it('hands on what the account of the run reports', async () => {
+  it('forwards reports from the account of the run', async () => {
     answer = { status: 200, extension: { leaseSeconds: 60 } };
     assert.deepEqual(await post('u-1.network.3', 'good', '{"run":"u-1.network.3","heartbeat":{}}'), {
       status: 200,
@@ -78,12 +78,12 @@ describe('the callback listener', () => {
     ]);
   });
 
-  it('asks about no token for an entry that nobody knows', async () => {
+  it('sends no TokenReview for an unknown entry', async () => {
     assert.equal((await post('u-9.network.3', 'good', '{}')).status, 401);
     assert.equal(asked, 0);
   });
 
-  it('takes reports to their end while strangers show more tokens than can be looked at', async () => {
+  it('completes accepted reports while other callers exhaust the TokenReview limit', async () => {
     const slow = post('u-1.network.99', 'good', '{}');
     await until('the report', async () => reports.length === 1, waiting);
     const strangers = Array.from({ length: 256 }, () => post('u-1.network.3', 'slow', '{}'));
@@ -104,10 +104,10 @@ describe('the callback listener', () => {
       ['the token of an account in another namespace', 'u-1.network.3', 'elsewhere', '{}', 403, 'ForeignCredential'],
       ['the token of another component', 'u-1.cluster.3', 'good', '{}', 403, 'ForeignCredential'],
       ['the token of another entry', 'u-2.network.3', 'good', '{}', 403, 'ForeignCredential'],
-      ['what is not JSON', 'u-1.network.3', 'good', '{', 400, 'InvalidReport'],
-      ['a body too large', 'u-1.network.3', 'good', `"${'x'.repeat(140_000)}"`, 413, 'TooLarge'],
-      ['no run', 'nothing', 'good', '{}', 404, 'NotFound'],
-      ['while tokens cannot be read', 'u-1.network.3', 'away', '{}', 503, 'Unavailable'],
+      ['a body that is not JSON', 'u-1.network.3', 'good', '{', 400, 'InvalidReport'],
+      ['a body that is too large', 'u-1.network.3', 'good', `"${'x'.repeat(140_000)}"`, 413, 'TooLarge'],
+      ['a path without a run', 'nothing', 'good', '{}', 404, 'NotFound'],
+      ['a report while TokenReviews fail', 'u-1.network.3', 'away', '{}', 503, 'Unavailable'],
     ];
   for (const [what, run, token, body, status, code] of refused) {
     it(`answers ${status} to ${what}`, async () => {
@@ -117,16 +117,16 @@ describe('the callback listener', () => {
     });
   }
 
-  it('answers 405 to anything but a POST', async () => {
+  it('answers 405 to other methods than POST', async () => {
     assert.equal((await post('u-1.network.3', 'good', '', 'GET')).status, 405);
   });
 
-  it('answers 503 while this replica does not lead', async () => {
+  it('answers 503 while this replica is not the leader', async () => {
     leads = false;
     assert.deepEqual(await post('u-1.network.3', 'good', '{}').then(({ body }) => body.code), 'NotLeading');
   });
 
-  it('says what the manager says', async () => {
+  it('returns the answer of the manager', async () => {
     answer = { status: 409, code: 'RunOver', message: 'too late' };
     const { status, body } = await post('u-1.network.3', 'good', '{}');
     assert.deepEqual([status, body.code], [409, 'RunOver']);

@@ -29,7 +29,7 @@ const body = (value: unknown): string => {
 };
 const ok = (value: unknown): string => `HTTP/1.1 200 OK\r\n${body(value)}`;
 
-/** A connection takes the next call one turn of the event loop after an answer. */
+/** A connection accepts the next call one event loop turn after an answer. */
 const isKept = (): Promise<void> => setImmediate();
 
 describe('the HTTP client of components', () => {
@@ -73,7 +73,7 @@ describe('the HTTP client of components', () => {
   });
   after(() => client.close());
 
-  it('posts the request with the token of calls and reads the outcome', async () => {
+  it('posts the request with the call token and reads the outcome', async () => {
     const url = await serve((socket) => socket.write(ok({ outcome: 'Done', run: 'u.network.7' })));
     assert.deepEqual(await call(`${url}/base/`), { kind: 'outcome', outcome: { outcome: 'Done' } });
     assert.match(asked[0] ?? '', /^POST \/base\/v1\/reconcile HTTP\/1.1\r\n/);
@@ -82,37 +82,37 @@ describe('the HTTP client of components', () => {
   });
 
   const cases: Record<string, [answer: (socket: Socket) => void, expected: Partial<Reply> & { code?: string }]> = {
-    'garbage in a 200': [(s) => s.write(ok('{"outcome"')), { kind: 'failed', code: 'NotJson' }],
-    'no HTTP at all': [(s) => s.write('hello\r\n\r\n'), { kind: 'failed', code: 'NotJson' }],
+    'invalid JSON in a 200': [(s) => s.write(ok('{"outcome"')), { kind: 'failed', code: 'NotJson' }],
+    'an answer that is not HTTP': [(s) => s.write('hello\r\n\r\n'), { kind: 'failed', code: 'NotJson' }],
     'another run': [(s) => s.write(ok({ outcome: 'Done', run: 'u.network.6' })), { kind: 'failed', code: 'WrongRun' }],
-    'an outcome that is none': [(s) => s.write(ok({ outcome: 'Perfect' })), { kind: 'failed', code: 'InvalidOutcome' }],
+    'an unknown outcome': [(s) => s.write(ok({ outcome: 'Perfect' })), { kind: 'failed', code: 'InvalidOutcome' }],
     'an outcome of another operation': [
       (s) => s.write(ok({ outcome: 'Deleted' })),
       { kind: 'failed', code: 'InvalidOutcome' },
     ],
-    'a body that is cut': [
+    'a truncated body': [
       (s) => s.end('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"outcome":'),
       { kind: 'failed', code: 'Cut' },
     ],
-    'a connection that is closed without an answer': [(s) => s.end(), { kind: 'failed', code: 'Cut' }],
+    'a connection closed without an answer': [(s) => s.end(), { kind: 'failed', code: 'Cut' }],
     'a body that is too large': [
       (s) => s.write(ok(JSON.stringify({ outcome: 'Done', message: 'x'.repeat(200_000) }))),
       { kind: 'failed', code: 'TooLarge' },
     ],
-    'a body without an end': [
+    'an endless body': [
       (s) => s.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(200_000)}`),
       { kind: 'failed', code: 'TooLarge' },
     ],
-    'headers without an end': [
+    'endless headers': [
       (s) => s.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
       { kind: 'failed', code: 'TooLarge' },
     ],
     'a hang': [() => undefined, { kind: 'failed', code: 'Timeout' }],
-    'a hang in the middle': [
+    'a hang within the answer': [
       (s) => s.write('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{'),
       { kind: 'failed', code: 'Timeout' },
     ],
-    'a refusal of the caller': [
+    'a rejection of the caller': [
       (s) => s.write(`HTTP/1.1 401 Unauthorized\r\n${body('who?')}`),
       { kind: 'failed', code: 'Refused' },
     ],
@@ -136,18 +136,18 @@ describe('the HTTP client of components', () => {
     'a 429': [(s) => s.write(`HTTP/1.1 429 Slow\r\n${body('')}`), { kind: 'notAccepted', code: 'Busy' }],
   };
   for (const [what, [answer, expected]] of Object.entries(cases)) {
-    it(`takes ${what} for ${expected.code ?? expected.kind}`, async () => {
+    it(`maps ${what} to ${expected.code ?? expected.kind}`, async () => {
       const reply = await call(await serve(answer));
       assert.deepEqual({ ...reply, message: undefined }, { ...expected, message: undefined });
     });
   }
 
-  it('takes a refused connection for a run that has not happened', async () => {
+  it('maps a refused connection to a run that did not happen', async () => {
     const reply = await call('http://127.0.0.1:1');
     assert.equal(reply.kind === 'notAccepted' && reply.code, 'Unreachable');
   });
 
-  it('says nothing of a component that it has no token for', async () => {
+  it('reports notCalled if it gets no token', async () => {
     const url = await serve((socket) => socket.write(ok({ outcome: 'Done' })));
     const error = new ApiError(500, 'InternalError', 'etcd is away');
     const tokens = { forCall: () => Promise.reject(error) };
@@ -159,7 +159,7 @@ describe('the HTTP client of components', () => {
     without.close();
   });
 
-  it('calls a component whose registration changes while the token is fetched', async () => {
+  it('calls a component whose registration changes during the token request', async () => {
     const url = await serve((socket) => socket.write(ok({ outcome: 'Done' })));
     const tokens: Deferred<string>[] = [];
     const forCall = (): Promise<string> => {
@@ -179,7 +179,7 @@ describe('the HTTP client of components', () => {
     slow.close();
   });
 
-  it('repeats a run whose kept connection was just closed', async () => {
+  it('retries a run whose kept-alive connection was just closed', async () => {
     const url = await serve((socket, nth) => {
       if (nth === 2) socket.destroy();
       else socket.write(ok({ outcome: 'Done' }));
@@ -192,13 +192,13 @@ describe('the HTTP client of components', () => {
     assert.equal(second, third);
   });
 
-  it('repeats a run on a new connection when all that were kept were closed', async () => {
+  it('retries a run on a new connection if all kept-alive ones were closed', async () => {
     const kept: Socket[] = [];
     let closed = false;
     const url = await serve((socket) => {
       if (!closed) {
         kept.push(socket);
-        // At the same time, so that each has a connection of its own.
+        // Concurrently, so that each call has its own connection.
         if (kept.length === 3) for (const one of kept) one.write(ok({ outcome: 'Done' }));
       } else if (kept.includes(socket)) socket.resetAndDestroy();
       else socket.write(ok({ outcome: 'Done' }));
@@ -229,12 +229,12 @@ describe('the HTTP client of components', () => {
       return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
     }
 
-    it('calls a component whose certificate the registered authority has signed', async () => {
+    it('calls a component whose certificate is signed by the registered CA', async () => {
       const reply = await call(await serveTls(), { caBundle: trusted.authority });
       assert.equal(reply.kind, 'outcome', JSON.stringify(reply));
     });
 
-    it('is not kept from a component that is back by a connection that was never established', async () => {
+    it('reaches a recovered component despite an earlier connection that was never established', async () => {
       const { cert, key } = trusted.pair;
       const component = createHttps({ cert, key }, (_request, response) => response.end('{"outcome":"Done"}'));
       let isBack = false;
@@ -254,10 +254,10 @@ describe('the HTTP client of components', () => {
     });
 
     for (const [what, caBundle] of [
-      ['another authority', other.authority],
-      ['no authority', undefined],
+      ['another CA', other.authority],
+      ['no CA', undefined],
     ] as const) {
-      it(`does not call one when ${what} is registered`, async () => {
+      it(`does not call a component with ${what} in its registration`, async () => {
         const reply = await call(await serveTls(), { caBundle });
         assert.equal(reply.kind === 'notAccepted' && reply.code, 'Unreachable', JSON.stringify(reply));
       });
@@ -271,7 +271,7 @@ describe('the HTTP client of components', () => {
     });
   }
 
-  it('calls plain http only where that is allowed', async () => {
+  it('calls plain http only if it is allowed', async () => {
     const url = await serve((socket) => socket.write(ok({ outcome: 'Done' })));
     const strict = new HttpClient({
       tokens: { forCall: async () => 't' },

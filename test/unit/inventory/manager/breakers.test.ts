@@ -18,7 +18,7 @@ describe('the breaker of an endpoint', () => {
     it(`is ${state} after ${verdicts}`, () => assert.equal(calls(verdicts).state, state));
   }
 
-  it('lets one probe through after 1 s, then 2, 4 … 30 s, whatever becomes of them', () => {
+  it('admits one probe after 1 s, then 2, 4 … 30 s, independent of their results', () => {
     let breaker = calls('-----');
     let at = 0;
     const gaps: number[] = [];
@@ -33,13 +33,13 @@ describe('the breaker of an endpoint', () => {
     assert.deepEqual(gaps, [1, 2, 4, 8, 16, 30, 30, 30]);
   });
 
-  it('closes with the first answer and begins anew', () => {
+  it('closes with the first answer and starts over', () => {
     const breaker = calls('+', calls('-----'), 1000);
     assert.deepEqual(breaker, closedBreaker);
     assert.equal(calls('----', breaker).state, 'closed');
   });
 
-  it('does not probe before the endpoint said that it may, up to 30 s', () => {
+  it('does not probe before Retry-After, up to 30 s', () => {
     const waiting = afterCall(calls('----'), 'failed', 0, 9000);
     assert.deepEqual([mayCall(waiting, 8999), mayCall(waiting, 9000)], [false, true]);
     assert.equal(mayCall(afterCall(calls('----'), 'failed', 0, 1e9), 30_000), true);

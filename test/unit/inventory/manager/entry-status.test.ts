@@ -28,7 +28,7 @@ const waiting = row('NotReady', { missing: [{ path: '/status/outputs/network/vne
 const entry = { bytes: 1000, deleting: false };
 
 describe('the condition Ready', () => {
-  it('names as many components as there is room for', () => {
+  it('names as many components as fit', () => {
     const many = Array.from({ length: 64 }, (_, i) => [`c${i}`, row('Failed', { message: 'x'.repeat(1024) })] as const);
     const { message } = readyOf(rows(Object.fromEntries(many)), entry);
     assert.ok(message.length < 5000, `${message.length} characters`);
@@ -66,20 +66,20 @@ describe('the condition Ready', () => {
     });
   }
 
-  it('names the size of an entry that is too large', () => {
+  it('contains the size of an entry that is too large', () => {
     const { reason, message } = readyOf(rows({ a: row('Done') }), { bytes: 65_537, deleting: false });
     assert.equal(reason, 'TooLarge');
     assert.match(message, /the entry has 65537 bytes; at most 65536 are allowed/);
   });
 
-  it('says what is left of an entry that goes', () => {
+  it('lists what is left of an entry that is being deleted', () => {
     const { reason, message } = readyOf(rows({ a: row('Deleting') }), { bytes: 1, deleting: true });
     assert.deepEqual([reason, message], ['Deleting', 'a: Deleting']);
   });
 });
 
-describe('the rows of the components', () => {
-  it('are by name, say since when, and leave out what there is not to say', () => {
+describe('the component statuses', () => {
+  it('are sorted by name, keep since, and omit empty fields', () => {
     const before = componentStatuses(
       rows({ b: row('Done'), a: row('Retrying', { message: 'x'.repeat(2000) }) }),
       [],
@@ -97,7 +97,7 @@ describe('the rows of the components', () => {
 });
 
 describe('the status of an entry', () => {
-  /** Of an entry with so many registered components, and with records of others that are registered no more. */
+  /** Status of an entry with registered components, and with records of unregistered ones. */
   function rowsOf(registered: number, left: number): readonly string[] {
     const { clock, entry: entryOf } = new MemoryAccess();
     const registrations = Array.from({ length: registered }, (_, i) => registrationOf(`c${i}`));
@@ -126,14 +126,14 @@ describe('the status of an entry', () => {
     [63, 2, 64],
     [65, 1, 64],
   ] as const) {
-    it(`has ${expected} rows, as many as may be, with ${registered} components and ${left} that are gone`, () => {
+    it(`has at most ${expected} component statuses with ${registered} components and ${left} unregistered ones`, () => {
       assert.equal(rowsOf(registered, left).length, expected);
     });
   }
 });
 
 describe('the condition Livelock', () => {
-  it('names who goes round in circles', () => {
+  it('names the components whose inputs keep returning', () => {
     assert.equal(livelockOf(rows({ a: row('Done') })).status, 'False');
     const { status, message } = livelockOf(rows({ a: row('Done', { livelock: 'by /spec/x' }), b: row('Done') }));
     assert.deepEqual([status, message], ['True', 'a: by /spec/x']);

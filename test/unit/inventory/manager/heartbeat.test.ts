@@ -5,15 +5,15 @@ import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 const minute = 60_000;
 
-/** A run that goes on, of a component with a lease of a minute. */
+/** An asynchronous run of a component with a heartbeat timeout of a minute. */
 async function longRun(maxRunSeconds: number) {
   const stage = await memoryStage([{ name: 'network', leaseSeconds: 60, maxRunSeconds }], {
     network: () => ({ kind: 'accepted', leaseMs: undefined }),
   });
-  const { clock, inventory, ship } = stage;
+  const { clock, inventory, manager } = stage;
   const { ref } = inventory.create({ name: 'one' });
   await clock.advance(1);
-  const [request] = ship.calls;
+  const [request] = manager.calls;
   assert.ok(request);
   const key = { entryUid: ref.uid, component: 'network' };
   const { id, seq } = request.run;
@@ -24,8 +24,8 @@ async function longRun(maxRunSeconds: number) {
     credentials,
     record: () => inventory.record(key)?.record,
     report: (credential: string, body: object): Promise<ReportAnswer> =>
-      ship.manager.reports.report({ ...key, seq }, credential, { run: id, ...body }),
-    /** A heartbeat every half minute until so long after its start; with the newest token, whose successors it takes. */
+      manager.manager.reports.report({ ...key, seq }, credential, { run: id, ...body }),
+    /** Sends a heartbeat every half minute until `ms` after the start, with the newest token. */
     async beatUntil(untilMs: number): Promise<void> {
       while (clock.monotonic() - startedAt < untilMs) {
         await clock.advance(30_000);
@@ -41,13 +41,13 @@ async function longRun(maxRunSeconds: number) {
 const idOf = (token: string): string => token.replace('token ', '');
 const beat = { heartbeat: {} };
 
-describe('the heartbeats of a run that goes on', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+describe('the heartbeats of an asynchronous run', () => {
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
-  it('bring it a new token once half of the old one is over, and both may report until the next one', async () => {
+  it('return a new token after half of the lifetime, and both tokens may report until the next one', async () => {
     const run = await longRun(3600);
-    ({ ship } = run);
+    ({ manager } = run);
     const { credentials, clock } = run;
     await run.beatUntil(4.5 * minute);
     assert.deepEqual(credentials.length, 1);
@@ -63,30 +63,30 @@ describe('the heartbeats of a run that goes on', () => {
     assert.equal(credentials.length, 3);
     assert.equal((await run.report(first, beat)).status, 403);
     assert.equal((await run.report(second, beat)).status, 200);
-    assert.equal(run.ship.calls.length, 1);
+    assert.equal(run.manager.calls.length, 1);
     assert.equal((await run.report(credentials.at(-1) ?? '', { outcome: 'Done' })).status, 200);
     await clock.advance(1);
     const { phase, credentialId, previousCredential } = run.record() ?? {};
     assert.deepEqual([phase, credentialId, previousCredential], ['Idle', undefined, undefined]);
   });
 
-  it('are taken though the clock has been set forward', async () => {
+  it('are accepted although the clock was set forward', async () => {
     const run = await longRun(3600);
-    ({ ship } = run);
+    ({ manager } = run);
     run.clock.setWall(run.clock.now() + 2 * 60 * minute);
     await run.beatUntil(minute);
     assert.equal((await run.report(run.credentials.at(-1) ?? '', { outcome: 'Done' })).status, 200);
   });
 
-  it('do not make the token before good for longer than a token can be', async () => {
+  it('do not extend the previous token beyond the maximum lifetime', async () => {
     const run = await longRun(3600);
-    ({ ship } = run);
+    ({ manager } = run);
     const { clock, credentials } = run;
     await run.beatUntil(5.5 * minute);
     const [first = ''] = credentials;
     const until = run.record()?.previousCredential?.expiresAtMs ?? 0;
     assert.ok(until - clock.now() <= 10 * minute, `for another ${until - clock.now()} ms`);
-    // No heartbeat that would replace it again, but a lease that lasts.
+    // No further heartbeat replaces the token, but the deadline is far enough.
     assert.equal((await run.report(credentials.at(-1) ?? '', { heartbeat: { leaseSeconds: 1800 } })).status, 200);
     await clock.advance(until - clock.now() - 1);
     assert.equal((await run.report(first, { outcome: 'Nothing' })).status, 400);
@@ -94,9 +94,9 @@ describe('the heartbeats of a run that goes on', () => {
     assert.equal((await run.report(first, { outcome: 'Nothing' })).status, 403);
   });
 
-  it('do not keep a run on for longer than its component may run, nor give it a token then', async () => {
+  it('do not extend a run beyond its maximum duration, and return no token then', async () => {
     const run = await longRun(480);
-    ({ ship } = run);
+    ({ manager } = run);
     const { clock, credentials } = run;
     await run.beatUntil(7.5 * minute);
     assert.equal(credentials.length, 2);

@@ -10,15 +10,15 @@ const poison = (): never => {
   throw new TypeError('of this entry nothing can be made');
 };
 
-/** Each makes one thing throw for entry `bad` until what it returns is called. */
+/** Each fault makes one operation throw for entry `bad` until the returned function is called. */
 const faults: Readonly<Record<string, (stage: Stage, uid: string) => () => void>> = {
-  'issuing its token': ({ ship }, uid) => {
-    ship.issuing = ({ ref }) => ref.uid === uid && poison();
+  'issuing its token': ({ manager }, uid) => {
+    manager.issuing = ({ ref }) => ref.uid === uid && poison();
     return () => {
-      ship.issuing = () => {};
+      manager.issuing = () => {};
     };
   },
-  'looking at the entry': ({ ship: { stores } }, uid) => {
+  'reading the entry': ({ manager: { stores } }, uid) => {
     const { entries } = stores;
     const find = entries.find.bind(entries);
     entries.find = (wanted) => {
@@ -30,7 +30,7 @@ const faults: Readonly<Record<string, (stage: Stage, uid: string) => () => void>
       entries.find = find;
     };
   },
-  'storing its start': ({ ship: { stores } }, uid) => {
+  'storing its start': ({ manager: { stores } }, uid) => {
     const { runs } = stores;
     const swap = runs.swap.bind(runs);
     runs.swap = (next, ...rest) => (next.entry.uid === uid ? Promise.resolve().then(poison) : swap(next, ...rest));
@@ -38,7 +38,7 @@ const faults: Readonly<Record<string, (stage: Stage, uid: string) => () => void>
       runs.swap = swap;
     };
   },
-  'storing its outcome': ({ ship: { stores } }, uid) => {
+  'storing its outcome': ({ manager: { stores } }, uid) => {
     const { runs } = stores;
     const swap = runs.swap.bind(runs);
     runs.swap = (next, ...rest) =>
@@ -52,16 +52,16 @@ const faults: Readonly<Record<string, (stage: Stage, uid: string) => () => void>
 const rowOf = (inventory: MemoryInventory, name: string) => inventory.entry({ name })?.components[0];
 
 describe('an exception in the handling of one key', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
   for (const [what, begin] of Object.entries(faults)) {
-    it(`in ${what}: says so in its row, stops no other key, is tried again with backoff, and runs when it is over`, async () => {
+    it(`in ${what}: shows in its status, stops no other key, is retried with backoff, and recovers`, async () => {
       const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }], {
         network: () => done({ network: { vnet: 'v' } }),
       });
       const { clock, inventory } = stage;
-      ({ ship } = stage);
+      ({ manager } = stage);
       const bad = inventory.create({ name: 'bad' });
       const end = begin(stage, bad.ref.uid);
       for (let i = 0; i < 40; i++) inventory.create({ name: `e${i}` });
@@ -72,7 +72,7 @@ describe('an exception in the handling of one key', () => {
         [row?.state, row?.reason, row?.message],
         ['Failed', 'InternalError', 'of this entry nothing can be made'],
       );
-      const tries = stage.ship.errors.filter(
+      const tries = stage.manager.errors.filter(
         ([, { key }]) => key === keyText({ entryUid: bad.ref.uid, component: 'network' }),
       );
       assert.ok(tries.length >= 5 && tries.length <= 20, `${tries.length} tries in two minutes`);
@@ -83,11 +83,11 @@ describe('an exception in the handling of one key', () => {
     });
   }
 
-  it('holds no slot of its component while it waits to be tried again', async () => {
+  it('holds no slot of its component during the backoff', async () => {
     const stage = await memoryStage([{ name: 'network', maxConcurrent: 1 }]);
     const { clock, inventory } = stage;
-    ({ ship } = stage);
-    ship.issuing = ({ ref }) => ref.name === 'bad' && poison();
+    ({ manager } = stage);
+    manager.issuing = ({ ref }) => ref.name === 'bad' && poison();
     inventory.create({ name: 'bad' });
     await clock.advance(60_000);
     inventory.create({ name: 'good' });
@@ -95,15 +95,15 @@ describe('an exception in the handling of one key', () => {
     assert.equal(rowOf(inventory, 'good')?.state, 'Done');
   });
 
-  it('is tried again with backoff too when a run of it is over meanwhile', async () => {
+  it('is retried with backoff even if a run ends meanwhile', async () => {
     const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }], {
       network: ({ run }) => (run.seq === 1 ? { kind: 'accepted', leaseMs: 20_000 } : done()),
     });
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     const { ref } = inventory.create({ name: 'bad' });
     await clock.advance(2_000);
-    const { entries } = ship.stores;
+    const { entries } = manager.stores;
     const find = entries.find.bind(entries);
     let looks = 0;
     entries.find = (uid) => {
@@ -111,7 +111,7 @@ describe('an exception in the handling of one key', () => {
       if (uid !== ref.uid || !entry) return entry;
       const get = (): never => {
         looks += 1;
-        // So that a hot loop ends.
+        // Ends a hot loop.
         if (looks > 1_000) entries.find = find;
         return poison();
       };
@@ -124,20 +124,20 @@ describe('an exception in the handling of one key', () => {
     assert.equal(rowOf(inventory, 'bad')?.state, 'Done');
   });
 
-  it('loses no remote event that came meanwhile', async () => {
+  it('loses no remote event during the backoff', async () => {
     const stage = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }]);
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 1);
-    const end = faults['looking at the entry']?.(stage, ref.uid);
-    ship.remote.event({ entryUid: ref.uid, component: 'network', about: 'managed/things' });
+    assert.equal(manager.calls.length, 1);
+    const end = faults['reading the entry']?.(stage, ref.uid);
+    manager.remote.event({ entryUid: ref.uid, component: 'network', about: 'managed/things' });
     await clock.advance(10_000);
-    assert.equal(ship.calls.length, 1);
+    assert.equal(manager.calls.length, 1);
     end?.();
     await clock.advance(31_000);
-    assert.equal(ship.calls.length, 2);
+    assert.equal(manager.calls.length, 2);
     assert.equal(rowOf(inventory, 'one')?.state, 'Done');
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {
   answer,
-  type Behaviour,
+  type Behavior,
   done,
   InMemoryManager,
   notReady,
@@ -15,27 +15,29 @@ const cluster: RegistrationSeed = { name: 'cluster', reads: ['/status/outputs/ne
 
 const open: InMemoryManager[] = [];
 
-async function stage(registered: readonly RegistrationSeed[], components: Readonly<Record<string, Behaviour>> = {}) {
+async function stage(registered: readonly RegistrationSeed[], components: Readonly<Record<string, Behavior>> = {}) {
   const clock = new SimulatedClock();
   const inventory = new MemoryInventory();
   const registrations = new MemoryRegistrations(clock, registered);
-  const ship = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components }).start();
-  open.push(ship);
+  const manager = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components }).start();
+  open.push(manager);
   await clock.advance(1);
-  return { clock, inventory, registrations, ship };
+  return { clock, inventory, registrations, manager };
 }
 
-describe('manager', () => {
+describe('the inventory manager', () => {
   afterEach(async () => {
-    for (const ship of open.splice(0)) await ship.stop();
+    for (const manager of open.splice(0)) await manager.stop();
   });
 
-  it('runs a new entry and says that it is Ready', async () => {
-    const { clock, inventory, ship } = await stage([network], { network: () => done({ network: { vnetName: 'v' } }) });
+  it('runs the components of a new entry and reports Ready', async () => {
+    const { clock, inventory, manager } = await stage([network], {
+      network: () => done({ network: { vnetName: 'v' } }),
+    });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 1);
-    assert.deepEqual(ship.calls[0]?.run.reasons, ['Created']);
+    assert.equal(manager.calls.length, 1);
+    assert.deepEqual(manager.calls[0]?.run.reasons, ['Created']);
     const entry = inventory.entry(ref);
     assert.deepEqual(entry?.content.status.outputs, { network: { vnetName: 'v' } });
     assert.deepEqual(
@@ -49,9 +51,9 @@ describe('manager', () => {
     assert.equal(record?.credentialId, undefined);
   });
 
-  it('goes on with an entry of which much is to be said', async () => {
+  it('handles an entry with a large status', async () => {
     const missing = [{ path: '/spec/cluster/x', want: 'equals', value: 'x'.repeat(70_000) }] as const;
-    const { clock, inventory, ship } = await stage([network, { name: 'wordy' }], {
+    const { clock, inventory, manager } = await stage([network, { name: 'wordy' }], {
       wordy: () => answer({ outcome: 'NotReady', missing }),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -60,7 +62,7 @@ describe('manager', () => {
       spec.components = { network: { enabled: true, config: { a: 1 } } };
     });
     await clock.advance(2_000);
-    assert.equal(ship.callsOf('network').length, 2);
+    assert.equal(manager.callsOf('network').length, 2);
     const states = inventory.entry(ref)?.components.map(({ name, state }) => [name, state]);
     assert.deepEqual(states, [
       ['network', 'Done'],
@@ -68,9 +70,9 @@ describe('manager', () => {
     ]);
   });
 
-  it('wakes a component with what it was missing', async () => {
+  it('triggers a component when its missing input arrives', async () => {
     let vnet: string | undefined;
-    const { clock, inventory, ship } = await stage([network, cluster], {
+    const { clock, inventory, manager } = await stage([network, cluster], {
       network: () =>
         vnet === undefined ? notReady('/spec/components/network/config/cidr') : done({ network: { vnetName: vnet } }),
       cluster: () =>
@@ -88,18 +90,18 @@ describe('manager', () => {
     });
     await clock.advance(1000);
     assert.deepEqual(
-      ship.callsOf('network').map(({ run }) => run.reasons[0]?.split(':')[0]),
+      manager.callsOf('network').map(({ run }) => run.reasons[0]?.split(':')[0]),
       ['Created', 'ConfigChanged'],
     );
-    assert.deepEqual(ship.callsOf('cluster').at(-1)?.run.reasons, [
+    assert.deepEqual(manager.callsOf('cluster').at(-1)?.run.reasons, [
       'InputChanged:/status/outputs/network/vnetName',
       'InputArrived:/status/outputs/network/vnetName',
     ]);
     assert.equal(inventory.entry(ref)?.conditions.find(({ type }) => type === 'Ready')?.status, 'True');
   });
 
-  it('runs nothing for what nobody reads', async () => {
-    const { clock, inventory, ship } = await stage([network]);
+  it('runs nothing for a change that no component reads', async () => {
+    const { clock, inventory, manager } = await stage([network]);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     for (let i = 0; i < 100; i++) {
@@ -108,20 +110,20 @@ describe('manager', () => {
       });
       await clock.advance(10);
     }
-    assert.equal(ship.calls.length, 1);
+    assert.equal(manager.calls.length, 1);
   });
 
-  it('retries with backoff and does not reset it for others', async () => {
-    const { clock, inventory, ship } = await stage([network], { network: () => answer({ outcome: 'Retry' }) });
+  it('retries with backoff and does not reset it for changes of others', async () => {
+    const { clock, inventory, manager } = await stage([network], { network: () => answer({ outcome: 'Retry' }) });
     inventory.create({ name: 'one' });
     await clock.advance(60_000);
-    assert.deepEqual(ship.calls.map(({ run }) => run.attempt).slice(0, 4), [0, 1, 2, 3]);
-    assert.ok(ship.calls.length < 10, `${ship.calls.length} calls`);
+    assert.deepEqual(manager.calls.map(({ run }) => run.attempt).slice(0, 4), [0, 1, 2, 3]);
+    assert.ok(manager.calls.length < 10, `${manager.calls.length} calls`);
   });
 
-  it('takes out what nobody owns any more, for which others may wait', async () => {
+  it('removes orphaned outputs that other components may wait for', async () => {
     let output = 'dns';
-    const { clock, inventory, registrations, ship } = await stage([network, { name: 'dns' }], {
+    const { clock, inventory, registrations, manager } = await stage([network, { name: 'dns' }], {
       network: ({ operation }) => {
         if (operation === 'reconcile') return done({ network: { vnetName: 'v' } });
         const left = Object.keys(inventory.entry(ref)?.content.status.outputs ?? {}).filter((key) => key !== 'network');
@@ -144,15 +146,15 @@ describe('manager', () => {
     inventory.delete(ref);
     await clock.advance(2_000);
     assert.equal(inventory.entry(ref), undefined);
-    assert.deepEqual(ship.withdrawn, [ref.uid]);
+    assert.deepEqual(manager.withdrawn, [ref.uid]);
   });
 
-  it('tears down in no order and then lets go of the entry', async () => {
-    const { clock, inventory, ship } = await stage([network, cluster], {
+  it('tears down in any order and then removes the finalizer', async () => {
+    const { clock, inventory, manager } = await stage([network, cluster], {
       network: ({ operation }) => {
         if (operation === 'reconcile') return done({ network: { vnetName: 'v' } });
         const missing = [{ path: '/status/outputs/network', want: 'noReaders' as const }] as const;
-        const isFirst = ship.callsOf('network').filter((call) => call.operation === 'delete').length === 1;
+        const isFirst = manager.callsOf('network').filter((call) => call.operation === 'delete').length === 1;
         return isFirst
           ? answer({ outcome: 'NotReady', missing: [...missing] as [(typeof missing)[0]] })
           : answer({ outcome: 'Deleted' });
@@ -165,13 +167,13 @@ describe('manager', () => {
     await clock.advance(5000);
     assert.equal(inventory.entry(ref), undefined);
     assert.deepEqual(inventory.records(), []);
-    assert.deepEqual(ship.withdrawn, [ref.uid]);
-    assert.equal(ship.callsOf('network').at(-1)?.operation, 'delete');
+    assert.deepEqual(manager.withdrawn, [ref.uid]);
+    assert.equal(manager.callsOf('network').at(-1)?.operation, 'delete');
   });
 
-  it('tears down an entry that it hears of after its record', async () => {
-    const teardown: Behaviour = ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done());
-    const { clock, inventory, registrations, ship } = await stage([network], { network: teardown });
+  it('tears down an entry whose record was watched first', async () => {
+    const teardown: Behavior = ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done());
+    const { clock, inventory, registrations, manager } = await stage([network], { network: teardown });
     const next = new InMemoryManager({
       clock,
       inventory,
@@ -182,7 +184,7 @@ describe('manager', () => {
     next.stores.pause();
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1_000);
-    await ship.stop();
+    await manager.stop();
     inventory.delete(ref);
     open.push(next.start());
     next.stores.resume('records');
@@ -197,20 +199,20 @@ describe('manager', () => {
     assert.equal(inventory.entry(ref), undefined);
   });
 
-  it('watches nothing in other clusters while it does not lead', async () => {
+  it('has no remote watches while it is not the leader', async () => {
     const watch = { cluster: 'managed', group: 'services.test', version: 'v1', resource: 'instances', fields: 'spec' };
-    const { clock, inventory, ship } = await stage([{ name: 'network', remoteWatches: [watch] }], {
+    const { clock, inventory, manager } = await stage([{ name: 'network', remoteWatches: [watch] }], {
       network: () => done(),
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1_000);
-    assert.deepEqual([...ship.remote.wanted.keys()], [ref.uid]);
-    await ship.stop();
-    assert.deepEqual([...ship.remote.wanted.keys()], []);
+    assert.deepEqual([...manager.remote.wanted.keys()], [ref.uid]);
+    await manager.stop();
+    assert.deepEqual([...manager.remote.wanted.keys()], []);
   });
 
-  it('abandons a component, audited', async () => {
-    const { clock, inventory, ship } = await stage([network], {
+  it('abandons a component and audits it', async () => {
+    const { clock, inventory, manager } = await stage([network], {
       network: ({ operation }) => (operation === 'reconcile' ? done() : answer({ outcome: 'Retry' })),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -223,23 +225,23 @@ describe('manager', () => {
     });
     await clock.advance(3000);
     assert.equal(inventory.entry(ref), undefined);
-    assert.deepEqual(ship.audited, ['Abandoned']);
+    assert.deepEqual(manager.audited, ['Abandoned']);
   });
 
-  it('starts nothing while an entry is suspended, and what was wanted once it is not', async () => {
-    const { clock, inventory, ship } = await stage([network]);
+  it('starts nothing while an entry is suspended, and handles its triggers afterwards', async () => {
+    const { clock, inventory, manager } = await stage([network]);
     const { ref } = inventory.create({ name: 'one', spec: { suspend: true } });
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 0);
+    assert.equal(manager.calls.length, 0);
     inventory.edit(ref, ({ spec }) => {
       spec.suspend = false;
     });
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 1);
+    assert.equal(manager.calls.length, 1);
   });
 
-  it('takes reports of a run that goes on', async () => {
-    const { clock, inventory, ship } = await stage([network], {
+  it('accepts reports of an asynchronous run', async () => {
+    const { clock, inventory, manager } = await stage([network], {
       network: () => ({ kind: 'accepted', leaseMs: 30_000 }),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -247,54 +249,54 @@ describe('manager', () => {
     const key = { entryUid: ref.uid, component: 'network' };
     const run = { ...key, seq: 1 };
     const id = `${ref.uid}.network.1`;
-    const { reports } = ship.manager;
+    const { reports } = manager.manager;
     assert.equal((await reports.report(run, 'm-9', { run: id, outcome: 'Done' })).status, 403);
     assert.equal((await reports.report(run, 'm-1', { run: 'x', outcome: 'Done' })).status, 400);
     assert.equal((await reports.report(run, 'm-1', { run: id, heartbeat: {} })).status, 200);
     await clock.advance(40_000);
-    assert.equal(ship.calls.length, 1);
+    assert.equal(manager.calls.length, 1);
     assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
     assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
     const differs = await reports.report(run, 'm-1', { run: id, outcome: 'Failed' });
     assert.equal(differs.status === 409 && differs.code, 'OutcomeDiffers');
     assert.deepEqual(
-      ship.warnings.filter((message) => message.includes('another outcome')),
+      manager.warnings.filter((message) => message.includes('another outcome')),
       ['finished run reported another outcome; the first one counts'],
     );
     assert.equal(inventory.record(key)?.record.lastOutcome?.outcome, 'Done');
   });
 
-  it('counts a silent run as lost when its lease is over', async () => {
-    const { clock, inventory, ship } = await stage([network], {
+  it('ends a silent run at its deadline', async () => {
+    const { clock, inventory, manager } = await stage([network], {
       network: () => ({ kind: 'accepted', leaseMs: 30_000 }),
     });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(33_000);
-    assert.equal(ship.calls.length, 2);
+    assert.equal(manager.calls.length, 2);
     const run = { entryUid: ref.uid, component: 'network', seq: 1 };
-    const late = await ship.manager.reports.report(run, 'm-1', { run: `${ref.uid}.network.1`, outcome: 'Done' });
+    const late = await manager.manager.reports.report(run, 'm-1', { run: `${ref.uid}.network.1`, outcome: 'Done' });
     assert.equal(late.status === 409 && late.code, 'RunOver');
   });
 
-  it('dispatches nothing before the fence is proved', async () => {
-    const { clock, inventory, ship } = await stage([network]);
-    ship.proved = false;
+  it('dispatches nothing before write authorization is proved', async () => {
+    const { clock, inventory, manager } = await stage([network]);
+    manager.proved = false;
     inventory.create({ name: 'one' });
     await clock.advance(10_000);
-    assert.equal(ship.calls.length, 0);
+    assert.equal(manager.calls.length, 0);
   });
 
-  it('probes a dead endpoint only, and goes on when it is back', async () => {
+  it('only probes a dead endpoint, and continues when it is back', async () => {
     let dead = true;
-    const { clock, inventory, ship } = await stage([network], {
+    const { clock, inventory, manager } = await stage([network], {
       network: () => (dead ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done()),
     });
     for (let i = 0; i < 50; i++) inventory.create({ name: `e${i}` });
     await clock.advance(5_000);
-    const first = ship.calls.length;
+    const first = manager.calls.length;
     assert.ok(first <= 50 + 10, `${first} calls`);
     await clock.advance(60_000);
-    assert.ok(ship.calls.length - first <= 6, `${ship.calls.length - first} probes`);
+    assert.ok(manager.calls.length - first <= 6, `${manager.calls.length - first} probes`);
     dead = false;
     await clock.advance(35_000);
     const records = inventory.records();

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import type { ReconcileRequest } from '../../../../src/api/inventory/contract/request.ts';
 import { add } from '../../../../src/inventory/manager/limits.ts';
 import { sleep } from '../../../../src/kit/clock.ts';
-import { type Behaviour, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { type Behavior, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
-/** Counts the calls that are on. */
+/** Counts active calls. */
 class Gauge {
   now = 0;
   most = 0;
@@ -21,10 +21,10 @@ class Gauge {
   }
 }
 
-const hang: Behaviour = (_request, signal) =>
+const hang: Behavior = (_request, signal) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
 
-it('counting runs leaves nothing behind of entries whose runs are over', () => {
+it('run counts keep no entries without runs', () => {
   const counts = new Map<string, number>();
   add(counts, 'one', 1);
   add(counts, 'one', 1);
@@ -36,16 +36,16 @@ it('counting runs leaves nothing behind of entries whose runs are over', () => {
   assert.equal(counts.size, 0);
 });
 
-describe('how many runs there are at a time', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+describe('the limit of concurrent runs', () => {
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
   const isDone = (row: { readonly state: string }): boolean => row.state === 'Done';
 
-  it('is six for one entry, whoever they are of, and another entry does not wait for them', async () => {
+  it('is six per entry over all components, and does not delay other entries', async () => {
     const names = Array.from({ length: 10 }, (_, i) => `c${i}`);
     const ofEntry = new Map<string, Gauge>();
-    const slow: Behaviour = ({ entry }, signal) => {
+    const slow: Behavior = ({ entry }, signal) => {
       const gauge = ofEntry.get(entry.id) ?? new Gauge();
       ofEntry.set(entry.id, gauge);
       return gauge.during(() => sleep(clock, 1000, signal).then(() => done()));
@@ -55,7 +55,7 @@ describe('how many runs there are at a time', () => {
       Object.fromEntries(names.map((name) => [name, slow])),
     );
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     const one = inventory.create({ name: 'one' });
     await clock.advance(500);
     assert.equal(ofEntry.get(one.ref.uid)?.now, 6);
@@ -67,53 +67,53 @@ describe('how many runs there are at a time', () => {
       assert.equal(ofEntry.get(ref.uid)?.most, 6);
       assert.ok(inventory.entry(ref)?.components.every(isDone));
     }
-    assert.equal(ship.calls.length, 20);
+    assert.equal(manager.calls.length, 20);
   });
 
-  it('is what the registration says for one component, over all entries', async () => {
+  it('is maxConcurrent per component over all entries', async () => {
     const gauge = new Gauge();
     const stage = await memoryStage([{ name: 'network', maxConcurrent: 2 }], {
       network: (_request, signal) => gauge.during(() => sleep(clock, 1000, signal).then(() => done())),
     });
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     for (let i = 0; i < 20; i++) inventory.create({ name: `e${i}` });
     await clock.advance(9900);
     assert.equal(gauge.most, 2);
-    // And no slot stays empty in between.
-    assert.ok(ship.calls.length >= 18, `${ship.calls.length} calls`);
+    // No slot stays empty in between.
+    assert.ok(manager.calls.length >= 18, `${manager.calls.length} calls`);
     await clock.advance(2000);
-    assert.equal(ship.calls.length, 20);
+    assert.equal(manager.calls.length, 20);
     assert.equal(gauge.most, 2);
   });
 
-  it('counts runs that go on after their call until they are over', async () => {
+  it('counts asynchronous runs until they end', async () => {
     const stage = await memoryStage([{ name: 'network', maxConcurrent: 2, leaseSeconds: 60 }], {
       network: () => ({ kind: 'accepted', leaseMs: 60_000 }),
     });
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     for (let i = 0; i < 20; i++) inventory.create({ name: `e${i}` });
     await clock.advance(30_000);
-    assert.equal(ship.calls.length, 2);
-    const [first] = ship.calls as [ReconcileRequest];
+    assert.equal(manager.calls.length, 2);
+    const [first] = manager.calls as [ReconcileRequest];
     const run = { entryUid: first.entry.id, component: 'network', seq: first.run.seq };
     const credential = first.auth.token.replace('token ', '');
-    const said = await ship.manager.reports.report(run, credential, { run: first.run.id, outcome: 'Done' });
+    const said = await manager.manager.reports.report(run, credential, { run: first.run.id, outcome: 'Done' });
     assert.equal(said.status, 200);
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 3);
+    assert.equal(manager.calls.length, 3);
   });
 
-  it('does not let a component that hangs delay another one, in any entry', async () => {
+  it('isolates a hanging component from the others', async () => {
     const stage = await memoryStage([{ name: 'dead', maxConcurrent: 4, timeoutSeconds: 30 }, { name: 'network' }], {
       dead: hang,
     });
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     for (let i = 0; i < 50; i++) inventory.create({ name: `e${i}` });
     await clock.advance(1000);
-    assert.equal(ship.callsOf('dead').length, 4);
+    assert.equal(manager.callsOf('dead').length, 4);
     for (let i = 0; i < 50; i++) {
       const row = inventory.entry({ name: `e${i}` })?.components.find(({ name }) => name === 'network');
       assert.equal(row?.state, 'Done', `e${i}`);

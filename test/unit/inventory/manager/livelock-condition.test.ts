@@ -3,9 +3,9 @@ import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 const region = '/spec/cluster/region';
 
-describe('inputs that go round in circles', () => {
-  it('show in the entry, with the path, slow its component down, and are forgotten once they have settled', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network', reads: [region] }, { name: 'other' }]);
+describe('the condition Livelock', () => {
+  it('names the path while inputs keep returning, and clears once they settle', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', reads: [region] }, { name: 'other' }]);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1_000);
     const livelock = () => inventory.entry(ref)?.conditions.find(({ type }) => type === 'Livelock');
@@ -20,12 +20,12 @@ describe('inputs that go round in circles', () => {
     for (let n = 0; n < 110; n++) await set(n % 2 === 0 ? 'a' : 'b');
     assert.equal(livelock()?.status, 'True');
     assert.match(livelock()?.message ?? '', /^network: .*\/spec\/cluster\/region/);
-    assert.ok(ship.callsOf('network').length < 40, `${ship.callsOf('network').length} runs`);
-    assert.equal(ship.callsOf('other').length, 1);
+    assert.ok(manager.callsOf('network').length < 40, `${manager.callsOf('network').length} runs`);
+    assert.equal(manager.callsOf('other').length, 1);
     await clock.advance(30 * 60_000);
     await set('c');
     assert.equal(livelock()?.status, 'False');
-    assert.equal(ship.callsOf('network').at(-1)?.run.reasons[0], `ConfigChanged:${region}`);
-    await ship.stop();
+    assert.equal(manager.callsOf('network').at(-1)?.run.reasons[0], `ConfigChanged:${region}`);
+    await manager.stop();
   });
 });

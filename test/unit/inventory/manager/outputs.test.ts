@@ -43,7 +43,7 @@ describe('outputs while the watch is late', () => {
     await outputs.apply(ref, network, { network: { v: 'A' } }, signal);
   });
 
-  it('are compared with what was written last', () => {
+  it('are compared with the last write', () => {
     const watched = entries.find(ref.uid);
     assert.ok(watched);
     const again = { outcome: 'Done', outputs: { network: { v: 'B' } } } as const;
@@ -52,9 +52,9 @@ describe('outputs while the watch is late', () => {
     assert.deepEqual(outputs.withoutUnchanged(watched, same), { outcome: 'Done' });
   });
 
-  it('go with their component', async () => {
+  it('are removed with their component', async () => {
     const { ref: other } = inventory.create({ name: 'two' });
-    // By the component itself, and nothing of it is watched yet.
+    // The component wrote them itself, and the watch has not reported them yet.
     inventory.edit(other, (object) => {
       object.status = { outputs: { network: { v: 'C' } } };
     });
@@ -69,8 +69,8 @@ describe('a component that is Deleted', () => {
     ['outputs', 'entry.patch'],
     ['record', 'run.remove'],
   ] as const) {
-    it(`keeps its entry until its ${what} can be taken out`, async () => {
-      const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+    it(`keeps its entry until its ${what} can be removed`, async () => {
+      const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
         network: (request) =>
           request.operation === 'delete' ? answer({ outcome: 'Deleted' }) : done({ network: { v: 'A' } }),
       });
@@ -96,8 +96,8 @@ describe('a component that is Deleted', () => {
       await clock.advance(60_000);
       assert.equal(inventory.entry(ref), undefined);
       assert.deepEqual(inventory.records(), []);
-      assert.equal(ship.calls.filter((call) => call.operation === 'delete').length, 1);
-      await ship.stop();
+      assert.equal(manager.calls.filter((call) => call.operation === 'delete').length, 1);
+      await manager.stop();
     });
   }
 });

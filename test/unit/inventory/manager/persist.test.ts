@@ -4,8 +4,8 @@ import { ApiError } from '../../../../src/kube/errors.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
-describe('what must not be lost', () => {
-  it('is tried again within half a minute, whatever Retry-After says', async () => {
+describe('a write that must not be lost', () => {
+  it('is retried within half a minute despite a longer Retry-After', async () => {
     const clock = new SimulatedClock();
     let tries = 0;
     const { signal } = new AbortController();

@@ -6,7 +6,7 @@ import type { MemoryInventory } from '../../../support/inventory/memory-stores.t
 
 const refusal = new ApiError(422, 'Invalid', 'spec.lastOutcome.missing[0].value: Invalid value');
 
-/** Refuses every swap of a record but the first, which starts the run, until `refused` is false. */
+/** Rejects every swap except the first, which starts the run, until `refused` is false. */
 function refuseSwaps(inventory: MemoryInventory): { tried: number; refused: boolean } {
   const swaps = { tried: 0, refused: true };
   inventory.fault = (operation, when) =>
@@ -14,9 +14,9 @@ function refuseSwaps(inventory: MemoryInventory): { tried: number; refused: bool
   return swaps;
 }
 
-describe('a record that the API server does not take', () => {
-  it('is tried less and less often, shows, and is stored once it is taken', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+describe('a record that the API server rejects', () => {
+  it('is retried with backoff, shows in the status, and is stored once it is accepted', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => answer({ outcome: 'Done', message: 'fine' }),
     });
     const swaps = refuseSwaps(inventory);
@@ -35,12 +35,12 @@ describe('a record that the API server does not take', () => {
     assert.equal(record.credentialId, undefined);
     assert.equal(record.lastOutcome?.outcome, 'Done');
     assert.equal(inventory.entry(ref)?.components[0]?.state, 'Done');
-    assert.equal(ship.calls.length, 1);
-    await ship.stop();
+    assert.equal(manager.calls.length, 1);
+    await manager.stop();
   });
 
-  it('is stored without what the component said where that is at fault', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+  it('is stored without the details of the outcome if they are invalid', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => answer({ outcome: 'Failed', message: 'hostile' }),
     });
     let first = true;
@@ -58,11 +58,11 @@ describe('a record that the API server does not take', () => {
     assert.equal(record.lastOutcome?.outcome, 'Failed');
     assert.equal(record.lastOutcome.reason, 'NotStored');
     assert.match(record.lastOutcome.message ?? '', /Invalid value/);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('keeps the outputs of its run from being published', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+  it('prevents the publication of its outputs', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => done({ network: { vnet: 'v1' } }),
     });
     const swaps = refuseSwaps(inventory);
@@ -73,11 +73,11 @@ describe('a record that the API server does not take', () => {
     swaps.refused = false;
     await clock.advance(60_000);
     assert.deepEqual(outputs(), { network: { vnet: 'v1' } });
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('keeps the outputs of its run from being published, too, when another replica has written it first', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+  it('prevents the publication of its outputs after another replica wrote first', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => done({ network: { vnet: 'late' } }),
     });
     const other = inventory.open();
@@ -96,34 +96,34 @@ describe('a record that the API server does not take', () => {
     assert.equal(inventory.records()[0]?.record.credentialId, 'of-the-other');
     assert.deepEqual(inventory.entry(ref)?.content.status.outputs, {});
     other.close();
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('is not stored any more over a newer one', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network', leaseSeconds: 60 }], {
+  it('does not replace a newer one', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', leaseSeconds: 60 }], {
       network: () => ({ kind: 'accepted', leaseMs: 60_000 }),
     });
     const swaps = refuseSwaps(inventory);
     const { ref } = inventory.create({ name: 'one' });
     const row = () => inventory.entry(ref)?.components[0];
-    // That it goes on could not be noted down; the next try is seconds away.
+    // The 202 could not be stored; the next retry is seconds away.
     for (let ms = 0; row()?.reason !== 'NotStored' && ms < 60_000; ms += 100) await clock.advance(100);
     assert.equal(row()?.reason, 'NotStored');
     swaps.refused = false;
-    const [request] = ship.calls;
+    const [request] = manager.calls;
     assert.ok(request);
     const run = { entryUid: ref.uid, component: 'network', seq: request.run.seq };
     const credential = request.auth.token.replace('token ', '');
-    const said = await ship.manager.reports.report(run, credential, { run: request.run.id, outcome: 'Done' });
+    const said = await manager.manager.reports.report(run, credential, { run: request.run.id, outcome: 'Done' });
     assert.equal(said.status, 200);
     await clock.advance(50_000);
     const { record } = inventory.records()[0] ?? {};
     assert.deepEqual([record?.phase, record?.lastOutcome?.outcome, row()?.state], ['Idle', 'Done', 'Done']);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('is not tried any more once its entry is gone', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+  it('is not retried after its entry is gone', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => done(),
     });
     const swaps = refuseSwaps(inventory);
@@ -138,11 +138,11 @@ describe('a record that the API server does not take', () => {
     const before = swaps.tried;
     await clock.advance(600_000);
     assert.equal(swaps.tried, before);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('keeps nobody from abandoning its component', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+  it('does not prevent the abandonment of its component', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => done(),
     });
     refuseSwaps(inventory);
@@ -154,6 +154,6 @@ describe('a record that the API server does not take', () => {
     });
     await clock.advance(60_000);
     assert.equal(inventory.entry(ref), undefined);
-    await ship.stop();
+    await manager.stop();
   });
 });

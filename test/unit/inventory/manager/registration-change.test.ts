@@ -6,11 +6,11 @@ import { evenRandom, memoryStage } from '../../../support/inventory/memory-stage
 
 const entries = 250;
 const region = '/spec/cluster/region';
-/** Five a second at most: fewer than ask for a run. */
+/** At most five runs per second: fewer than requested. */
 const network = { name: 'network', reads: [region], maxConcurrent: 5, retry: { baseSeconds: 1, capSeconds: 1 } };
 
 describe('a changed registration', () => {
-  it('runs every entry once, spread over time, and lets nobody wait who changes one meanwhile', async () => {
+  it('runs every entry once, spread over time, without delaying users who change an entry', async () => {
     const calls: { readonly at: number; readonly entry: string; readonly reasons: string }[] = [];
     let isSlow = false;
     const staged = await memoryStage(
@@ -24,7 +24,7 @@ describe('a changed registration', () => {
       },
       evenRandom(),
     );
-    const { clock, inventory, registrations, ship } = staged;
+    const { clock, inventory, registrations, manager } = staged;
     const refs = Array.from({ length: entries }, (_, n) => inventory.create({ name: `e${n}` }).ref);
     await clock.advance(1_000);
     assert.equal(calls.length, entries);
@@ -36,7 +36,7 @@ describe('a changed registration', () => {
     await clock.advance(1_000);
     assert.ok(calls.length > 2 && calls.length < 15, `${calls.length} in the first second`);
     await clock.advance(19_000);
-    // More ask than can run by now: whoever is behind them would wait for seconds.
+    // More keys are due than can run, so a key after them would wait for seconds.
     const editedAt = clock.monotonic();
     const waiting = refs.find(({ uid }) => !calls.some(({ entry }) => entry === uid));
     assert.ok(waiting);
@@ -54,34 +54,34 @@ describe('a changed registration', () => {
     assert.ok(calls.every(({ entry, reasons }) => entry === waiting.uid || reasons === 'RegistrationChanged'));
     const last = Math.max(...calls.map(({ at }) => at)) - changedAt;
     assert.ok(last > 28_000 && last < 60_000, `the last after ${last} ms`);
-    const triggers = await ship.metric('drawbridge_inventory_triggers_total');
+    const triggers = await manager.metric('drawbridge_inventory_triggers_total');
     assert.equal(triggers.get('{component="network",reason="RegistrationChanged"}'), entries);
-    await ship.stop();
+    await manager.stop();
   }).timeout(60_000);
 
-  it('leaves a run alone that is being started', async () => {
-    const { clock, inventory, registrations, ship } = await memoryStage([network]);
+  it('does not disturb a run that is starting', async () => {
+    const { clock, inventory, registrations, manager } = await memoryStage([network]);
     const answered = deferred();
     inventory.fault = (operation, when) =>
       operation === 'run.swap' && when === 'after' ? answered.promise.then(() => undefined) : undefined;
     const { ref } = inventory.create({ name: 'one' });
-    ship.stores.pause();
+    manager.stores.pause();
     await clock.advance(100);
-    // Its record is stored, and this process does not know that yet.
+    // Its record is stored, and the process has no answer yet.
     registrations.put({ ...network, maxConcurrent: 6 });
     await clock.advance(100);
     inventory.fault = () => undefined;
     answered.resolve();
     await clock.advance(100);
-    ship.stores.resume();
+    manager.stores.resume();
     await clock.advance(100);
     const { record } = inventory.record({ entryUid: ref.uid, component: 'network' }) ?? {};
     const ended = [...(record?.history ?? []), record?.lastOutcome].map((run) => [run?.seq, run?.outcome]);
-    // Then once more, for the registration.
+    // Then the key runs again for the registration.
     assert.deepEqual(ended, [
       [1, 'Done'],
       [2, 'Done'],
     ]);
-    await ship.stop();
+    await manager.stop();
   });
 });

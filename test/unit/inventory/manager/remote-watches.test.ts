@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { answer, type Behaviour, done } from '../../../support/inventory/in-memory-manager.ts';
+import { answer, type Behavior, done } from '../../../support/inventory/in-memory-manager.ts';
 import type { RegistrationSeed } from '../../../support/inventory/memory-registrations.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
@@ -9,16 +9,16 @@ const proxy: RegistrationSeed = { name: 'proxy', remoteWatches: [watch] };
 const other: RegistrationSeed = { name: 'other' };
 const condition = 'RemoteWatchHealthy';
 
-/** Two entries that have run once; `called` has the reasons of what is called for the first one from then on. */
-async function stage(registered: readonly RegistrationSeed[], components: Readonly<Record<string, Behaviour>> = {}) {
+/** Two entries after their first run; `called` contains the reasons of later calls for the first one. */
+async function stage(registered: readonly RegistrationSeed[], components: Readonly<Record<string, Behavior>> = {}) {
   const staged = await memoryStage(registered, components);
-  const { clock, inventory, ship } = staged;
+  const { clock, inventory, manager } = staged;
   const { ref } = inventory.create({ name: 'one' });
   const two = inventory.create({ name: 'two' }).ref;
   await clock.advance(1_000);
-  const before = ship.calls.length;
+  const before = manager.calls.length;
   const called = (component: string): string[] =>
-    ship.calls
+    manager.calls
       .slice(before)
       .filter((call) => call.component === component && call.entry.id === ref.uid)
       .map(({ run }) => run.reasons.join());
@@ -29,59 +29,59 @@ async function stage(registered: readonly RegistrationSeed[], components: Readon
   return { ...staged, ref, two, called, health, before };
 }
 
-describe('watches of other clusters', () => {
-  it('are wanted for the entries of the components that declare them', async () => {
-    const { ship, ref, two } = await stage([proxy, other]);
-    assert.deepEqual([...ship.remote.wanted.keys()], [ref.uid, two.uid]);
+describe('remote watches', () => {
+  it('are opened for the entries of the components that declare them', async () => {
+    const { manager, ref, two } = await stage([proxy, other]);
+    assert.deepEqual([...manager.remote.wanted.keys()], [ref.uid, two.uid]);
     assert.deepEqual(
-      ship.remote.wanted.get(ref.uid)?.map(({ component }) => component),
+      manager.remote.wanted.get(ref.uid)?.map(({ component }) => component),
       ['proxy'],
     );
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('run that component of that entry alone, when something happens there', async () => {
-    const { clock, ship, ref, before } = await stage([proxy, other]);
-    ship.remote.event({ entryUid: ref.uid, component: 'proxy', about: 'managed/instances.services.test' });
+  it('trigger only that component of that entry', async () => {
+    const { clock, manager, ref, before } = await stage([proxy, other]);
+    manager.remote.event({ entryUid: ref.uid, component: 'proxy', about: 'managed/instances.services.test' });
     await clock.advance(1_000);
-    const [call, ...more] = ship.calls.slice(before);
+    const [call, ...more] = manager.calls.slice(before);
     assert.deepEqual(more, []);
     assert.deepEqual(
       [call?.entry.id, call?.component, call?.run.reasons],
       [ref.uid, 'proxy', ['Remote:managed/instances.services.test']],
     );
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('are not listened to about an entry that is gone', async () => {
-    const { clock, ship } = await stage([proxy]);
-    const triggers = async () => [...(await ship.metric('drawbridge_inventory_triggers_total')).values()];
+  it('are ignored for a deleted entry', async () => {
+    const { clock, manager } = await stage([proxy]);
+    const triggers = async () => [...(await manager.metric('drawbridge_inventory_triggers_total')).values()];
     const before = await triggers();
-    ship.remote.event({ entryUid: 'gone', component: 'proxy', about: 'managed/instances.services.test' });
+    manager.remote.event({ entryUid: 'gone', component: 'proxy', about: 'managed/instances.services.test' });
     await clock.advance(1_000);
     assert.deepEqual(await triggers(), before);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('say in the entry whether they are to be relied on, and since when', async () => {
-    const { clock, inventory, ship, ref, two, health } = await stage([proxy, other]);
+  it('show their health in the condition RemoteWatchHealthy', async () => {
+    const { clock, inventory, manager, ref, two, health } = await stage([proxy, other]);
     assert.equal(health(), 'True Watching');
-    ship.remote.health(ref.uid, 'silent for a minute');
+    manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(1_000);
     assert.equal(health(), 'False NotWatching silent for a minute');
     assert.equal(inventory.entry(two)?.conditions.find(({ type }) => type === condition)?.status, 'True');
     assert.equal(inventory.entry(ref)?.conditions.find(({ type }) => type === 'Ready')?.status, 'True');
-    ship.remote.health(ref.uid, undefined);
+    manager.remote.health(ref.uid, undefined);
     await clock.advance(1_000);
     assert.equal(health(), 'True Watching');
-    await ship.stop();
+    await manager.stop();
   });
 });
 
-describe('while the watches of a cluster are down', () => {
-  it('what watches it runs every five minutes, and nothing else more often than before', async () => {
-    const { clock, ship, ref, two, called } = await stage([proxy, other]);
-    ship.remote.health(ref.uid, 'silent for a minute');
+describe('while remote watches are unhealthy', () => {
+  it('components with watches run every five minutes, and others as before', async () => {
+    const { clock, manager, ref, two, called } = await stage([proxy, other]);
+    manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(5 * minute - 1);
     assert.deepEqual(called('proxy'), []);
     await clock.advance(1 + 5 * minute + 100);
@@ -89,60 +89,60 @@ describe('while the watches of a cluster are down', () => {
     await clock.advance(15 * minute);
     assert.equal(called('proxy').length, 5);
     assert.deepEqual(called('other'), []);
-    assert.ok(ship.calls.slice(4).every(({ entry }) => entry.id !== two.uid));
-    ship.remote.health(ref.uid, undefined);
+    assert.ok(manager.calls.slice(4).every(({ entry }) => entry.id !== two.uid));
+    manager.remote.health(ref.uid, undefined);
     await clock.advance(30 * minute);
     assert.equal(called('proxy').length, 5);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('a run for whatever reason counts', async () => {
-    const { clock, ship, ref, called } = await stage([proxy]);
-    ship.remote.health(ref.uid, 'silent for a minute');
+  it('any run postpones the next one', async () => {
+    const { clock, manager, ref, called } = await stage([proxy]);
+    manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(4 * minute);
-    ship.remote.event({ entryUid: ref.uid, component: 'proxy', about: 'managed/instances.services.test' });
+    manager.remote.event({ entryUid: ref.uid, component: 'proxy', about: 'managed/instances.services.test' });
     await clock.advance(4 * minute);
     assert.equal(called('proxy').length, 1);
     await clock.advance(minute + 100);
     assert.equal(called('proxy').length, 2);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('an interval that is shorter stays as it is', async () => {
-    const { clock, ship, ref, called } = await stage([{ ...proxy, intervalSeconds: 60 }]);
-    ship.remote.health(ref.uid, 'silent for a minute');
+  it('a shorter interval is kept', async () => {
+    const { clock, manager, ref, called } = await stage([{ ...proxy, intervalSeconds: 60 }]);
+    manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(10 * minute);
     assert.deepEqual(
       called('proxy'),
       Array.from({ length: 10 }, () => 'Interval'),
     );
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('what failed for good is not run sooner, and what watches another cluster neither', async () => {
-    const { clock, ship, ref, called } = await stage(
+  it('Failed components and those that watch another cluster do not run earlier', async () => {
+    const { clock, manager, ref, called } = await stage(
       [proxy, { name: 'manager', remoteWatches: [{ ...watch, cluster: 'management' }] }],
       { proxy: () => answer({ outcome: 'Failed' }), manager: () => done() },
     );
-    ship.remote.health(ref.uid, 'silent for a minute');
+    manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(40 * minute);
     assert.deepEqual([called('proxy'), called('manager')], [[], []]);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('nothing is asked of an entry that is gone', async () => {
-    const { clock, inventory, ship, ref } = await stage([proxy], {
+  it('a deleted entry is not run', async () => {
+    const { clock, inventory, manager, ref } = await stage([proxy], {
       proxy: ({ operation }) => answer({ outcome: operation === 'delete' ? 'Deleted' : 'Done' }),
     });
-    ship.remote.health(ref.uid, 'silent for a minute');
+    manager.remote.health(ref.uid, 'silent for a minute');
     await clock.advance(1_000);
     inventory.delete(ref);
     await clock.advance(5_000);
     assert.equal(inventory.entry(ref), undefined);
-    const before = ship.calls.length;
+    const before = manager.calls.length;
     await clock.advance(20 * minute);
-    assert.equal(ship.calls.length, before);
-    assert.equal(ship.remote.wanted.has(ref.uid), false);
-    await ship.stop();
+    assert.equal(manager.calls.length, before);
+    assert.equal(manager.remote.wanted.has(ref.uid), false);
+    await manager.stop();
   });
 });

@@ -13,7 +13,7 @@ function publish(inventory: MemoryInventory, version: string): void {
   });
 }
 
-/** An entry whose readers have run with the kubeconfig `v1`; `starts` are those since then, by reader, in ms from now. */
+/** An entry whose readers have run with kubeconfig `v1`. `starts` are the later starts by reader, in milliseconds from now. */
 async function stage(count: number, behaviour: (clock: SimulatedClock) => Promise<Reply> | Reply = () => done()) {
   const starts = new Map<string, number[]>();
   let fromMs = 0;
@@ -46,19 +46,19 @@ const firsts = (starts: ReadonlyMap<string, readonly number[]>): number[] =>
   [...starts.values()].map(([first]) => first ?? Number.NaN).sort((a, b) => a - b);
 
 describe('a new kubeconfig', () => {
-  it('wakes five readers at once', async () => {
-    const { clock, inventory, starts, fromNow, ship } = await stage(5);
+  it('triggers five readers immediately', async () => {
+    const { clock, inventory, starts, fromNow, manager } = await stage(5);
     publish(inventory, 'v1');
     await clock.advance(2_000);
     fromNow();
     publish(inventory, 'v2');
     await clock.advance(1_000);
     assert.equal(starts.size, 5);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('wakes eight readers, each once, at times of their own within a minute', async () => {
-    const { clock, inventory, starts, fromNow, ship } = await stage(8);
+  it('triggers eight readers once each, at random times within a minute', async () => {
+    const { clock, inventory, starts, fromNow, manager } = await stage(8);
     publish(inventory, 'v1');
     await clock.advance(2_000);
     fromNow();
@@ -71,21 +71,21 @@ describe('a new kubeconfig', () => {
     const times = firsts(starts);
     assert.ok((times[7] ?? 0) - (times[0] ?? 0) > 30_000, times.join());
     for (const [name] of starts) {
-      assert.ok(ship.callsOf(name).at(-1)?.run.reasons.includes('InputChanged:/status/outputs/kubeconfig/version'));
+      assert.ok(manager.callsOf(name).at(-1)?.run.reasons.includes('InputChanged:/status/outputs/kubeconfig/version'));
     }
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('wakes eight readers at once when it is the first one: they have waited for it', async () => {
-    const { clock, inventory, starts, ship } = await stage(8);
+  it('triggers eight waiting readers immediately if it is the first one', async () => {
+    const { clock, inventory, starts, manager } = await stage(8);
     publish(inventory, 'v1');
     await clock.advance(1_000);
     assert.equal(starts.size, 8);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('does not keep a reader waiting that has another reason to run', async () => {
-    const { clock, inventory, starts, fromNow, ship } = await stage(8);
+  it('does not delay a reader that has another trigger', async () => {
+    const { clock, inventory, starts, fromNow, manager } = await stage(8);
     publish(inventory, 'v1');
     await clock.advance(2_000);
     fromNow();
@@ -97,13 +97,13 @@ describe('a new kubeconfig', () => {
     assert.equal(starts.size, 8);
     await clock.advance(60_000);
     assert.ok([...starts.values()].every(({ length }) => length === 1));
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('lets a reader that is at work run once more, when its time has come', async () => {
+  it('triggers a running reader again at its random time', async () => {
     let release = (): void => {};
     let isSlow = false;
-    const { clock, inventory, starts, fromNow, ship } = await stage(8, () => {
+    const { clock, inventory, starts, fromNow, manager } = await stage(8, () => {
       if (!isSlow) return done();
       isSlow = false;
       return new Promise((resolve) => {
@@ -124,6 +124,6 @@ describe('a new kubeconfig', () => {
     await clock.advance(61_000);
     assert.equal(starts.size, 8);
     assert.ok([...starts.values()].every(({ length }) => length === 1));
-    await ship.stop();
+    await manager.stop();
   });
 });

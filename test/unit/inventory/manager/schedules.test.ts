@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { runSchedule } from '../../../support/inventory/schedule.ts';
 import { chooseSeed } from '../../../support/random.ts';
 
-/** `make faults` plays 2,000 of them. */
+/** `make faults` runs 2,000 of them. */
 const schedules = Number(process.env['RUNS'] ?? 20);
-/** The same ones each time, unless DRAWBRIDGE_SEED says another. */
+/** Fixed seed unless DRAWBRIDGE_SEED is set. */
 const seed = chooseSeed(20261122);
 
-/** How often something has to be in so many schedules, for these to say anything about it. */
+/** Minimum number of occurrences per schedule, so that the schedules test them. */
 const atLeast: Readonly<Record<string, number>> = {
   takeover: 1.1,
   delete: 0.1,
@@ -24,18 +24,18 @@ const atLeast: Readonly<Record<string, number>> = {
   'report 200': 0.5,
   'report 409': 0.05,
   'I7: the end of a token is no failure': 0.005,
-  'I16: what the fence cannot answer is no failure': 0.02,
+  'I16: an unavailable authorization is no failure': 0.02,
   'I17: rotation is no failure': 0.01,
 };
 
-/** In fewer schedules it is chance whether rare events come up. */
+/** With fewer schedules, rare events may be absent by chance. */
 const enough = 500;
 
 describe(`a manager, over ${schedules} random schedules from DRAWBRIDGE_SEED=${seed}`, () => {
   const backoffs = { sum: 0, count: 0 };
   const happened = new Map<string, number>();
 
-  it('keeps every invariant and comes to rest as it should', async function () {
+  it('keeps every invariant and converges', async function () {
     this.timeout(60_000 + schedules * 500);
     let runs = 0;
     for (let i = 0; i < schedules; i += 1) {
@@ -49,20 +49,20 @@ describe(`a manager, over ${schedules} random schedules from DRAWBRIDGE_SEED=${s
         throw new Error(`DRAWBRIDGE_SEED=${seed + i} RUNS=1 repeats it`, { cause: error });
       }
     }
-    // Schedules in which nothing happens prove nothing.
+    // Schedules without events prove nothing.
     assert.ok(runs > 5 * schedules, `${runs} runs`);
   });
 
   if (schedules < enough) return;
 
   for (const [what, share] of Object.entries(atLeast)) {
-    it(`tries often enough: ${what}`, () => {
+    it(`covers ${what} often enough`, () => {
       const times = happened.get(what) ?? 0;
       assert.ok(times >= Math.floor(share * schedules), `${times} times`);
     });
   }
 
-  it('spreads retries over their back-off (I2)', () => {
+  it('spreads retries over their backoff (I2)', () => {
     const mean = backoffs.sum / backoffs.count;
     // Three standard deviations.
     const slack = 0.9 / Math.sqrt(backoffs.count);

@@ -9,7 +9,7 @@ import { registrationOf } from '../../../support/inventory/registrations.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
 describe('slots', () => {
-  it('give a free slot to whoever waits for it, not to what was found at work meanwhile', () => {
+  it('go to a waiting key, not to an adopted run', () => {
     const registration = registrationOf('network', { maxConcurrent: 1 });
     const poked: string[] = [];
     const limits = new Limits({
@@ -30,7 +30,7 @@ describe('slots', () => {
     assert.deepEqual(new Set(poked), new Set(['c/network']));
   });
 
-  it('let a run that goes on and ends not keep its slot while somebody waits in a more urgent lane', async () => {
+  it('of ended asynchronous runs go to keys in a more urgent lane', async () => {
     const clock = new SimulatedClock();
     const inventory = new MemoryInventory();
     const registrations = new MemoryRegistrations(clock, [
@@ -38,7 +38,7 @@ describe('slots', () => {
     ]);
     const network = () => ({ kind: 'accepted', leaseMs: 30_000 }) as const;
     const components = { network };
-    const ship = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components }).start();
+    const manager = new InMemoryManager({ clock, inventory, registrations, random: () => 0.5, components }).start();
     try {
       const { ref: first } = inventory.create({ name: 'first' });
       await clock.advance(1000);
@@ -49,17 +49,17 @@ describe('slots', () => {
       await clock.advance(1000);
       const run = { entryUid: first.uid, component: 'network', seq: 1 };
       const report = { run: `${first.uid}.network.1`, outcome: 'Done' };
-      assert.equal((await ship.manager.reports.report(run, 'm-1', report)).status, 200);
+      assert.equal((await manager.manager.reports.report(run, 'm-1', report)).status, 200);
       await clock.advance(1000);
-      const called = ship.calls.map(({ entry }) => entry.id);
+      const called = manager.calls.map(({ entry }) => entry.id);
       assert.deepEqual(called, [first.uid, second.uid]);
     } finally {
-      await ship.stop();
+      await manager.stop();
     }
   });
 
-  it('stay taken by a call that is on, though its entry is gone', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network', maxConcurrent: 1 }], {
+  it('stay taken by an active call whose entry is gone', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', maxConcurrent: 1 }], {
       network: async (_request, signal) => {
         await sleep(clock, 3000, signal);
         return done();
@@ -68,16 +68,16 @@ describe('slots', () => {
     const { ref: first } = inventory.create({ name: 'first' });
     await clock.advance(1000);
     inventory.create({ name: 'second' });
-    // By force: nobody waits for the call.
+    // Forced removal: nothing waits for the call.
     inventory.edit(first, ({ metadata }) => {
       metadata.finalizers = [];
       metadata.deletionTimestamp = '2026-11-21T10:00:00Z';
     });
     await clock.advance(1000);
     assert.equal(inventory.entry(first), undefined);
-    assert.equal(ship.calls.length, 1);
+    assert.equal(manager.calls.length, 1);
     await clock.advance(1500);
-    assert.equal(ship.calls.length, 2);
-    await ship.stop();
+    assert.equal(manager.calls.length, 2);
+    await manager.stop();
   });
 });

@@ -4,7 +4,7 @@ import type { InMemoryManager } from '../../../support/inventory/in-memory-manag
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
-/** Makes entry `one` exactly so large. */
+/** Gives entry `one` exactly this size. */
 function fill(inventory: MemoryInventory, bytes: number): void {
   const pad = (length: number): number => {
     inventory.edit({ name: 'one' }, ({ spec }) => {
@@ -20,13 +20,13 @@ const ready = (inventory: MemoryInventory) =>
   inventory.entry({ name: 'one' })?.conditions.find(({ type }) => type === 'Ready');
 
 describe('an entry that is too large', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
-  it('is not run, says so with its size and the limit, and runs once it is small enough', async () => {
+  it('is not run, reports its size and the limit, and runs once it is small enough', async () => {
     const stage = await memoryStage([{ name: 'network', reads: ['/spec/cluster/note'] }]);
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     const { ref } = inventory.create({ name: 'one', spec: { suspend: true } });
     await clock.advance(1000);
     fill(inventory, maxEntryBytes + 1_001);
@@ -34,7 +34,7 @@ describe('an entry that is too large', () => {
       spec.suspend = false;
     });
     await clock.advance(3_600_000);
-    assert.equal(ship.calls.length, 0);
+    assert.equal(manager.calls.length, 0);
     const bytes = inventory.entry(ref)?.bytes ?? 0;
     assert.ok(bytes > maxEntryBytes);
     assert.deepEqual([ready(inventory)?.status, ready(inventory)?.reason], ['False', 'TooLarge']);
@@ -44,36 +44,36 @@ describe('an entry that is too large', () => {
     );
     const [row] = inventory.entry(ref)?.components ?? [];
     assert.deepEqual([row?.state, row?.reason], ['Failed', 'TooLarge']);
-    assert.ok(([...(await ship.metric('drawbridge_inventory_entry_bytes')).values()][0] ?? 0) > maxEntryBytes);
+    assert.ok(([...(await manager.metric('drawbridge_inventory_entry_bytes')).values()][0] ?? 0) > maxEntryBytes);
     inventory.edit(ref, ({ spec }) => {
       spec.cluster = { note: 'short' };
     });
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 1);
+    assert.equal(manager.calls.length, 1);
     assert.equal(ready(inventory)?.status, 'True');
   });
 
   it('begins one byte above the limit', async () => {
     const stage = await memoryStage([{ name: 'network', reads: ['/spec/cluster/note'] }]);
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
-    // Nothing of the status changes with the runs from now on, so that it keeps this size.
+    // Later runs do not change the status, so the size stays the same.
     fill(inventory, maxEntryBytes + 1);
     await clock.advance(1);
-    assert.equal(ship.calls.length, 1);
+    assert.equal(manager.calls.length, 1);
     fill(inventory, maxEntryBytes);
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 2);
+    assert.equal(manager.calls.length, 2);
     inventory.edit(ref, ({ spec }) => {
       spec.cluster = { note: 'short' };
     });
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 3);
+    assert.equal(manager.calls.length, 3);
   });
 
-  it('is torn down all the same', async () => {
+  it('is still torn down', async () => {
     const stage = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) => ({
         kind: 'outcome',
@@ -81,13 +81,13 @@ describe('an entry that is too large', () => {
       }),
     });
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     fill(inventory, maxEntryBytes + 1);
     inventory.delete(ref);
     await clock.advance(2000);
     assert.equal(inventory.entry(ref), undefined);
-    assert.equal(ship.callsOf('network').at(-1)?.operation, 'delete');
+    assert.equal(manager.callsOf('network').at(-1)?.operation, 'delete');
   });
 });

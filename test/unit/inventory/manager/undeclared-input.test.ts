@@ -4,13 +4,13 @@ import { MemoryRegistrations } from '../../../support/inventory/memory-registrat
 import { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
-describe('an input that a component names and does not read by its registration', () => {
+describe('a missing input that the registration does not declare as read', () => {
   for (const nth of [1, 2]) {
-    it(`wakes it when it comes while the outcome is being stored (${nth})`, async () => {
+    it(`triggers the component if it arrives while the outcome is being stored (${nth})`, async () => {
       const clock = new SimulatedClock();
       const inventory = new MemoryInventory();
       let isThere = false;
-      const ship = new InMemoryManager({
+      const manager = new InMemoryManager({
         clock,
         inventory,
         registrations: new MemoryRegistrations(clock, [{ name: 'waiter' }]),
@@ -19,7 +19,7 @@ describe('an input that a component names and does not read by its registration'
       }).start();
       const { ref } = inventory.create({ name: 'one' });
       let swaps = 0;
-      // The first stores the start, the second what came of it.
+      // The first write stores the start, the second the outcome.
       inventory.fault = (operation, when) => {
         if (operation !== 'run.swap' || when !== (nth === 1 ? 'before' : 'after') || ++swaps !== 2) return undefined;
         isThere = true;
@@ -29,9 +29,9 @@ describe('an input that a component names and does not read by its registration'
         return undefined;
       };
       await clock.advance(2_000);
-      assert.equal(ship.calls.length, 2);
-      assert.match(ship.calls[1]?.run.reasons.join() ?? '', /InputArrived/);
-      await ship.stop();
+      assert.equal(manager.calls.length, 2);
+      assert.match(manager.calls[1]?.run.reasons.join() ?? '', /InputArrived/);
+      await manager.stop();
     });
   }
 });

@@ -7,31 +7,31 @@ const metric = 'drawbridge_inventory_notready_entries';
 const vnet = '/status/outputs/network/vnetName';
 
 describe('the metric of entries that wait for an input', () => {
-  it('counts from when it began to wait, however often it was asked since, and no more once it has the input', async () => {
+  it('counts from the start of the wait across repeated runs, until the input arrives', async () => {
     let isThere = false;
-    const { clock, inventory, ship } = await memoryStage(
+    const { clock, inventory, manager } = await memoryStage(
       [{ name: 'cluster', reads: [vnet], notReadyAlertAfterSeconds: 900 }],
       { cluster: () => (isThere ? done() : notReady(vnet)) },
     );
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(14 * minute);
-    assert.ok(ship.calls.length > 1);
-    assert.deepEqual([...(await ship.metric(metric))], []);
+    assert.ok(manager.calls.length > 1);
+    assert.deepEqual([...(await manager.metric(metric))], []);
     await clock.advance(2 * minute);
-    assert.deepEqual([...(await ship.metric(metric))], [[`{component="cluster",path="${vnet}"}`, 1]]);
+    assert.deepEqual([...(await manager.metric(metric))], [[`{component="cluster",path="${vnet}"}`, 1]]);
     isThere = true;
     inventory.edit(ref, (object) => {
       object.status = { ...object.status, outputs: { network: { vnetName: 'v' } } };
     });
     await clock.advance(1000);
-    assert.deepEqual([...(await ship.metric(metric))], []);
-    // It waits anew.
+    assert.deepEqual([...(await manager.metric(metric))], []);
+    // The component waits again.
     isThere = false;
     inventory.edit(ref, (object) => {
       object.status = { ...object.status, outputs: {} };
     });
     await clock.advance(14 * minute);
-    assert.deepEqual([...(await ship.metric(metric))], []);
-    await ship.stop();
+    assert.deepEqual([...(await manager.metric(metric))], []);
+    await manager.stop();
   });
 });

@@ -23,7 +23,7 @@ const owned = fc.array(
   { minLength: 1, maxLength: 3 },
 );
 
-/** Everything that is no object, and every object without fields, by where it is. */
+/** All values that are not objects, and all empty objects, by path. */
 function leaves(value: unknown, path: readonly string[] = []): Map<string, unknown> {
   if (!isRecord(value) || Object.keys(value).length === 0) return new Map([[JSON.stringify(path), value]]);
   return new Map(Object.entries(value).flatMap(([key, child]) => [...leaves(child, [...path, key])]));
@@ -34,15 +34,15 @@ const pointerTo = (path: string): JsonPointer | undefined => {
   return first === undefined ? undefined : pointerOf(first, ...rest);
 };
 
-describe('what changes outside of what a component owns', () => {
-  it('is found whenever a value anywhere else differs, and nothing else is', () => {
+describe('a change outside the owned paths', () => {
+  it('is found exactly if a value outside differs', () => {
     fc.assert(
       fc.property(document, document, owned, (before, after, writes) => {
         const isOwned = (path: string): boolean => {
           const pointer = pointerTo(path);
           return pointer !== undefined && writes.some((write) => isWithin(pointer, write));
         };
-        // An empty object that leads to what is owned comes and goes with it.
+        // An empty object on the way to an owned path may be added or removed with it.
         const isOnTheWay = (path: string, value: unknown): boolean => {
           const pointer = pointerTo(path);
           return isRecord(value) && (pointer === undefined || writes.some((write) => isWithin(write, pointer)));
@@ -60,7 +60,7 @@ describe('what changes outside of what a component owns', () => {
     );
   });
 
-  it('is never found in a document that stays', () => {
+  it('is never found in an unchanged document', () => {
     fc.assert(
       fc.property(document, owned, (same, writes) => {
         assert.equal(foreignChange(same, structuredClone(same), writes), undefined);

@@ -8,12 +8,12 @@ const kubeconfig: Writer = { component: 'kubeconfig', entryUid: uid, writes: ['/
 const conditions = [{ type: 'Ready', status: 'True' }];
 const ref = (name: string, more: object = {}) => ({ outputs: { kubeconfig: { secretRef: { name, ...more } } } });
 
-describe('what a component writes into the status of an entry', () => {
+describe('a component’s write of the status of an entry', () => {
   const cases: [string, Writer, unknown, unknown, { code: string; field: string } | undefined][] = [
     ['its first output', network, undefined, { outputs: { network: { vnetName: 'v' } } }, undefined],
     ['its output beside others', network, { outputs: { a: 1 } }, { outputs: { a: 1, network: { v: 1 } } }, undefined],
     ['nothing', network, { outputs: { a: 1 }, conditions }, { outputs: { a: 1 }, conditions }, undefined],
-    ['its output away, and what held it', network, { outputs: { network: { v: 1 } } }, {}, undefined],
+    ['the removal of its output and the parent object', network, { outputs: { network: { v: 1 } } }, {}, undefined],
     ['a second path', twice, { outputs: {} }, { outputs: { shared: { cidr: 'x' } } }, undefined],
     [
       'the output of another component',
@@ -44,7 +44,7 @@ describe('what a component writes into the status of an entry', () => {
       { code: 'ForeignPath', field: '/status/outputs/cluster' },
     ],
     [
-      'all outputs away',
+      'the removal of all outputs',
       network,
       { outputs: { network: { v: 1 }, cluster: { e: 1 } } },
       {},
@@ -72,7 +72,7 @@ describe('what a component writes into the status of an entry', () => {
       { code: 'ForeignPath', field: '/status/conditions' },
     ],
     [
-      'the rows of the components',
+      'the component statuses',
       network,
       { components: [{ name: 'network', state: 'Failed' }] },
       { components: [{ name: 'network', state: 'Done' }] },
@@ -101,7 +101,7 @@ describe('what a component writes into the status of an entry', () => {
       { code: 'ForeignSecret', field: '/status/outputs/kubeconfig/secretRef' },
     ],
     [
-      'a reference that is none',
+      'a malformed reference',
       kubeconfig,
       {},
       { outputs: { kubeconfig: { secretRef: 'kc' } } },
@@ -116,14 +116,14 @@ describe('what a component writes into the status of an entry', () => {
     ],
   ];
   for (const [what, writer, before, after, expected] of cases) {
-    it(`${expected ? `is refused: ${expected.code} for` : 'may be'} ${what}`, () => {
+    it(`${expected ? `is rejected with ${expected.code}:` : 'is accepted:'} ${what}`, () => {
       const violation = writeViolation(writer, before, after);
       assert.deepEqual(violation && { code: violation.code, field: violation.field }, expected);
       if (violation) assert.equal(violation.status, 403);
     });
   }
 
-  it('is judged by the same rule when the server writes it on its behalf', () => {
+  it('follows the same rule if the server writes on behalf of the component', () => {
     const outputs = { cluster: { endpoint: 'a' }, network: { vnetName: 'v', old: 1 } };
     assert.equal(outputsViolation(network, outputs, { network: { vnetName: 'w', old: null } }), undefined);
     assert.equal(outputsViolation(network, outputs, { cluster: { endpoint: 'a' } }), undefined);
@@ -134,7 +134,7 @@ describe('what a component writes into the status of an entry', () => {
     assert.equal(outputsViolation(kubeconfig, {}, { kubeconfig: { secretRef: { name: 'x' } } })?.code, 'ForeignSecret');
   });
 
-  it('says who may write what', () => {
+  it('yields a message with the component and its paths', () => {
     const violation = writeViolation(twice, {}, { outputs: { cluster: { x: 1 } } });
     assert.match(
       violation?.message ?? '',

@@ -19,13 +19,13 @@ describe('the size of an entry', () => {
     ['one that is too large and stays', entry(room + 9), entry(room + 9), true],
     ['one that is too large and grows', entry(room + 9), entry(room + 10), false],
     [
-      'what the server says of one that is too large',
+      'the status of the server in one that is too large',
       entry(room + 9),
       entry(room + 9, { status: { conditions: [{ type: 'Ready' }], components: [{}] } }),
       true,
     ],
     [
-      'what the server says of one at its limit',
+      'the status of the server in one at the limit',
       entry(room - 99),
       entry(room - 12, { status: { conditions: [{ type: 'Ready' }], components: ['x'.repeat(9000)] } }),
       true,
@@ -33,23 +33,23 @@ describe('the size of an entry', () => {
     ['our finalizer on it', entry(room + 9), entry(room + 9, { metadata: { finalizers: ['f'] } }), true],
     ['an annotation on it', entry(room + 9), entry(room + 9, { metadata: { annotations: { a: 'b' } } }), false],
     ['outputs into it', entry(room - 9), entry(room - 9, { status: { outputs: { network: {} } } }), false],
-    ['one on its way out', entry(room + 9), entry(room + 99, { metadata: { deletionTimestamp: 'now' } }), true],
+    ['one that is being deleted', entry(room + 9), entry(room + 99, { metadata: { deletionTimestamp: 'now' } }), true],
   ];
   for (const [what, before, after, allowed] of cases) {
-    it(`${allowed ? 'takes' : 'refuses'} ${what}`, () => {
+    it(`${allowed ? 'accepts' : 'rejects'} ${what}`, () => {
       const violation = sizeViolation(before, after);
       assert.deepEqual(violation?.code, allowed ? undefined : 'EntryTooLarge');
     });
   }
 
-  it('is counted in bytes and told, with what is allowed', () => {
+  it('is counted in bytes and reported with the limit', () => {
     assert.equal(entryBytes({ spec: 'ü' }), Buffer.byteLength('{"spec":"ü"}'));
     const violation = sizeViolation(undefined, entry(room + 1));
     assert.equal(violation?.status, 413);
     assert.match(violation?.message ?? '', /would have 65537 bytes; at most 65536 are allowed/);
   });
 
-  it('of what is no object is nothing', () => {
+  it('is 0 for a value that is not an object', () => {
     for (const odd of [undefined, null, 'x', [], 7]) assert.equal(entryBytes(odd), 0);
   });
 });

@@ -42,7 +42,7 @@ describe('registrations', () => {
       ['PathTaken', 'spec.writes'],
     ],
     [
-      'what holds the output of another',
+      'a parent of the output of another',
       network,
       [registration('vnet', { writes: ['/status/outputs/network/vnet'] })],
       ['PathTaken', 'metadata.name'],
@@ -63,13 +63,13 @@ describe('registrations', () => {
     ],
   ];
   for (const [what, one, others, expected] of cases) {
-    it(`${expected ? `refuse ${expected[0]}:` : 'take'} ${what}`, () => {
+    it(`${expected ? `are rejected with ${expected[0]}:` : 'are accepted:'} ${what}`, () => {
       const violation = registrationViolation(one, others);
       assert.deepEqual(violation && [violation.code, violation.field], expected);
     });
   }
 
-  it('stay while somebody needs them', () => {
+  it('cannot be deleted while they have runs', () => {
     const violation = hasRuns('network', 'fleet/a.network');
     assert.deepEqual([violation.code, violation.status], ['HasRuns', 422]);
     assert.match(violation.message, /component network still has runs, for example fleet\/a\.network;/);
@@ -80,14 +80,14 @@ const plain = { reads: [], kubeconfig: 'none' } as const;
 const paths = (fields: object) => ({ ...plain, reads: [], ...fields });
 
 describe('the paths of a registration', () => {
-  it('are its own outputs, unless it says otherwise', () => {
+  it('default to its own outputs', () => {
     assert.deepEqual(writesOf('network', paths({})), ['/status/outputs/network']);
     assert.deepEqual(writesOf('byoc', paths({ writes: ['/status/outputs/kubeconfig'] })), [
       '/status/outputs/kubeconfig',
     ]);
   });
 
-  it('include what every component reads, once', () => {
+  it('include the implied reads once', () => {
     assert.deepEqual(readsOf('cluster', paths({ reads: ['/status/outputs/network/vnetName', '/spec/mode'] })), [
       '/spec/components/cluster/config',
       '/spec/components/cluster/enabled',
@@ -97,7 +97,7 @@ describe('the paths of a registration', () => {
     assert.ok(readsOf('proxy', paths({ kubeconfig: 'read' })).includes('/status/outputs/kubeconfig/version'));
   });
 
-  it('tell who makes the kubeconfig, who never reads its version as an input', () => {
+  it('identify the producer of the kubeconfig, which does not read its version', () => {
     const producer = paths({ kubeconfig: 'read', writes: ['/status/outputs/kubeconfig'] });
     assert.equal(kubeconfigRole('byoc', producer), 'produce');
     assert.equal(readsOf('byoc', producer).includes('/status/outputs/kubeconfig/version'), false);

@@ -26,18 +26,23 @@ const who = (credentialId: string | undefined, more: object = {}) => ({
   ...more,
 });
 
-describe('the fence', () => {
+describe('write authorization', () => {
   const cases: [string, RunAuthorization | undefined, ReturnType<typeof who>, RegExp | undefined][] = [
-    ['the credential of the run that is on', running, who('JTI=2'), undefined],
-    ['that before it, until it expires', refreshed, who('JTI=1'), undefined],
-    ['that after it', refreshed, who('JTI=2'), undefined],
+    ['the credential of the current run', running, who('JTI=2'), undefined],
+    ['the previous credential until it expires', refreshed, who('JTI=1'), undefined],
+    ['the refreshed credential', refreshed, who('JTI=2'), undefined],
     [
-      'that before it, expired',
+      'the expired previous credential',
       { ...refreshed, previousCredentialExpiresAt: formatTime(now) },
       who('JTI=1'),
       /was refreshed/,
     ],
-    ['that before it, without an end', { ...running, previousCredentialID: 'JTI=1' }, who('JTI=1'), /was refreshed/],
+    [
+      'the previous credential without an expiry',
+      { ...running, previousCredentialID: 'JTI=1' },
+      who('JTI=1'),
+      /was refreshed/,
+    ],
     ['the credential of another run', running, who('JTI=3'), /belongs to another run/],
     ['no credential', running, who(undefined), /provided no credential ID/],
     [
@@ -63,7 +68,7 @@ describe('the fence', () => {
     ],
   ];
   for (const [what, record, presented, expected] of cases) {
-    it(`${expected ? 'stops' : 'lets through'} ${what}`, () => {
+    it(`${expected ? 'rejects' : 'accepts'} ${what}`, () => {
       const violation = writeAuthorizationViolation(record, presented, now);
       if (!expected) return assert.equal(violation, undefined);
       assert.deepEqual([violation?.code, violation?.status], ['NoSuchRun', 403]);
@@ -76,7 +81,7 @@ describe('the account of a component', () => {
   const uid = '0b0e3c1e-8b7e-4c7c-9a63-4c1f7a1f0001';
   const account = `system:serviceaccount:fleet:${accountName(uid, 'network')}`;
 
-  it('says whose it is', () => {
+  it('names its namespace, entry, and component', () => {
     assert.deepEqual(readComponentAccount(account), { namespace: 'fleet', entryUid: uid, component: 'network' });
   });
 

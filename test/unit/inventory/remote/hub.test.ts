@@ -31,12 +31,12 @@ const inManaged = (fields: RemoteWatch['fields'] = 'spec'): RemoteWatch => ({
 });
 const inManagement: RemoteWatch = { ...inManaged('status'), cluster: 'management' };
 
-/** Hears of its server whenever the test says so. */
-class HeardCluster extends MemoryCluster {
+/** A cluster whose watch events a test controls. */
+class ControlledCluster extends MemoryCluster {
   readonly stores = new Set<InformerStore<Projected>>();
   closed = 0;
 
-  /** As a reflector has it. */
+  /** Failures as a reflector reports them. */
   override deliver = (watch: object, event: () => void): void => {
     try {
       event();
@@ -53,7 +53,7 @@ class HeardCluster extends MemoryCluster {
     return { ...handle, release: () => [this.stores.delete(store), handle.release()] };
   }
 
-  hear(): void {
+  emitBookmark(): void {
     for (const store of this.stores) store.alive();
   }
 
@@ -69,8 +69,8 @@ class HeardCluster extends MemoryCluster {
 
 class Stage {
   readonly clock = new SimulatedClock();
-  readonly management = new HeardCluster(this.clock);
-  readonly managed = new Map<string, HeardCluster>();
+  readonly management = new ControlledCluster(this.clock);
+  readonly managed = new Map<string, ControlledCluster>();
   readonly metrics = createMetrics();
   readonly events: string[] = [];
   readonly health: string[] = [];
@@ -94,8 +94,8 @@ class Stage {
     this.hub.onHealth((uid) => this.health.push(`${uid} ${this.hub.problem(uid) ?? 'good'}`));
   }
 
-  cluster(server = 'https://managed.example.org'): HeardCluster {
-    const found = this.managed.get(server) ?? new HeardCluster(this.clock);
+  cluster(server = 'https://managed.example.org'): ControlledCluster {
+    const found = this.managed.get(server) ?? new ControlledCluster(this.clock);
     this.managed.set(server, found);
     return found;
   }
@@ -140,8 +140,8 @@ class Stage {
     });
   }
 
-  /** What was told since the last time. */
-  told(): string[] {
+  /** Events since the last call. */
+  takeEvents(): string[] {
     return this.events.splice(0);
   }
 }
@@ -151,16 +151,16 @@ const changed = 'one proxy managed/services.example.org';
 describe('the remote hub', () => {
   before(kubeconfigsAreRead);
 
-  it('tells once when it has seen a cluster for the first time, then of each change', async () => {
+  it('reports once after the first list of a cluster, then each change', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     stage.service(stage.cluster(), 'a');
     await stage.want('one', [inManaged()]);
-    assert.deepEqual(stage.told(), [changed]);
+    assert.deepEqual(stage.takeEvents(), [changed]);
     stage.service(stage.cluster(), 'b');
-    assert.deepEqual(stage.told(), [changed]);
+    assert.deepEqual(stage.takeEvents(), [changed]);
     stage.cluster().drop(services, { namespace: 'shop', name: 'b' });
-    assert.deepEqual(stage.told(), [changed]);
+    assert.deepEqual(stage.takeEvents(), [changed]);
   });
 
   for (const [fields, touching, quiet] of [
@@ -168,31 +168,31 @@ describe('the remote hub', () => {
     ['status', { spec: { size: 1 }, status: { phase: 'up' } }, { spec: { size: 2 } }],
     ['metadata', { metadata: { namespace: 'shop', name: 'a', labels: { x: 'y' } } }, { spec: { size: 2 } }],
   ] as const) {
-    it(`tells of changes of ${fields} alone when that is what was asked for`, async () => {
+    it(`reports only changes of ${fields} if these are selected`, async () => {
       const stage = new Stage();
       stage.kubeconfig('one');
       stage.service(stage.cluster(), 'a', { spec: { size: 1 } });
       await stage.want('one', [inManaged(fields)]);
-      stage.told();
+      stage.takeEvents();
       stage.service(stage.cluster(), 'a', quiet);
-      assert.deepEqual(stage.told(), []);
+      assert.deepEqual(stage.takeEvents(), []);
       stage.service(stage.cluster(), 'a', touching);
-      assert.deepEqual(stage.told(), [changed]);
+      assert.deepEqual(stage.takeEvents(), [changed]);
     });
   }
 
-  it('tells only the entry whose cluster it is, and only components that watch it', async () => {
+  it('reports only for the entry of the cluster, and only to components that watch it', async () => {
     const stage = new Stage();
     for (const uid of ['one', 'two']) {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
       await stage.want(uid, [inManaged()]);
     }
-    stage.told();
+    stage.takeEvents();
     stage.service(stage.cluster('https://two.example.org'), 'a');
-    assert.deepEqual(stage.told(), ['two proxy managed/services.example.org']);
+    assert.deepEqual(stage.takeEvents(), ['two proxy managed/services.example.org']);
   });
 
-  it('opens nothing before there is a kubeconfig, and nothing anew while all stays the same', async () => {
+  it('connects only with a kubeconfig, and does not reconnect without a change', async () => {
     const stage = new Stage();
     await stage.want('one', [inManaged()], null);
     assert.deepEqual([stage.opened, stage.hub.problem('one')], [0, undefined]);
@@ -201,37 +201,37 @@ describe('the remote hub', () => {
     assert.equal(stage.opened, 1);
   });
 
-  it('goes over to a new kubeconfig without telling of what has not changed', async () => {
+  it('switches to a new kubeconfig without reporting unchanged objects', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     stage.service(stage.cluster(), 'a');
     await stage.want('one', [inManaged()]);
-    stage.told();
+    stage.takeEvents();
     await stage.want('one', [inManaged()], 'v2');
-    assert.deepEqual([stage.opened, stage.cluster().closed, stage.told()], [2, 1, []]);
+    assert.deepEqual([stage.opened, stage.cluster().closed, stage.takeEvents()], [2, 1, []]);
     stage.service(stage.cluster(), 'b');
-    assert.deepEqual(stage.told(), [changed]);
+    assert.deepEqual(stage.takeEvents(), [changed]);
   });
 
-  it('tells of what went between two kubeconfigs', async () => {
+  it('reports objects deleted between two kubeconfigs', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     for (const name of ['a', 'b']) stage.service(stage.cluster(), name);
     await stage.want('one', [inManaged()]);
-    stage.told();
+    stage.takeEvents();
     stage.kubeconfig('one', simulatedKubeconfig('one').replace('managed.example.org', 'moved.example.org'));
     await stage.want('one', [inManaged()], 'v2');
-    assert.deepEqual(stage.told(), [changed]);
+    assert.deepEqual(stage.takeEvents(), [changed]);
   });
 
-  it('tries again when a cluster cannot be opened, and says why meanwhile', async () => {
+  it('retries a failed connection, and reports the reason meanwhile', async () => {
     const stage = new Stage();
     await stage.want('one', [inManaged()]);
     await stage.advance(6_000);
     assert.match(stage.hub.problem('one') ?? '', /not found/);
     stage.kubeconfig('one');
     await stage.advance(60_000);
-    stage.cluster().hear();
+    stage.cluster().emitBookmark();
     await stage.advance(6_000);
     assert.equal(stage.hub.problem('one'), undefined);
     assert.deepEqual(stage.health.length, 2);
@@ -246,24 +246,24 @@ describe('the remote hub', () => {
     assert.equal(stage.opened, 0);
   });
 
-  it('notices within 90 s that a cluster is silent, and when it is back', async () => {
+  it('reports a silent cluster within 90 s, and its recovery', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     await stage.want('one', [inManaged()]);
     for (let i = 0; i < 6; i++) {
       await stage.advance(30_000);
-      stage.cluster().hear();
+      stage.cluster().emitBookmark();
     }
     assert.deepEqual(stage.health, []);
     await stage.advance(90_000);
     assert.match(stage.health.join(), /^one the watch of services received nothing for over 60 s$/);
     assert.match(await stage.metrics.expose(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
-    stage.cluster().hear();
+    stage.cluster().emitBookmark();
     await stage.advance(6_000);
     assert.equal(stage.health.at(-1), 'one good');
   });
 
-  it('says soon why a cluster refuses, when that is no short interruption', async () => {
+  it('reports soon why a cluster rejects watches, unless the interruption is short', async () => {
     const stage = new Stage();
     for (const uid of ['one', 'two']) {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
@@ -272,19 +272,19 @@ describe('the remote hub', () => {
     const fail = (): void => stage.cluster('https://one.example.org').fail('connect ECONNREFUSED');
     fail();
     await stage.advance(9_000);
-    stage.cluster('https://one.example.org').hear();
+    stage.cluster('https://one.example.org').emitBookmark();
     fail();
     await stage.advance(9_000);
     assert.deepEqual(stage.health, []);
     fail();
     await stage.advance(6_000);
     assert.deepEqual(stage.health, ['one the watch of services fails: connect ECONNREFUSED']);
-    stage.cluster('https://one.example.org').hear();
+    stage.cluster('https://one.example.org').emitBookmark();
     await stage.advance(6_000);
     assert.deepEqual(stage.health.slice(1), ['one good']);
   });
 
-  it('closes the least recently useful cluster when the budget is used up, and opens it when there is room', async () => {
+  it('evicts the cluster with the oldest change when the budget is exhausted, and reopens it later', async () => {
     const stage = new Stage(2);
     for (const uid of ['one', 'two']) {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
@@ -302,35 +302,35 @@ describe('the remote hub', () => {
     assert.equal(stage.opened, 4);
   });
 
-  it('shares one watch of the management cluster, told apart by label', async () => {
+  it('shares one watch of the management cluster and assigns objects by label', async () => {
     const stage = new Stage();
     for (const uid of ['one', 'two']) await stage.want(uid, [inManagement], null, 'network');
     assert.equal(stage.management.watches, 1);
     stage.service(stage.management, 'a', {}, { [entryUidLabel]: 'two' });
-    assert.deepEqual(stage.told(), ['two network management/services.example.org']);
+    assert.deepEqual(stage.takeEvents(), ['two network management/services.example.org']);
     stage.service(stage.management, 'a', { status: { phase: 'up' } }, { [entryUidLabel]: 'two' });
-    assert.deepEqual(stage.told(), ['two network management/services.example.org']);
+    assert.deepEqual(stage.takeEvents(), ['two network management/services.example.org']);
     stage.service(stage.management, 'nobody');
     stage.hub.forget('one');
     assert.equal(stage.management.watches, 1);
     stage.hub.forget('two');
     assert.equal(stage.management.watches, 0);
-    assert.deepEqual(stage.told(), []);
+    assert.deepEqual(stage.takeEvents(), []);
   });
 
-  it('hears of objects in the namespace of the entry alone, unless another one was named', async () => {
+  it('reports only objects in the namespace of the entry, unless the watch names another one', async () => {
     const stage = new Stage();
     await stage.want('one', [inManagement], null, 'network');
     stage.service(stage.management, 'a', {}, { [entryUidLabel]: 'one' }, 'stranger');
-    assert.deepEqual(stage.told(), []);
+    assert.deepEqual(stage.takeEvents(), []);
     stage.service(stage.management, 'a', {}, { [entryUidLabel]: 'one' });
-    assert.deepEqual(stage.told(), ['one network management/services.example.org']);
+    assert.deepEqual(stage.takeEvents(), ['one network management/services.example.org']);
     await stage.want('two', [{ ...inManagement, namespace: 'cloud' }], null, 'network');
     stage.service(stage.management, 'b', {}, { [entryUidLabel]: 'two' }, 'cloud');
-    assert.deepEqual(stage.told(), ['two network management/services.example.org']);
+    assert.deepEqual(stage.takeEvents(), ['two network management/services.example.org']);
   });
 
-  it('uses the room again of a cluster that has no kubeconfig any more', async () => {
+  it('reuses the budget of a cluster that has no kubeconfig any more', async () => {
     const stage = new Stage(1);
     for (const uid of ['one', 'two']) {
       stage.kubeconfig(uid, simulatedKubeconfig(uid).replace('managed.example.org', `${uid}.example.org`));
@@ -342,7 +342,7 @@ describe('the remote hub', () => {
     assert.deepEqual([stage.hub.problem('one'), stage.opened], [undefined, 3]);
   });
 
-  it('relies on no watch that grows beyond what is kept, says so, and begins anew with the next kubeconfig', async () => {
+  it('reports a watch with too many objects, and starts over with the next kubeconfig', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     await stage.want('one', [inManaged()]);
@@ -351,33 +351,33 @@ describe('the remote hub', () => {
     const tooMany = `the watch of services fails: the server has more than ${maxObjects} services`;
     assert.equal(stage.hub.problem('one'), tooMany);
     for (let i = 0; i < 9; i++) stage.cluster().drop(services, { namespace: 'shop', name: `s${i}` });
-    stage.told();
+    stage.takeEvents();
     await stage.want('one', [inManaged()], 'v2');
     await stage.advance(6_000);
-    assert.deepEqual([stage.hub.problem('one'), stage.told()], [undefined, [changed]]);
+    assert.deepEqual([stage.hub.problem('one'), stage.takeEvents()], [undefined, [changed]]);
   });
 
-  it('leaves out what no API server would call an object', async () => {
+  it('drops objects that no API server would return', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     await stage.want('one', [inManaged()]);
-    stage.told();
+    stage.takeEvents();
     stage.service(stage.cluster(), 'x'.repeat(2_000));
-    assert.deepEqual(stage.told(), []);
+    assert.deepEqual(stage.takeEvents(), []);
   });
 
-  it('keeps nothing of an entry that is gone', async () => {
+  it('keeps no state of a deleted entry', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     await stage.want('one', [inManaged()]);
-    stage.told();
+    stage.takeEvents();
     stage.hub.forget('one');
     await stage.settle();
     stage.service(stage.cluster(), 'late');
-    assert.deepEqual([stage.cluster().closed, stage.cluster().watches, stage.told()], [1, 0, []]);
+    assert.deepEqual([stage.cluster().closed, stage.cluster().watches, stage.takeEvents()], [1, 0, []]);
   });
 
-  it('leaves nothing behind when it is closed', async () => {
+  it('releases everything when it is closed', async () => {
     const stage = new Stage();
     stage.kubeconfig('one');
     await stage.want('one', [inManaged(), inManagement]);
@@ -385,7 +385,7 @@ describe('the remote hub', () => {
     assert.deepEqual([stage.management.watches, stage.cluster().watches, stage.clock.pendingTimers], [0, 0, 0]);
   });
 
-  it('disturbs no other entry when a cluster answers errors', async () => {
+  it('isolates entries from a cluster that answers errors', async () => {
     const stage = new Stage();
     stage.management.fault = ({ verb, name }) => {
       if (verb === 'get' && name.endsWith('kc-one')) throw new ApiError(500, 'InternalError', 'broken');
@@ -397,6 +397,6 @@ describe('the remote hub', () => {
     await stage.advance(6_000);
     assert.match(stage.hub.problem('one') ?? '', /broken/);
     assert.equal(stage.hub.problem('two'), undefined);
-    assert.deepEqual(stage.told(), ['two proxy managed/services.example.org']);
+    assert.deepEqual(stage.takeEvents(), ['two proxy managed/services.example.org']);
   });
 });

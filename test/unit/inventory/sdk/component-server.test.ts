@@ -44,20 +44,20 @@ describe('the server of a component', () => {
     await world.close();
   });
 
-  it('has nothing else to offer', async () => {
+  it('rejects other paths and methods', async () => {
     assert.equal((await fetch(url)).status, 404);
     assert.equal((await fetch(`${url}/v1/reconcile`)).status, 405);
     const headers = { authorization: 'Bearer x', 'content-type': 'text/plain' };
     assert.equal((await fetch(`${url}/v1/reconcile`, { method: 'POST', headers, body: '{}' })).status, 415);
   });
 
-  it('tells the caller to come back while it cannot find out who that is', async () => {
+  it('answers 503 while it cannot authenticate callers', async () => {
     knows = () => Promise.reject(new Error('the API server is away'));
     const answer = await fetch(`${url}/v1/reconcile`, { method: 'POST', headers: { authorization: 'Bearer x' } });
     assert.deepEqual([answer.status, answer.headers.get('retry-after')], [503, '1']);
   });
 
-  it('tells whoever asks for more runs than it can take to come back', async () => {
+  it('answers 429 beyond its limit of runs', async () => {
     let running = 0;
     reconcile = async ({ signal }) => {
       running += 1;
@@ -71,7 +71,7 @@ describe('the server of a component', () => {
     await Promise.all(held);
   });
 
-  it('takes no more runs than it can when they are asked for at the same time', async () => {
+  it('enforces its limit of runs for concurrent calls', async () => {
     const known = deferred<boolean>();
     let asked = 0;
     let running = 0;
@@ -99,7 +99,7 @@ describe('the server of a component', () => {
     await Promise.all(asking);
   });
 
-  it('asks about 64 callers at a time, and tells more of them to come back', async () => {
+  it('authenticates at most 64 callers concurrently, and answers 429 to more', async () => {
     const known = deferred<boolean>();
     let asked = 0;
     knows = () => {
@@ -116,7 +116,7 @@ describe('the server of a component', () => {
     assert.equal(await call(), 401);
   });
 
-  it('aborts a run whose caller has gone, unless it has said that it goes on', async () => {
+  it('aborts a run whose caller disconnected, unless it answered 202', async () => {
     const reasons: string[] = [];
     reconcile = async ({ signal }) => {
       await aborted(signal);
@@ -134,7 +134,7 @@ describe('the server of a component', () => {
     assert.match(reasons.join(), /the caller closed the connection/);
   });
 
-  it('answers Retry for whatever a component throws, without its stack', async () => {
+  it('answers Retry for a thrown error, without its stack', async () => {
     reconcile = () => Promise.reject(new Error('the cloud is away', { cause: new Error('no route') }));
     const request = world.request();
     assert.deepEqual((await ask({ url }, request, 'x')).body, {
@@ -148,7 +148,7 @@ describe('the server of a component', () => {
     [409, 'is over'],
     [403, 'is not ours any more'],
   ] as const) {
-    it(`gives up a run when its report is refused, as it ${why}`, async () => {
+    it(`abandons a run when its report is rejected because it ${why}`, async () => {
       let ended: unknown;
       reconcile = async (run) => {
         await run.heartbeat();
@@ -165,7 +165,7 @@ describe('the server of a component', () => {
     });
   }
 
-  it('stops delivering when nobody took the report for as long as the lease', async () => {
+  it('stops delivery if no report is accepted before the deadline', async () => {
     let reason = '';
     reconcile = async (run) => {
       run.signal.addEventListener('abort', () => {

@@ -14,7 +14,7 @@ const request = {
 } as unknown as ReconcileRequest;
 
 describe('addresses in a request', () => {
-  it('are believed when they are those of the configuration', () => {
+  it('are accepted if they match the configuration', () => {
     assert.deepEqual(entryAt(apiUrl, url), { namespace: 'fleet', name: 'rt-1' });
     assert.equal(addressViolation(request, own), undefined);
   });
@@ -33,19 +33,19 @@ describe('addresses in a request', () => {
     `${apiUrl}@evil.example.org/`,
     '',
   ]) {
-    it(`name no entry of ours in ${wrong || 'nothing'}`, () => {
+    it(`are rejected for the entry URL ${wrong || '(empty)'}`, () => {
       assert.equal(entryAt(apiUrl, wrong), undefined);
       assert.match(addressViolation({ ...request, entry: { ...request.entry, url: wrong } }, own) ?? '', /entry\.url/);
     });
   }
 
-  it('must name the callback of that very run', () => {
+  it('must contain the callback of the same run', () => {
     for (const wrong of [`${callback}1`, callback.replace('drawbridge', 'evil'), `${callback}/../x`]) {
       assert.match(addressViolation({ ...request, callback: wrong }, own) ?? '', /callback/);
     }
   });
 
-  it('must bring the authority that is configured, or none where none is', () => {
+  it('must contain the configured CA, or none if none is configured', () => {
     const bare = { ...request, auth: { token: 't', expires: '' } };
     assert.match(addressViolation(bare, own) ?? '', /auth.ca differs/);
     assert.equal(addressViolation(bare, { ...own, apiCa: undefined }), undefined);

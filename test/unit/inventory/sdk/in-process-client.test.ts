@@ -30,23 +30,23 @@ describe('components in this process', () => {
     ['nothing', undefined, 'NotJson'],
     ['a text', 'Done', 'InvalidOutcome'],
     ['no outcome', {}, 'InvalidOutcome'],
-    ['an outcome that delete alone has', { outcome: 'Deleted' }, 'InvalidOutcome'],
+    ['an outcome of the operation delete', { outcome: 'Deleted' }, 'InvalidOutcome'],
     ['NotReady without saying for what', { outcome: 'NotReady', missing: [] }, 'InvalidOutcome'],
     ['outputs with a prototype', { outcome: 'Done', outputs: JSON.parse('{"__proto__": {"x": 1}}') }, 'NotJson'],
-    ['too much', { outcome: 'Done', outputs: { player: { x: 'x'.repeat(140_000) } } }, 'TooLarge'],
+    ['outputs that are too large', { outcome: 'Done', outputs: { player: { x: 'x'.repeat(140_000) } } }, 'TooLarge'],
   ] as const) {
-    it(`are trusted no more than others: ${what}`, async () => {
+    it(`are validated like others: ${what}`, async () => {
       const reply = await invoke(answering(outcome));
       assert.deepEqual([reply.kind, 'code' in reply && reply.code], ['failed', code]);
     });
   }
 
-  it('count as Retry when they throw', async () => {
+  it('count as Retry if they throw', async () => {
     const reply = await invoke(() => Promise.reject(new Error('away')));
     assert.deepEqual(reply, { kind: 'outcome', outcome: { outcome: 'Retry', message: 'away' } });
   });
 
-  it('are given up after the timeout of their registration', async () => {
+  it('are abandoned after the timeout of their registration', async () => {
     let reason = '';
     const reply = invoke(async ({ signal }) => {
       await aborted(signal);
@@ -58,14 +58,14 @@ describe('components in this process', () => {
     assert.match(reason, /no answer within/);
   });
 
-  it('are given up with the call', async () => {
+  it('are abandoned with the call', async () => {
     const call = new AbortController();
     const reply = invoke(({ signal }) => aborted(signal).then(() => ({ outcome: 'Done' })), call.signal);
     call.abort(new Error('leading no more'));
     await assert.rejects(reply, /leading no more/);
   });
 
-  it('are not reached under a name that nobody has', async () => {
+  it('are not found under an unknown name', async () => {
     const client = clientOf(answering({ outcome: 'Done' }));
     const other = { ...registration, endpoint: { inProcess: 'other' } };
     const reply = await client.invoke(other, request, new AbortController().signal);

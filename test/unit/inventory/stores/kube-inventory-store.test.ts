@@ -8,7 +8,7 @@ import { silentLog } from '../../../../src/kube/log.ts';
 import { noLog } from '../../../../src/observe/log.ts';
 import { SimulatedClock } from '../../../support/simulated-clock.ts';
 
-describe('a write of an entry whose answer cannot be read', () => {
+describe('a write of an entry with an invalid answer', () => {
   it('is not repeated', async () => {
     const clock = new SimulatedClock();
     let patches = 0;

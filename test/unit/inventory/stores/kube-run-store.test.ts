@@ -59,7 +59,7 @@ describe('records of runs', () => {
   const told = () =>
     changes.map((change) => (change.kind === 'changed' ? change.stored.record.credentialId : change.kind));
 
-  it('count beside their entry alone', async () => {
+  it('count only in the namespace of their entry', async () => {
     makeEntry();
     put('attacker', 99);
     assert.equal(found(), undefined);
@@ -74,7 +74,7 @@ describe('records of runs', () => {
     assert.deepEqual([found(), told()], [undefined, ['JTI=fleet', 'gone']]);
   });
 
-  it('wait for an entry that is seen later, whoever came first', () => {
+  it('wait for an entry that is watched later', () => {
     put('attacker', 99);
     put('fleet');
     put('fleet', 2);
@@ -85,28 +85,28 @@ describe('records of runs', () => {
     assert.equal(runs.find(key)?.record.seq, 2);
   });
 
-  it('do not come back with an entry that is seen after they have gone', () => {
+  it('do not reappear with an entry that is watched after their deletion', () => {
     put('fleet');
     drop('fleet');
     makeEntry();
     assert.deepEqual([found(), told()], [undefined, []]);
   });
 
-  it('are known as soon as they are written', async () => {
+  it('are visible as soon as they are written', async () => {
     makeEntry();
     const swap = await runs.swap(recordOf('fleet', 1), undefined, signal);
     assert.equal(swap.kind, 'stored');
     assert.equal(found(), 'JTI=fleet');
   });
 
-  it('are gone when they are deleted before their entry was seen', async () => {
+  it('are gone if they are deleted before their entry is watched', async () => {
     await runs.swap(recordOf('fleet', 1), undefined, signal);
     assert.equal(found(), 'JTI=fleet');
     drop('fleet');
     assert.equal(found(), undefined);
   });
 
-  it('are not told to a new listener once they are removed, though the watch still shows them', async () => {
+  it('are not reported to a new listener after removal, although the watch still contains them', async () => {
     makeEntry();
     const { resourceVersion } = put('fleet').metadata;
     cluster.deliver = () => {};
@@ -118,7 +118,7 @@ describe('records of runs', () => {
     assert.deepEqual(late, []);
   });
 
-  it('are gone once, whoever tells of it first', async () => {
+  it('are reported as gone once, by the delete or the watch', async () => {
     makeEntry();
     const first = await runs.swap(recordOf('fleet', 1), undefined, signal);
     assert.ok(first.kind === 'stored');

@@ -3,8 +3,8 @@ import { answer } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 describe('the final report of a run whose entry is being deleted', () => {
-  it('is taken, and the component is asked to delete at once', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+  it('is accepted, and the component is called with delete immediately', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) =>
         operation === 'delete' ? answer({ outcome: 'Deleted' }) : { kind: 'accepted', leaseMs: 3_600_000 },
     });
@@ -13,27 +13,27 @@ describe('the final report of a run whose entry is being deleted', () => {
     const key = { entryUid: ref.uid, component: 'network' };
     const run = { ...key, seq: 1 };
     const id = `${ref.uid}.network.1`;
-    const { reports } = ship.manager;
+    const { reports } = manager.manager;
     inventory.delete(ref);
     await clock.advance(1000);
     assert.equal(inventory.record(key)?.record.credentialId, undefined);
     assert.equal((await reports.report(run, 'm-9', { run: id, outcome: 'Done' })).status, 403);
-    // That it goes on is not for it to say any more.
+    // It may no longer send heartbeats.
     assert.equal((await reports.report(run, 'm-1', { run: id, heartbeat: {} })).status, 403);
     assert.equal((await reports.report(run, 'm-1', { run: id, outcome: 'Done' })).status, 200);
     await clock.advance(2000);
     assert.deepEqual(
-      ship.calls.map(({ operation }) => operation),
+      manager.calls.map(({ operation }) => operation),
       ['reconcile', 'delete'],
     );
     assert.equal(inventory.entry(ref), undefined);
-    await ship.stop();
+    await manager.stop();
   });
 });
 
-describe('the report that everything is deleted', () => {
-  it('is taken, also when it comes twice', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+describe('a report with the outcome Deleted', () => {
+  it('is accepted, even twice', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) =>
         operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : answer({ outcome: 'Done' }),
     });
@@ -44,10 +44,10 @@ describe('the report that everything is deleted', () => {
     const run = { entryUid: ref.uid, component: 'network', seq: 2 };
     const body = { run: `${ref.uid}.network.2`, outcome: 'Deleted' };
     for (let i = 0; i < 2; i++) {
-      assert.equal((await ship.manager.reports.report(run, 'm-2', body)).status, 200);
+      assert.equal((await manager.manager.reports.report(run, 'm-2', body)).status, 200);
       await clock.advance(1000);
     }
     assert.equal(inventory.entry(ref), undefined);
-    await ship.stop();
+    await manager.stop();
   });
 });

@@ -3,10 +3,10 @@ import type { Reply } from '../../../../src/inventory/ports.ts';
 import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
-describe('a run whose call comes to nothing', () => {
-  it('is over with its lease when the client answers what is no answer', async () => {
+describe('a run with an unknown kind of reply', () => {
+  it('ends at its deadline', async () => {
     let calls = 0;
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: () => {
         calls += 1;
         return calls === 1 ? ('nothing' as unknown as Reply) : done();
@@ -18,6 +18,6 @@ describe('a run whose call comes to nothing', () => {
     assert.equal(record?.phase, 'Idle');
     assert.equal(record.lastOutcome?.outcome, 'Done');
     assert.equal(calls, 2);
-    await ship.stop();
+    await manager.stop();
   });
 });

@@ -4,13 +4,13 @@ import { deferred } from '../../../../src/kit/promises.ts';
 import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
-describe('a condition that somebody else writes', () => {
-  it('stays when the status is told before that is seen', async () => {
+describe('a condition of another writer', () => {
+  it('is kept by a status write that precedes its watch event', async () => {
     const outcome = deferred<Reply>();
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], { network: () => outcome.promise });
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], { network: () => outcome.promise });
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
-    ship.stores.pause();
+    manager.stores.pause();
     inventory.edit(ref, ({ status = {} }) => {
       status.conditions = [
         ...(status.conditions ?? []),
@@ -25,13 +25,13 @@ describe('a condition that somebody else writes', () => {
     });
     outcome.resolve(done());
     await clock.advance(1000);
-    ship.stores.resume();
+    manager.stores.resume();
     await clock.advance(1000);
     const conditions = inventory.entry(ref)?.conditions.map(({ type, status }) => [type, status]);
     assert.deepEqual(conditions?.sort(), [
       ['BackedUp', 'True'],
       ['Ready', 'True'],
     ]);
-    await ship.stop();
+    await manager.stop();
   });
 });

@@ -4,9 +4,9 @@ import { done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import { registrationOf } from '../../../support/inventory/registrations.ts';
 
-describe('keys of entries that are gone', () => {
+describe('keys of deleted entries', () => {
   it('leave the queue', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) => (operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : done()),
     });
     for (let i = 0; i < 5; i++) {
@@ -16,18 +16,18 @@ describe('keys of entries that are gone', () => {
       inventory.delete(ref);
       await clock.advance(1000);
       const body = { run: `${ref.uid}.network.2`, outcome: 'Deleted' };
-      const said = await ship.manager.reports.report(run, inventory.record(run)?.record.credentialId ?? '', body);
+      const said = await manager.manager.reports.report(run, inventory.record(run)?.record.credentialId ?? '', body);
       assert.equal(said.status, 200);
       await clock.advance(1000);
       assert.equal(inventory.entry(ref), undefined);
     }
     await clock.advance(3_600_000);
-    const depths = await ship.metric('workqueue_depth');
+    const depths = await manager.metric('workqueue_depth');
     assert.equal(depths.get('{name="inventory-runs",controller="inventory-runs"}'), 0);
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('take no slot from those that wait for one', () => {
+  it('take no slot from waiting keys', () => {
     const there = new Set(['a/network', 'b/network', 'c/network']);
     const poked: string[] = [];
     const limits = new Limits({

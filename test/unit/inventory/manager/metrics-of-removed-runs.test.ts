@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { answer, done } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
-describe('runs that leave no record behind', () => {
-  it('are counted when everything is deleted', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+describe('metrics of runs whose records are removed', () => {
+  it('count runs that end with Deleted', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) => (operation === 'delete' ? answer({ outcome: 'Deleted' }) : done()),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -12,7 +12,7 @@ describe('runs that leave no record behind', () => {
     inventory.delete(ref);
     await clock.advance(2000);
     assert.equal(inventory.entry(ref), undefined);
-    const runs = [...(await ship.metric('drawbridge_inventory_runs_total'))].filter(([, count]) => count > 0);
+    const runs = [...(await manager.metric('drawbridge_inventory_runs_total'))].filter(([, count]) => count > 0);
     assert.deepEqual(
       runs.map(([labels, count]) => [/outcome="(\w+)"/.exec(labels)?.[1], count]),
       [
@@ -20,11 +20,11 @@ describe('runs that leave no record behind', () => {
         ['Deleted', 1],
       ],
     );
-    await ship.stop();
+    await manager.stop();
   });
 
-  it('are counted when their component is abandoned', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }], {
+  it('count runs of abandoned components', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) => (operation === 'delete' ? { kind: 'accepted', leaseMs: 60_000 } : done()),
     });
     const { ref } = inventory.create({ name: 'one' });
@@ -36,8 +36,8 @@ describe('runs that leave no record behind', () => {
     });
     await clock.advance(2000);
     assert.equal(inventory.entry(ref), undefined);
-    const runs = await ship.metric('drawbridge_inventory_runs_total');
+    const runs = await manager.metric('drawbridge_inventory_runs_total');
     assert.equal(runs.get('{component="network",outcome="Retry",reason="Abandoned"}'), 1, JSON.stringify([...runs]));
-    await ship.stop();
+    await manager.stop();
   });
 });

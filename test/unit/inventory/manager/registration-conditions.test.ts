@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ApiError } from '../../../../src/kube/errors.ts';
-import { type Behaviour, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
+import { type Behavior, done, type InMemoryManager } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 interface Condition {
@@ -10,8 +10,8 @@ interface Condition {
   readonly message: string;
 }
 
-/** `type=status reason` of what was written last into a registration, without what is as it should be. */
-function findings({ statusPatches }: InMemoryManager, component: string): string[] {
+/** The last written conditions as `type=status reason`, without normal ones. */
+function abnormalConditions({ statusPatches }: InMemoryManager, component: string): string[] {
   return conditions({ statusPatches }, component)
     .filter(({ type, status }) => status !== (type === 'Cyclic' ? 'False' : 'True'))
     .map(({ type, status, reason }) => `${type}=${status} ${reason}`);
@@ -22,27 +22,27 @@ function conditions({ statusPatches }: Pick<InMemoryManager, 'statusPatches'>, c
   return (last as { status: { conditions: Condition[] } } | undefined)?.status.conditions ?? [];
 }
 
-describe('what is found out about registrations', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+describe('the conditions of registrations', () => {
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
   const cases = {
-    'one that reads what it writes itself': {
+    'one that reads its own output': {
       registered: [{ name: 'network', reads: ['/status/outputs/network/vnet'] }],
       refused: ['network'],
       message: /^reads \/status\/outputs\/network\/vnet, which the component writes itself/,
     },
-    'the second of two that own one path': {
+    'the second of two owners of a path': {
       registered: [{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network'] }],
       refused: ['pirate'],
       message: /^\/status\/outputs\/network overlaps \/status\/outputs\/network, which component network owns/,
     },
-    'one that owns what lies below the path of another': {
+    'one that owns a path below that of another': {
       registered: [{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network/vnet'] }],
       refused: ['pirate'],
       message: /^\/status\/outputs\/network\/vnet overlaps \/status\/outputs\/network, which component network owns/,
     },
-    'one whose selector cannot be read': {
+    'one with an invalid selector': {
       registered: [
         { name: 'network', selector: { matchExpressions: [{ key: 'tier', operator: 'Like', values: ['gold'] }] } },
       ],
@@ -51,22 +51,22 @@ describe('what is found out about registrations', () => {
     },
   };
   for (const [what, { registered, refused, message }] of Object.entries(cases)) {
-    it(`refuses ${what}: it is told so, never called, and others run`, async () => {
+    it(`refuse ${what}: it is not called, and others run`, async () => {
       const stage = await memoryStage([...registered, { name: 'bystander' }]);
       const { clock, inventory } = stage;
-      ({ ship } = stage);
+      ({ manager } = stage);
       inventory.create({ name: 'one' });
       await clock.advance(60_000);
       for (const component of refused) {
-        assert.equal(ship.callsOf(component).length, 0);
-        const accepted: Condition | undefined = conditions(ship, component).find(({ type }) => type === 'Accepted');
+        assert.equal(manager.callsOf(component).length, 0);
+        const accepted: Condition | undefined = conditions(manager, component).find(({ type }) => type === 'Accepted');
         assert.deepEqual([accepted?.status, accepted?.reason], ['False', 'Refused']);
         assert.match(accepted?.message ?? '', message);
       }
       for (const name of [...registered.map((one) => one.name), 'bystander']) {
-        if (!refused.includes(name)) assert.deepEqual([name, findings(ship, name)], [name, []]);
+        if (!refused.includes(name)) assert.deepEqual([name, abnormalConditions(manager, name)], [name, []]);
       }
-      assert.equal(ship.callsOf('bystander').length, 1);
+      assert.equal(manager.callsOf('bystander').length, 1);
       const rows = inventory.entry({ name: 'one' })?.components.filter(({ name }) => refused.includes(name));
       for (const row of rows ?? []) {
         if (row.state !== 'NotApplicable') {
@@ -76,84 +76,87 @@ describe('what is found out about registrations', () => {
     });
   }
 
-  it('runs a refused one as soon as it is put right', async () => {
+  it('allow runs as soon as a refused registration is corrected', async () => {
     const stage = await memoryStage([{ name: 'network', reads: ['/status/outputs/network'] }]);
     const { clock, inventory, registrations } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     inventory.create({ name: 'one' });
     await clock.advance(10_000);
-    assert.equal(ship.calls.length, 0);
+    assert.equal(manager.calls.length, 0);
     registrations.put({ name: 'network' });
     await clock.advance(1000);
-    assert.equal(ship.calls.length, 1);
-    assert.deepEqual(findings(ship, 'network'), []);
+    assert.equal(manager.calls.length, 1);
+    assert.deepEqual(abnormalConditions(manager, 'network'), []);
     assert.equal(inventory.entry({ name: 'one' })?.components[0]?.state, 'Done');
   });
 
-  it('runs the second of two owners once the first is gone', async () => {
+  it('allow the second of two owners to run once the first is gone', async () => {
     const stage = await memoryStage([{ name: 'network' }, { name: 'pirate', writes: ['/status/outputs/network'] }]);
     const { clock, inventory, registrations } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     inventory.create({ name: 'one' });
     await clock.advance(1000);
     registrations.remove('network');
     await clock.advance(1000);
-    assert.equal(ship.callsOf('pirate').length, 1);
-    assert.deepEqual(findings(ship, 'pirate'), []);
+    assert.equal(manager.callsOf('pirate').length, 1);
+    assert.deepEqual(abnormalConditions(manager, 'pirate'), []);
   });
 
-  it('tells of a circle, and runs those in it all the same', async () => {
+  it('report a cycle, and its components still run', async () => {
     const stage = await memoryStage([
       { name: 'a', reads: ['/status/outputs/b'] },
       { name: 'b', reads: ['/status/outputs/a'] },
       { name: 'c', reads: ['/status/outputs/a'] },
     ]);
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     inventory.create({ name: 'one' });
     await clock.advance(1000);
     assert.deepEqual(
-      ['a', 'b', 'c'].map((name) => ship && findings(ship, name)),
+      ['a', 'b', 'c'].map((name) => manager && abnormalConditions(manager, name)),
       [['Cyclic=True ReadsItself'], ['Cyclic=True ReadsItself'], []],
     );
-    const cyclic = conditions(ship, 'a').find(({ type }) => type === 'Cyclic');
+    const cyclic = conditions(manager, 'a').find(({ type }) => type === 'Cyclic');
     assert.match(cyclic?.message ?? '', /a → b → a/);
-    assert.deepEqual(ship.calls.map(({ component }) => component).sort(), ['a', 'b', 'c']);
+    assert.deepEqual(manager.calls.map(({ component }) => component).sort(), ['a', 'b', 'c']);
   });
 
   for (const [what, error, tries] of [
-    ['tells again when that could not be written', new ApiError(500, 'InternalError', 'etcd is away'), 4],
-    ['has nobody to tell when the registration is gone', new ApiError(404, 'NotFound', 'gone'), 1],
+    ['are retried after a failed write', new ApiError(500, 'InternalError', 'etcd is away'), 4],
+    ['are not retried after the registration is gone', new ApiError(404, 'NotFound', 'gone'), 1],
   ] as const) {
     it(what, async () => {
       const stage = await memoryStage([]);
       const { clock, registrations } = stage;
-      ({ ship } = stage);
+      ({ manager } = stage);
       let writes = 0;
-      ship.writing = () => {
+      manager.writing = () => {
         if (++writes < 4) throw error;
       };
       registrations.put({ name: 'network' });
       await clock.advance(60_000);
       assert.equal(writes, tries);
-      assert.equal(conditions(ship, 'network').length > 0, tries > 1);
+      assert.equal(conditions(manager, 'network').length > 0, tries > 1);
     });
   }
 
-  it('tells of an endpoint that refuses calls, and when it answers again', async () => {
+  it('report an endpoint that fails, and its recovery', async () => {
     let dead = true;
-    const network: Behaviour = () => (dead ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done());
+    const network: Behavior = () => (dead ? { kind: 'notAccepted', code: 'Unreachable', message: 'refused' } : done());
     const stage = await memoryStage([{ name: 'network' }], { network });
     const { clock, inventory } = stage;
-    ({ ship } = stage);
+    ({ manager } = stage);
     for (let i = 0; i < 8; i++) inventory.create({ name: `e${i}` });
     await clock.advance(5000);
-    assert.deepEqual(findings(ship, 'network'), ['Reachable=False NotAnswering']);
-    assert.deepEqual([...(await ship.metric('drawbridge_inventory_breaker_state')).keys()], ['{component="network"}']);
-    assert.notEqual([...(await ship.metric('drawbridge_inventory_breaker_state')).values()][0], 0);
+    assert.deepEqual(abnormalConditions(manager, 'network'), ['Reachable=False NotAnswering']);
+    assert.deepEqual(
+      [...(await manager.metric('drawbridge_inventory_breaker_state')).keys()],
+      ['{component="network"}'],
+    );
+    assert.notEqual([...(await manager.metric('drawbridge_inventory_breaker_state')).values()][0], 0);
     dead = false;
     await clock.advance(31_000);
-    assert.deepEqual(findings(ship, 'network'), []);
-    assert.equal([...(await ship.metric('drawbridge_inventory_breaker_state')).values()][0], 0);
+    assert.deepEqual(abnormalConditions(manager, 'network'), []);
+    assert.equal([...(await manager.metric('drawbridge_inventory_breaker_state')).values()][0], 0);
   });
 });

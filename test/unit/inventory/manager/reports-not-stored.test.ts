@@ -7,24 +7,24 @@ import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 const minute = 60_000;
 const refusal = new ApiError(403, 'Forbidden', 'a right is missing');
 
-describe('a report whose record the API server refuses', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+describe('a report whose record the API server rejects', () => {
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
-  /** A run that goes on, and an API server that can be told to refuse. */
+  /** An asynchronous run, and an API server that can reject writes. */
   async function longRun() {
     const registered = { name: 'network', intervalSeconds: 86_400, leaseSeconds: 3600, maxRunSeconds: 36_000 };
     const stage = await memoryStage([registered], {
       network: () => ({ kind: 'accepted', leaseMs: undefined }),
     });
-    ({ ship } = stage);
+    ({ manager } = stage);
     const { clock, inventory } = stage;
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
     const key = { entryUid: ref.uid, component: 'network' };
     const run = { ...key, seq: 1 };
     const id = `${ref.uid}.network.1`;
-    const { reports } = stage.ship.manager;
+    const { reports } = stage.manager.manager;
     let refused = false;
     inventory.fault = (operation, when) =>
       refused && operation.startsWith('run.') && when === 'before' ? refusal : undefined;
@@ -71,7 +71,7 @@ describe('a report whose record the API server refuses', () => {
     assert.equal((await report('m-1', body)).status, 200);
   });
 
-  it('gives out a new token only once the record has it', async () => {
+  it('returns a new token only after the record contains it', async () => {
     const { clock, record, refuse, report } = await longRun();
     await clock.advance(6 * minute);
     refuse(true);
@@ -87,12 +87,12 @@ describe('a report whose record the API server refuses', () => {
     assert.equal(record()?.phase, 'Idle');
   });
 
-  it('is answered 503 while the record of what is Deleted cannot be removed', async () => {
+  it('is answered 503 while the record of a Deleted component cannot be removed', async () => {
     const stage = await memoryStage([{ name: 'network' }], {
       network: ({ operation }) =>
         operation === 'delete' ? { kind: 'accepted', leaseMs: 3_600_000 } : answer({ outcome: 'Done' }),
     });
-    ({ ship } = stage);
+    ({ manager } = stage);
     const { clock, inventory } = stage;
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
@@ -100,7 +100,7 @@ describe('a report whose record the API server refuses', () => {
     await clock.advance(1000);
     const run = { entryUid: ref.uid, component: 'network', seq: 2 };
     const report = async (): Promise<number> => {
-      const answered = stage.ship.manager.reports.report(run, 'm-2', {
+      const answered = stage.manager.manager.reports.report(run, 'm-2', {
         run: `${ref.uid}.network.2`,
         outcome: 'Deleted',
       });

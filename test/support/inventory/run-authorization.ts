@@ -2,8 +2,14 @@ import type { RunRecord } from '../../../src/inventory/core/run-record.ts';
 import type { RunAuthorization } from '../../../src/inventory/policy/run-authorization.ts';
 import { formatTime } from '../../../src/kit/clock.ts';
 
-/** A record as the fence reads it. */
-export const fenced = ({ entry, component, phase, credentialId, previousCredential }: RunRecord): RunAuthorization => ({
+/** A record as write authorization reads it. */
+export const authorizationOf = ({
+  entry,
+  component,
+  phase,
+  credentialId,
+  previousCredential,
+}: RunRecord): RunAuthorization => ({
   entry,
   component,
   phase,

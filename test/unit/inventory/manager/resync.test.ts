@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { answer, type Behaviour } from '../../../support/inventory/in-memory-manager.ts';
+import { answer, type Behavior } from '../../../support/inventory/in-memory-manager.ts';
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 
 const minute = 60_000;
 const metric = 'drawbridge_inventory_watch_relists_total';
 const region = '/spec/cluster/region';
 
-const willing: Behaviour = ({ operation }) => answer({ outcome: operation === 'delete' ? 'Deleted' : 'Done' });
+const willing: Behavior = ({ operation }) => answer({ outcome: operation === 'delete' ? 'Deleted' : 'Done' });
 
 async function stage() {
   const registered = [{ name: 'network', reads: [region] }, { name: 'other' }];
@@ -16,34 +16,34 @@ async function stage() {
   return { ...staged, ref };
 }
 
-describe('a change that nobody was told of', () => {
-  it('causes its one run within 33 minutes', async () => {
-    const { clock, inventory, ship, ref } = await stage();
-    ship.stores.unheard(() => {
+describe('a change without a watch event', () => {
+  it('causes one run within 33 minutes', async () => {
+    const { clock, inventory, manager, ref } = await stage();
+    manager.stores.unheard(() => {
       inventory.edit(ref, ({ spec }) => {
         spec.cluster = { region: 'westeurope' };
       });
     });
     await clock.advance(26 * minute);
-    assert.equal(ship.calls.length, 2);
+    assert.equal(manager.calls.length, 2);
     await clock.advance(7 * minute);
     assert.deepEqual(
-      ship.calls.slice(2).map(({ component, run }) => [component, run.reasons]),
+      manager.calls.slice(2).map(({ component, run }) => [component, run.reasons]),
       [['network', ['InputChanged']]],
     );
-    assert.equal((await ship.metric(metric)).get('{cause="periodic"}'), 1);
-    await ship.stop();
+    assert.equal((await manager.metric(metric)).get('{cause="periodic"}'), 1);
+    await manager.stop();
   });
 
-  it('is made up for, be it a new entry or the end of one', async () => {
-    const { clock, inventory, ship, ref } = await stage();
-    ship.stores.unheard(() => {
+  it('is found even if it is a new or a deleted entry', async () => {
+    const { clock, inventory, manager, ref } = await stage();
+    manager.stores.unheard(() => {
       inventory.create({ name: 'two' });
       inventory.delete(ref);
     });
     await clock.advance(33 * minute);
     assert.deepEqual(
-      ship.calls.slice(2).map(({ entry, operation }) => [entry.id === ref.uid, operation]),
+      manager.calls.slice(2).map(({ entry, operation }) => [entry.id === ref.uid, operation]),
       [
         [true, 'delete'],
         [true, 'delete'],
@@ -51,33 +51,33 @@ describe('a change that nobody was told of', () => {
         [false, 'reconcile'],
       ],
     );
-    await ship.stop();
+    await manager.stop();
   });
 });
 
-describe('the look at everything', () => {
-  it('finds nothing to do, and writes nothing, where nothing was missed', async () => {
-    const { clock, inventory, ship, ref } = await stage();
+describe('the periodic resync', () => {
+  it('does and writes nothing if no event was missed', async () => {
+    const { clock, inventory, manager, ref } = await stage();
     for (let n = 0; n < 120; n++) inventory.create({ name: `more${n}` });
     await clock.advance(5_000);
-    const calls = ship.calls.length;
+    const calls = manager.calls.length;
     const { resourceVersion } = inventory.edit(ref, ({ metadata }) => {
       metadata.labels = { latest: 'true' };
     });
     await clock.advance(40 * minute);
-    assert.equal((await ship.metric(metric)).get('{cause="periodic"}'), 1);
-    assert.equal(ship.calls.length, calls);
+    assert.equal((await manager.metric(metric)).get('{cause="periodic"}'), 1);
+    assert.equal(manager.calls.length, calls);
     const next = inventory.edit(ref, ({ metadata }) => {
       metadata.labels = {};
     });
     assert.equal(Number(next.resourceVersion), Number(resourceVersion) + 1);
-    await ship.stop();
+    await manager.stop();
   });
 
   it('ends with the manager', async () => {
-    const { clock, ship } = await stage();
-    await ship.stop();
+    const { clock, manager } = await stage();
+    await manager.stop();
     await clock.advance(60 * minute);
-    assert.equal((await ship.metric(metric)).get('{cause="periodic"}'), undefined);
+    assert.equal((await manager.metric(metric)).get('{cause="periodic"}'), undefined);
   });
 });

@@ -8,7 +8,7 @@ import { answer, done, InMemoryManager } from '../../../support/inventory/in-mem
 import { memoryStage } from '../../../support/inventory/memory-stage.ts';
 import type { MemoryInventory } from '../../../support/inventory/memory-stores.ts';
 
-/** How long the call takes that goes wrong, milliseconds. */
+/** Duration of the failing call, milliseconds. */
 const callMs = 1000;
 
 const rowOf = (inventory: MemoryInventory, component: string) => {
@@ -16,26 +16,26 @@ const rowOf = (inventory: MemoryInventory, component: string) => {
   return row && [row.state, row.reason];
 };
 
-const broken = (code: CallFailureCode): Reply => ({ kind: 'failed', code, message: 'of the fault' });
+const unusable = (code: CallFailureCode): Reply => ({ kind: 'failed', code, message: 'of the fault' });
 const retried = (code: string) => ({ row: ['Retrying', code], run: `outcome="Retry",reason="${code}"` });
 const failed = (code: string) => ({ row: ['Failed', code], run: `outcome="Failed",reason="${code}"` });
 
 const verdicts: Readonly<Record<string, { readonly reply: Reply; readonly row: unknown; readonly run: string }>> = {
-  'what is no JSON': { reply: broken('NotJson'), ...retried('NotJson') },
-  'about another run': { reply: broken('WrongRun'), ...retried('WrongRun') },
-  'cut off': { reply: broken('Cut'), ...retried('Cut') },
-  'too large': { reply: broken('TooLarge'), ...retried('TooLarge') },
-  'too late': { reply: broken('Timeout'), ...retried('Timeout') },
-  'with what is no outcome': { reply: broken('InvalidOutcome'), ...retried('InvalidOutcome') },
-  'that it takes no calls of ours': { reply: broken('Refused'), ...retried('Refused') },
+  'that is not JSON': { reply: unusable('NotJson'), ...retried('NotJson') },
+  'about another run': { reply: unusable('WrongRun'), ...retried('WrongRun') },
+  'cut off': { reply: unusable('Cut'), ...retried('Cut') },
+  'too large': { reply: unusable('TooLarge'), ...retried('TooLarge') },
+  'too late': { reply: unusable('Timeout'), ...retried('Timeout') },
+  'with an unknown outcome': { reply: unusable('InvalidOutcome'), ...retried('InvalidOutcome') },
+  'that rejects the server': { reply: unusable('Refused'), ...retried('Refused') },
   'with an outcome of another operation': { reply: answer({ outcome: 'Deleted' }), ...retried('InvalidOutcome') },
   'with outputs of another component': { reply: done({ other: { is: 'mine' } }), ...failed('ForeignPath') },
-  'with a subtree of another component taken out': { reply: done({ other: null }), ...failed('ForeignPath') },
+  'that removes outputs of another component': { reply: done({ other: null }), ...failed('ForeignPath') },
 };
 
 describe('an answer', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
   async function stage(reply: Reply) {
     let faulty = true;
@@ -48,17 +48,17 @@ describe('an answer', () => {
       },
       other: () => done({ other: { is: 'its own' } }),
     });
-    ({ ship } = staged);
+    ({ manager } = staged);
     staged.inventory.create({ name: 'one' });
     await staged.clock.advance(callMs / 2);
     return staged;
   }
 
   for (const [what, { reply, row, run }] of Object.entries(verdicts)) {
-    it(`${what} counts once, shows in the row, touches nobody else, and is made up for`, async () => {
-      const { clock, inventory, ship } = await stage(reply);
+    it(`${what} counts once, shows in the status, affects no other component, and is followed by a successful run`, async () => {
+      const { clock, inventory, manager } = await stage(reply);
       await clock.advance(callMs / 2 + 1);
-      const runs = async () => [...(await ship.metric('drawbridge_inventory_runs_total'))].sort();
+      const runs = async () => [...(await manager.metric('drawbridge_inventory_runs_total'))].sort();
       assert.deepEqual(await runs(), [
         [`{component="network",${run}}`, 1],
         ['{component="other",outcome="Done",reason="Created"}', 1],
@@ -72,17 +72,17 @@ describe('an answer', () => {
       assert.deepEqual([phase, credentialId], ['Idle', undefined]);
       await clock.advance(2 * 3_600_000);
       assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);
-      assert.equal(ship.callsOf('other').length > 0 && rowOf(inventory, 'other')?.[0], 'Done');
+      assert.equal(manager.callsOf('other').length > 0 && rowOf(inventory, 'other')?.[0], 'Done');
     });
 
-    it(`${what} does not keep a change from being run that came before it`, async () => {
-      const { clock, inventory, ship } = await stage(reply);
+    it(`${what} does not hide an earlier change`, async () => {
+      const { clock, inventory, manager } = await stage(reply);
       inventory.edit({ name: 'one' }, ({ spec }) => {
         spec.components = { network: { enabled: true, config: { size: 1 } } };
       });
       await clock.advance(callMs / 2 + 600);
       assert.deepEqual(
-        ship.callsOf('network').map(({ run: { reasons, attempt } }) => [reasons, attempt]),
+        manager.callsOf('network').map(({ run: { reasons, attempt } }) => [reasons, attempt]),
         [
           [['Created'], 0],
           [['ConfigChanged:/spec/components/network/config', 'ConfigChanged:/spec/components/network/enabled'], 0],
@@ -94,17 +94,17 @@ describe('an answer', () => {
 });
 
 describe('a report', () => {
-  let ship: InMemoryManager | undefined;
-  afterEach(() => ship?.stop());
+  let manager: InMemoryManager | undefined;
+  afterEach(() => manager?.stop());
 
   async function stage() {
     const staged = await memoryStage([{ name: 'network', intervalSeconds: 86_400 }, { name: 'other' }], {
       network: () => ({ kind: 'accepted', leaseMs: 30_000 }),
     });
-    ({ ship } = staged);
+    ({ manager } = staged);
     staged.inventory.create({ name: 'one' });
     await staged.clock.advance(1);
-    const first = staged.ship.callsOf('network')[0] as ReconcileRequest;
+    const first = staged.manager.callsOf('network')[0] as ReconcileRequest;
     return { ...staged, first };
   }
   const credentialOf = ({ auth }: ReconcileRequest): string => auth.token.replace('token ', '');
@@ -126,7 +126,7 @@ describe('a report', () => {
     Record<string, [body: (id: string) => object, credential: string | undefined, said: unknown]>
   > = {
     'without an outcome': [(run) => ({ run }), undefined, [400, 'InvalidReport']],
-    'with what is no outcome': [(run) => ({ run, outcome: 'Perfect' }), undefined, [400, 'InvalidReport']],
+    'with an unknown outcome': [(run) => ({ run, outcome: 'Perfect' }), undefined, [400, 'InvalidReport']],
     'with an outcome of another operation': [(run) => ({ run, outcome: 'Deleted' }), undefined, [400, 'InvalidReport']],
     'about another run': [() => ({ run: 'x.network.1', outcome: 'Done' }), undefined, [400, 'InvalidReport']],
     'with both an outcome and a heartbeat': [
@@ -137,74 +137,75 @@ describe('a report', () => {
     'by another credential': [(run) => ({ run, outcome: 'Done' }), 'forged', [403, 'ForeignCredential']],
   };
   for (const [what, [body, credential, said]] of Object.entries(refusals)) {
-    it(`${what} is refused, and the run goes on until it is reported as it should`, async () => {
-      const { clock, inventory, ship, first } = await stage();
+    it(`${what} is rejected, and the run continues until a valid report`, async () => {
+      const { clock, inventory, manager, first } = await stage();
       const { id } = first.run;
-      assert.deepEqual(await report(ship, first, body(id), credential), said);
+      assert.deepEqual(await report(manager, first, body(id), credential), said);
       await clock.advance(1000);
-      assert.deepEqual(await runs(ship), []);
+      assert.deepEqual(await runs(manager), []);
       assert.deepEqual(rowOf(inventory, 'other'), ['Done', undefined]);
-      assert.deepEqual(await report(ship, first, { run: id, outcome: 'Done' }), [200, undefined]);
+      assert.deepEqual(await report(manager, first, { run: id, outcome: 'Done' }), [200, undefined]);
       await clock.advance(1000);
       assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);
-      assert.deepEqual(await runs(ship), [['{component="network",outcome="Done",reason="Created"}', 1]]);
+      assert.deepEqual(await runs(manager), [['{component="network",outcome="Done",reason="Created"}', 1]]);
     });
   }
 
-  it('that comes twice is taken twice and counts once', async () => {
-    const { clock, ship, first } = await stage();
+  it('that is repeated is accepted twice and counts once', async () => {
+    const { clock, manager, first } = await stage();
     const body = { run: first.run.id, outcome: 'Done' };
-    for (let i = 0; i < 2; i++) assert.deepEqual(await report(ship, first, body), [200, undefined]);
+    for (let i = 0; i < 2; i++) assert.deepEqual(await report(manager, first, body), [200, undefined]);
     await clock.advance(60_000);
-    assert.deepEqual(await runs(ship), [['{component="network",outcome="Done",reason="Created"}', 1]]);
-    assert.equal(ship.callsOf('network').length, 1);
+    assert.deepEqual(await runs(manager), [['{component="network",outcome="Done",reason="Created"}', 1]]);
+    assert.equal(manager.callsOf('network').length, 1);
   });
 
-  it('that comes too late is refused, and neither counts nor touches the run after it', async () => {
-    const { clock, inventory, ship, first } = await stage();
+  it('that is too late is rejected, and does not affect the next run', async () => {
+    const { clock, inventory, manager, first } = await stage();
     await clock.advance(35_000);
-    assert.deepEqual(await runs(ship), [['{component="network",outcome="Retry",reason="LeaseOver"}', 1]]);
-    const second = ship.callsOf('network')[1];
+    assert.deepEqual(await runs(manager), [['{component="network",outcome="Retry",reason="LeaseOver"}', 1]]);
+    const second = manager.callsOf('network')[1];
     assert.ok(second);
-    assert.deepEqual(await report(ship, first, { run: first.run.id, outcome: 'Failed' }), [409, 'RunOver']);
-    assert.deepEqual(await report(ship, second, { run: second.run.id, outcome: 'Done' }, credentialOf(first)), [
+    assert.deepEqual(await report(manager, first, { run: first.run.id, outcome: 'Failed' }), [409, 'RunOver']);
+    assert.deepEqual(await report(manager, second, { run: second.run.id, outcome: 'Done' }, credentialOf(first)), [
       403,
       'ForeignCredential',
     ]);
-    assert.deepEqual(await report(ship, second, { run: second.run.id, outcome: 'Done' }), [200, undefined]);
+    assert.deepEqual(await report(manager, second, { run: second.run.id, outcome: 'Done' }), [200, undefined]);
     await clock.advance(1000);
     assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);
     assert.equal(
-      (await runs(ship)).reduce((sum, [, count]) => sum + count, 0),
+      (await runs(manager)).reduce((sum, [, count]) => sum + count, 0),
       2,
     );
   });
 
-  it('of outputs of another component ends the run, with nothing of them taken', async () => {
-    const { clock, inventory, ship, first } = await stage();
+  it('with outputs of another component ends the run and publishes nothing', async () => {
+    const { clock, inventory, manager, first } = await stage();
     const body = { run: first.run.id, outcome: 'Done', outputs: { network: { vnet: 'v' }, other: { is: 'mine' } } };
-    await report(ship, first, body);
+    await report(manager, first, body);
     await clock.advance(1000);
     assert.deepEqual(rowOf(inventory, 'network'), ['Failed', 'ForeignPath']);
     assert.deepEqual(inventory.entry({ name: 'one' })?.content.status.outputs, {});
-    assert.deepEqual(await runs(ship), [['{component="network",outcome="Failed",reason="ForeignPath"}', 1]]);
+    assert.deepEqual(await runs(manager), [['{component="network",outcome="Failed",reason="ForeignPath"}', 1]]);
   });
 });
 
-describe('what operators see of runs', () => {
+describe('the metrics of runs', () => {
   const open: InMemoryManager[] = [];
   afterEach(async () => {
     for (const one of open.splice(0)) await one.stop();
   });
 
-  it('counts every trigger, and how many keys wait for how long', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network', maxConcurrent: 1 }], {
+  it('count every trigger, and the number and waiting time of queued keys', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network', maxConcurrent: 1 }], {
       network: (_request, signal) => sleep(clock, 2000, signal).then(() => done()),
     });
-    open.push(ship);
+    open.push(manager);
     for (let i = 0; i < 5; i++) inventory.create({ name: `e${i}` });
     await clock.advance(1000);
-    const value = async (name: string, labels = '') => (await ship.metric(`drawbridge_inventory_${name}`)).get(labels);
+    const value = async (name: string, labels = '') =>
+      (await manager.metric(`drawbridge_inventory_${name}`)).get(labels);
     assert.equal(await value('triggers_total', '{component="network",reason="Created"}'), 5);
     assert.equal(await value('queue_depth', '{lane="manual"}'), 4);
     const oldest = await value('oldest_queued_seconds');
@@ -214,29 +215,29 @@ describe('what operators see of runs', () => {
     assert.equal(await value('oldest_queued_seconds'), 0);
   });
 
-  it('counts no record as written by others when the API server is away', async () => {
-    const { clock, inventory, ship } = await memoryStage([{ name: 'network' }]);
-    open.push(ship);
-    ship.issuing = () => {
+  it('count no conflict while the API server is unavailable', async () => {
+    const { clock, inventory, manager } = await memoryStage([{ name: 'network' }]);
+    open.push(manager);
+    manager.issuing = () => {
       throw new ApiError(503, 'ServiceUnavailable', 'away');
     };
     inventory.create({ name: 'one' });
     await clock.advance(60_000);
-    assert.equal(ship.calls.length, 0);
-    assert.equal((await ship.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 0);
+    assert.equal(manager.calls.length, 0);
+    assert.equal((await manager.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 0);
     assert.deepEqual(rowOf(inventory, 'network'), ['Progressing', 'Pending']);
-    ship.issuing = () => {};
+    manager.issuing = () => {};
     await clock.advance(31_000);
     assert.deepEqual(rowOf(inventory, 'network'), ['Done', undefined]);
   });
 
-  it('counts a record that another server has written first, and calls for one of the two alone', async () => {
-    const { clock, inventory, registrations, ship } = await memoryStage([{ name: 'network' }]);
-    open.push(ship);
+  it('count a lost compare-and-swap, and only one of two servers calls', async () => {
+    const { clock, inventory, registrations, manager } = await memoryStage([{ name: 'network' }]);
+    open.push(manager);
     const { ref } = inventory.create({ name: 'one' });
     await clock.advance(1000);
-    // It stands still while another one takes over, and does not know.
-    ship.stores.pause();
+    // It is paused during a takeover and does not know about it.
+    manager.stores.pause();
     const components = {};
     const next = new InMemoryManager({
       clock,
@@ -252,10 +253,10 @@ describe('what operators see of runs', () => {
       spec.components = { network: { enabled: true, config: { size: 1 } } };
     });
     await clock.advance(1000);
-    assert.deepEqual([ship.calls.length, next.calls.length], [1, 1]);
-    ship.remote.event({ entryUid: ref.uid, component: 'network', about: 'managed/things' });
+    assert.deepEqual([manager.calls.length, next.calls.length], [1, 1]);
+    manager.remote.event({ entryUid: ref.uid, component: 'network', about: 'managed/things' });
     await clock.advance(1);
-    assert.equal((await ship.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 1);
+    assert.equal((await manager.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 1);
     assert.equal((await next.metric('drawbridge_inventory_cas_conflicts_total')).get(''), 0);
   });
 });
