@@ -11,43 +11,46 @@ import { handleReview } from './handle-review.ts';
 import type { AdmissionPorts, InventoryPorts, ReviewPorts } from './ports.ts';
 import { type Route, routes } from './routes.ts';
 
-/** What the routes of each feature need; those of a feature that is absent are not served. */
+/** Ports of the routes by feature. The server does not serve the routes of an absent feature. */
 export interface ServedFeatures {
   readonly access?: AdmissionPorts | undefined;
   readonly inventory?: InventoryPorts | undefined;
 }
 
-/** Bodies in memory, from before their first byte until they are answered. */
+/** Most bytes of bodies in memory, from before their first byte until their answer. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Bytes of a review that are parsed in a millisecond at most: those with other characters than ASCII take longest. */
+/** Bytes of a review that the server parses per millisecond in the worst case, which is text with characters beyond ASCII. */
 const BYTES_PER_MS = 100_000;
 
-/** What all calls share. */
-interface Shared extends BodyLimits {
+/** Ports and limits that all calls share. */
+interface SharedLimits extends BodyLimits {
   readonly ports: ReviewPorts;
 }
 
 interface AppOptions {
-  /** Default: a queue of its own. */
-  readonly turns?: FairQueue;
-  /** The path of the route that answers a path that was called; undefined: none does. Default: the same path. */
+  /** Default: a separate queue. */
+  readonly queue?: FairQueue;
+  /** Maps a called path to the path of its route; undefined if there is none. Default: the same path. */
   readonly routeOf?: (path: string) => string | undefined;
-  /** Told of each call of a path that no route answers. */
-  readonly unknownPath?: () => void;
+  /** Called for each call of a path without a route. */
+  readonly onUnknownPath?: () => void;
 }
 
 /**
- * Serves the routes of the table: the hot ones by themselves, all others through express. Nothing a client sends ends the process or
- * goes without an answer. Only a connection with a review on it lives on: what gets any other answer costs whoever sends it another
- * handshake.
+ * Serves the routes of the table: hot ones directly, all others through express. No input ends the process or stays without an answer.
+ * A connection stays open only after a review. After any other answer the server closes it, so the client pays for a new handshake.
  */
 export function createAdmissionApp(
   features: ServedFeatures,
   ports: ReviewPorts,
-  { turns = new FairQueue({ clock: ports.clock }), routeOf = (path) => path, unknownPath = () => {} }: AppOptions = {},
+  {
+    queue = new FairQueue({ clock: ports.clock }),
+    routeOf = (path) => path,
+    onUnknownPath = () => {},
+  }: AppOptions = {},
 ): RequestListener {
-  const shared: Shared = { ports, turns, room: new FairShare({ total: MAX_BYTES }) };
+  const shared: SharedLimits = { ports, queue, memory: new FairShare({ total: MAX_BYTES }) };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -64,16 +67,16 @@ export function createAdmissionApp(
     if (route.hot) hot.set(route.path, listener);
     else app.all(route.path, listener);
   }
-  app.use(lastResort(ports));
+  app.use(errorHandler(ports));
   return (request, response) => {
     const called = pathOf(request);
     const path = routeOf(called);
     if (path === undefined || !paths.has(path)) {
-      unknownPath();
-      sendText(response, 404, 'no webhook here');
+      onUnknownPath();
+      sendText(response, 404, 'no webhook has this path');
       return;
     }
-    // The rest of what was called is nobody else's business: not that of a log, either.
+    // Drops the path segment of this installation, so that no log shows it.
     request.url = `${path}${request.url?.slice(called.length) ?? ''}`;
     (hot.get(path) ?? app)(request, response);
   };
@@ -85,14 +88,14 @@ function handlerOf(route: Route, { access, inventory }: ServedFeatures): Handler
 }
 
 /** Answers every request to the path of the route. */
-function webhookListener(route: Route, handler: Handler, shared: Shared): RequestListener {
+function webhookListener(route: Route, handler: Handler, shared: SharedLimits): RequestListener {
   return (request, response) => {
     if (request.method === 'POST') {
       answer(route, handler, request, response, shared).catch((error) => fail(error, request, response, shared.ports));
       return;
     }
     response.setHeader('allow', 'POST');
-    sendText(response, 405, `${route.path} takes POST`);
+    sendText(response, 405, `${route.path} allows only POST`);
   };
 }
 
@@ -101,19 +104,20 @@ async function answer(
   handler: Handler,
   request: IncomingMessage,
   response: ServerResponse,
-  shared: Shared,
+  shared: SharedLimits,
 ): Promise<void> {
-  const { ports, turns } = shared;
+  const { ports, queue } = shared;
   try {
-    const waits = deadlineMs(route, timeoutOf(request));
+    const limitMs = deadlineMs(route, timeoutOf(request));
     const body = await readBody(request, response, shared);
-    const readMs = ports.clock.monotonic();
+    const readAtMs = ports.clock.monotonic();
     const decide = (): Promise<unknown> => {
-      if (response.destroyed) throw new BodyError(400, 'IncompleteBody', 'nobody waits for the answer any more');
-      const leftMs = Math.max(0, waits - (ports.clock.monotonic() - readMs));
+      if (response.destroyed)
+        throw new BodyError(400, 'IncompleteBody', 'the client closed the connection before the answer');
+      const leftMs = Math.max(0, limitMs - (ports.clock.monotonic() - readAtMs));
       return handleReview(route, handler, parseJson(body), leftMs, ports);
     };
-    const review = await turns.run(addressOf(request), decide, body.length / BYTES_PER_MS);
+    const review = await queue.run(addressOf(request), decide, body.length / BYTES_PER_MS);
     send(response, 200, 'application/json', JSON.stringify(review));
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
@@ -137,7 +141,7 @@ function timeoutOf({ url = '' }: IncomingMessage): string | null {
   return query < 0 ? null : new URLSearchParams(url.slice(query)).get('timeout');
 }
 
-/** Time to answer in: what the apiserver says it will wait, less what the way back may take. */
+/** Time to answer, milliseconds: the timeout that the API server sends, less a reserve for the network. */
 function deadlineMs(route: Route, timeout: string | null): number {
   const waits = route.timeoutSeconds * 1000;
   const parsed = timeout === null ? { error: '' } : parseGoDuration(timeout);
@@ -146,21 +150,21 @@ function deadlineMs(route: Route, timeout: string | null): number {
   return limit - Math.min(200, limit / 10);
 }
 
-/** The longest timeout that a webhook configuration may have. */
+/** The longest timeout that a webhook configuration can have. */
 const MAX_WAIT_MS = 30_000;
 
-function lastResort(ports: ReviewPorts): ErrorRequestHandler {
+function errorHandler(ports: ReviewPorts): ErrorRequestHandler {
   return (error: unknown, request, response, _next) => fail(error, request, response, ports);
 }
 
 function fail(error: unknown, request: IncomingMessage, response: ServerResponse, { log }: ReviewPorts): void {
   log.error('request failed', { path: pathOf(request), error: describe(error) });
   if (response.headersSent) response.destroy();
-  else sendText(response, 500, 'InternalError: the server failed to answer; its log says why');
+  else sendText(response, 500, 'InternalError: the server failed to answer; read its log for the cause');
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {
-  // Bytes that nobody reads may still be on their way, too.
+  // The client may still be sending a body that the server does not read.
   if (!response.headersSent) response.setHeader('connection', 'close');
   send(response, status, 'text/plain; charset=utf-8', `${text}\n`);
 }

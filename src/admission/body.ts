@@ -4,12 +4,12 @@ import type { FairShare } from '../kit/fair-share.ts';
 import { announcedBytes, collectBody } from '../kit/request-body.ts';
 import type { FairQueue } from './fair-queue.ts';
 
-/** etcd takes objects up to 1.5 MiB, and an UPDATE carries two of them. */
+/** etcd accepts objects up to 1.5 MiB, and an UPDATE has two of them. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** Processor time of reading 256 KiB, milliseconds: to decrypt and to copy them costs as much as a review. */
+/** Processor time of reading 256 KiB, milliseconds. Decrypting and copying them costs as much as a review. */
 const PIECE_COST_MS = 0.5;
 
-/** A call that is not worth parsing, or that there is no room for; `status` is what HTTP calls it. */
+/** A call that the server rejects before it parses the body. `status` is the HTTP status. */
 export class BodyError extends CodedError {
   override readonly name = 'BodyError';
   constructor(
@@ -21,37 +21,37 @@ export class BodyError extends CodedError {
   }
 }
 
-/** What bodies share. */
+/** Limits that all bodies share. */
 export interface BodyLimits {
-  /** Bytes of bodies in memory. */
-  readonly room: FairShare;
-  /** Where a body waits for its turn. */
-  readonly turns: FairQueue;
+  /** Budget of body bytes in memory. */
+  readonly memory: FairShare;
+  /** Queue of the pieces of bodies. */
+  readonly queue: FairQueue;
 }
 
 /**
- * The bytes of a JSON body. Room for them is taken before the first is read, and given back when the response closes; another
- * address that needs it more may cut the connection off. Rejects with BodyError before the limit is exceeded, whatever the
- * headers claim.
+ * Reads the bytes of a JSON body. It acquires their memory before the first byte and releases it when the response closes. If an
+ * address with less memory needs it, the server destroys the connection. Rejects with BodyError before the limit is exceeded, whatever
+ * the headers claim.
  */
 export async function readBody(
   request: IncomingMessage,
   response: ServerResponse,
-  { room, turns }: BodyLimits,
+  { memory, queue }: BodyLimits,
 ): Promise<Buffer> {
   expectJson(request);
   const announced = announcedBytes(request);
   if (announced !== undefined && announced > MAX_BODY_BYTES) throw tooLarge(`${announced} bytes were announced`);
-  const giveBack = room.take(addressOf(request), announced ?? MAX_BODY_BYTES, () => request.socket.destroy());
-  if (!giveBack) throw new BodyError(503, 'Overloaded', 'too many bytes of other calls are in memory; try again');
-  response.once('close', giveBack);
-  const nextTurn = (): Promise<void> => turns.run(addressOf(request), () => {}, PIECE_COST_MS);
+  const release = memory.acquire(addressOf(request), announced ?? MAX_BODY_BYTES, () => request.socket.destroy());
+  if (!release) throw new BodyError(503, 'Overloaded', 'the memory for request bodies is full; try again');
+  response.once('close', release);
+  const nextTurn = (): Promise<void> => queue.run(addressOf(request), () => {}, PIECE_COST_MS);
   const body = await collectBody(request, { maxBytes: MAX_BODY_BYTES, nextTurn });
   if (!body) throw tooLarge('more was sent');
   return body;
 }
 
-/** Whom a call is counted for. */
+/** The source that the server charges a call to. */
 export const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? '';
 
 function expectJson(request: IncomingMessage): void {
@@ -66,5 +66,5 @@ function expectJson(request: IncomingMessage): void {
 }
 
 function tooLarge(found: string): BodyError {
-  return new BodyError(413, 'BodyTooLarge', `the body may have ${MAX_BODY_BYTES} bytes at most; ${found}`);
+  return new BodyError(413, 'BodyTooLarge', `${found}; a body may have at most ${MAX_BODY_BYTES} bytes`);
 }

@@ -13,7 +13,7 @@ const HANDSHAKE_COST_MS = 1;
 
 interface ConnectionLimitOptions {
   /** Queue of the handshakes. */
-  readonly turns: FairQueue;
+  readonly queue: FairQueue;
   /** Called for each connection that exceeds the limits. */
   readonly onRejected: () => void;
 }
@@ -23,7 +23,7 @@ interface ConnectionLimitOptions {
  * of the queue, once its first bytes have arrived. If all slots are taken, an address with few connections replaces the oldest
  * connection of the address with the most.
  */
-export function limitConnections(server: Server, { turns, onRejected }: ConnectionLimitOptions): void {
+export function limitConnections(server: Server, { queue, onRejected }: ConnectionLimitOptions): void {
   const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
   // node:https registers only this listener; it starts TLS.
   const [startTls] = server.listeners('connection');
@@ -31,7 +31,7 @@ export function limitConnections(server: Server, { turns, onRejected }: Connecti
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     const address = socket.remoteAddress ?? '';
-    const release = slots.take(address, 1, () => socket.destroy());
+    const release = slots.acquire(address, 1, () => socket.destroy());
     if (!release) {
       onRejected();
       socket.destroy();
@@ -46,7 +46,7 @@ export function limitConnections(server: Server, { turns, onRejected }: Connecti
       const start = (): void => {
         if (!socket.destroyed) startTls.call(server, socket);
       };
-      turns.run(address, start, HANDSHAKE_COST_MS).catch(end);
+      queue.run(address, start, HANDSHAKE_COST_MS).catch(end);
     });
   });
 }

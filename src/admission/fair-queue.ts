@@ -4,40 +4,40 @@ import { RecentMap } from '../kit/recent-map.ts';
 
 interface FairQueueOptions {
   readonly clock: Clock;
-  /** Jobs that may wait. Default 1024. */
+  /** Most jobs that may wait. Default 1024. */
   readonly maxWaiting?: number;
 }
 
-/** Jobs run back to back for so long, milliseconds; then the process reads, writes and runs its timers. */
+/** How long jobs run back to back, milliseconds. Then the process handles its I/O and timers. */
 const SLICE_MS = 5;
-/** After this long, half of what a source has used is forgotten. */
+/** The recorded usage of a source halves in this time. */
 const HALF_LIFE_MS = 5_000;
-/** Sources whose use is remembered. */
+/** Most sources with recorded usage. */
 const MAX_SOURCES = 4096;
 
 interface Job {
   readonly isLong: boolean;
   readonly run: () => void;
-  readonly refuse: (error: CodedError) => void;
+  readonly reject: (error: CodedError) => void;
 }
 
-/** Processor time that a source had used at an instant (monotonic), milliseconds. */
-interface Use {
+/** Processor time of a source, milliseconds, at an instant of the monotonic clock. */
+interface Usage {
   readonly ms: number;
   readonly atMs: number;
 }
 
 /**
- * Runs what costs processor time, one job at a time. While there is little to do, a job runs at once. When jobs have to wait, the next
- * one belongs to the source that has used the least time lately: who sends what is dear to read waits behind those who send little.
- * Of the jobs of one source, one that is expected to take longer than a slice waits until none of the others waits.
+ * Runs jobs that need the processor, one at a time. Below one slice of work, a job runs at once. If jobs wait, the next one belongs to
+ * the source with the least recent usage, so sources of costly calls wait behind the others. Within a source, a job that is expected
+ * to take longer than a slice waits until no other job waits.
  */
 export class FairQueue {
   readonly #clock: Clock;
   readonly #maxWaiting: number;
-  readonly #used = new RecentMap<string, Use>(MAX_SOURCES);
-  /** By source, oldest job first, long ones behind all others; no list is empty. */
-  readonly #lines = new Map<string, Job[]>();
+  readonly #usage = new RecentMap<string, Usage>(MAX_SOURCES);
+  /** Waiting jobs by source, oldest first, long ones after all others. No list is empty. */
+  readonly #jobs = new Map<string, Job[]>();
   #waiting = 0;
   #sliceMs = 0;
   #pausing = false;
@@ -48,30 +48,30 @@ export class FairQueue {
   }
 
   /**
-   * Settles as `job` does. What the job awaits is neither counted nor waited for. Rejects with CodedError `Overloaded` when too many
-   * jobs wait; it is the longest line that loses its newest job.
-   * @param leastMs What the job counts for at least, milliseconds: for work that it only sets off, and for its place in line.
+   * Settles like `job`. The queue measures only the synchronous part of the job and does not wait for the rest. If too many jobs wait,
+   * the source with the most loses its newest job, which rejects with CodedError `Overloaded`.
+   * @param leastMs Lowest usage to charge, milliseconds. It covers work that the job only starts, and marks long jobs.
    */
   run<T>(source: string, job: () => T | Promise<T>, leastMs = 0): Promise<T> {
-    if (this.#waiting === 0 && this.#sliceMs < SLICE_MS) return this.#measured(source, job, leastMs);
+    if (this.#waiting === 0 && this.#sliceMs < SLICE_MS) return this.#runMeasured(source, job, leastMs);
     return new Promise<T>((resolve, reject) => {
-      const run = (): void => resolve(this.#measured(source, job, leastMs));
-      this.#enqueue(this.#line(source), { isLong: leastMs > SLICE_MS, run, refuse: reject });
+      const run = (): void => resolve(this.#runMeasured(source, job, leastMs));
+      this.#insert(this.#jobsOf(source), { isLong: leastMs > SLICE_MS, run, reject });
       this.#waiting++;
-      if (this.#waiting > this.#maxWaiting) this.#shorten();
+      if (this.#waiting > this.#maxWaiting) this.#rejectNewest();
     });
   }
 
-  #enqueue(line: Job[], job: Job): void {
-    const firstLong = job.isLong ? -1 : line.findIndex(({ isLong }) => isLong);
-    if (firstLong < 0) line.push(job);
-    else line.splice(firstLong, 0, job);
+  #insert(jobs: Job[], job: Job): void {
+    const firstLong = job.isLong ? -1 : jobs.findIndex(({ isLong }) => isLong);
+    if (firstLong < 0) jobs.push(job);
+    else jobs.splice(firstLong, 0, job);
   }
 
-  async #measured<T>(source: string, job: () => T | Promise<T>, leastMs: number): Promise<T> {
+  async #runMeasured<T>(source: string, job: () => T | Promise<T>, leastMs: number): Promise<T> {
     const startMs = this.#clock.monotonic();
     try {
-      // Not awaited: only what runs here and now is measured.
+      // Not awaited: only the synchronous part is measured.
       return job();
     } finally {
       const nowMs = this.#clock.monotonic();
@@ -80,13 +80,13 @@ export class FairQueue {
   }
 
   #charge(source: string, ms: number, atMs: number): void {
-    const used = this.#usedBy(source, atMs) + ms;
-    this.#used.set(source, { ms: used, atMs });
+    const used = this.#usageOf(source, atMs) + ms;
+    this.#usage.set(source, { ms: used, atMs });
     this.#sliceMs += ms;
     this.#pause();
   }
 
-  /** Ends the slice once the process has read, written, and run its timers. */
+  /** Starts a new slice after the process has handled its I/O and timers. */
   #pause(): void {
     if (this.#pausing) return;
     this.#pausing = true;
@@ -100,38 +100,38 @@ export class FairQueue {
   #next(): Job | undefined {
     const nowMs = this.#clock.monotonic();
     let least: { readonly source: string; readonly ms: number } | undefined;
-    for (const source of this.#lines.keys()) {
-      const ms = this.#usedBy(source, nowMs);
+    for (const source of this.#jobs.keys()) {
+      const ms = this.#usageOf(source, nowMs);
       if (!least || ms < least.ms) least = { source, ms };
     }
-    return least && this.#take(least.source, (line) => line.shift());
+    return least && this.#remove(least.source, (jobs) => jobs.shift());
   }
 
-  #shorten(): void {
+  #rejectNewest(): void {
     let longest: { readonly source: string; readonly length: number } | undefined;
-    for (const [source, { length }] of this.#lines) {
+    for (const [source, { length }] of this.#jobs) {
       if (!longest || length > longest.length) longest = { source, length };
     }
-    const newest = longest && this.#take(longest.source, (line) => line.pop());
-    newest?.refuse(new CodedError('Overloaded', 'too many reviews are waiting; try again'));
+    const newest = longest && this.#remove(longest.source, (jobs) => jobs.pop());
+    newest?.reject(new CodedError('Overloaded', 'the queue of reviews is full; try again'));
   }
 
-  #usedBy(source: string, nowMs: number): number {
-    const use = this.#used.get(source);
+  #usageOf(source: string, nowMs: number): number {
+    const use = this.#usage.get(source);
     return use ? use.ms * 2 ** ((use.atMs - nowMs) / HALF_LIFE_MS) : 0;
   }
 
-  #line(source: string): Job[] {
-    const line = this.#lines.get(source) ?? [];
-    this.#lines.set(source, line);
-    return line;
+  #jobsOf(source: string): Job[] {
+    const jobs = this.#jobs.get(source) ?? [];
+    this.#jobs.set(source, jobs);
+    return jobs;
   }
 
-  #take(source: string, from: (line: Job[]) => Job | undefined): Job | undefined {
-    const line = this.#line(source);
-    const job = from(line);
+  #remove(source: string, pick: (jobs: Job[]) => Job | undefined): Job | undefined {
+    const jobs = this.#jobsOf(source);
+    const job = pick(jobs);
     if (job) this.#waiting--;
-    if (line.length === 0) this.#lines.delete(source);
+    if (jobs.length === 0) this.#jobs.delete(source);
     return job;
   }
 }

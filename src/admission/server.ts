@@ -21,7 +21,7 @@ interface ServerOptions {
   /** PEM. If set, the server accepts only callers with a client certificate from one of these CAs. */
   readonly clientAuthorities?: Buffer | undefined;
   /** Queue of the handshakes. Default: a separate queue. */
-  readonly turns?: FairQueue;
+  readonly queue?: FairQueue;
   /** Called for each connection that exceeds the limits. */
   readonly onRejected?: () => void;
 }
@@ -54,7 +54,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
     clientAuthorities,
     clock,
     log,
-    turns = new FairQueue({ clock }),
+    queue = new FairQueue({ clock }),
     onRejected = () => {},
   } = options;
   const connections = new Connections();
@@ -78,7 +78,7 @@ export async function startAdmissionServer(options: ServerOptions): Promise<Admi
   );
   // For connections without a call yet; keepAliveTimeout covers the others.
   server.timeout = KEEP_ALIVE_MS;
-  limitConnections(server, { turns, onRejected });
+  limitConnections(server, { queue, onRejected });
   server.on('connection', (socket) => connections.addAccepted(socket));
   server.on('secureConnection', (socket) => connections.addSecure(socket));
   server.on('clientError', rejectClient);

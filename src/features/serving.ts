@@ -131,12 +131,12 @@ export async function openWebhooks(
     clock,
     log,
   };
-  const turns = new FairQueue({ clock });
+  const queue = new FairQueue({ clock });
   const served: ServedFeatures = Object.assign({}, ...features.map(({ webhooks }) => webhooks?.(reviews)));
   const server = await startAdmissionServer({
     app: createAdmissionApp(served, reviews, {
-      turns,
-      unknownPath: unknownPathMetric(metrics),
+      queue,
+      onUnknownPath: unknownPathMetric(metrics),
       ...(routeOf ? { routeOf } : {}),
     }),
     certificate: certificate(),
@@ -145,7 +145,7 @@ export async function openWebhooks(
     port: config.port,
     clock,
     log,
-    turns,
+    queue,
     onRejected: () => overloaded('connection'),
   });
   return { ports: { webhooks: server.port }, close: { webhooks: () => server.close() } };

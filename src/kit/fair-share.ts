@@ -1,5 +1,5 @@
 /** Part of a budget. Releasing it twice has no effect. */
-type GiveBack = () => void;
+type Release = () => void;
 
 interface FairShareOptions {
   /** The most that all sources may hold together. */
@@ -8,21 +8,21 @@ interface FairShareOptions {
   readonly perSource?: number;
 }
 
-interface Piece {
+interface Part {
   readonly amount: number;
-  readonly drop: () => void;
+  readonly onEvicted: () => void;
 }
 
 /** The parts that one source holds, oldest first. */
 interface Share {
   held: number;
-  readonly pieces: Set<Piece>;
+  readonly parts: Set<Part>;
 }
 
 /**
  * A budget, of connections or bytes, that sources share. While there is room, a source takes parts up to its own limit. If there is
  * none, a source that holds little takes room from the source that holds the most, which loses its oldest parts. So greedy sources
- * cannot keep a modest one out, however many parts they hold and for however long. A source loses its own parts only to a smaller one.
+ * cannot keep a modest one out, however many parts they hold and for however long. A source loses one of its own parts only to a smaller part.
  */
 export class FairShare {
   readonly #total: number;
@@ -42,52 +42,52 @@ export class FairShare {
 
   /**
    * Takes `amount` for `source`; undefined if the source may not have it.
-   * @param drop Called when another source takes the part. It must release the resource behind the part, and must not throw.
+   * @param onEvicted Called when another source takes the part. It must release the resource behind the part, and must not throw.
    */
-  take(source: string, amount: number, drop: () => void): GiveBack | undefined {
+  acquire(source: string, amount: number, onEvicted: () => void): Release | undefined {
     if (this.#heldBy(source) + amount > this.#perSource) return undefined;
     while (this.#held + amount > this.#total) {
-      const loser = this.#loser(source, amount);
-      if (!loser) return undefined;
-      this.#giveBack(loser.source, loser.piece);
-      loser.piece.drop();
+      const victim = this.#victim(source, amount);
+      if (!victim) return undefined;
+      this.#release(victim.source, victim.part);
+      victim.part.onEvicted();
     }
-    return this.#hold(source, { amount, drop });
+    return this.#add(source, { amount, onEvicted });
   }
 
   /** The part whose release makes room for `amount` of `source`. */
-  #loser(source: string, amount: number): { readonly source: string; readonly piece: Piece } | undefined {
-    const greediest = this.#greediest();
-    if (greediest && mayDisplace(this.#heldBy(source), amount, greediest.share.held)) {
-      const [piece] = greediest.share.pieces;
-      return piece && { source: greediest.source, piece };
+  #victim(source: string, amount: number): { readonly source: string; readonly part: Part } | undefined {
+    const largest = this.#largestHolder();
+    if (largest && mayEvict(this.#heldBy(source), amount, largest.share.held)) {
+      const [part] = largest.share.parts;
+      return part && { source: largest.source, part };
     }
-    const piece = [...(this.#shares.get(source)?.pieces ?? [])].find((own) => own.amount > amount);
-    return piece && { source, piece };
+    const part = [...(this.#shares.get(source)?.parts ?? [])].find((own) => own.amount > amount);
+    return part && { source, part };
   }
 
   #heldBy(source: string): number {
     return this.#shares.get(source)?.held ?? 0;
   }
 
-  #hold(source: string, piece: Piece): GiveBack {
-    const share = this.#shares.get(source) ?? { held: 0, pieces: new Set() };
+  #add(source: string, part: Part): Release {
+    const share = this.#shares.get(source) ?? { held: 0, parts: new Set() };
     this.#shares.set(source, share);
-    share.pieces.add(piece);
-    share.held += piece.amount;
-    this.#held += piece.amount;
-    return () => this.#giveBack(source, piece);
+    share.parts.add(part);
+    share.held += part.amount;
+    this.#held += part.amount;
+    return () => this.#release(source, part);
   }
 
-  #giveBack(source: string, piece: Piece): void {
+  #release(source: string, part: Part): void {
     const share = this.#shares.get(source);
-    if (!share?.pieces.delete(piece)) return;
-    share.held -= piece.amount;
-    this.#held -= piece.amount;
-    if (share.pieces.size === 0) this.#shares.delete(source);
+    if (!share?.parts.delete(part)) return;
+    share.held -= part.amount;
+    this.#held -= part.amount;
+    if (share.parts.size === 0) this.#shares.delete(source);
   }
 
-  #greediest(): { readonly source: string; readonly share: Share } | undefined {
+  #largestHolder(): { readonly source: string; readonly share: Share } | undefined {
     let most: { readonly source: string; readonly share: Share } | undefined;
     for (const [source, share] of this.#shares) {
       if (!most || share.held > most.share.held) most = { source, share };
@@ -97,6 +97,6 @@ export class FairShare {
 }
 
 /** Equal sources do not displace each other; only a source that holds nothing may become equal. */
-function mayDisplace(held: number, amount: number, most: number): boolean {
+function mayEvict(held: number, amount: number, most: number): boolean {
   return held === 0 ? amount <= most : held + amount < most;
 }

@@ -85,7 +85,7 @@ const MAX_OF_ADDRESS = 64;
 const PATIENCE_MS = 5_000;
 
 /**
- * A connection carries one call. When all places are taken, a connection from an address with few connections replaces the oldest
+ * A connection carries one call. When all slots are taken, a connection from an address with few connections replaces the oldest
  * connection of the address with the most. So clients that only hold connections cannot keep a probe out.
  */
 async function start(
@@ -105,10 +105,10 @@ async function start(
   );
   // The limit also ends a client that does not read its answer.
   server.timeout = PATIENCE_MS;
-  const places = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
+  const slots = new FairShare({ total: MAX_CONNECTIONS, perSource: MAX_OF_ADDRESS });
   server.on('connection', (socket) => {
-    const leave = places.take(socket.remoteAddress ?? '', 1, () => socket.destroy());
-    if (leave) socket.once('close', leave);
+    const release = slots.acquire(socket.remoteAddress ?? '', 1, () => socket.destroy());
+    if (release) socket.once('close', release);
     else socket.destroy();
   });
   return listenHttp(server, host, port);

@@ -93,7 +93,7 @@ describe('the webhook endpoint', () => {
   it('answers 404 to paths that it is told not to answer, before anything of the body, and counts them', async () => {
     let unknown = 0;
     const routeOf = (path: string): string | undefined => (path.endsWith('/secret') ? path.slice(0, -7) : undefined);
-    const app = createAdmissionApp({ access: world.ports }, world.ports, { routeOf, unknownPath: () => unknown++ });
+    const app = createAdmissionApp({ access: world.ports }, world.ports, { routeOf, onUnknownPath: () => unknown++ });
     const server = createServer(app).listen(0, '127.0.0.1');
     try {
       await once(server, 'listening');

@@ -122,7 +122,7 @@ export class World {
     },
     this.ports,
     // Turns come and go in real time.
-    { turns: new FairQueue({ clock: systemClock }) },
+    { queue: new FairQueue({ clock: systemClock }) },
   );
 
   /** Posts a review and gives back `response` of the answer. */

@@ -6,7 +6,7 @@ describe('a budget that sources share', () => {
   const taker =
     (share: FairShare) =>
     (source: string, amount = 1, name = source): (() => void) | undefined =>
-      share.take(source, amount, () => dropped.push(name));
+      share.acquire(source, amount, () => dropped.push(name));
 
   beforeEach(() => {
     dropped = [];
