@@ -45,7 +45,7 @@ const drainMs = 60_000;
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
-  const tell = coalesce(deps.clock, options.onProblems ?? (() => undefined));
+  const notify = coalesce(deps.clock, options.onProblems ?? (() => undefined));
   const wrong = claims
     .filter((claim) => !claimable(claim))
     .map(
@@ -63,7 +63,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
       references.close();
       return [];
     }
-    const onChange = tell.soon;
+    const onChange = notify.trigger;
     const kind = { session, exported, resource, selector, references, used, mode, mayDelete, random, onChange };
     return [openClaimedKind(kind, deps)];
   };
@@ -78,7 +78,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
         const copies = left();
         isTooLate = true;
         if (copies > 0) deps.log.warn('copies of claimed objects are left behind', { export: exported.name, copies });
-        tell.soon();
+        notify.trigger();
       })
     : undefined;
   return {
@@ -94,7 +94,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     ],
     close() {
       stopWaiting?.();
-      tell.stop();
+      notify.stop();
       each((kind) => kind.close());
       used.close();
     },

@@ -3,7 +3,7 @@ import { sha256Hex } from '../../kit/canonical-json.ts';
 
 interface Attempt {
   fingerprint: string;
-  /** In a row: failures, or successes that had to be repeated. */
+  /** Consecutive failures, or consecutive successes with the same content. */
   count: number;
   failed: boolean;
   atMs: number;
@@ -11,8 +11,8 @@ interface Attempt {
 }
 
 /**
- * When a write may be made again. One that failed, and one that is to be made a second time because somebody undid it, come back
- * after growing pauses, however often their key is looked at; a different write goes out at once. Times are monotonic milliseconds.
+ * Decides when a write may be repeated. A write that failed, or that another client undid, backs off however often its key is
+ * reconciled. A write with different content may go at once. Times are monotonic milliseconds.
  */
 export class Attempts {
   readonly #random: () => number;
@@ -23,14 +23,14 @@ export class Attempts {
     this.#random = random;
   }
 
-  /** Milliseconds until `action` may be tried with this content; Infinity when it would change nothing. */
+  /** Milliseconds until `action` may be tried with this content; Infinity if it would change nothing. */
   waitMs(key: string, action: string, content: string, nowMs: number): number {
     const attempt = this.#keys.get(key)?.get(action);
     if (!attempt || attempt.fingerprint !== fingerprint(content)) return 0;
     return Math.max(0, attempt.notBeforeMs - nowMs);
   }
 
-  /** Returns the milliseconds until it may be tried again. */
+  /** Records a failure. Returns the milliseconds until the write may be retried. */
   recordFailure(key: string, action: string, content: string, nowMs: number, capMs: number): number {
     const before = this.#keys.get(key)?.get(action);
     const attempt = before?.failed ? before.count : 0;
@@ -39,7 +39,7 @@ export class Attempts {
     return waitMs;
   }
 
-  /** It was done: the same again only after a pause. */
+  /** Records a success. The same write may be repeated only after a pause. */
   recordSuccess(key: string, action: string, content: string, nowMs: number): void {
     const before = this.#keys.get(key)?.get(action);
     const again = before && !before.failed && before.fingerprint === fingerprint(content);
@@ -49,8 +49,8 @@ export class Attempts {
   }
 
   /**
-   * It succeeded and had no effect: the same again less and less often, up to `capMs`; without that not before it is a different write,
-   * or `clear`. Returns the milliseconds until it may be tried again.
+   * Records a success that the cluster did not keep. The same write backs off up to `capMs` milliseconds; with the default, Infinity, it is
+   * not repeated until the content changes or `clear` is called. Returns the milliseconds until it may be repeated.
    */
   recordIneffective(
     key: string,
@@ -66,7 +66,7 @@ export class Attempts {
     return waitMs;
   }
 
-  /** What failed may be tried again now. */
+  /** Lets all failed actions of the key be retried now. */
   retryNow(key: string): void {
     for (const attempt of this.#keys.get(key)?.values() ?? []) if (attempt.failed) attempt.notBeforeMs = 0;
   }
@@ -98,7 +98,7 @@ export class Attempts {
     });
   }
 
-  /** What has not happened for a while does not count as a row. */
+  /** Forgets attempts that are older than five minutes. */
   #sweep(nowMs: number): void {
     if (nowMs - this.#sweptAtMs < FORGET_MS) return;
     this.#sweptAtMs = nowMs;
@@ -116,5 +116,5 @@ const REPEAT_BASE_MS = 500;
 const REPEAT_CAP_MS = 30_000;
 const FORGET_MS = 5 * 60_000;
 
-/** Of a length that does not depend on the content. */
+/** Content of bounded length. */
 const fingerprint = (content: string): string => (content.length <= 64 ? content : sha256Hex(content));

@@ -1,15 +1,18 @@
 /**
- * Holds back deletes of copies whose consumer object nobody saw being deleted, when they are many at once: that is what a consumer
- * looks like that was restored from an old backup, or lost its data. Times are monotonic milliseconds.
+ * Holds back deletes of copies when there are many at once and no watch showed the deletion of their consumer objects. A consumer that was
+ * restored from an old backup, or that lost its data, looks like that. Times are monotonic milliseconds.
  */
 export class DeleteBreaker {
-  /** Copies to be deleted, and since when. */
+  /** By key of the copy to delete: the time of the first request. */
   readonly #wanted = new Map<string, number>();
   readonly #allowed = new Set<string>();
   #deletedAt: number[] = [];
   #tripped = false;
 
-  /** Asks for the delete of the copy of `key`: 0 to go ahead, else the milliseconds until to ask again; Infinity while it is held back. */
+  /**
+   * Requests the delete of the copy of `key`. Returns 0 if the delete may go, otherwise the milliseconds until the next request; Infinity
+   * while the delete is held back.
+   */
   request(key: string, nowMs: number): number {
     if (this.#allowed.has(key)) return 0;
     const since = this.#wanted.get(key) ?? nowMs;
@@ -17,24 +20,24 @@ export class DeleteBreaker {
     this.#deletedAt = this.#deletedAt.filter((at) => nowMs - at < WINDOW_MS);
     if (this.#wanted.size + this.#deletedAt.length >= MAX_DELETES) this.#tripped = true;
     if (this.#tripped) return Number.POSITIVE_INFINITY;
-    // Those that vanished with it have been asked for by then.
+    // The wait lets deletes that belong together arrive before the first one goes.
     return Math.max(0, since + GATHER_MS - nowMs);
   }
 
-  /** The copy was deleted. */
+  /** Records that the copy was deleted. */
   recordDeleted(key: string, nowMs: number): void {
     if (this.#allowed.delete(key)) return;
     this.#deletedAt.push(nowMs);
     this.withdraw(key);
   }
 
-  /** The copy need not be deleted any more: its consumer object is back, or it went by itself. The last one of all closes the breaker. */
+  /** Withdraws a request, because the consumer object is back or the copy no longer exists. The last withdrawal closes the breaker. */
   withdraw(key: string): void {
     this.#allowed.delete(key);
     if (this.#wanted.delete(key) && this.#wanted.size === 0) this.#tripped = false;
   }
 
-  /** Lets go what is held back now; returns the keys. What comes later is counted anew. */
+  /** Allows the deletes that are held back and returns their keys. Later requests are counted from zero. */
   allow(): string[] {
     if (!this.#tripped) return [];
     const keys = [...this.#wanted.keys()];
@@ -45,7 +48,7 @@ export class DeleteBreaker {
     return keys;
   }
 
-  /** How many deletes are held back. */
+  /** Number of deletes that are held back. */
   get held(): number {
     return this.#tripped ? this.#wanted.size : 0;
   }
@@ -58,7 +61,7 @@ export class DeleteBreaker {
   }
 }
 
-/** So many within the window, those that wait included, are too many. */
+/** Most deletes within the window, including those that wait. */
 const MAX_DELETES = 20;
 const WINDOW_MS = 60_000;
 const GATHER_MS = 1_000;

@@ -2,36 +2,36 @@ import type { Controller } from '../../engine/controller.ts';
 import { after, done, notReady, type Result } from '../../engine/result.ts';
 import { type Problem, problemRanks } from './problems.ts';
 
-/** The cluster that an object or a call is in. */
+/** The cluster of an object or a call. */
 export type Side = 'consumer' | 'provider';
 
 /**
- * What one kind of sync adds to the engine: bound objects are one, claimed objects the other. A kind knows where both objects of a
- * key are, and plans from what is known of them; the engine carries its plans out. Keys are those of the consumer's object.
+ * The part of the sync that differs between bound objects and claimed objects. A kind reads the state of both objects of a key and plans
+ * actions; the engine runs them. Keys are those of the consumer's object.
  */
 export interface SyncKind {
   readonly rules: SyncRules;
-  /** What has to be listed before anything can be said of the key; undefined when nothing is missing. */
+  /** The list that must complete before the key can be planned; undefined if nothing is missing. */
   missing(key: string): string | undefined;
-  /** The steps that bring the key's two objects into step, in order, from what is known now. */
+  /** The actions that sync the key's two objects, in order, from the present state. */
   plan(pass: SyncPass): readonly SyncAction[];
-  /** Called at the end of a pass: forgets what the key no longer needs, and returns what is left of it. */
+  /** Called at the end of a pass. Drops state that the key no longer needs, and returns the key's state. */
   finish(key: string): KeyState;
-  /** Forgets what it knows of earlier runs. */
+  /** Drops the state of earlier runs of the controller. */
   clear(): void;
 }
 
 export interface SyncRules {
-  /** Whether a 403 is a problem at once, or only when it lasts: a provider may grant rights just after they are first needed. */
+  /** Whether a 403 is reported at once or only when it lasts. A provider may grant permissions just after they are first needed. */
   readonly forbiddenAtOnce: boolean;
-  /** Longest pause between writes that the cluster accepts and does not keep, milliseconds; Infinity: not again with this content. */
+  /** Longest pause between writes that the cluster accepts but does not keep, milliseconds. Infinity: never again with this content. */
   readonly ineffectiveCapMs: number;
-  /** What is wrong when a cluster accepts a write and keeps something else. */
+  /** The problem to report if the cluster accepts a write but stores something else. */
   readonly ineffective: Readonly<Record<Side, string>>;
 }
 
 export interface KeyState {
-  /** The consumer's object, which Events are about; undefined when there is none. */
+  /** The consumer's object, which Events regard; undefined if there is none. */
   readonly consumer: { readonly key: string; readonly uid: string } | undefined;
   /** Neither side has an object of the key. */
   readonly isDeleted: boolean;
@@ -43,45 +43,45 @@ export type SyncAction =
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'requeue'; readonly ms: number }
   | { readonly do: 'report'; readonly problem: string }
-  /** A deletion follows that nobody was seen to ask for: when there are many of them, this ends the plan. */
+  /** Precedes a delete whose cause was not observed. Ends the plan if there are many of them. */
   | { readonly do: 'holdDeletes' }
-  /** Reads both sides, or one of them, at the same time; a new plan follows. */
+  /** Reads one side or both at the same time. A new plan follows. */
   | { readonly do: 'read'; readonly reads: readonly Call<unknown>[] }
   | ({ readonly do: 'call' } & Call<unknown>);
 
-/** How to go on after a step. */
+/** What follows an action. */
 export type NextStep = 'continue' | 'replan' | 'stop';
 
-/** What identifies a call: a call that failed or was in vain is repeated only after a pause. */
+/** Identifies a call, so that a call that failed or had no effect is repeated only after a pause. */
 export interface Write {
   readonly action: string;
   readonly side: Side;
   /** Distinguishes this call from others of the same action. */
   readonly content: string;
-  /** The same call may follow at once when this one succeeds, as with reads. */
+  /** Whether the same call may follow a success at once, as with reads. */
   readonly repeatable?: boolean;
 }
 
 export interface Call<Answer> extends Write {
   call(signal: AbortSignal): Promise<Answer>;
-  /** Called when the object is gone (404); absent: that is a failure. */
+  /** Called if the object does not exist (404). Without it, a 404 is a failure. */
   onNotFound?(): NextStep;
-  /** Called when the call succeeded. Default `go on`. */
+  /** Called when the call succeeded. Default `continue`. */
   onSuccess?(answer: Answer): NextStep;
-  /** After a failure, and while the call has to wait. Default `stop`. */
+  /** What follows a failure, and a call that must wait. Default `stop`. */
   readonly onFailure?: NextStep;
-  /** Whether the answer shows that the cluster did not keep what was written. */
+  /** Whether the answer shows that the cluster did not keep the written content. */
   isIneffective?(answer: Answer): boolean;
-  /** The change is in the other cluster: its latency counts. */
+  /** Set on calls that carry a change to the other cluster, whose latency is observed. */
   readonly direction?: 'up' | 'down';
-  /** A deletion that `holdBack` let pass. */
+  /** A delete that passed `holdDeletes`. */
   readonly inferred?: boolean;
 }
 
-/** A call as a step, with the type of its answer checked. */
+/** A call as an action, with the type of its answer checked. */
 export const call = <Answer>(call: Call<Answer>): SyncAction => ({ do: 'call', ...call });
 
-/** Asks for the provider's namespace of a namespace here. */
+/** Requests the service namespace of a consumer namespace. */
 export const requestNamespace = (namespace: string, request: (signal: AbortSignal) => Promise<void>): SyncAction =>
   call({ action: 'requestNamespace', side: 'provider', content: namespace, call: request, onFailure: 'continue' });
 
@@ -90,7 +90,7 @@ export const readAll = <Answer>(...reads: readonly Call<Answer>[]): SyncAction =
   reads: reads.map((read) => ({ ...read, repeatable: true })),
 });
 
-/** One reconcile of one key: what it came to, gathered from its steps. */
+/** One pass over one key. Collects the result of its actions. */
 export class SyncPass {
   readonly key: string;
   readonly signal: AbortSignal;
@@ -103,7 +103,7 @@ export class SyncPass {
     this.signal = signal;
   }
 
-  /** Come back then, or earlier. */
+  /** Requeues the key after `ms` milliseconds, or earlier. */
   requeueAfter(ms: number): void {
     this.#laterMs = Math.min(this.#laterMs, ms);
   }
@@ -117,12 +117,12 @@ export class SyncPass {
     if (!this.#problem || rank(problem) < rank(this.#problem)) this.#problem = problem;
   }
 
-  /** The worst one. */
+  /** The worst problem of the pass. */
   get problem(): Problem | undefined {
     return this.#problem;
   }
 
-  /** Nothing is left to do until something changes. */
+  /** Whether the key needs no further pass until an event. */
   get isDone(): boolean {
     return this.#laterMs === Number.POSITIVE_INFINITY && this.#missing === undefined;
   }
@@ -133,25 +133,22 @@ export class SyncPass {
   }
 }
 
-/** `sync`: both ways. `drain`: the binding goes, and copies with it. */
+/** `sync`: both directions. `drain`: the binding is being deleted, and its copies with it. */
 export type SyncMode = 'sync' | 'drain';
 
-/** What keeps the objects of one bound kind in step between the consumer and one provider. */
+/** Syncs the objects of one bound kind between the consumer and one provider. */
 export interface Syncer {
   readonly controllers: readonly Controller[];
-  /** Looks at every object again, and tries again what did not work so far. */
+  /** Reconciles every object again and retries failed calls at once. */
   resync(): void;
-  /** Lets the deletes go through that are held back because they were too many at once. */
+  /** Allows the deletes that are held back because there are too many at once. */
   allowDeletes(): void;
-  /**
-   * How many consumer objects still carry our finalizer, and while the binding is drained how many copies are left. Infinity while that is
-   * not known.
-   */
+  /** Number of consumer objects with our finalizer and, in mode `drain`, of copies. Infinity while that is not known. */
   remaining(): number;
-  /** What is wrong with single objects, worst first, for the binding's condition; empty when all is well. */
+  /** Problems of single objects, worst first, for the binding's condition. */
   problems(): readonly string[];
-  /** Whether the API server of the consumer serves the kind: it has listed its objects. */
+  /** Whether the consumer's API server serves the kind and has listed its objects. */
   served(): boolean;
-  /** Ends its watches; its controllers have been removed before. */
+  /** Ends the watches. The caller has removed the controllers. */
   close(): void;
 }

@@ -7,14 +7,14 @@ export const problemRanks = ['paused', 'forbidden', 'failing', 'refused', 'parti
 
 export interface Problem {
   readonly rank: (typeof problemRanks)[number];
-  /** One clause that says what is wrong and what to do. */
+  /** What is wrong and what to do, in one clause. */
   readonly message: string;
 }
 
-/** So many are told one by one. */
+/** Most problems that are listed one by one. */
 const MAX_LISTED = 10;
 
-/** What is wrong with single objects. */
+/** The problems of single objects, by key. */
 export class Problems {
   readonly #byKey = new Map<string, Problem>();
   readonly #onChange: () => void;
@@ -23,7 +23,7 @@ export class Problems {
     this.#onChange = onChange;
   }
 
-  /** True when it is news. */
+  /** Returns whether the problem is new. */
   set(key: string, problem: Problem): boolean {
     const known = this.#byKey.get(key);
     if (known?.rank === problem.rank && known.message === problem.message) return false;
@@ -40,12 +40,12 @@ export class Problems {
   list(kind: string): string[] {
     const order = ({ rank }: Problem): number => problemRanks.indexOf(rank);
     const all = [...this.#byKey].sort(([a, x], [b, y]) => order(x) - order(y) || (a < b ? -1 : 1));
-    const told = all.slice(0, MAX_LISTED).map(([key, { message }]) => `${kind} ${key}: ${message}`);
-    return all.length > MAX_LISTED ? [...told, `and ${all.length - MAX_LISTED} more of ${kind}`] : told;
+    const listed = all.slice(0, MAX_LISTED).map(([key, { message }]) => `${kind} ${key}: ${message}`);
+    return all.length > MAX_LISTED ? [...listed, `and ${all.length - MAX_LISTED} more of ${kind}`] : listed;
   }
 }
 
-/** The Event on the consumer's object that tells of a new problem. */
+/** Records an Event about a new problem on the consumer's object. */
 export function recordProblem(
   events: EventRecorder,
   resource: Resource,

@@ -13,16 +13,16 @@ export interface SyncReconcilerOptions {
   readonly breaker: DeleteBreaker;
   readonly observer: SyncObserver;
   readonly latency: { readonly up: Latency; readonly down: Latency };
-  /** Told after each pass what is wrong with the key's objects; nothing is when `pass.problem` is undefined. */
+  /** Called after each pass. `pass.problem` is undefined if the key's objects have no problem. */
   readonly report: (pass: SyncPass, consumer: KeyState['consumer']) => void;
   readonly clock: Clock;
 }
 
-/** More than any way through takes; beyond it two answers contradict each other and only time helps. */
+/** Most plans of a pass, more than any sequence of actions needs. Beyond it, reads contradict each other, and the key is requeued. */
 const MAX_PLANS = 6;
 const AGAIN_MS = 100;
 
-/** Brings the two objects of a key into step: has the kind plan from what is known, and makes the calls in the order of the plan. */
+/** Syncs the two objects of a key: the kind plans from the present state, and the reconciler makes the calls in that order. */
 export class SyncReconciler implements Reconciler {
   readonly #options: SyncReconcilerOptions;
 
@@ -48,7 +48,7 @@ export class SyncReconciler implements Reconciler {
     return this.#finish(pass);
   }
 
-  /** True when a new plan is due: after the answer of a call the rest of the old one may be wrong. */
+  /** Returns whether a new plan is due, because the answer of a call may have invalidated the rest of the old one. */
   async #runActions(pass: SyncPass, steps: readonly SyncAction[]): Promise<boolean> {
     for (const step of steps) {
       const outcome = await this.#run(pass, step);
@@ -81,7 +81,7 @@ export class SyncReconciler implements Reconciler {
     const { breaker, clock } = this.#options;
     const waitMs = breaker.request(pass.key, clock.monotonic());
     if (waitMs === 0) return 'continue';
-    if (waitMs === Number.POSITIVE_INFINITY) pass.waitFor('a decision about many copies without an original');
+    if (waitMs === Number.POSITIVE_INFINITY) pass.waitFor('the annotation that allows many deletes of copies');
     else pass.requeueAfter(waitMs);
     return 'stop';
   }
@@ -126,7 +126,7 @@ export class SyncReconciler implements Reconciler {
       latency.down.take(pass.key);
       if (isGone) writer.forget(pass.key);
     }
-    // The watch will show it and bring the key back; if it does not, what was believed is looked at again.
+    // Normally the watch shows our write and enqueues the key. If it does not, the requeue checks the cache again.
     if (isAhead) pass.requeueAfter(answerTrustMs);
     return pass.result;
   }

@@ -18,36 +18,36 @@ export interface SyncLoopOptions {
   readonly session: ProviderSession;
   /** Name of the export, and of its binding. */
   readonly binding: string;
-  /** The kind in the consumer, and its name in metrics, log lines and problems. */
+  /** The kind in the consumer. `label` is its name in metrics, log lines, and problems. */
   readonly resource: Resource;
   readonly label: string;
   readonly mode: SyncMode;
-  /** Keys that are worked on at a time. */
+  /** Keys that are reconciled at the same time. */
   readonly workers: number;
   /** Uniform in [0, 1), for backoff. */
   readonly random: () => number;
-  /** Called when problems, or deletes that are held back, may have changed. */
+  /** Called when the problems or the number of held-back deletes may have changed. */
   readonly onChange: () => void;
 }
 
-/** What is particular to a kind of sync. */
+/** The parts of a loop that differ between kinds of sync. */
 export interface SyncLoopParts {
   readonly kind: SyncKind;
   readonly sources: readonly Source[];
-  /** All that there may be something to do for. */
+  /** All keys that may need a pass. */
   keys(): Iterable<string>;
-  /** How many objects it looks after: those of the consumer, and the copies of ours in the provider. */
+  /** Number of synced objects in the consumer and of copies in the provider. */
   size(): { readonly objects: number; readonly copies: number };
-  /** Milliseconds since the watches of a side were last heard; sides that are left out have no metric. */
+  /** Milliseconds since the watches of a side last heard from their API server. A side that is left out has no metric. */
   readonly ages: Partial<Record<Side, () => number>>;
-  /** What to say of lists that are not complete, consumer first; empty when all are. */
+  /** Problems for lists that are not complete, consumer first; empty if all are complete. */
   unlisted(): readonly string[];
 }
 
-/** A cluster that takes longer for a list is told of, milliseconds. */
+/** A list that takes longer is reported as a problem, milliseconds. */
 const LIST_MS = 30_000;
 
-/** One loop that keeps objects in step, with all that the kinds of sync have in common. */
+/** One sync loop: everything that the kinds of sync share. */
 export class SyncLoop {
   readonly problems: Problems;
   readonly log: Log;
@@ -80,7 +80,7 @@ export class SyncLoop {
     ];
   }
 
-  /** The controller that does the work. */
+  /** Creates the controller. */
   open(parts: SyncLoopParts): Controller {
     const { kind, sources } = parts;
     const { what, session, binding, label, workers, random } = this.#options;
@@ -106,45 +106,45 @@ export class SyncLoop {
       workers,
       clock,
       log,
-      // Sessions come and go with every rotation, series stay.
+      // Without the session id, so that series outlive a rotation of credentials.
       metrics: metrics.controller(`${what}/${binding}/${label}`),
       random,
     });
   }
 
-  /** To be called after each event that is about the key. */
+  /** Call after each event of the key. */
   recordChange(side: Side, key: string): void {
     (side === 'consumer' ? this.#latency.up : this.#latency.down).seen(key);
     if (this.#options.mode !== 'sync') this.#options.onChange();
   }
 
-  /** Looks at all keys. */
+  /** Enqueues all keys. */
   wakeAll(reason: string): void {
     for (const key of new Set(this.#parts?.keys())) this.#hints.hint(key, reason);
   }
 
-  /** Looks at all keys, and tries again what did not work so far. */
+  /** Enqueues all keys and retries failed calls at once. */
   resync(): void {
     this.#writer?.clear();
     this.wakeAll('resync');
   }
 
-  /** Lets the deletes go through that are held back. */
+  /** Allows the deletes that are held back. */
   allowDeletes(): void {
     for (const key of this.#breaker.allow()) this.#hints.hint(key, 'allowed');
   }
 
-  /** How many deletes of copies are held back. */
+  /** Number of deletes of copies that are held back. */
   get held(): number {
     return this.#breaker.held;
   }
 
-  /** What is wrong with lists that take too long. */
+  /** Problems for lists that take too long. */
   slowLists(): readonly string[] {
     return (this.#isLate && this.#parts?.unlisted()) || [];
   }
 
-  /** To be called when a list is complete that may have taken too long. */
+  /** Call when a list is complete. */
   listed(): void {
     if (this.#isLate) this.#options.onChange();
   }
@@ -182,7 +182,7 @@ export class SyncLoop {
   }
 }
 
-/** Calls back at every start of the controller, before the first event of the sources after it. */
+/** Calls `callback` at every start of the controller, before the first event of the sources after it. */
 const atStart = (callback: () => void): Source => ({
   name: 'start',
   start() {
@@ -191,11 +191,11 @@ const atStart = (callback: () => void): Source => ({
   },
 });
 
-/** A callback that hears of many changes at once: `soon` calls back a little later, for all that happens until then. */
-export function coalesce(clock: Clock, callback: () => void): { soon(): void; stop(): void } {
+/** Coalesces triggers: `callback` runs once, 200 ms after the first `trigger`. `stop` cancels a pending call. */
+export function coalesce(clock: Clock, callback: () => void): { trigger(): void; stop(): void } {
   let cancel: (() => void) | undefined;
   return {
-    soon() {
+    trigger() {
       cancel ??= clock.schedule(COALESCE_MS, () => {
         cancel = undefined;
         callback();
@@ -208,5 +208,5 @@ export function coalesce(clock: Clock, callback: () => void): { soon(): void; st
   };
 }
 
-/** Changes are gathered for so long before they are told, milliseconds. */
+/** Delay of a coalesced callback, milliseconds. */
 const COALESCE_MS = 200;

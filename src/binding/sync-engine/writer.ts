@@ -14,17 +14,17 @@ export interface WriterOptions {
   readonly log: Log;
   readonly observer: SyncObserver;
   readonly random: () => number;
-  /** Looks at a key again at once. */
+  /** Enqueues a key at once. */
   readonly wake: (key: string) => void;
 }
 
-/** Makes the calls of a pass, each when it may be made, and turns what fails into the time of the next try and a problem to tell. */
+/** Makes the calls of a pass, each when its backoff allows. Turns each failure into a requeue and, where due, a problem. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #attempts: Attempts;
-  /** By key and action: what was wrong the last time, which holds until it is tried again. */
+  /** By key and action: the problem of the last call, kept until the next one. */
   readonly #problems = new Map<string, Map<string, Problem>>();
-  /** Keys whose last call did not get through to the provider. */
+  /** Keys whose last call did not reach the provider. */
   readonly #unreachable = new Set<string>();
   #wokenAtMs = Number.NEGATIVE_INFINITY;
 
@@ -33,7 +33,7 @@ export class Writer {
     this.#attempts = new Attempts(options.random);
   }
 
-  /** True when the call was made and succeeded. Rejects only with the reason of the pass's signal. */
+  /** Returns whether the call was made and succeeded. Rejects only with the reason of the pass's signal. */
   async try(pass: SyncPass, write: Write, call: () => Promise<void>): Promise<boolean> {
     const { clock } = this.#options;
     pass.signal.throwIfAborted();
@@ -60,7 +60,7 @@ export class Writer {
     return true;
   }
 
-  /** The write was accepted and changed nothing, for now or for good: a schema that has changed may not be served yet. */
+  /** Records a write that the cluster accepted but did not keep. That may pass: a changed schema may not be served yet. */
   recordIneffective(pass: SyncPass, write: Write): void {
     const { rules, clock } = this.#options;
     const action = actionOf(write);
@@ -75,7 +75,7 @@ export class Writer {
     if (waitMs > STUCK_MS) this.#addProblem(pass, action, { rank: 'partial', message: rules.ineffective[write.side] });
   }
 
-  /** Every call of the key may be made again at once. */
+  /** Lets every call of the key be made at once. */
   forget(key: string): void {
     this.#attempts.forget(key);
     this.#unreachable.delete(key);
@@ -96,11 +96,11 @@ export class Writer {
       this.#attempts.recordFailure(pass.key, action, content, clock.monotonic(), capMs);
     const message = describe(error);
     if (isStaleWrite(error)) {
-      // Ours was not the newest version: the event that shows it is on its way, and this only makes sure.
+      // The cache was not the newest version. The event of the newer one normally enqueues the key; the requeue is a fallback.
       this.#options.observer.conflict(side);
       const waitMs = failed(CAP_MS);
       pass.requeueAfter(Math.max(STALE_MS, waitMs));
-      // No event has made it another write for a while: something else is missing, such as the namespace.
+      // No event came for a while, so something else is missing, such as the namespace.
       if (waitMs > STUCK_MS) this.#addProblem(pass, action, complaint(side, false, message));
       return;
     }
@@ -108,7 +108,7 @@ export class Writer {
     const waitMs = Math.max(askedDelayMs(error), failed(forbidden ? FORBIDDEN_CAP_MS : CAP_MS));
     pass.requeueAfter(waitMs);
     const fields = { key: pass.key, action: write.action, side, error: message, retryInMs: Math.round(waitMs) };
-    // An outage is told once, not once an object.
+    // An outage is logged once, not once per object.
     if (this.#unreachable.size === 0) log.warn('a call failed', fields);
     else log.debug('a call failed', fields);
     if (isUnreachable(error)) {
@@ -119,12 +119,12 @@ export class Writer {
   }
 
   #addProblem(pass: SyncPass, action: string, problem: Problem): void {
-    const complaints = this.#problems.get(pass.key) ?? new Map<string, Problem>();
-    this.#problems.set(pass.key, complaints.set(action, problem));
+    const problems = this.#problems.get(pass.key) ?? new Map<string, Problem>();
+    this.#problems.set(pass.key, problems.set(action, problem));
     pass.addProblem(problem);
   }
 
-  /** After an outage the first call that gets through brings all the others back. */
+  /** The first call that reaches the provider after an outage retries all keys that did not. */
   #retryUnreachable(key: string): void {
     this.#unreachable.delete(key);
     const nowMs = this.#options.clock.monotonic();
@@ -139,20 +139,20 @@ export class Writer {
 }
 
 const CAP_MS = 30_000;
-/** Of a provider that takes our rights away for a moment whenever it gives another consumer its own. */
+/** Cap for 403. Some providers withdraw our permissions for a moment whenever they grant another consumer its own. */
 const FORBIDDEN_CAP_MS = 5_000;
 const STALE_MS = 1_000;
 const STUCK_MS = 2_000;
-/** A provider that is there every other second must not wake everything each time. */
+/** Minimum interval between such retries, for a provider that is reachable only intermittently. */
 const WAKE_MS = 1_000;
 
 const isStaleWrite = (error: unknown): boolean =>
   isConflict(error) || isAlreadyExists(error) || isObjectNotFound(error);
 
-/** The same action on the two sides is two. */
+/** Identifies an action on one side. */
 const actionOf = ({ action, side }: Write): string => `${action} ${side}`;
 
 const complaint = (side: Side, forbidden: boolean, message: string): Problem => ({
   rank: forbidden ? 'forbidden' : 'failing',
-  message: `the ${side} ${forbidden ? 'does not permit it' : 'refused it'}: ${message}`,
+  message: `the ${side} ${forbidden ? 'denied permission' : 'rejected the request'}: ${message}`,
 });

@@ -31,7 +31,7 @@ export interface BoundObjectsOptions {
   readonly consumers: ConsumerObjects;
   readonly copies: Copies;
   readonly isolation: Isolation;
-  /** Whether the store of APIServiceNamespaces has been listed, where it plays a part. */
+  /** Whether the store of APIServiceNamespaces has been listed. Always true for cluster-scoped kinds. */
   readonly namespacesKnown: () => boolean;
   readonly context: () => SyncContext;
   readonly caches: ObjectCaches;
@@ -41,19 +41,20 @@ export interface BoundObjectsOptions {
   readonly clock: Clock;
 }
 
-/** Between looks at a copy in a namespace that is not watched. */
+/** Interval between reads of a copy in a namespace that is not watched, milliseconds. */
 const UNWATCHED_MS = 1_000;
 
-/** The kind of sync that bound objects are: the consumer's object goes up, its copy's status comes down, merge patch by merge patch. */
+/** Syncs bound objects: copies the consumer's object to the provider and the copy's status back, with merge patches. */
 export class BoundObjects implements SyncKind {
   readonly rules = {
     forbiddenAtOnce: true,
-    // Each is a write, if one that changes nothing, and all objects of a kind may be in this case.
+    // Each retry is a write, and all objects of a kind may need one.
     ineffectiveCapMs: 30 * 60_000,
     ineffective: {
       provider:
-        'the provider accepts what is written to its copy and keeps something else: a webhook or a default of its own changes it',
-      consumer: 'the status of the copy has fields that are not kept here: the schema here does not know them',
+        'the provider accepts writes to the copy but stores something else; a webhook or a default there changes it. Ask the provider to correct it',
+      consumer:
+        'this cluster drops fields of the status of the copy; its schema does not define them. Ask the provider to publish a schema that does',
     },
   };
   readonly #options: BoundObjectsOptions;
@@ -158,7 +159,7 @@ export class BoundObjects implements SyncKind {
       repeatable: true,
       direction: 'up',
       call: async (signal) => {
-        // From here on nobody knows any more that there is none.
+        // Once the create is sent, the copy can no longer be taken to be absent.
         caches.recordCopyCreate(key);
         try {
           const options = { signal, fieldManager: bindFieldManager };
@@ -206,7 +207,7 @@ export class BoundObjects implements SyncKind {
       side: 'consumer',
       content: JSON.stringify(patch),
       call: (signal) => this.#patchConsumer(key, patch, { signal }),
-      // It went before it could be held, and now its copy has to go as well.
+      // The object was deleted before it had the finalizer. Its copy must be deleted too.
       onNotFound: () => this.#onConsumerDeleted(key, consumer),
     });
   }
@@ -230,7 +231,7 @@ export class BoundObjects implements SyncKind {
     });
   }
 
-  /** The copy of a consumer object that nobody saw being deleted: not many at a time, and only after asking whether it is true. */
+  /** Deletes the copy. If the watch did not show the deletion of the consumer object, a live read and the delete breaker come first. */
   #deleteCopy({ key, uid, inferred }: Of<'deleteCopy'>, facts: ObjectFacts): SyncAction[] {
     const { clients, copies, mode, resources, caches } = this.#options;
     const deleted: SyncAction[] = [{ do: 'wait', missing: `the end of ${key} in the provider` }];
@@ -249,11 +250,11 @@ export class BoundObjects implements SyncKind {
       },
     });
     if (!inferred) return [deletion, ...deleted];
-    const heldBack: SyncAction[] = mode === 'sync' ? [{ do: 'holdDeletes' }] : [];
-    return [...heldBack, this.#confirm(facts.key, uid), deletion, ...deleted];
+    const breaker: SyncAction[] = mode === 'sync' ? [{ do: 'holdDeletes' }] : [];
+    return [...breaker, this.#confirm(facts.key, uid), deletion, ...deleted];
   }
 
-  /** Asks whether the consumer object is really gone. */
+  /** Reads the consumer object to confirm that it does not exist. */
   #confirm(key: string, copyUid: string): SyncAction {
     const { clients, consumers, resources, caches } = this.#options;
     return call({
@@ -327,7 +328,7 @@ export class BoundObjects implements SyncKind {
   }
 }
 
-/** Whether the same patch would be written again. */
+/** Whether the patch that is still due equals the one that was written. */
 const isUnchanged = (patch: object | undefined, content: string): boolean =>
   patch !== undefined && JSON.stringify(patch) === content;
 

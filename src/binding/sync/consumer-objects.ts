@@ -16,8 +16,8 @@ export interface ConsumerObjectsOptions {
 }
 
 /**
- * The consumer's objects of a bound kind, watched while its CRD is established: before that every list would fail, and a kind that is
- * not there must never look like one whose objects were all deleted.
+ * Watches the consumer's objects of a bound kind while its CRD is established. Without the CRD every list fails, and a missing kind
+ * must not look like a kind whose objects were all deleted.
  */
 export class ConsumerObjects {
   readonly #options: ConsumerObjectsOptions;
@@ -34,7 +34,7 @@ export class ConsumerObjects {
     });
   }
 
-  /** `absent`: there is no such kind. `unknown`: its objects have not been listed. */
+  /** `absent`: the CRD does not exist. `unknown`: the objects have not been listed. */
   get state(): 'unknown' | 'absent' | 'listed' {
     if (this.#open) return this.#open.handle.store.synced ? 'listed' : 'unknown';
     const { crds, crd } = this.#options;
@@ -62,7 +62,7 @@ export class ConsumerObjects {
     };
   }
 
-  /** Calls back when the objects have been listed, and when the kind is gone; returns the unsubscribe. */
+  /** Calls `listener` when the objects have been listed and when the CRD is removed. Returns a function that unsubscribes. */
   onListed(listener: () => void): () => void {
     this.#listedListeners.add(listener);
     return () => void this.#listedListeners.delete(listener);
@@ -116,7 +116,10 @@ const byNamespace = 'namespace';
 const indexes = { [byNamespace]: ({ object }: SyncedObject) => [object.metadata.namespace ?? ''] };
 const nothing = (): void => {};
 
-/** The version that is synced: of those that are served, and that the export asks for if it asks for any, the stored one or else the first. */
+/**
+ * The version to sync. Candidates are served versions; if the export names versions, only those. The storage version is preferred,
+ * otherwise the first candidate.
+ */
 export function syncVersion(schema: BoundSchemaView, exported: ExportView): BoundVersion | undefined {
   const { group, names, versions } = schema;
   const wanted = exported.resources.find((entry) => entry.group === group && entry.resource === names.plural);
@@ -125,7 +128,7 @@ export function syncVersion(schema: BoundSchemaView, exported: ExportView): Boun
   return possible.find(({ storage }) => storage) ?? possible[0];
 }
 
-/** The bound kind as the consumer serves it. */
+/** The resource of the bound kind in the consumer. */
 export function consumerResource({ group, names, scope }: BoundSchemaView, version: string): Resource {
   return { group, version, plural: names.plural, kind: names.kind, namespaced: scope === 'Namespaced' };
 }

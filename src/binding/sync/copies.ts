@@ -6,18 +6,18 @@ import type { Isolation } from './isolation.ts';
 import { ServiceNamespaceStore } from './service-namespace-store.ts';
 import { copyProjection, type SyncedObject } from './synced-object.ts';
 
-/** The provider's objects of a bound kind, as far as they may be ours. */
+/** The provider's objects of a bound kind, in the namespaces where copies may be. */
 export interface Copies {
   readonly store: Pick<Store<SyncedObject>, 'get' | 'list' | 'synced' | 'ageMs'>;
-  /** Whether it means something that `store` has nothing under this key. */
+  /** Whether `store` is complete for this key, so that a missing entry means a missing object. */
   knows(key: string): boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
-  /** Calls back when more has become known; returns the unsubscribe. */
+  /** Calls `listener` when `knows` may have become true for more keys. Returns a function that unsubscribes. */
   onListed(listener: () => void): () => void;
   close(): void;
 }
 
-/** Cluster-wide where the kind or its watch is; else each namespace that stands for one of ours by itself. */
+/** Watches the whole cluster if the kind is cluster-scoped or `informerScope` is Cluster. Otherwise it watches each service namespace. */
 export function openCopies(
   session: ProviderSession,
   schema: BoundSchemaView,
@@ -54,7 +54,7 @@ export function openCopies(
   };
 }
 
-/** Calls back once the store has been listed; returns the unsubscribe. */
+/** Calls `listener` once the store has been listed. Returns a function that unsubscribes. */
 export function onSynced(store: Pick<Store<never>, 'whenSynced'>, listener: () => void): () => void {
   const stop = new AbortController();
   store.whenSynced(stop.signal).then(listener, () => undefined);

@@ -1,28 +1,28 @@
 import { nameOf } from '../../api/object.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
-/** Where in the provider the copy of a consumer object lives. */
+/** The place of an object's copy in the provider. */
 export type Place =
-  /** `closing`: what is there may still be read and deleted, nothing new is made. */
+  /** `closing`: the namespace is being deleted. Copies there may be read and deleted; no new copy is created. */
   | { readonly kind: 'at'; readonly key: string; readonly closing?: boolean }
-  /** No namespace of the provider stands for `namespace` yet; `requested`: the provider has been asked for one. */
+  /** `namespace` has no service namespace yet. `requested`: its APIServiceNamespace exists. */
   | { readonly kind: 'unmapped'; readonly namespace: string; readonly requested: boolean }
   | { readonly kind: 'impossible'; readonly problem: string };
 
-/** How names of consumer objects become names of provider objects, and back. Keys are `namespace/name` or `name`. */
+/** Maps keys of consumer objects to keys of provider objects, and back. Keys are `namespace/name` or `name`. */
 export interface Isolation {
   /** Whether the provider's kind is namespaced. */
   readonly providerNamespaced: boolean;
-  /** The only namespace of the provider that copies may be in; undefined when there are several or none. */
+  /** The only provider namespace that holds copies; undefined if there are several or none. */
   readonly providerNamespace?: string;
-  /** Copies are owned by the cluster namespace, so that they go when it does. */
+  /** The cluster namespace owns the copies, so that the provider garbage-collects them with it. */
   readonly ownedByClusterNamespace: boolean;
   placeOf(consumerKey: string): Place;
-  /** Undefined when the object cannot be a copy of ours. */
+  /** Undefined if the object cannot be a copy made for this consumer. */
   consumerKeyOf(providerKey: string): string | undefined;
 }
 
-/** Which namespaces of consumer and provider stand for each other. */
+/** Pairs of a consumer namespace and its service namespace in the provider. */
 export interface NamespacePairs {
   ofConsumer(
     namespace: string,
@@ -30,7 +30,7 @@ export interface NamespacePairs {
   ofProvider(serviceNamespace: string): string | undefined;
 }
 
-/** Of names of custom resources. */
+/** Longest name of a custom resource, characters. */
 const MAX_NAME = 253;
 
 export function isolationOf(
@@ -50,7 +50,7 @@ export function isolationOf(
   }
 }
 
-/** Namespaced objects keep their name and live in the namespace that the provider made for theirs. */
+/** Namespaced objects keep their name. Their copies are in the service namespace of their namespace. */
 function serviceNamespaced(pairs: NamespacePairs): Isolation {
   return {
     providerNamespaced: true,
@@ -69,7 +69,7 @@ function serviceNamespaced(pairs: NamespacePairs): Isolation {
   };
 }
 
-/** Cluster-scoped objects get the cluster namespace as a prefix of their name. */
+/** The names of cluster-scoped objects are prefixed with the cluster namespace. */
 function prefixed(clusterNamespace: string): Isolation {
   const prefix = `${clusterNamespace}-`;
   return {
@@ -79,14 +79,14 @@ function prefixed(clusterNamespace: string): Isolation {
       const name = `${prefix}${consumerKey}`;
       if (name.length <= MAX_NAME) return at(name);
       const most = MAX_NAME - prefix.length;
-      const problem = `its name is too long for the provider, where it is prefixed with ${JSON.stringify(prefix)}: ${consumerKey.length} characters, at most ${most} are possible; create it again under a shorter name`;
+      const problem = `its name has ${consumerKey.length} characters; the provider adds the prefix ${JSON.stringify(prefix)}, which leaves at most ${most}; create it again under a shorter name`;
       return { kind: 'impossible', problem };
     },
     consumerKeyOf: (providerKey) => withoutPrefix(providerKey, prefix),
   };
 }
 
-/** Cluster-scoped objects become namespaced ones in the cluster namespace. */
+/** Copies of cluster-scoped objects are namespaced objects in the cluster namespace. */
 function namespaced(clusterNamespace: string): Isolation {
   return {
     providerNamespaced: true,
@@ -97,7 +97,7 @@ function namespaced(clusterNamespace: string): Isolation {
   };
 }
 
-/** Cluster-scoped objects have the same name on both sides, and share the space of names with everybody else. */
+/** Cluster-scoped objects keep their name, which they may share with objects of other consumers. */
 const none: Isolation = {
   providerNamespaced: false,
   ownedByClusterNamespace: true,
@@ -107,7 +107,7 @@ const none: Isolation = {
 
 const at = (key: string, closing = false): Place => (closing ? { kind: 'at', key, closing } : { kind: 'at', key });
 
-/** Of cluster-scoped objects: a provider may send any name, and one with a slash would be that of another object. */
+/** For cluster-scoped objects. A provider may send any name; one with a slash would be the key of another object. */
 function withoutPrefix(text: string, prefix: string): string | undefined {
   const name = text.startsWith(prefix) ? text.slice(prefix.length) : '';
   return name === '' || name.includes('/') ? undefined : name;

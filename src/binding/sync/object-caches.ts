@@ -15,14 +15,14 @@ export interface ObjectCachesOptions {
   readonly clock: Clock;
 }
 
-/** What is known of both clusters: their objects, our own last writes, and which objects were seen to go. */
+/** A write-through cache for each side, and the deletions that were observed on each side. */
 export class ObjectCaches {
   readonly consumers: WriteThroughCache<SyncedObject>;
   readonly copies: WriteThroughCache<SyncedObject>;
   readonly #options: ObjectCachesOptions;
-  /** By consumer key: the uid of the consumer object that was seen being deleted. */
+  /** By consumer key: uid of the consumer object whose deletion was observed. */
   readonly #deletedConsumers = new Map<string, string>();
-  /** Provider keys without a copy: it was seen to go, or looked for in vain. */
+  /** Provider keys whose copy is known not to exist: its deletion was observed, or a read found none. */
   readonly #goneCopies = new Set<string>();
 
   constructor(options: ObjectCachesOptions) {
@@ -34,17 +34,17 @@ export class ObjectCaches {
     this.copies = cache((key) => copies.store.get(key));
   }
 
-  /** Takes in an event of the consumer's watch; returns the consumer key to look at. */
+  /** Records an event of the consumer's watch. Returns the key to reconcile. */
   observeConsumer(event: StoreEvent<SyncedObject>): string {
     this.consumers.observe(event);
     const { key } = event;
     if (event.type !== 'deleted') this.#deletedConsumers.delete(key);
-    // Only of what has a copy, so that this cannot grow without end.
+    // Only for objects with a copy, so that the map stays bounded.
     else if (!event.inferred && this.#hasCopy(key)) this.#deletedConsumers.set(key, event.before.uid);
     return key;
   }
 
-  /** Takes in an event of the provider's watch; returns the consumer key to look at, undefined when it is about somebody else's object. */
+  /** Records an event of the provider's watch. Returns the consumer key to reconcile, undefined if the object is not a copy for us. */
   observeCopy(event: StoreEvent<SyncedObject>): string | undefined {
     this.copies.observe(event);
     const consumerKey = this.#options.isolation.consumerKeyOf(event.key);
@@ -52,12 +52,12 @@ export class ObjectCaches {
     if (consumerKey === undefined) return undefined;
     const ours = ('now' in event && this.#isOurs(event.now)) || ('before' in event && this.#isOurs(event.before));
     if (!ours && !this.#options.consumers.get(consumerKey)) return undefined;
-    // What is not watched any more is not gone for that.
+    // An object also leaves the store when its namespace is no longer watched.
     if (event.type === 'deleted' && this.#options.copies.knows(event.key)) this.#goneCopies.add(event.key);
     return consumerKey;
   }
 
-  /** A call did not find the consumer object any more. */
+  /** A call found that the consumer object no longer exists. */
   recordConsumerDeleted(key: string, uid: string): void {
     this.consumers.deleted(key, uid);
     this.#deletedConsumers.set(key, uid);
@@ -79,7 +79,7 @@ export class ObjectCaches {
     this.#goneCopies.delete(key);
   }
 
-  /** Nothing is left of this key on either side. */
+  /** Forgets a key that has no object on either side. */
   forget(consumerKey: string, copyKey: string | undefined): void {
     this.#deletedConsumers.delete(consumerKey);
     this.consumers.forget(consumerKey);
@@ -106,18 +106,18 @@ export class ObjectCaches {
   }
 }
 
-/** Tells a copy that follows its object from one that was in step and has been changed or deleted by somebody in the provider. */
+/** Distinguishes updates that follow a change of the consumer object from repairs of copies that were changed or deleted in the provider. */
 export class Repairs {
   readonly #inStep = new Map<string, { readonly uid: string; readonly generation: number }>();
 
-  /** The copy has all that the object holds now. */
+  /** The copy has all fields of the object's present generation. */
   recordInSync({ key, uid, object }: SyncedObject): void {
     const { generation } = object.metadata;
     if (generation === undefined) this.#inStep.delete(key);
     else if (!this.wasInSync({ key, uid, object })) this.#inStep.set(key, { uid, generation });
   }
 
-  /** Whether the copy once had all that the object holds now, so that a write is a repair. */
+  /** Whether the copy has been in sync with the object's present generation, so that a write is a repair. */
   wasInSync({ key, uid, object }: Pick<SyncedObject, 'key' | 'uid' | 'object'>): boolean {
     const known = this.#inStep.get(key);
     return known !== undefined && known.uid === uid && known.generation === object.metadata.generation;

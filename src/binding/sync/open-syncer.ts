@@ -27,24 +27,25 @@ export interface SyncerOptions {
   readonly session: ProviderSession;
   readonly exported: ExportView;
   readonly schema: BoundSchemaView;
-  /**
-   * `sync`: both ways. `drain`: the binding goes, consumer objects are being deleted; copies go first, then finalizers.
-   */
+  /** `sync`: both directions. `drain`: the binding is being deleted; the syncer deletes copies, then removes finalizers. */
   readonly mode: SyncMode;
-  /** Called when `served()` has changed, when `problems()` may have, and outside of mode `sync` when `held()` may have; a few times a second at most. */
+  /**
+   * Called when `served()` has changed, when `problems()` may have changed and, in mode `drain`, when `remaining()` may have changed. At
+   * most five times a second, except for `served()`.
+   */
   readonly onChange?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
 
-/** Keys that are worked on at a time. */
+/** Keys that are reconciled at the same time. */
 const WORKERS = 32;
 
-/** Opens the watches of one bound kind; what they show is acted on once the controllers run. */
+/** Opens the watches of one bound kind. Its events are handled once the caller starts the controllers. */
 export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const { session, exported, schema, mode, random = Math.random } = options;
   const { clock } = deps;
-  // To let go of objects any version will do.
+  // Any version serves to delete copies and remove finalizers.
   const version = syncVersion(schema, exported) ?? (mode === 'sync' ? undefined : schema.versions[0]);
   if (!version) return withoutVersion(options);
 
@@ -74,10 +75,10 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
   const ours = (): SyncedObject[] =>
     [...copies.store.list()].filter((copy) => annotationOf(copy, clusterNamespaceAnnotation) === clusterNamespace);
 
-  const tell = coalesce(clock, options.onChange ?? (() => undefined));
+  const notify = coalesce(clock, options.onChange ?? (() => undefined));
   const binding = exported.name;
   const label = schema.name;
-  const onChange = tell.soon;
+  const onChange = notify.trigger;
   const loop = new SyncLoop(
     { what: 'sync', session, binding, resource: consumer, label, mode, workers: WORKERS, random, onChange },
     deps,
@@ -114,21 +115,25 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     unlisted() {
       const unlisted: string[] = [];
       if (consumers.state === 'unknown')
-        unlisted.push('this cluster has not listed its objects yet; see that the konnector may list and watch them');
+        unlisted.push(
+          'this cluster has not listed its objects yet; check that the konnector has permission to list and watch them',
+        );
       if (!copies.store.synced)
-        unlisted.push('the provider has not listed its objects yet; see that we may list and watch them there');
+        unlisted.push(
+          'the provider has not listed its objects yet; check that its kubeconfig has permission to list and watch them',
+        );
       return unlisted;
     },
   });
-  // Not gathered: somebody may be waiting for the kind.
+  // Not coalesced: a client may be waiting for the binding to become ready.
   if (options.onChange) consumers.onListed(options.onChange);
-  // What was not kept may be kept now.
+  // The new schema may keep fields that the old one dropped.
   const ignoreCrd = crds.subscribe((event) => {
     const changed = event.type === 'updated' && event.before.generation !== event.now.generation;
     if (event.key === crd && changed) loop.resync();
   });
 
-  /** Those that do not prove of what they are copies, or are where the copy of that is not, stay. */
+  /** Copies without proof of their consumer object stay. So do copies under a key that is not theirs. */
   const isToGo = (copy: SyncedObject): boolean => {
     const key = isolation.consumerKeyOf(copy.key);
     return key !== undefined && ownershipOf(copy, undefined, identity(), key) === 'orphan';
@@ -154,7 +159,7 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
     close() {
       ignoreCrd();
       loop.close();
-      tell.stop();
+      notify.stop();
       consumers.close();
       copies.close();
     },
@@ -162,11 +167,11 @@ export function openSyncer(options: SyncerOptions, deps: BindingDeps): Syncer {
 }
 
 const heldBack = (copies: number): string =>
-  `${copies} copies in the provider have no object here any more, and nobody saw those being deleted. They are not deleted, because so many at once look like lost data. Restore the objects, or set the annotation ${allowDeletesAnnotation} on the binding to a new value to have the copies deleted`;
+  `${copies} copies in the provider have no object in this cluster, and the watch did not show that the objects were deleted. The copies are kept, because so many at once look like lost data. Restore the objects. To delete the copies, set the annotation ${allowDeletesAnnotation} on the binding to a new value`;
 
 /**
- * Keys from both sides' events. They are ready at once: the reconciler tells keys whose other side is not known yet to wait, and they come
- * again when it is, so that one namespace that cannot be listed holds up no other.
+ * Enqueues a key for each event of either side. The sources wait for no list: the reconciler defers keys whose other side is not listed
+ * yet, so that one namespace that cannot be listed delays no other.
  */
 function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies: Copies, loop: SyncLoop) {
   const seenKeys = (side: 'consumer' | 'provider', key: string | undefined): string[] => {
@@ -182,7 +187,7 @@ function objectSources(caches: ObjectCaches, consumers: ConsumerObjects, copies:
   ];
 }
 
-/** Wakes all keys at each call back. */
+/** Enqueues all keys at each callback. */
 function waking(name: string, subscribe: (listener: () => void) => () => void, loop: SyncLoop): Source {
   return fromSubscription(name, { subscribe: (listener) => subscribe(() => listener(undefined)) }, () => {
     loop.wakeAll(name);
@@ -190,7 +195,7 @@ function waking(name: string, subscribe: (listener: () => void) => () => void, l
   });
 }
 
-/** Keys of objects in a namespace that comes to stand for another one of the provider, or none. */
+/** Enqueues the objects of a namespace whose service namespace has changed. */
 function namespaceSources(
   { clusterNamespace, stores }: ProviderSession,
   consumers: ConsumerObjects,
@@ -223,19 +228,19 @@ function namespacePairs({ clusterNamespace, stores }: ProviderSession): Namespac
   };
 }
 
-/** Undefined while its uid is not known: then the copy goes without. */
+/** Undefined while the uid is not known. Copies created then have no owner reference. */
 function ownerOf({ clusterNamespace, clusterNamespaceUid }: ProviderSession): OwnerReference | undefined {
   if (clusterNamespaceUid === undefined) return undefined;
   return { apiVersion: 'v1', kind: 'Namespace', name: clusterNamespace, uid: clusterNamespaceUid };
 }
 
 function withoutVersion({ schema, exported }: SyncerOptions): Syncer {
-  const problem = `${schema.name}: no version of it is served that export ${exported.name} of ${bindGroup} asks for`;
+  const problem = `${schema.name}: the provider serves no version that export ${exported.name} of ${bindGroup} asks for; ask the provider to serve one`;
   return {
     controllers: [],
     resync() {},
     allowDeletes() {},
-    // Objects that an earlier version left behind can be neither seen nor changed.
+    // Without a served version the objects can be neither read nor changed.
     remaining: () => 0,
     problems: () => [problem],
     served: () => true,

@@ -7,20 +7,20 @@ import {
 import { nameOf } from '../../api/object.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-/** Whose a provider object is that stands where the copy of a consumer object would. */
+/** Who owns the provider object under the key of a consumer object's copy. */
 export type Ownership =
-  /** Another consumer's, or made in the provider: never touched. */
+  /** Another consumer's object, or one created in the provider. Never written. */
   | 'foreign'
-  /** The copy of this very consumer object. */
+  /** The copy of this consumer object. */
   | 'ours'
-  /** A copy of ours that tells of no consumer object, or of an earlier one of the same name: its annotations are to be renewed. */
+  /** A copy made for this consumer that names no consumer object, or an earlier one of the same name. Its annotations must be updated. */
   | 'stale'
-  /** A copy of a consumer object that is gone, and provably made for it through this binding. */
+  /** A copy of a deleted consumer object, with proof that it was made for that object through this binding. */
   | 'orphan'
-  /** Of ours, and there is no consumer object; but it was made by another konnector, through another binding or for another name: left alone. */
+  /** A copy without a consumer object and without that proof: another konnector, binding, or name. Left alone. */
   | 'unknown';
 
-/** For whom copies are made. */
+/** Identifies the binding that copies are made for. */
 export interface BindingIdentity {
   readonly clusterNamespace: string;
   /** uid of the APIServiceBinding; undefined while it is not known. */
@@ -28,8 +28,8 @@ export interface BindingIdentity {
 }
 
 /**
- * `twin` is the consumer object under `consumerKey`, undefined when there is none. A copy that tells of another namespace is not of that
- * name: a provider may have one namespace stand for two of ours.
+ * `twin` is the consumer object under `consumerKey`, undefined if there is none. A copy that names another consumer namespace is
+ * foreign, because a provider may use one service namespace for two consumer namespaces.
  */
 export function ownershipOf(
   copy: SyncedObject,
@@ -47,12 +47,12 @@ export function ownershipOf(
   return uid && made !== undefined && annotationOf(copy, copyOfAnnotation) === made ? 'orphan' : 'unknown';
 }
 
-/** Whether it says that it was made through another binding, or for another name. */
+/** Whether the copy names another binding or another object as its original. */
 export function isMadeByAnother(copy: SyncedObject, { bindingUid }: BindingIdentity, consumerKey: string): boolean {
-  const said = annotationOf(copy, copyOfAnnotation);
-  return said !== undefined && said !== copyOfValue(bindingUid, consumerKey);
+  const value = annotationOf(copy, copyOfAnnotation);
+  return value !== undefined && value !== copyOfValue(bindingUid, consumerKey);
 }
 
-/** Value of {@link copyOfAnnotation}: both the binding and the name, since who clones a copy clones its annotations. */
+/** Value of {@link copyOfAnnotation}. It holds the name as well, because a clone of a copy has the same annotations. */
 export const copyOfValue = (bindingUid: string | undefined, consumerKey: string): string | undefined =>
   bindingUid === undefined ? undefined : `${bindingUid}/${consumerKey}`;

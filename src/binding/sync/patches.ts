@@ -14,7 +14,7 @@ import { isRecord, type JsonObject, own } from '../../kit/json-value.ts';
 import { type BindingIdentity, copyOfValue } from './ownership.ts';
 import { annotationOf, type SyncedObject } from './synced-object.ts';
 
-/** Merge patches carry the uid of the object they are meant for: another one under its name answers 409. */
+// Each merge patch carries the uid of its object: the API server answers 409 if another object has that name.
 
 interface NewCopy {
   readonly consumer: SyncedObject;
@@ -24,7 +24,7 @@ interface NewCopy {
   readonly owner?: OwnerReference | undefined;
 }
 
-/** The provider object as it is created: labels and annotations go up now and never again. */
+/** The provider object to create. Labels and annotations are copied on creation only. */
 export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): KubeObject {
   const { labels, annotations = {} } = consumer.object.metadata;
   const others = Object.entries(annotations).filter(([name]) => !name.startsWith(`${bindGroup}/`));
@@ -46,8 +46,9 @@ export function newCopy({ consumer, resource, key, identity, owner }: NewCopy): 
 }
 
 /**
- * What the copy lacks of everything but metadata and status, and of our annotations; undefined when nothing. What only we put on copies
- * goes with whatever else there is to write: to take over those of another konnector takes no write.
+ * The merge patch that updates the copy: all fields but metadata and status, and the kube-bind annotations. Undefined if nothing differs.
+ * The annotation that only drawbridge sets is added to a due patch but never causes one, so taking over another konnector's copies takes
+ * no write.
  */
 export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object | undefined {
   const fields = mergePatch(
@@ -60,12 +61,12 @@ export function copyPatch(consumer: SyncedObject, copy: SyncedObject, identity: 
   return { ...(fields ?? {}), metadata: { uid: copy.uid, ...metadata } };
 }
 
-/** Only the annotations of `copyPatch`. */
+/** The kube-bind annotations of `copyPatch`, without the fields. */
 export function copyAnnotationsPatch(consumer: SyncedObject, copy: SyncedObject, identity: BindingIdentity): object {
   return { metadata: { uid: copy.uid, ...annotationPatch(copy, copyAnnotations(consumer, identity)) } };
 }
 
-/** Our finalizer and both `provider-*` annotations in one write; undefined when all are there. */
+/** Adds our finalizer and both `provider-*` annotations in one write. Undefined if all are present. */
 export function addFinalizerPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const { finalizers = [] } = consumer.object.metadata;
   const annotations = annotationPatch(consumer, {
@@ -88,13 +89,13 @@ export function removeFinalizerPatch(consumer: SyncedObject): object {
   };
 }
 
-/** What the consumer's status lacks of the copy's, but for numbers that would be changed; undefined when nothing. */
+/** The merge patch that turns the consumer's status into the copy's, without inexact numbers. Undefined if nothing differs. */
 export function statusPatch(consumer: SyncedObject, copy: SyncedObject): object | undefined {
   const status = exactPart(mergePatch(own(consumer.object, 'status'), own(copy.object, 'status')));
   return status === undefined ? undefined : { metadata: { uid: consumer.uid }, status };
 }
 
-/** The list is written as a whole: the resourceVersion guards what others have put on it meanwhile. */
+/** The patch replaces the whole list. Its resourceVersion keeps finalizers that other clients added in the meantime. */
 function finalizersPatch({ uid, resourceVersion }: SyncedObject, finalizers: readonly string[]) {
   return { uid, resourceVersion, finalizers };
 }
@@ -122,13 +123,13 @@ function annotationPatch(
 
 const notSynced = new Set(['apiVersion', 'kind', 'metadata', 'status']);
 
-/** What goes up. */
+/** The fields that are copied to the provider. */
 export const syncedFields = (object: KubeObject): [string, unknown][] =>
   Object.entries(object).filter(([field]) => !notSynced.has(field));
 
 /**
- * The JSON merge patch (RFC 7386) that turns `from` into `to`, with null for what has to go; undefined when they are the same.
- * A member that is null counts as absent: merge patches cannot tell the two apart, and API servers drop such members.
+ * The JSON merge patch (RFC 7386) that turns `from` into `to`; undefined if they are equal. A member that is null counts as absent:
+ * merge patches cannot distinguish the two, and API servers drop such members.
  */
 export function mergePatch(from: unknown, to: unknown): unknown {
   if (isAbsent(to)) return isAbsent(from) ? undefined : null;
@@ -145,7 +146,7 @@ export function mergePatch(from: unknown, to: unknown): unknown {
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
-/** Equal as far as merge patches can make them so. */
+/** Equal, where null counts as absent. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (a === b || (isAbsent(a) && isAbsent(b))) return true;
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, i) => isSame(item, b[i]));

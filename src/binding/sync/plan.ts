@@ -16,24 +16,27 @@ import {
 } from './patches.ts';
 import { annotationOf, hasSyncerFinalizer, isDeleting, type SyncedObject } from './synced-object.ts';
 
-/** One key as it is known now: what the watches have shown, and our own writes that they have not shown yet. */
+/** The present state of one key: what the watches have shown, and our own writes that they have not shown yet. */
 export interface ObjectFacts {
   readonly mode: SyncMode;
-  /** Of the consumer: `namespace/name`, or `name` of what is cluster-scoped. */
+  /** Key of the consumer object: `namespace/name`, or `name` if it is cluster-scoped. */
   readonly key: string;
-  /** Undefined: it is known that there is none. */
+  /** Undefined: the object does not exist. */
   readonly consumer: SyncedObject | undefined;
-  /** The consumer object that was seen being deleted under this name. */
+  /** uid of the consumer object of this name whose deletion was observed. */
   readonly deletedConsumerUid: string | undefined;
   readonly place: Place;
   readonly copy: SyncedObject | undefined;
-  /** Its deletion has been asked for. */
+  /** The copy's deletion has been requested. */
   readonly isCopyDeleting: boolean;
-  /** It was seen to go, or looked for in vain: that the watch does not show a copy is not enough to let go of the finalizer. */
+  /**
+   * The deletion of the copy was observed, or a read found no copy. Removing the finalizer takes this proof: that the watch shows no copy
+   * is not enough.
+   */
   readonly isCopyAbsent: boolean;
 }
 
-/** What is the same for all keys. */
+/** What all keys of a syncer share. */
 export interface SyncContext extends BindingIdentity {
   readonly provider: Resource;
   readonly owner: OwnerReference | undefined;
@@ -53,7 +56,7 @@ export type ObjectAction =
   | { readonly do: 'wait'; readonly missing: string }
   | { readonly do: 'report'; readonly problem: string };
 
-/** The place of the copy: the one that the name maps to, or, while that is not known, the one we wrote down. */
+/** Key of the copy: from the isolation, or from the annotation on the consumer object while the service namespace is not known. */
 export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): string | undefined {
   if (place.kind === 'at') return place.key;
   if (place.kind === 'impossible' || !consumer) return undefined;
@@ -61,7 +64,10 @@ export function copyKeyOf(place: Place, consumer: SyncedObject | undefined): str
   return namespace && `${namespace}/${consumer.object.metadata.name}`;
 }
 
-/** What brings both sides into step, in order. After `requestNamespace`, `create`, `checkCopy` and `copyAnnotationsPatch` it is asked again. */
+/**
+ * The actions that sync both sides, in order. The engine plans again after `requestNamespace`, `create`, `checkCopy` and an update of
+ * annotations.
+ */
 export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { mode, consumer } = facts;
   if (!consumer) return planWithoutConsumer(facts, context);
@@ -70,8 +76,8 @@ export function plan(facts: ObjectFacts, context: SyncContext): readonly ObjectA
 }
 
 /**
- * Only what is proved to be of an object that is gone: that was seen going, or the copy says that it was made for it through this very
- * binding. Ages prove nothing, as the two clusters have clocks of their own.
+ * Deletes a copy only with proof: the deletion of its object was observed, or the copy names this binding and this object. Timestamps
+ * prove nothing, because the two clusters have different clocks.
  */
 function planWithoutConsumer(facts: ObjectFacts, context: SyncContext): readonly ObjectAction[] {
   const { copy, isCopyDeleting, place, deletedConsumerUid } = facts;
@@ -94,7 +100,7 @@ function planDeletion(facts: ObjectFacts, consumer: SyncedObject, context: SyncC
     if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
     return [{ do: 'deleteCopy', key, uid: copy.uid, inferred: false }];
   }
-  // Without our finalizer it never was what this copy is of; and what it is the copy of now, another binding has made it.
+  // An object without our finalizer has no copy yet. A copy that names another binding is not ours to update.
   if (ownership !== 'stale' || release.length === 0 || isMadeByAnother(copy, context, facts.key)) return release;
   return [{ do: 'update', key, patch: copyAnnotationsPatch(consumer, copy, context) }];
 }
@@ -111,7 +117,7 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   const { provider, owner } = context;
   const inexact = inexactNumber(Object.fromEntries(syncedFields(consumer.object)));
   if (!copy) {
-    if (inexact !== undefined) return [inexactProblem(inexact, 'it is not copied')];
+    if (inexact !== undefined) return [inexactProblem(inexact, 'the object is not copied')];
     if (closing) return [{ do: 'wait', missing: `the end of the provider's namespace of ${key}` }];
     const object = newCopy({ consumer, resource: provider, key, identity: context, owner });
     return [{ do: 'create', key, object }];
@@ -121,14 +127,14 @@ function planSync(facts: ObjectFacts, consumer: SyncedObject, context: SyncConte
   }
   if (isCopyDeleting || isDeleting(copy)) return [{ do: 'wait', missing: `the end of ${key} in the provider` }];
   const actions: ObjectAction[] = [];
-  if (inexact !== undefined) actions.push(inexactProblem(inexact, 'its copy keeps what it has there'));
+  if (inexact !== undefined) actions.push(inexactProblem(inexact, 'the copy keeps its present fields'));
   const update = copyPatch(consumer, copy, context);
-  // Half a change might mean something else.
+  // A partial change may mean something else.
   if (update && inexactNumber(update) === undefined) actions.push({ do: 'update', key, patch: update });
   const mark = addFinalizerPatch(consumer, copy);
   if (mark) actions.push({ do: 'addFinalizer', patch: mark });
   const inexactStatus = inexactNumber(own(copy.object, 'status'), 'status');
-  if (inexactStatus !== undefined) actions.push(inexactProblem(inexactStatus, 'it does not come down'));
+  if (inexactStatus !== undefined) actions.push(inexactProblem(inexactStatus, 'the status is not copied back'));
   const status = statusPatch(consumer, copy);
   if (status) actions.push(context.statusSubresource ? { do: 'status', patch: status } : noStatus(provider));
   return actions;
@@ -140,15 +146,15 @@ const removeFinalizer = (consumer: SyncedObject): ObjectAction => ({
 });
 
 const notACopy = (key: string): string =>
-  `in the provider ${JSON.stringify(key)} exists already and is not a copy of ours; it is left alone. Use another name, or have that object removed`;
+  `the provider already has an object ${JSON.stringify(key)} that is not a copy for this cluster; it is left alone. Use another name, or ask the provider to delete that object`;
 
-/** Programs that read JSON as we do would lose it without a word. */
+/** Programs that read JSON numbers as doubles would silently change the value. */
 const inexactProblem = (path: string, what: string): ObjectAction => ({
   do: 'report',
-  problem: `${path} is a whole number beyond 2^53, which cannot be copied without being changed, so ${what}. Use a smaller one, or a string if the kind allows it`,
+  problem: `${path} is an integer beyond 2^53, which cannot be copied exactly, so ${what}. Use a smaller number, or a string if the kind allows it`,
 });
 
 const noStatus = ({ version, kind }: Resource): ObjectAction => ({
   do: 'report',
-  problem: `its status cannot be written: version ${version} of ${kind} has no status subresource. Ask the provider to add one`,
+  problem: `its status cannot be written, because version ${version} of ${kind} has no status subresource. Ask the provider to add one`,
 });

@@ -6,7 +6,7 @@ import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 
 export interface ServiceNamespaceStoreOptions<T extends Projected> {
   readonly cluster: Cluster;
-  /** Those of other cluster namespaces are not ours. */
+  /** APIServiceNamespaces in other namespaces are ignored. */
   readonly clusterNamespace: string;
   readonly serviceNamespaces: Store<ServiceNamespaceView>;
   readonly spec: Omit<StoreSpec<T>, 'namespace'>;
@@ -16,15 +16,14 @@ type Listener<T> = (event: StoreEvent<T>) => void;
 
 interface Open<T extends Projected> {
   readonly handle: StoreHandle<T>;
-  /** Keys of the APIServiceNamespaces that lead here. */
+  /** Keys of the APIServiceNamespaces that name this namespace. */
   readonly users: Set<string>;
   readonly unsubscribes: Map<Listener<T>, () => void>;
 }
 
 /**
- * The objects of one kind in all namespaces of the provider that stand for one of ours, as one store. Each is watched by itself, from
- * when its APIServiceNamespace names it until none does; then its objects leave the store, which does not mean that they were deleted:
- * `knows` tells.
+ * One store of the objects of a kind in all service namespaces. Each namespace has its own watch while an APIServiceNamespace names it.
+ * When the watch ends, its objects leave the store although they may still exist: check `knows`.
  */
 export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
   readonly resource: Resource;
@@ -51,7 +50,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     return this.#open.get(nameOf(key).namespace ?? '')?.handle.store.get(key);
   }
 
-  /** Whether the namespace of `key` is watched and was listed: only then does it mean something that an object is not there. */
+  /** Whether the namespace of `key` is watched and listed. Only then does a missing entry mean a missing object. */
   knows(key: string): boolean {
     return this.#open.get(nameOf(key).namespace ?? '')?.handle.store.synced ?? false;
   }
@@ -77,13 +76,13 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     };
   }
 
-  /** Calls back with each namespace once it has been listed; returns the unsubscribe. */
+  /** Calls `listener` with each namespace once it has been listed. Returns a function that unsubscribes. */
   onListed(listener: (namespace: string) => void): () => void {
     this.#listedListeners.add(listener);
     return () => void this.#listedListeners.delete(listener);
   }
 
-  /** True once the namespaces are known and every one of them has been listed. */
+  /** True once the APIServiceNamespaces and all their namespaces have been listed. */
   get synced(): boolean {
     return this.#options.serviceNamespaces.synced && this.#stores().every((store) => store.synced);
   }
@@ -95,7 +94,7 @@ export class ServiceNamespaceStore<T extends Projected> implements Store<T> {
     await Promise.all(this.#stores().map((store) => store.whenSynced(until)));
   }
 
-  /** Of the watch that was quiet for longest. */
+  /** Milliseconds since the quietest watch last heard from its API server. */
   get ageMs(): number {
     return Math.max(this.#options.serviceNamespaces.ageMs, ...this.#stores().map((store) => store.ageMs));
   }

@@ -4,9 +4,9 @@ import { own } from '../../kit/json-value.ts';
 import type { Projected } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 
-/** An object of a bound kind, on either side, without what nobody here reads: managedFields and kubectl's last-applied-configuration. */
+/** An object of a bound kind, on either side, without managedFields and kubectl's last-applied-configuration. */
 export interface SyncedObject extends Projected {
-  /** Of copies that belong to others the metadata only. */
+  /** For provider objects of other consumers, only the metadata. */
   readonly object: KubeObject;
 }
 
@@ -31,7 +31,7 @@ export function projectObject(object: KubeObject): SyncedObject {
 
 const copyProjections = new WeakMap<ProviderSession, Projection>();
 
-/** The projection of provider objects: one function a session, so that all its watches of a kind are one. */
+/** The projection of provider objects. One function per session, so that its watches of a kind are shared. */
 export function copyProjection(session: ProviderSession): Projection {
   const known = copyProjections.get(session);
   if (known) return known;
@@ -53,6 +53,6 @@ export function annotationOf({ object }: SyncedObject, name: string): string | u
 
 export const isDeleting = ({ object }: SyncedObject): boolean => object.metadata.deletionTimestamp !== undefined;
 
-/** Whether the consumer object waits for us before it may go. */
+/** Whether the consumer object carries our finalizer. */
 export const hasSyncerFinalizer = ({ object }: SyncedObject): boolean =>
   object.metadata.finalizers?.includes(syncerFinalizer) ?? false;

@@ -49,7 +49,7 @@ describe('objects that are gone when the konnector looks again', () => {
     const many = names('many', 25);
     await fill(many);
     await lose(many);
-    const message = /25 copies in the provider have no object here any more.*allow-deletes/;
+    const message = /25 copies in the provider have no object in this cluster.*allow-deletes/;
     await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'ObjectsNotInSync', message });
     await fill(['meanwhile']);
     assert.equal(await copies(many), 25);

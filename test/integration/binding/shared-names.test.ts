@@ -52,7 +52,7 @@ describe('two consumers that nothing isolates', () => {
     const condition = await first.consumer.whenCondition('kitchen', 'Connected', 'False', {
       reason: 'ObjectsNotInSync',
     });
-    assert.match(condition.message ?? '', /late: the provider does not permit it: .*forbidden/);
+    assert.match(condition.message ?? '', /late: the provider denied permission: .*forbidden/);
     await second.consumer.whenCondition('kitchen', 'Ready');
     assert.deepEqual(toldBackend(first, since), []);
     assert.deepEqual(toldBackend(second, since), []);
@@ -84,7 +84,10 @@ describe('two consumers that nothing isolates', () => {
     const condition = await second.consumer.whenCondition('kitchen', 'Connected', 'False', {
       reason: 'ObjectsNotInSync',
     });
-    assert.match(condition.message ?? '', /same: in the provider "same" exists already and is not a copy of ours/);
+    assert.match(
+      condition.message ?? '',
+      /same: the provider already has an object "same" that is not a copy for this cluster/,
+    );
     assert.equal(own((await copyOf('same'))?.spec, 'heat'), 100);
     await first.consumer.whenCondition('kitchen', 'Ready');
     await second.consumer.client.delete(kind().inConsumer, { name: 'same' });

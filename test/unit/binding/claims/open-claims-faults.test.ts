@@ -56,7 +56,7 @@ describe('claims', () => {
       await stage.settle(60_000);
       assert.ok(refused >= 12 && refused <= 24, `${refused} attempts`);
       assert.deepEqual(stage.claims.problems(), [
-        'secrets team-a/creds: the provider does not permit it: secrets is forbidden',
+        'secrets team-a/creds: the provider denied permission: secrets is forbidden',
       ]);
       stage.provider.fault = () => {};
       await stage.settle(5000);
@@ -107,7 +107,9 @@ describe('claims', () => {
       };
       stage.consumer.put(secrets, secretIn('team-a', 'creds'));
       await stage.open([secretsOf('kettle')]);
-      assert.deepEqual(stage.claims.problems(), ['secrets team-a/creds: the provider refused it: data is too long']);
+      assert.deepEqual(stage.claims.problems(), [
+        'secrets team-a/creds: the provider rejected the request: data is too long',
+      ]);
     });
 
     it('do not hammer a provider whose namespace is gone, and say so', async () => {

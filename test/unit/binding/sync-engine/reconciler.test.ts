@@ -141,7 +141,7 @@ for (const [title, rules] of Object.entries(kinds)) {
           : [readAll({ ...read, side: 'consumer' }, { ...read, side: 'provider' })];
       await stage.reconcile();
       assert.equal(stage.plans, 2);
-      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: too long' });
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: too long' });
     });
 
     it('gives up after some plans that contradict each other, for a moment', async () => {
@@ -167,7 +167,7 @@ for (const [title, rules] of Object.entries(kinds)) {
         }),
       ];
       await stage.reconcile();
-      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: too long' });
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: too long' });
       await stage.persist(10 * 60_000);
       assert.ok(tries > 20 && tries < 45, `${tries} tries`);
     });
@@ -181,7 +181,7 @@ for (const [title, rules] of Object.entries(kinds)) {
         }),
       ];
       await stage.reconcile();
-      const problem = { rank: 'forbidden', message: 'the provider does not permit it: mugs is forbidden' };
+      const problem = { rank: 'forbidden', message: 'the provider denied permission: mugs is forbidden' };
       assert.deepEqual(stage.problem, rules.forbiddenAtOnce ? problem : undefined);
       await stage.persist(60_000);
       assert.deepEqual(stage.problem, problem);
@@ -199,7 +199,10 @@ for (const [title, rules] of Object.entries(kinds)) {
         assert.equal(delayOf(result), 1_000);
         assert.deepEqual([stage.problem, stage.counts.provider, stage.warned], [undefined, 1, []]);
         await stage.persist(30_000);
-        assert.deepEqual(stage.problem, { rank: 'failing', message: `the provider refused it: ${error.message}` });
+        assert.deepEqual(stage.problem, {
+          rank: 'failing',
+          message: `the provider rejected the request: ${error.message}`,
+        });
       });
     }
 
@@ -215,7 +218,10 @@ for (const [title, rules] of Object.entries(kinds)) {
     it('says when the kind itself is gone (404 without a reason), as when its CRD was deleted', async () => {
       stage.plan = () => [stage.write(() => new ApiError(404, '', 'page not found'), { onNotFound: () => 'continue' })];
       await stage.reconcile();
-      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: page not found' });
+      assert.deepEqual(stage.problem, {
+        rank: 'failing',
+        message: 'the provider rejected the request: page not found',
+      });
     });
 
     for (const [what, error] of [
@@ -241,7 +247,7 @@ for (const [title, rules] of Object.entries(kinds)) {
     it('says what is refused with the last code below 500', async () => {
       stage.plan = () => [stage.write(() => new ApiError(499, '', 'no'))];
       await stage.reconcile();
-      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: no' });
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: no' });
     });
 
     it('waits as long as the server asks (Retry-After)', async () => {
@@ -257,7 +263,7 @@ for (const [title, rules] of Object.entries(kinds)) {
       await stage.reconcile();
       const result = await stage.reconcile();
       assert.ok(delayOf(result) > 0);
-      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider refused it: too long' });
+      assert.deepEqual(stage.problem, { rank: 'failing', message: 'the provider rejected the request: too long' });
     });
 
     it('writes what is not kept ever less often, or not until it is another write', async () => {

@@ -166,7 +166,7 @@ describe('syncer', () => {
       stage.put({ name: 'tea' });
       await stage.settle();
       assert.ok(stage.copy({ name: 'kb-acme-tea' }));
-      assert.match(syncer.problems().join(), /too long for the provider.*at most 245/);
+      assert.match(syncer.problems().join(), /its name has 250 characters; the provider adds the prefix .*at most 245/);
       assert.deepEqual(
         stage.events.map(({ reason }) => reason),
         ['NotSynced'],
@@ -248,7 +248,10 @@ describe('syncer', () => {
       await stage.settle(60_000);
       assert.deepEqual([stage.provider.writes, stage.consumer.writes], [[], []]);
       assert.deepEqual(syncer.problems().length, 1);
-      assert.match(syncer.problems().join(), /"tea" exists already and is not a copy of ours/);
+      assert.match(
+        syncer.problems().join(),
+        /the provider already has an object "[^"]*tea" that is not a copy for this cluster/,
+      );
       stage.provider.drop(stage.kettles.provider, { name: 'tea' });
       await stage.settle();
       assert.equal(litres(stage.copy({ name: 'tea' })), 2);
@@ -307,7 +310,7 @@ describe('syncer', () => {
       const syncer = stage.start('sync', { onChange: () => changes++ });
       await stage.settle(3_600_000);
       assert.deepEqual([stage.provider.writes, stage.consumer.calls.filter(({ verb }) => verb === 'get')], [[], []]);
-      assert.match(syncer.problems()[0] ?? '', /20 copies in the provider have no object here any more/);
+      assert.match(syncer.problems()[0] ?? '', /20 copies in the provider have no object in this cluster/);
       assert.ok(changes > 0);
       syncer.allowDeletes();
       await stage.settle();
@@ -436,7 +439,7 @@ describe('syncer', () => {
       await stage.settle(60_000);
       const before = stage.provider.calls.length;
       assert.ok(before >= 12 && before < 30, `${before}`);
-      assert.match(syncer.problems().join(), /the provider does not permit it: kettles is forbidden/);
+      assert.match(syncer.problems().join(), /the provider denied permission: kettles is forbidden/);
       stage.provider.fault = () => {};
       await stage.settle(5_000);
       assert.ok(stage.copy(teaCopy));
@@ -478,7 +481,7 @@ describe('syncer', () => {
       }
       const tries = stage.provider.writes.length;
       assert.ok(tries < 15, `${tries} tries of the same write`);
-      assert.match(syncer.problems().join(), /the provider refused it: spec.litres: too many/);
+      assert.match(syncer.problems().join(), /the provider rejected the request: spec.litres: too many/);
       assert.deepEqual([changes, stage.events.length], [1, 1], 'told once');
       stage.put(tea, { ...stage.object(tea), spec: { litres: 2 } });
       await stage.settle();
@@ -508,7 +511,7 @@ describe('syncer', () => {
       }
       assert.ok(stage.provider.writes.length < 20, `${stage.provider.writes.length} writes in 200 minutes`);
       assert.equal(stage.events.length, 1);
-      assert.match(stage.events[0]?.note ?? '', /accepts what is written to its copy and keeps/);
+      assert.match(stage.events[0]?.note ?? '', /the provider accepts writes to the copy but stores something else/);
     });
 
     it('counts what it repairs, and not what follows a change here', async () => {
@@ -635,7 +638,7 @@ describe('syncer', () => {
     await stage.settle(20_000);
     assert.match(
       syncer.problems().join(),
-      /kettles\.kitchen\.example: this cluster has not listed its objects yet; see that the konnector may list and watch them/,
+      /kettles\.kitchen\.example: this cluster has not listed its objects yet; check that the konnector has permission to list and watch them/,
     );
     assert.equal(changes, 1);
   });
