@@ -19,13 +19,13 @@ import type { BoundStatus } from './binding-writer.ts';
 import { type CrdOutcome, missingSchema, notAllowed, notWritten } from './crd-outcome.ts';
 import { judgeClaims } from './sync-plan.ts';
 
-/** So long it takes, after a restart or with new credentials, to find out what is wrong with single objects, milliseconds. */
+/** Time in which problems of single objects are found again after a restart or with new credentials, milliseconds. */
 const settleMs = 10_000;
 
-/** Makes of what a provider exports under a binding's name what this cluster needs to use it, and says how that went. */
+/** Creates in this cluster what a binding's export needs, and writes the binding's status. */
 export class Binder {
   readonly #parts: BindingParts;
-  /** When the provider was first found to have been read (monotonic), and the bindings of which something was found out since. */
+  /** By session: when its stores were first seen synced (monotonic), and the bindings with a problem since then. */
   readonly #reads = new WeakMap<ProviderSession, { readonly atMs: number; readonly found: Set<string> }>();
 
   constructor(parts: BindingParts) {
@@ -60,7 +60,7 @@ export class Binder {
     return read.found.has(binding.name) ? 0 : Math.max(0, read.atMs + settleMs - nowMs);
   }
 
-  /** Before anything is made for it, so that it cannot go without that being cleared away. */
+  /** Adds our finalizer before anything is created for the binding, so that its deletion waits for the cleanup. */
   async #ensureFinalizer(
     binding: BindingView,
     session: ProviderSession,
@@ -73,7 +73,7 @@ export class Binder {
     } catch (error) {
       signal.throwIfAborted();
       if (isConflict(error) || isNotFound(error)) return { binding, problem: { kind: 'again', cause: error } };
-      const what = `our finalizer on APIServiceBinding ${binding.name}`;
+      const what = `the finalizer of APIServiceBinding ${binding.name}`;
       return { binding, problem: notWritten(what, describe(error), error) };
     }
   }
@@ -97,7 +97,7 @@ export class Binder {
     };
   }
 
-  /** An API server takes a moment from establishing a definition to answering for it. */
+  /** An API server takes a moment from establishing a CustomResourceDefinition to serving it. */
   #unserved(exported: ExportView | undefined, { name }: BindingView): Unserved[] {
     const { stores, syncers } = this.#parts;
     return (exported?.resources ?? [])
@@ -137,7 +137,7 @@ export class Binder {
 
   #bound({ stores, clusterNamespace }: ProviderSession, exportFacts: ExportFacts | undefined): BoundStatus {
     const { allowed } = this.#parts;
-    // An export that is gone for a while, or cannot be read, must not make a binding forget what it has bound.
+    // A missing or unreadable export must not clear what the binding has bound.
     const exported = exportFacts?.exported?.unreadable === undefined ? exportFacts?.exported : undefined;
     const provider = stores.clusterBindings.get(`${clusterNamespace}/${clusterBindingName}`);
     const isBound = (name: string): boolean =>
@@ -149,7 +149,7 @@ export class Binder {
     };
   }
 
-  /** What is exported no longer has nobody who would delete its copies, so nothing may wait for that. */
+  /** Removes our finalizer from objects that are no longer exported: no syncer would delete their copies and then remove it. */
   async #releaseUnexported(
     binding: BindingView,
     session: ProviderSession,

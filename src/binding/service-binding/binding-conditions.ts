@@ -15,32 +15,32 @@ import type { JudgedClaims } from './sync-plan.ts';
 
 const { connected, heartbeating, informersSynced, schemaInSync, secretValid } = bindConditions;
 
-/** Everything that the conditions of an APIServiceBinding follow from. */
+/** The inputs of the conditions of an APIServiceBinding. */
 export interface BindingFacts {
   readonly binding: BindingView;
   readonly lookup: SessionLookup;
-  /** Of the session that serves it; undefined without one. */
+  /** State of the session that serves the binding; undefined without one. */
   readonly state: SessionState | undefined;
   readonly heartbeat: Heartbeat | undefined;
-  /** Undefined while the provider's objects are not known. */
+  /** Undefined while the session's stores are not synced. */
   readonly exportFacts: ExportFacts | undefined;
-  /** What is wrong with single objects, worst first. */
+  /** Problems of single objects, worst first. */
   readonly problems: readonly string[];
-  /** False for a while after the provider was read anew: what is wrong with single objects is yet to be found out. */
+  /** False for a while after the session's stores synced, until problems of single objects have been found. */
   readonly settled: boolean;
-  /** While it is being deleted: what it waits for. */
+  /** While the binding is being deleted: what it waits for. */
   readonly unbindProgress: UnbindProgress | undefined;
   readonly nowMs: number;
 }
 
-/** What the provider has for the binding. */
+/** What the provider exports for the binding, and the result in this cluster. */
 export interface ExportFacts {
   readonly clusterNamespace: string;
   readonly exported: ExportView | undefined;
   readonly request: ExportRequestView | undefined;
-  /** One for each exported resource. */
+  /** One per exported resource. */
   readonly outcomes: readonly CrdOutcome[];
-  /** What is defined here as it should be, and cannot be used yet. */
+  /** CustomResourceDefinitions that are in sync but whose objects are not listed yet. */
   readonly unserved: readonly Unserved[];
   readonly claims: JudgedClaims;
 }
@@ -52,19 +52,20 @@ export interface Unserved {
 }
 
 export interface UnbindProgress {
-  /** True when it cannot go on by itself. */
+  /** True if an administrator must act. */
   readonly blocked: boolean;
   readonly message: string;
 }
 
-/** How many problems are told; one condition is no place for thousands. */
+/** Most problems in the message of a condition. */
 const maxProblems = 5;
-/** Problems of single objects come and go; what is said of them is renewed no more often than this, milliseconds. */
+/** Minimum interval between updates of the problems of single objects in a condition, milliseconds. */
 export const problemsRefreshMs = 60_000;
 
-const retryNote = 'It goes on trying; check that the provider can be reached from here and accepts the kubeconfig';
+const retryNote =
+  'The server keeps retrying; check that it can reach the provider and that the provider accepts the kubeconfig';
 
-/** All that was found out; what could not be is left as it was said before. */
+/** The conditions to set. A condition without an update keeps its value. */
 export function bindingConditions(facts: BindingFacts): BindConditionUpdate[] {
   return [
     secretCondition(facts),
@@ -84,10 +85,12 @@ function secretCondition({ lookup }: BindingFacts): BindConditionUpdate | undefi
 function sessionConditions(facts: BindingFacts): BindConditionUpdate[] {
   const { binding, lookup, state, heartbeat } = facts;
   if (lookup.kind === 'invalid' && !state) {
-    // Nothing is known of the provider any more, so nothing may go on being True.
+    // Without a session the state of the provider is unknown, so no condition may stay True.
     return [informersSynced, heartbeating, connected, schemaInSync]
       .filter((type) => findCondition(binding.conditions, type))
-      .map((type) => conditionUnknown(type, lookup.reason, `the kubeconfig cannot be used, see ${secretValid}`));
+      .map((type) =>
+        conditionUnknown(type, lookup.reason, `the kubeconfig cannot be used; see condition ${secretValid}`),
+      );
   }
   const informers = informersCondition(facts);
   const heart = heartbeatCondition(heartbeat);
@@ -103,31 +106,31 @@ function informersCondition(facts: BindingFacts): BindConditionUpdate | undefine
       return conditionFalse(informersSynced, 'Error', 'InformerSyncTimeout', `${state.message}. ${retryNote}`);
     case 'connecting':
       if (state.problem !== undefined) {
-        const message = `the provider could not be read so far: ${state.problem}. ${retryNote}`;
+        const message = `the provider's objects could not be read: ${state.problem}. ${retryNote}`;
         return conditionFalse(informersSynced, 'Warning', 'InformersSyncing', message);
       }
-      // After a restart the last word stands until there is a new one; a new binding must not look ready.
+      // After a restart the condition keeps its value until the stores are synced. A new binding must not look ready.
       return findCondition(binding.conditions, informersSynced)?.status === 'True'
         ? undefined
-        : conditionFalse(informersSynced, 'Info', 'InformersSyncing', 'reading what the provider offers');
+        : conditionFalse(informersSynced, 'Info', 'InformersSyncing', 'waiting for the lists of the provider');
     case undefined:
       return undefined;
   }
 }
 
-/** Whoever has waited for `Ready` may create objects at once. */
+/** Clients that wait for `Ready` create objects at once, so `Ready` waits until every kind is served. */
 function servedCondition(
   { binding, problems }: BindingFacts,
   unserved: readonly Unserved[],
 ): BindConditionUpdate | undefined {
   if (unserved.length === 0) return conditionTrue(informersSynced);
-  // After a restart nothing has been listed either, and what could be used goes on being so, unless that lasts.
+  // After a restart the kinds have not been listed either. The condition stays True unless that lasts.
   const wasServed = [informersSynced, schemaInSync].every(
     (type) => findCondition(binding.conditions, type)?.status === 'True',
   );
   if (wasServed && problems.length === 0 && unserved.every(({ established }) => established)) return undefined;
   const names = unserved.map(({ crd }) => crd).join(', ');
-  const message = `the API server of this cluster has not listed any ${names} yet; if that lasts, see that the konnector may list and watch them`;
+  const message = `the API server of this cluster has not listed any ${names} yet; if that lasts, check that the konnector has permission to list and watch them`;
   return conditionFalse(informersSynced, 'Info', 'InformersSyncing', message);
 }
 
@@ -158,7 +161,7 @@ function connectedCondition(facts: BindingFacts): BindConditionUpdate | undefine
       connected,
       'Warning',
       'InvalidPermissionClaim',
-      `the provider claims ${names}, which is not shared; only configmaps, secrets and serviceaccounts of the core group may be claimed`,
+      `the provider claims ${names}, which is not shared; a provider may claim configmaps, secrets, and serviceaccounts of the core group`,
     );
   }
   return objectsCondition(facts);
@@ -172,44 +175,44 @@ function objectsCondition({
   nowMs,
 }: BindingFacts): BindConditionUpdate | undefined {
   if (problems.length === 0) return !settled && hasObjectsOutOfSync(binding) ? undefined : conditionTrue(connected);
-  // A provider that is away says so once, by its heartbeat.
+  // An unreachable provider is reported by condition Heartbeating.
   if (heartbeat && !heartbeat.ok) return undefined;
-  const said = findCondition(binding.conditions, connected);
-  const since = said?.reason === 'ObjectsNotInSync' ? parseTime(said.lastTransitionTime) : undefined;
+  const current = findCondition(binding.conditions, connected);
+  const since = current?.reason === 'ObjectsNotInSync' ? parseTime(current.lastTransitionTime) : undefined;
   if (since !== undefined && nowMs - since < problemsRefreshMs) return undefined;
   return conditionFalse(connected, 'Warning', 'ObjectsNotInSync', joinProblems(problems));
 }
 
-/** Whether it was said last that single objects are not in step. */
+/** Whether the present condition says that single objects are not in sync. */
 export const hasObjectsOutOfSync = ({ conditions }: BindingView): boolean =>
   findCondition(conditions, connected)?.reason === 'ObjectsNotInSync';
 
 function noExportCondition({ name }: BindingView, { clusterNamespace, request }: ExportFacts): BindConditionUpdate {
   if (request?.phase === 'Failed') {
-    const why = request.terminalMessage || 'it gives no reason';
+    const why = request.terminalMessage || 'no reason given';
     return conditionFalse(
       connected,
       'Error',
       'APIServiceExportFailed',
-      `the provider refused the request for ${name}: ${why}`,
+      `the provider rejected the APIServiceExportRequest ${name}: ${why}`,
     );
   }
   return conditionFalse(
     connected,
     'Error',
     'APIServiceExportNotFound',
-    `the provider has no APIServiceExport ${name} in its namespace ${clusterNamespace}; request it with kubectl bind, or delete this binding`,
+    `the provider has no APIServiceExport ${name} in namespace ${clusterNamespace}; request it with kubectl bind, or delete this binding`,
   );
 }
 
 const unreadable = ({ name, unreadable: why = '' }: ExportView): string =>
-  `APIServiceExport ${name} of the provider cannot be read: ${why}. Its objects are not kept in step, and nothing is deleted; the provider has to correct it`;
+  `APIServiceExport ${name} of the provider is not valid: ${why}. Its objects are neither synced nor deleted. Ask the provider to correct it`;
 
 function schemaCondition({ exportFacts, unbindProgress }: BindingFacts): BindConditionUpdate | undefined {
   if (!exportFacts || unbindProgress) return undefined;
   const { exported, outcomes, clusterNamespace } = exportFacts;
   if (!exported) {
-    const message = `there is no APIServiceExport in ${clusterNamespace} to compare with`;
+    const message = `the provider has no APIServiceExport in namespace ${clusterNamespace} to compare with`;
     return conditionUnknown(schemaInSync, 'APIServiceExportNotFound', message);
   }
   if (exported.unreadable !== undefined)

@@ -23,7 +23,7 @@ export interface BindingOptions {
   readonly allowed?: readonly string[] | undefined;
 }
 
-/** The loop over APIServiceBindings: everything they say, and what is made for them in this cluster. */
+/** The controller of APIServiceBindings: their status, their CustomResourceDefinitions, and their deletion. */
 export function bindingController(
   sessions: Sessions,
   deps: BindingDeps,
@@ -49,7 +49,7 @@ export function bindingController(
   });
 }
 
-/** Everything about one APIServiceBinding: its conditions, what was made for it, and its end. The key is its name. */
+/** Reconciles one APIServiceBinding. The key is its name. */
 export class BindingReconciler implements Reconciler {
   readonly #parts: BindingParts;
   readonly #binder: Binder;
@@ -64,14 +64,14 @@ export class BindingReconciler implements Reconciler {
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const binding = this.#parts.stores.bindings.get(name);
     const result = binding ? await this.#bindOrUnbind(binding, signal) : done;
-    // Last, because it may be held up by what an earlier binding of this name had and we have no rights to any more.
+    // Last, because the server may lack permission on the objects of an earlier binding of this name.
     await this.#releaseAbandoned(name, binding, signal);
     return result;
   }
 
   async #bindOrUnbind(binding: BindingView, signal: AbortSignal): Promise<Result> {
     const { sessions, writer } = this.#parts;
-    if (writer.isStale(binding)) return notReady('our own write in the store');
+    if (writer.isStale(binding)) return notReady('the own last write in the store');
     const lookup = lookupOf(sessions, binding);
     if (lookup.kind === 'pending') return notReady(`Secret ${keyOf(binding.secretRef)}`);
     const provider = { lookup, session: servingSession(lookup) };
@@ -80,7 +80,7 @@ export class BindingReconciler implements Reconciler {
       : this.#binder.bind(binding, provider, signal);
   }
 
-  /** When somebody took our finalizer off a binding, or there never was one. */
+  /** Releases the objects of a binding that was deleted without our finalizer. */
   async #releaseAbandoned(name: string, binding: BindingView | undefined, signal: AbortSignal): Promise<void> {
     const { client, releaser, stores, syncers } = this.#parts;
     const crds = abandonedCrds(stores.crds, name, binding).filter((crd) => !syncers.isSyncing(name, crd.name));
@@ -92,7 +92,7 @@ interface Named {
   readonly name: string;
 }
 
-/** All that a binding's reconciler looks at. */
+/** Events of everything that a binding's reconciler reads. */
 function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: ConsumerStores): Source[] {
   const bindingsOf = (secret: string): string[] => stores.bindings.byIndex(bySecret, secret).map(({ key }) => key);
   return [
@@ -116,7 +116,7 @@ function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: Con
     ),
     fromEach('provider', sessions, (session, emit) =>
       session.stores.clusterBindings.subscribe((event) => {
-        // A heartbeat changes it every few minutes, and nothing here.
+        // Heartbeats update it every few minutes and do not affect bindings.
         if (event.type === 'updated' && event.before.providerPrettyName === event.now.providerPrettyName) return;
         for (const secret of sessions.secretsOf(session)) for (const name of bindingsOf(secret)) emit(name, 'provider');
       }),
@@ -128,7 +128,7 @@ function bindingSources(sessions: Sessions, syncers: RunningSyncers, stores: Con
 const named = ({ now, before }: { readonly now?: Named; readonly before?: Named }): string =>
   (now ?? before)?.name ?? '';
 
-/** Names of the exports, and so of the bindings, that a BoundSchema or CustomResourceDefinition is about. */
+/** Names of the exports, which are those of the bindings, with this BoundSchema or CustomResourceDefinition. */
 function exportsOf({ stores }: ProviderSession, schemaName: string): string[] {
   return stores.exports.byIndex(bySchema, schemaName).map(({ name }) => name);
 }

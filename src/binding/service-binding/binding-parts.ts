@@ -14,11 +14,11 @@ import { isOwnedBy, owningBindings } from './owner.ts';
 import type { Releaser } from './releaser.ts';
 import type { RunningSyncers } from './running-syncers.ts';
 
-/** What binding and unbinding share. */
+/** Dependencies of binding and unbinding. */
 export interface BindingParts extends BindingDeps {
   readonly sessions: Sessions;
   readonly syncers: RunningSyncers;
-  /** What may be bound, as `<resource>.<group>`; undefined means anything. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
   readonly allowed?: readonly string[] | undefined;
   readonly writer: BindingWriter;
   readonly crdWriter: CrdWriter;
@@ -28,11 +28,11 @@ export interface BindingParts extends BindingDeps {
 /** The provider of a binding. */
 export interface Provider {
   readonly lookup: SessionLookup;
-  /** The session that serves the binding, if any. */
+  /** The session that serves the binding; undefined without one. */
   readonly session: ProviderSession | undefined;
 }
 
-/** The facts that need no asking; the provider's `exportFacts` and `unbindProgress` are added by the callers. */
+/** Facts from local caches. Callers add `exportFacts` or `unbindProgress`. */
 export function bindingFacts(
   { sessions, syncers, clock }: BindingParts,
   binding: BindingView,
@@ -53,12 +53,12 @@ export function bindingFacts(
   };
 }
 
-/** The CustomResourceDefinitions that were made for a binding. */
+/** The CustomResourceDefinitions that the binding owns. */
 export function crdsOf(crds: Store<CrdView>, binding: BindingView): CrdView[] {
   return [...crds.list()].filter(({ ownerReferences }) => isOwnedBy(ownerReferences, binding));
 }
 
-/** Those that were made for an earlier binding of this name, or for one that is gone: nobody deletes the copies of their objects. */
+/** The CustomResourceDefinitions of an earlier or deleted binding of this name. No syncer deletes the copies of their objects. */
 export function abandonedCrds(crds: Store<CrdView>, name: string, binding: BindingView | undefined): CrdView[] {
   return [...crds.list()].filter(
     ({ ownerReferences }) =>
@@ -70,14 +70,14 @@ export function exportOf({ stores, clusterNamespace }: ProviderSession, name: st
   return stores.exports.get(`${clusterNamespace}/${name}`);
 }
 
-/** Whether the provider says itself that there is no such export. */
+/** Whether a live read shows that the export does not exist. */
 export async function isExportGone(session: ProviderSession, name: string, signal: AbortSignal): Promise<boolean> {
   const { client, clusterNamespace: namespace } = session;
   if (exportOf(session, name)) return false;
   return (await liveUid(client, apiServiceExports, { namespace, name }, signal)) === undefined;
 }
 
-/** Those that no binding of that name owns, as the API server has it: one that cannot be read is missing from the store as well. */
+/** The CustomResourceDefinitions that no live binding of that name owns. The store lacks bindings that cannot be read, so this reads live. */
 export async function crdsWithoutOwner(
   client: Client,
   name: string,
@@ -89,7 +89,7 @@ export async function crdsWithoutOwner(
   return crds.filter(({ ownerReferences }) => uid === undefined || !isOwnedBy(ownerReferences, { name, uid }));
 }
 
-/** Undefined when there is no such object. Where the kind is not served, that says nothing of its objects: it rejects. */
+/** Undefined if the object does not exist. Rejects if the kind is not served, which proves nothing about its objects. */
 async function liveUid(
   client: Client,
   resource: Resource,

@@ -20,7 +20,7 @@ export interface BindingWriterDeps {
   readonly clock: Clock;
 }
 
-/** All writes to APIServiceBindings, each guarded by the uid and resourceVersion that it was reasoned from. */
+/** Writes APIServiceBindings. Each write carries the uid and resourceVersion that it was planned from. */
 export class BindingWriter {
   readonly #deps: BindingWriterDeps;
   readonly #written: WriteThroughCache<ObjectVersion>;
@@ -35,12 +35,12 @@ export class BindingWriter {
     });
   }
 
-  /** True while the store does not show yet what was written: its event brings the binding back. */
+  /** True while the store does not show our last write. Its event enqueues the binding. */
   isStale(binding: BindingView): boolean {
     return this.#written.isStale(binding.name, binding);
   }
 
-  /** Writes what differs, if anything does. Whoever changed the binding at the same time brings it back. */
+  /** Writes the status fields that differ. After a conflict, the event of the other write enqueues the binding. */
   async status(
     binding: BindingView,
     updates: readonly BindConditionUpdate[],
@@ -64,13 +64,13 @@ export class BindingWriter {
     this.#recordEvent(binding, status);
   }
 
-  /** The binding with our finalizer, which is written when it is missing. */
+  /** Adds our finalizer if it is missing. Returns the binding with it. */
   async ensureFinalizer(binding: BindingView, signal: AbortSignal): Promise<BindingView> {
     if (binding.finalizers.includes(unbindFinalizer)) return binding;
     return this.#writeFinalizers(binding, [...binding.finalizers, unbindFinalizer], signal);
   }
 
-  /** Lets a binding go that is being deleted. */
+  /** Removes our finalizer from a binding that is being deleted. */
   async removeFinalizer(binding: BindingView, signal: AbortSignal): Promise<void> {
     const finalizers = binding.finalizers.filter((finalizer) => finalizer !== unbindFinalizer);
     if (finalizers.length < binding.finalizers.length) await this.#writeFinalizers(binding, finalizers, signal);
@@ -89,7 +89,7 @@ export class BindingWriter {
     return { ...binding, finalizers, resourceVersion: written.resourceVersion };
   }
 
-  /** An Event when the binding has become ready, or has ceased to be, or is so for another reason. */
+  /** Records an Event when the status or reason of `Ready` has changed. */
   #recordEvent({ name, uid, conditions: before }: BindingView, { conditions = [] }: StatusPatch): void {
     const was = findCondition(before, bindConditions.ready);
     const is = findCondition(conditions, bindConditions.ready);
@@ -106,19 +106,19 @@ export class BindingWriter {
   }
 }
 
-/** What an Event takes; a reason in a condition may be anything. */
+/** A reason that is valid for an Event; reasons of conditions are less restricted. */
 function eventReason(reason = ''): string {
   return /^[A-Z][A-Za-z0-9]{0,127}$/.test(reason) ? reason : 'NotReady';
 }
 
-/** What a binding's status says besides its conditions; a field that is undefined stays as it is. */
+/** The fields of a binding's status besides its conditions. An undefined field is not changed. */
 export interface BoundStatus {
   readonly providerPrettyName?: string | undefined;
   readonly boundSchemas?: readonly GroupResource[] | undefined;
   readonly permissionClaims?: readonly PermissionClaim[] | undefined;
 }
 
-/** The part of the status that has to be written, as a merge patch; undefined when it says everything already. */
+/** The fields of the status that differ, as a merge patch. */
 export interface StatusPatch {
   conditions?: BindCondition[];
   providerPrettyName?: string | null;
@@ -148,5 +148,5 @@ function bindingStatusPatch(
 
 const namesOf = (resources: readonly GroupResource[]): string => resources.map(boundSchemaName).sort().join(' ');
 
-/** An empty list is not allowed where there may be none. */
+/** The schema allows no empty list, so the patch removes the field. */
 const orNull = <T>(list: readonly T[]): readonly T[] | null => (list.length > 0 ? list : null);

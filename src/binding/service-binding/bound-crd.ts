@@ -8,26 +8,26 @@ import type { BoundSchemaView, BoundVersion, ExportView } from '../stores/provid
 import { syncVersion } from '../sync/consumer-objects.ts';
 import { ownerReferenceOf } from './owner.ts';
 
-/** What a BoundSchema becomes in the consumer. */
+/** The CustomResourceDefinition that a BoundSchema describes. */
 export interface BoundCrd {
   readonly spec: JsonObject;
-  /** Canonical JSON of `spec`: equal texts mean equal definitions. */
+  /** Canonical JSON of `spec`, for comparison. */
   readonly text: string;
-  /** The only version that is served, when the provider's versions cannot be converted here. */
+  /** The only served version, set if the provider's versions need its conversion webhook. */
   readonly onlyVersion?: string;
 }
 
 export type BoundCrdResult = BoundCrd | { readonly problem: string };
 
-/** By the version that is synced. Views never change, and a schema may be large. */
+/** By schema and only version. Views are immutable, and schemas may be large. */
 const built = new WeakMap<BoundSchemaView, Map<string | undefined, BoundCrdResult>>();
 
 /**
- * The spec of the CustomResourceDefinition that `schema` describes, with what the API server would fill in, so that it can be compared
- * with what is stored.
+ * The spec of the CustomResourceDefinition that `schema` describes, with the API server's defaults, so that it can be compared with the
+ * stored spec.
  *
- * A conversion webhook is not taken over: it would have this cluster's API server send every object to a URL of the provider's choice.
- * Of versions that only a webhook can convert, the one that is synced is served and stored; the others are kept unserved.
+ * A conversion webhook is not adopted, because this cluster's API server would send every object to a URL of the provider's choice. If
+ * versions need a webhook, only the synced version is served and stored; the others stay in the definition unserved.
  */
 export function boundCrd(schema: BoundSchemaView, exported: ExportView): BoundCrdResult {
   const only = needsWebhook(schema) ? syncVersion(schema, exported) : undefined;
@@ -49,7 +49,7 @@ export function crdManifest({ name }: BoundSchemaView, { spec }: BoundCrd, bindi
 
 function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCrdResult {
   const { group, names, scope, versions, name } = schema;
-  if (group === '') return problem(name, 'is about the core group, to which no resource can be added');
+  if (group === '') return problem(name, 'is in the core group, to which no resource can be added');
   if (`${names.plural}.${group}` !== name) return problem(name, `describes ${names.plural}.${group}`);
   const unusable = versions.find((version) => !isRecord(version.schema));
   if (unusable) return problem(name, `has no schema for version ${unusable.name}`);
@@ -58,7 +58,7 @@ function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCr
     'versions',
   );
   if (inexact !== undefined)
-    return problem(name, `holds a whole number beyond 2^53 at ${inexact}, which would be changed`);
+    return problem(name, `has an integer beyond 2^53 at ${inexact}, which cannot be copied exactly`);
   const spec: JsonObject = {
     group,
     names: {
@@ -76,7 +76,7 @@ function build(schema: BoundSchemaView, only: BoundVersion | undefined): BoundCr
   return { spec, text: canonicalJson(spec), ...(only ? { onlyVersion: only.name } : {}) };
 }
 
-/** Limits of numbers are of no higher precision in API servers either. */
+/** Without numeric bounds: API servers do not hold them exactly either. */
 function withoutBounds(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutBounds);
   if (!isRecord(schema)) return schema;
@@ -106,5 +106,5 @@ function versionSpec(version: BoundVersion, only: BoundVersion | undefined): Jso
 }
 
 const problem = (name: string, what: string): BoundCrdResult => ({
-  problem: `BoundSchema ${name} ${what}; the provider has to correct it`,
+  problem: `BoundSchema ${name} ${what}; ask the provider to correct it`,
 });

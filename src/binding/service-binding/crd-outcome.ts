@@ -7,14 +7,14 @@ import { isNotFound } from '../../kube/errors.ts';
 import type { CrdView } from '../stores/consumer-stores.ts';
 import { problemsOf } from '../stores/open-stores.ts';
 
-/** What has become of one exported resource in the consumer. */
+/** The state of one exported resource in the consumer. */
 export type CrdOutcome =
   | { readonly kind: 'inSync' }
-  /** The definition cannot be made as it is: nothing is bound through it. */
+  /** The CustomResourceDefinition cannot be created or updated. The resource is not bound. */
   | { readonly kind: 'refused'; readonly reason: RefusedReason; readonly message: string }
-  /** It is not, or not yet, as the provider wants it. With a `cause` it is tried again. */
+  /** The CustomResourceDefinition does not, or not yet, match the BoundSchema. With a `cause` the write is retried. */
   | { readonly kind: 'outOfSync'; readonly reason: OutOfSyncReason; readonly message: string; readonly cause?: unknown }
-  /** Somebody else changed it at the same time: nothing is said before the next look. */
+  /** Another client changed it at the same time. The conditions stay until the next reconcile. */
   | { readonly kind: 'again'; readonly cause: unknown };
 
 export type RefusedReason =
@@ -33,52 +33,52 @@ export const inSync: CrdOutcome = { kind: 'inSync' };
 
 export const refused = (reason: RefusedReason, message: string): CrdOutcome => ({ kind: 'refused', reason, message });
 
-/** With a reason when there is one that cannot be used. */
+/** `unreadable`: why the BoundSchema cannot be used; undefined if there is none. */
 const noBoundSchema = (name: string, clusterNamespace: string, unreadable?: string): CrdOutcome =>
   refused(
     'BoundSchemaFetchFailed',
     unreadable === undefined
-      ? `the provider exports ${name}, but has no BoundSchema of that name in its namespace ${clusterNamespace}; its backend has to create it`
-      : `BoundSchema ${name} in the provider's namespace ${clusterNamespace} cannot be read: ${unreadable}; the provider has to correct it`,
+      ? `the provider exports ${name} but has no BoundSchema of that name in namespace ${clusterNamespace}; ask the provider to create it`
+      : `BoundSchema ${name} in the provider's namespace ${clusterNamespace} is not valid: ${unreadable}; ask the provider to correct it`,
   );
 
 export const notAllowed = (name: string): CrdOutcome =>
   refused(
     'ResourceNotAllowed',
-    `the provider exports ${name}, which is not among the resources that may be bound in this cluster; have it allowed, or delete the binding`,
+    `the provider exports ${name}, which may not be bound in this cluster; add it to --bindable, or delete the binding`,
   );
 
 export const foreignCrd = (name: string, binding: string): CrdOutcome =>
   refused(
     'ForeignCustomResourceDefinition',
-    `CustomResourceDefinition ${name} exists and was not made for APIServiceBinding ${binding}; it is left as it is. Delete one of the two`,
+    `CustomResourceDefinition ${name} exists and is not owned by APIServiceBinding ${binding}; it is not changed. Delete one of the two`,
   );
 
 export const notWritten = (what: string, why: string, cause: unknown): CrdOutcome => ({
   kind: 'outOfSync',
   reason: 'CustomResourceDefinitionNotWritten',
-  message: `${what} could not be written: ${why}; it is tried again`,
+  message: `${what} could not be written: ${why}; the server retries`,
   cause,
 });
 
 export const terminating = (name: string): CrdOutcome => ({
   kind: 'outOfSync',
   reason: 'CustomResourceDefinitionTerminating',
-  message: `CustomResourceDefinition ${name} is being deleted; it is made anew once it is gone`,
+  message: `CustomResourceDefinition ${name} is being deleted; the server creates it again afterwards`,
 });
 
-/** Two kinds of one group may not share a name; the API server then serves the second one not at all. */
+/** Two kinds of one group may not share a name. The API server does not serve the second one. */
 export function namesOutcome({ name, conditions }: CrdView): CrdOutcome {
   const names = conditions.find(({ type, status }) => type === 'NamesAccepted' && status === 'False');
   if (!names) return inSync;
   return {
     kind: 'outOfSync',
     reason: 'CustomResourceDefinitionNamesNotAccepted',
-    message: `CustomResourceDefinition ${name} is not served: ${names.message || names.reason}; delete the definition that has the name`,
+    message: `CustomResourceDefinition ${name} is not served: ${names.message || names.reason}; delete the CustomResourceDefinition that uses the name`,
   };
 }
 
-/** Why the store has no BoundSchema of that name: there is none, or it is there and cannot be read. */
+/** Why the store has no BoundSchema of that name: it does not exist, or it cannot be read. */
 export async function missingSchema(client: Client, name: ObjectName, signal: AbortSignal): Promise<CrdOutcome> {
   const { namespace = '' } = name;
   try {

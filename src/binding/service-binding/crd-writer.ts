@@ -29,25 +29,22 @@ export interface CrdWriterDeps {
   readonly events: EventRecorder;
 }
 
-/** One CustomResourceDefinition as it was when it was last known to be as wanted. */
+/** A CustomResourceDefinition when it last matched its BoundSchema. */
 interface Confirmed {
   readonly uid: string;
   readonly generation: number;
   readonly text: string;
 }
 
-/** The API server will say the same next time. */
+/** Status codes of rejections that a retry would repeat. */
 const refusals: readonly number[] = [400, 413, 422];
 
-/** Makes the CustomResourceDefinitions of bindings what their BoundSchemas say; those of others are never touched. */
+/** Creates and updates the CustomResourceDefinitions of bindings from their BoundSchemas. It never changes one of another owner. */
 export class CrdWriter {
   readonly #client: Client;
   readonly #crds: Store<CrdView>;
   readonly #events: EventRecorder;
-  /**
-   * By name. What the API server keeps of a spec may differ from what it was given, so only the generation tells whether somebody has
-   * changed it since.
-   */
+  /** By name. The stored spec may differ from the written one, so the generation tells whether it was changed since. */
   readonly #confirmed = new Map<string, Confirmed>();
 
   constructor({ client, crds, events }: CrdWriterDeps) {
@@ -75,7 +72,7 @@ export class CrdWriter {
     }
   }
 
-  /** Resolves once the deletion has begun, or at once when the definition is not the binding's any more. */
+  /** Resolves once the deletion has begun, or at once if the binding does not own the definition. */
   async delete({ name, uid }: CrdView, binding: BindingView, signal: AbortSignal): Promise<void> {
     const live = await this.#live(name, signal);
     if (live?.uid !== uid || !isOwnedBy(live.ownerReferences, binding)) return;
@@ -101,7 +98,7 @@ export class CrdWriter {
       return inSync;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      // The store has not seen it yet.
+      // The store does not show it yet.
       return this.#updateLive(schema.name, wanted, binding, signal);
     }
   }
@@ -130,7 +127,7 @@ export class CrdWriter {
     return inSync;
   }
 
-  /** What the provider meant to have and does not get. */
+  /** Records an Event if versions of the BoundSchema are not served. */
   #recordUnboundVersions(crd: string, { onlyVersion }: BoundCrd, { name, uid }: BindingView): void {
     if (onlyVersion === undefined) return;
     this.#events.record({
@@ -138,7 +135,7 @@ export class CrdWriter {
       type: 'Warning',
       reason: 'ConversionNotBound',
       action: 'Bind',
-      note: `${crd} is served in version ${onlyVersion} alone: its other versions are converted by a webhook of the provider, to which this cluster does not send its objects`,
+      note: `${crd} is served in version ${onlyVersion} only: its other versions need a conversion webhook of the provider, and this cluster does not send its objects there`,
     });
   }
 
@@ -160,7 +157,7 @@ function outcomeOf(error: unknown, name: string, existed: boolean): CrdOutcome {
       : 'CustomResourceDefinitionCreateFailed';
     return refused(
       reason,
-      `the API server of this cluster refuses CustomResourceDefinition ${name}: ${describe(error)}; the provider has to correct its BoundSchema`,
+      `the API server of this cluster rejects CustomResourceDefinition ${name}: ${describe(error)}; ask the provider to correct its BoundSchema`,
     );
   }
   return notWritten(`CustomResourceDefinition ${name}`, describe(error), error);

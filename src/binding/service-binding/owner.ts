@@ -6,12 +6,12 @@ interface Binding {
   readonly uid: string;
 }
 
-/** What marks a CustomResourceDefinition as made for a binding. */
+/** The owner reference of CustomResourceDefinitions that are created for a binding. */
 export function ownerReferenceOf({ name, uid }: Binding): OwnerReference {
   return { apiVersion: apiVersionOf(apiServiceBindings), kind: apiServiceBindings.kind, name, uid, controller: true };
 }
 
-/** Whether one of `owners` is this very binding, in whatever version it was written. */
+/** Whether one of `owners` is this binding, in any API version. */
 export function isOwnedBy(owners: readonly OwnerReference[] | undefined, { name, uid }: Binding): boolean {
   return (owners ?? []).some((owner) => isBinding(owner) && owner.name === name && owner.uid === uid);
 }

@@ -12,17 +12,17 @@ import type { Projected } from '../../kube/store.ts';
 import { commonView } from '../stores/common-view.ts';
 import { type CrdView, isEstablished } from '../stores/consumer-stores.ts';
 
-/** Releases the objects of each CustomResourceDefinition once, until something synchronises them again. */
+/** Removes our finalizer from the objects of CustomResourceDefinitions: once each, until a syncer may add it again. */
 export class Releaser {
   readonly #deps: ReleaseDeps;
-  /** uids of definitions. */
+  /** uids of CustomResourceDefinitions. */
   readonly #released = new Set<string>();
 
   constructor(deps: ReleaseDeps) {
     this.#deps = deps;
   }
 
-  /** Those of `crds` that have not been released. */
+  /** The definitions of `crds` whose objects have not been released. */
   unreleased(crds: readonly CrdView[]): CrdView[] {
     return crds.filter(({ uid }) => !this.#released.has(uid));
   }
@@ -34,7 +34,7 @@ export class Releaser {
     }
   }
 
-  /** The objects of these may carry our finalizer again. */
+  /** The objects of these definitions may carry our finalizer again. */
   forget(crds: readonly CrdView[]): void {
     for (const { uid } of crds) this.#released.delete(uid);
   }
@@ -52,13 +52,13 @@ interface Held extends Projected {
   readonly finalizers: readonly string[];
 }
 
-/** Patches at a time. */
+/** Concurrent patches. */
 const parallel = 16;
 const listMs = 60_000;
 
 /**
- * Takes our finalizer off every object of a kind whose copies stay, or cannot be reached any more. Nothing may synchronise the kind
- * meanwhile. Rejects when some could not be patched; to do it again is cheap.
+ * Removes our finalizer from every object of a kind whose copies stay or are out of reach. No syncer may run for the kind meanwhile.
+ * Rejects if a patch fails; a retry repeats only the patches that are left.
  */
 async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortSignal): Promise<void> {
   const resource = await servedResource(deps.client, crdName, signal);
@@ -74,7 +74,7 @@ async function releaseObjects(deps: ReleaseDeps, crdName: string, signal: AbortS
   };
   await Promise.all(Array.from({ length: parallel }, work));
   if (failures.length > 0) {
-    const message = `${failures.length} of ${held.length} objects of ${crdName} could not be released`;
+    const message = `${failures.length} of ${held.length} objects of ${crdName} still have the finalizer ${syncerFinalizer}`;
     throw new Error(message, { cause: failures[0] });
   }
 }
@@ -84,7 +84,7 @@ async function servedResource(client: Client, name: string, signal: AbortSignal)
   return crd && resourceOf(crd);
 }
 
-/** Undefined when it is not served at all, and so has no objects. */
+/** Undefined if no version is served, so that the kind has no objects. */
 function resourceOf(crd: KubeObject): Resource | undefined {
   const { spec } = crd;
   const version = array(spec, 'versions').find((candidate) => own(candidate, 'served') === true);
@@ -99,7 +99,7 @@ function resourceOf(crd: KubeObject): Resource | undefined {
   return { group, version: served, plural, kind, namespaced: text(spec, 'scope') === 'Namespaced' };
 }
 
-/** Through a store, which keeps of each object what is needed and of those without the finalizer nothing. */
+/** Lists through a store, which keeps only objects with the finalizer, and only the fields of `Held`. */
 async function heldObjects({ consumer, clock }: ReleaseDeps, resource: Resource, signal: AbortSignal): Promise<Held[]> {
   const { store, release: close } = consumer.watch({ resource, project: heldView });
   try {

@@ -1,39 +1,39 @@
 import type { Syncer, SyncMode } from '../sync-engine/kind.ts';
 
-/** A syncer, or what syncs claimed objects, which hold nothing up. */
+/** A syncer of bound objects, or of claimed objects, which have no finalizer. */
 export type ObjectSyncer = Pick<Syncer, 'controllers' | 'resync' | 'problems' | 'close'> &
   Partial<Pick<Syncer, 'remaining' | 'allowDeletes' | 'served'>>;
 
-/** A syncer that runs. */
+/** A running syncer. */
 export interface RunningSyncer {
   readonly binding: string;
-  /** The CustomResourceDefinition whose objects it keeps in step; undefined for what is claimed. */
+  /** The CustomResourceDefinition whose objects it syncs; undefined for claimed objects. */
   readonly crd: string | undefined;
   readonly mode: SyncMode;
   readonly syncer: ObjectSyncer;
 }
 
-/** What works on the objects of each binding now, in whichever session: the controllers of exports tell, that of bindings asks. */
+/** The running syncers of each binding, in any session. Export controllers add and remove them; the binding controller reads them. */
 export class RunningSyncers {
   readonly #running = new Map<string, Set<RunningSyncer>>();
   readonly #listeners = new Set<(binding: string) => void>();
 
-  /** Whether anything works on the objects of a definition; with `mode`, whether it does that. */
+  /** Whether a syncer runs for the objects of a definition; with `mode`, whether one runs in that mode. */
   isSyncing(binding: string, crd: string, mode?: SyncMode): boolean {
     return this.#of(binding).some((one) => one.crd === crd && (mode === undefined || one.mode === mode));
   }
 
-  /** Whether the API server serves what a definition defines, as far as anything works on its objects. */
+  /** Whether a running syncer of the definition has listed its objects. */
   isServed(binding: string, crd: string): boolean {
     return this.#of(binding).some((one) => one.crd === crd && one.syncer.served?.());
   }
 
-  /** Worst first, each syncer's in turn. */
+  /** The problems of each syncer in turn, worst first. */
   problemsOf(binding: string): readonly string[] {
     return this.#of(binding).flatMap(({ syncer }) => syncer.problems());
   }
 
-  /** How many objects wait for their copies to go; Infinity while that is not known. */
+  /** Number of objects and copies that unbinding waits for; Infinity while that is not known. */
   remainingOf(binding: string): number {
     return this.#of(binding).reduce((held, { syncer }) => held + (syncer.remaining?.() ?? 0), 0);
   }
@@ -52,12 +52,12 @@ export class RunningSyncers {
     this.changed(binding);
   }
 
-  /** What is asked of a binding here may be answered differently from now on. */
+  /** Notifies the listeners that the answers for a binding may have changed. */
   changed(binding: string): void {
     for (const listener of [...this.#listeners]) listener(binding);
   }
 
-  /** Calls back with each binding of which something has changed; returns the unsubscribe. */
+  /** Calls `listener` with each binding whose answers may have changed. Returns a function that unsubscribes. */
   subscribe(listener: (binding: string) => void): () => void {
     const own = (binding: string): void => listener(binding);
     this.#listeners.add(own);

@@ -13,13 +13,13 @@ import type { SyncMode } from '../sync-engine/kind.ts';
 import { isOwnedBy } from './owner.ts';
 import { unbindPolicy } from './unbind-plan.ts';
 
-/** An export, the binding that it serves, and where to find the rest. */
+/** An export, its binding, and lookups of schemas and CustomResourceDefinitions. */
 export interface SyncFacts {
   readonly exported: ExportView;
   readonly binding: BindingView;
   readonly schema: (name: string) => BoundSchemaView | undefined;
   readonly crd: (name: string) => CrdView | undefined;
-  /** What may be bound, as `<resource>.<group>`; undefined means anything. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
   readonly allowed: readonly string[] | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface SyncParts {
   readonly allowed: readonly string[] | undefined;
 }
 
-/** The rest is in the stores of both clusters. */
+/** Builds the facts from the stores of both clusters. */
 export function syncFacts({ exported, binding, session, crds, allowed }: SyncParts): SyncFacts {
   const { clusterNamespace, stores } = session;
   return {
@@ -46,14 +46,11 @@ export function syncFacts({ exported, binding, session, crds, allowed }: SyncPar
 export interface PlannedSyncer {
   readonly schema: BoundSchemaView;
   readonly mode: SyncMode;
-  /** What it depends on; when that changes it is stopped and another one started. */
+  /** Digest of its inputs. When it changes, the syncer is restarted. */
   readonly fingerprint: string;
 }
 
-/**
- * What is to work on the objects of an export. Undefined when nothing is: the binding goes and the copies are to stay, or how it is
- * to go is not said yet.
- */
+/** The mode of the binding's syncers. Undefined while the binding is being deleted with policy Orphan: then none runs. */
 function modeOf(binding: BindingView): SyncMode | undefined {
   if (!binding.deleting) return 'sync';
   const policy = unbindPolicy(binding);
@@ -61,7 +58,7 @@ function modeOf(binding: BindingView): SyncMode | undefined {
   return policy === 'Delete' ? 'drain' : undefined;
 }
 
-/** The syncers that an export needs, by the name of the BoundSchema. */
+/** The syncers that an export needs, by name of the BoundSchema. */
 export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
   const { exported, binding } = facts;
   const mode = modeOf(binding);
@@ -77,8 +74,8 @@ export function plannedSyncers(facts: SyncFacts): Map<string, PlannedSyncer> {
 }
 
 /**
- * Objects of definitions that are not ours are none of our business, and there is nothing to watch before they are served. Copies may
- * be left when their definition is gone. A definition that could not follow its schema to another scope has objects under other names.
+ * Only definitions that the binding owns are synced, once they are served. After a definition is deleted, `drain` may still find copies.
+ * If the schema has another scope than the definition, the objects have other keys and are not synced.
  */
 function canSync(
   { binding, allowed, crd: crdOf }: SyncFacts,
@@ -92,7 +89,7 @@ function canSync(
   return crd.established && crd.scope === scope && isOwnedBy(crd.ownerReferences, binding);
 }
 
-/** Everything but the schemas themselves, which may change under a running syncer. */
+/** All inputs but the OpenAPI schemas, which may change under a running syncer. */
 function fingerprintOf(
   { uid, isolation, informerScope }: ExportView,
   schema: BoundSchemaView,
@@ -114,23 +111,28 @@ function fingerprintOf(
   });
 }
 
-/** What of an export's claims is shared now; undefined when nothing is. */
+/** The claims of an export to sync. */
 export interface PlannedClaims {
-  /** With the claims that are honoured and no others. */
+  /** The export with only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
   readonly fingerprint: string;
 }
 
-/** The claims that the provider makes, that the binding allows, and that it says are honoured, so that nothing is shared before it is told. */
+/**
+ * The claims that the provider makes, the binding allows, and the binding's status lists, so that nothing is shared before the status
+ * says so. Undefined if there are none.
+ */
 export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   const { exported, binding } = facts;
-  const told = new Set(binding.permissionClaims.map((claim) => canonicalJson(claim)));
-  const permissionClaims = judgeClaims(exported, binding).accepted.filter((claim) => told.has(canonicalJson(claim)));
+  const reported = new Set(binding.permissionClaims.map((claim) => canonicalJson(claim)));
+  const permissionClaims = judgeClaims(exported, binding).accepted.filter((claim) =>
+    reported.has(canonicalJson(claim)),
+  );
   const mode = modeOf(binding);
   if (mode === undefined || permissionClaims.length === 0) return undefined;
   const { uid, isolation, informerScope, resources } = exported;
-  // References can be followed only through kinds that are served, and in the version that is.
+  // References are followed through served kinds only, in their synced version.
   const served = resources.map(boundSchemaName).map((name) => {
     const [crd, schema] = [facts.crd(name), facts.schema(name)];
     return [name, crd?.established && crd.uid, schema && syncVersion(schema, exported)?.name];
@@ -144,12 +146,12 @@ export function plannedClaims(facts: SyncFacts): PlannedClaims | undefined {
   return { exported: { ...exported, permissionClaims }, mode, fingerprint };
 }
 
-/** What a binding makes of the claims of its export. */
+/** The claims of an export as the binding accepts them. */
 export interface JudgedClaims {
   readonly accepted: readonly PermissionClaim[];
-  /** Names of what may be claimed nowhere. What the binding itself does not allow is no fault of the claim. */
+  /** Resources that no provider may claim. Claims that only this binding does not allow are not listed. */
   readonly refused: readonly string[];
-  /** What is wrong with the binding's own list; nothing is accepted then. */
+  /** What is wrong with the binding's annotation; then no claim is accepted. */
   readonly problem?: string;
 }
 
@@ -161,6 +163,6 @@ export function judgeClaims({ permissionClaims }: ExportView, { annotations }: B
   const accepted = permissionClaims.filter((claim) => allowed.includes(claimable(claim)?.plural ?? ''));
   const refused = permissionClaims.filter((claim) => !claimable(claim)).map(boundSchemaName);
   if (odd === undefined) return { accepted, refused };
-  const problem = `the annotation ${claimableAnnotation} names ${quote(odd)}, so nothing that the provider claims is shared; it takes a list, which may be empty, of ${all.join(', ')}`;
+  const problem = `the annotation ${claimableAnnotation} names ${quote(odd)}, so no claim of the provider is accepted; allowed is a comma-separated list, which may be empty, of ${all.join(', ')}`;
   return { accepted: [], refused, problem };
 }

@@ -10,10 +10,10 @@ import { type BindingParts, bindingFacts, crdsOf, exportOf, isExportGone, type P
 import { plannedSyncers, syncFacts } from './sync-plan.ts';
 import { type BoundCrdState, planUnbind, type UnbindStep } from './unbind-plan.ts';
 
-/** How often a binding that goes is looked at, besides what events tell, milliseconds. */
+/** Requeue interval of a binding that is being deleted, besides events, milliseconds. */
 const pollMs = 5000;
 
-/** Clears away what was made for a binding, then lets it go. */
+/** Deletes what was created for a binding, then removes its finalizer. */
 export class Unbinder {
   readonly #parts: BindingParts;
 
@@ -36,7 +36,7 @@ export class Unbinder {
     } catch (error) {
       signal.throwIfAborted();
       cause = error;
-      step = { kind: 'wait', blocked: true, message: `could not be unbound: ${describe(error)}; it is tried again` };
+      step = { kind: 'wait', blocked: true, message: `unbinding failed: ${describe(error)}; the server retries` };
     }
     if (!(step.kind === 'wait' && isOpening(provider) && isUnbinding(binding))) {
       const facts = bindingFacts(this.#parts, binding, provider, { unbindProgress: step });
@@ -88,7 +88,7 @@ export class Unbinder {
   }
 }
 
-/** After a restart the last word stands until there is a new one. */
+/** After a restart the condition keeps its value until the session is synced or fails. */
 const isOpening = ({ session }: Provider): boolean =>
   session?.state.kind === 'connecting' && session.state.problem === undefined;
 const isUnbinding = ({ conditions }: BindingView): boolean =>
@@ -102,7 +102,7 @@ function exportStateOf(
 ): BoundCrdState['exportState'] {
   const exported = exportOf(session, name);
   if (!exported) return exportGone ? 'unexported' : 'withoutSchema';
-  // It is there, and tells nothing.
+  // An unreadable export proves nothing.
   if (exported.unreadable !== undefined) return 'withoutSchema';
   if (!exported.resources.some((resource) => boundSchemaName(resource) === crd.name)) return 'unexported';
   const schema = session.stores.schemas.get(`${session.clusterNamespace}/${crd.name}`);

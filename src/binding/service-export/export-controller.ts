@@ -10,10 +10,10 @@ import { type ExportOptions, ExportReconciler } from './export-reconciler.ts';
 import { ExportWriter } from './export-writer.ts';
 import { SyncerSet } from './syncer-set.ts';
 
-/** A provider that lost sight of us takes no more than this to hear from us again, milliseconds. */
+/** Capped at 5 s, so that a provider that was unreachable gets its status soon after, milliseconds. */
 const backoff = { baseMs: 100, capMs: 5000 };
 
-/** The loop over the APIServiceExports of one provider. Its syncers live as long as it runs: they are closed before a run ends. */
+/** The controller of the APIServiceExports of one session. Its syncers are closed before a run ends. */
 export function serviceExportController(
   session: ProviderSession,
   sessions: Sessions,
@@ -51,7 +51,7 @@ class ExportController extends Controller {
   }
 }
 
-/** All that the exports of one session depend on. */
+/** Events of everything that the exports of one session depend on. */
 function exportSources(session: ProviderSession, sessions: Sessions, consumer: ConsumerStores): Source[] {
   const { exports, schemas } = session.stores;
   const keyOf = (binding: string): string => `${session.clusterNamespace}/${binding}`;

@@ -22,10 +22,10 @@ export interface ExportReconcilerDeps extends BindingDeps, ExportOptions {
   readonly writer: ExportWriter;
 }
 
-/** Keeps the syncers of an export running, or not, and tells its provider how it is used. The key is `<cluster namespace>/<export>`. */
+/** Starts and stops the syncers of an export, and reports their state to the provider. The key is `<cluster namespace>/<export>`. */
 export class ExportReconciler implements Reconciler {
   readonly #deps: ExportReconcilerDeps;
-  /** By key: what the binding's annotations asked for. */
+  /** By key: the binding's annotations at the last reconcile. */
   readonly #lastAnnotations = new Map<
     string,
     { readonly resync: string | undefined; readonly allowDeletes: string | undefined }
@@ -41,24 +41,24 @@ export class ExportReconciler implements Reconciler {
     const binding = stores.bindings.get(name);
     const bound = this.#bindingUse(binding);
     if (bound === 'unknown') return notReady('the session of the binding');
-    const ours = bound === 'us' ? binding : undefined;
+    const ours = bound === 'this session' ? binding : undefined;
     const exported = session.stores.exports.get(key);
     await set.apply(key, name, exported && ours ? this.#wanted(exported, ours) : new Map());
     this.#applyAnnotations(key, ours);
-    // To the provider a binding that has moved on to new credentials has not gone.
+    // A binding that now uses other credentials for the same provider is still a binding for the provider.
     if (exported && bound !== 'same provider') await this.#reportStatus(exported, ours, signal);
     return done;
   }
 
-  /** Whose binding it is, as far as this session is concerned. */
-  #bindingUse(binding: BindingView | undefined): 'us' | 'nobody' | 'same provider' | 'unknown' {
-    if (!binding) return 'nobody';
+  /** Which session serves the binding: this one, another one of the same provider, or none of this provider. */
+  #bindingUse(binding: BindingView | undefined): 'this session' | 'same provider' | 'none' | 'unknown' {
+    if (!binding) return 'none';
     const { session, sessions } = this.#deps;
     const lookup = lookupOf(sessions, binding);
     const serving = servingSession(lookup);
-    if (serving === session) return 'us';
+    if (serving === session) return 'this session';
     if (lookup.kind === 'pending') return 'unknown';
-    return serving && isSameProvider(serving, session) ? 'same provider' : 'nobody';
+    return serving && isSameProvider(serving, session) ? 'same provider' : 'none';
   }
 
   #mayLeadHere(binding: BindingView): boolean {
@@ -85,7 +85,7 @@ export class ExportReconciler implements Reconciler {
     return wanted;
   }
 
-  /** Acts on annotations whose value has changed since the last look; a syncer that starts looks at everything anyway. */
+  /** Acts on annotations whose value has changed since the last reconcile. A syncer that starts reconciles everything anyway. */
   #applyAnnotations(key: string, binding: BindingView | undefined): void {
     const before = this.#lastAnnotations.get(key);
     if (!binding) {
@@ -115,36 +115,36 @@ export class ExportReconciler implements Reconciler {
   }
 }
 
-/** Unless the uids are known and differ: a namespace of the same name is another one in another cluster. */
+/** Same name and, if both are known, same uid of the cluster namespace. */
 function isSameProvider(a: ProviderSession, b: ProviderSession): boolean {
   const known = a.clusterNamespaceUid !== undefined && b.clusterNamespaceUid !== undefined;
   return a.clusterNamespace === b.clusterNamespace && (!known || a.clusterNamespaceUid === b.clusterNamespaceUid);
 }
 
-/** What an export's provider claims besides the bound objects. */
+/** The claims of an export to sync. */
 export interface ClaimOptions {
   readonly session: ProviderSession;
-  /** Its claims are those that are honoured. */
+  /** The export with only the accepted claims. */
   readonly exported: ExportView;
   readonly mode: SyncMode;
-  /** Whether another binding leads to the same provider, or leads nobody knows where: what is claimed may be shared by it as well. */
+  /** Whether another binding may lead to the same provider, so that it may share the claimed objects. */
   readonly mayLeadHere: (binding: BindingView) => boolean;
-  /** To be called when its `problems()` may read differently, and outside of mode `sync` when its `held()` may. */
+  /** Called when `problems()` may have changed and, in mode `drain`, when `remaining()` may have changed. */
   readonly onProblems: () => void;
 }
 
 export interface ExportOptions {
   readonly openSyncer: (options: SyncerOptions, deps: BindingDeps) => Syncer;
   readonly openClaims: (options: ClaimOptions, deps: BindingDeps) => ObjectSyncer;
-  /** Shared by the controllers of all sessions, and with the controller of bindings. */
+  /** Shared by the export controllers of all sessions and the binding controller. */
   readonly syncers: RunningSyncers;
-  /** What providers may bind here, as `<resource>.<group>`; undefined means anything. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
   readonly allowed?: readonly string[] | undefined;
 }
 
 const { connected, consumerInSync, schemaInSync } = bindConditions;
 
-/** What a provider is told of an export; `binding` is undefined when nobody binds it here, or another provider's is bound. */
+/** The conditions of an export. `binding` is undefined if this cluster does not bind it, or binds another provider's. */
 function exportConditions(
   { name, unreadable }: Pick<ExportView, 'name' | 'unreadable'>,
   binding: BindingView | undefined,
@@ -156,13 +156,13 @@ function exportConditions(
         connected,
         'Info',
         'APIServiceBindingNotFound',
-        `the consumer has no APIServiceBinding ${name} for it`,
+        `the consumer has no APIServiceBinding ${name} for this export`,
       ),
-      conditionFalse(consumerInSync, 'Info', 'NA', `the consumer has no APIServiceBinding ${name} for it`),
+      conditionFalse(consumerInSync, 'Info', 'NA', `the consumer has no APIServiceBinding ${name} for this export`),
     ];
   }
   if (unreadable !== undefined) {
-    const message = `APIServiceExport ${name} cannot be read by the consumer: ${unreadable}`;
+    const message = `the consumer cannot use APIServiceExport ${name}: ${unreadable}`;
     return [conditionFalse(connected, 'Error', 'APIServiceExportInvalid', message), inSyncCondition(binding)];
   }
   return [connectedCondition(refused), inSyncCondition(binding)];
@@ -174,10 +174,16 @@ function connectedCondition(refused: readonly string[]): BindConditionUpdate {
     : conditionTrue(connected);
 }
 
-/** What the binding says of its schemas. */
+/** The binding's condition SchemaInSync, as ConsumerInSync. */
 function inSyncCondition({ name, conditions }: BindingView): BindConditionUpdate {
-  const said = findCondition(conditions, schemaInSync);
-  if (!said) return conditionFalse(consumerInSync, 'Info', 'Unknown', `APIServiceBinding ${name} does not say yet`);
-  const { lastTransitionTime: _, ...update } = said;
+  const current = findCondition(conditions, schemaInSync);
+  if (!current)
+    return conditionFalse(
+      consumerInSync,
+      'Info',
+      'Unknown',
+      `APIServiceBinding ${name} has no condition ${schemaInSync} yet`,
+    );
+  const { lastTransitionTime: _, ...update } = current;
   return { ...update, type: consumerInSync };
 }

@@ -14,7 +14,7 @@ import type { CommonView } from '../stores/common-view.ts';
 import type { CrdView } from '../stores/consumer-stores.ts';
 import type { BoundSchemaView, ExportView } from '../stores/provider-stores.ts';
 
-/** All that a provider is told in the status of its objects: each write only when it says something new, and guarded by what it was reasoned from. */
+/** Writes the status of the provider's exports and schemas. It writes only changes, with the uid and resourceVersion they were planned from. */
 export class ExportWriter {
   readonly #client: Client;
   readonly #clock: Clock;
@@ -35,7 +35,7 @@ export class ExportWriter {
     await this.#write(apiServiceExports, this.#exports, exported, { conditions }, signal);
   }
 
-  /** Why the provider does not take the status, if it does not and never will. */
+  /** Writes the status of a BoundSchema. Returns a problem if the provider rejects it as invalid (422). */
   async schema(schema: BoundSchemaView, crd: CrdView, signal: AbortSignal): Promise<string | undefined> {
     const status = boundSchemaStatusPatch(schema, crd, this.#clock.now());
     if (!status) return undefined;
@@ -43,12 +43,12 @@ export class ExportWriter {
       await this.#write(boundSchemas, this.#schemas, schema, status, signal);
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 422) throw error;
-      return `the status of BoundSchema ${schema.name} is refused: ${error.message}`;
+      return `the provider rejects the status of BoundSchema ${schema.name}: ${error.message}`;
     }
     return undefined;
   }
 
-  /** Whoever changed the object at the same time, or deleted it, brings it back. */
+  /** After a conflict or a deletion, the event of the other client enqueues the object. */
   async #write(
     resource: Resource,
     written: WriteThroughCache<ObjectVersion>,
@@ -76,7 +76,7 @@ interface SchemaStatusPatch {
   storedVersions?: readonly string[];
 }
 
-/** What a provider is told of the CustomResourceDefinition that its BoundSchema became, as a merge patch; undefined when it is told already. */
+/** The merge patch that copies the state of the CustomResourceDefinition to its BoundSchema. Undefined if nothing differs. */
 function boundSchemaStatusPatch(schema: BoundSchemaView, crd: CrdView, nowMs: number): SchemaStatusPatch | undefined {
   const patch: SchemaStatusPatch = {};
   const conditions = conditionsOf(schema, crd, nowMs);
@@ -90,7 +90,7 @@ function boundSchemaStatusPatch(schema: BoundSchemaView, crd: CrdView, nowMs: nu
   return Object.keys(patch).length > 0 ? patch : undefined;
 }
 
-/** What the API server says of a definition; one that it says no more must go. */
+/** Condition types that the API server sets on definitions. One that it no longer sets is removed from the BoundSchema. */
 const crdConditions: readonly string[] = [
   'Established',
   'KubernetesAPIApprovalPolicyConformant',
@@ -99,7 +99,7 @@ const crdConditions: readonly string[] = [
   'Terminating',
 ];
 
-/** Those of the definition with the times they have there, and what they come to. */
+/** The conditions of the definition with their times, and `Ready` as their summary. */
 function conditionsOf({ conditions }: BoundSchemaView, crd: CrdView, nowMs: number): BindCondition[] {
   const copied = crd.conditions.filter(({ type }) => type !== bindConditions.ready);
   const times = new Map(copied.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]));
@@ -114,7 +114,7 @@ function conditionUpdateOf({ type, status, reason, message }: CrdView['condition
   return { type, status, reason, message, ...(status === 'False' ? { severity: 'Error' as const } : {}) };
 }
 
-/** A merge patch that leaves nothing of `before` in the object. */
+/** A merge patch that replaces `before` as a whole. */
 function replacing(before: unknown, now: unknown): unknown {
   if (!isRecord(now)) return now;
   const gone: JsonObject = {};

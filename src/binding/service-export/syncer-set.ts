@@ -3,12 +3,12 @@ import type { ObjectSyncer, RunningSyncer, RunningSyncers } from '../service-bin
 import type { SyncMode } from '../sync-engine/kind.ts';
 
 export interface WantedSyncer {
-  /** While it stays the same, so does the syncer. */
+  /** Digest of the syncer's inputs. When it changes, the syncer is restarted. */
   readonly fingerprint: string;
-  /** The CustomResourceDefinition whose objects it keeps in step; undefined for what is claimed. */
+  /** The CustomResourceDefinition whose objects it syncs; undefined for claimed objects. */
   readonly crd: string | undefined;
   readonly mode: SyncMode;
-  /** `onChange` is to be called when its answers may have changed. */
+  /** The syncer calls `onChange` when its answers may have changed. */
   open(onChange: () => void): ObjectSyncer;
 }
 
@@ -28,8 +28,8 @@ export class SyncerSet {
   }
 
   /**
-   * Starts what is wanted for an export, stops what is not, and restarts what has changed; all others run on untouched. Resolves when
-   * what was stopped has come to rest. Rejects when one could not be opened; the rest is done all the same.
+   * Starts, stops, and restarts the syncers of an export so that `wanted` runs; unchanged ones keep running. Resolves when the stopped
+   * ones have settled. Rejects if a syncer could not be opened; the others are started all the same.
    */
   async apply(exportKey: string, binding: string, wanted: ReadonlyMap<string, WantedSyncer>): Promise<void> {
     const present = this.#exports.get(exportKey) ?? new Map<string, Running>();
@@ -50,12 +50,12 @@ export class SyncerSet {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Has every object of an export looked at again. */
+  /** Reconciles every object of an export again. */
   resync(exportKey: string): void {
     for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.resync();
   }
 
-  /** Lets deletes go through that are held back. */
+  /** Allows the deletes that are held back. */
   allowDeletes(exportKey: string): void {
     for (const { syncer } of this.#exports.get(exportKey)?.values() ?? []) syncer.allowDeletes?.();
   }

@@ -135,13 +135,18 @@ describe('bad input', () => {
     it('a Secret leads to a server that does not answer', async () => {
       const text = stage.side.backend.identity.kubeconfigVia('https://127.0.0.1:1');
       await bindWith('unreachable', { kubeconfig: text });
-      await says('unreachable', 'InformersSynced', 'InformersSyncing', /ECONNREFUSED .*\. It goes on trying; check/);
+      await says(
+        'unreachable',
+        'InformersSynced',
+        'InformersSyncing',
+        /ECONNREFUSED .*\. The server keeps retrying; check/,
+      );
     });
 
     it('a Secret holds a token that is not accepted', async () => {
       const text = stage.side.backend.identity.kubeconfig.replace(/token: .*/, 'token: nobody');
       await bindWith('revoked', { kubeconfig: text });
-      await says('revoked', 'InformersSynced', 'InformersSyncing', /401.*\. It goes on trying; check/);
+      await says('revoked', 'InformersSynced', 'InformersSyncing', /401.*\. The server keeps retrying; check/);
     });
 
     it("a Secret leads to another cluster's namespace of the same name", async () => {
@@ -174,7 +179,7 @@ describe('bad input', () => {
         'formless',
         'Connected',
         reason,
-        /refuses CustomResourceDefinition .*; the provider has to correct its BoundSchema/,
+        /rejects CustomResourceDefinition .*; ask the provider to correct its BoundSchema/,
       );
     });
 
@@ -202,7 +207,7 @@ describe('bad input', () => {
         'schemaless',
         'Connected',
         reason,
-        /exists and was not made for APIServiceBinding schemaless; it is left/,
+        /exists and is not owned by APIServiceBinding schemaless; it is not changed/,
       );
       const after = await consumer.get(customResourceDefinitions, { name });
       assert.equal(after?.metadata.generation, before?.metadata.generation);
@@ -220,7 +225,7 @@ describe('bad input', () => {
         'refused',
         'Connected',
         'APIServiceExportFailed',
-        /refused the request for refused: 100%s of it is %d/,
+        /rejected the APIServiceExportRequest refused: 100%s of it is %d/,
       );
     });
 
@@ -236,7 +241,12 @@ describe('bad input', () => {
       const claims = [{ group: 'apps', resource: 'deployments', selector }, ...claimed];
       await backend.export({ name: 'greedy', kinds: [kettles], claims });
       await consumer.bind('greedy', secret);
-      await says('greedy', 'Connected', 'InvalidPermissionClaim', /claims deployments.apps, which is not shared; only/);
+      await says(
+        'greedy',
+        'Connected',
+        'InvalidPermissionClaim',
+        /claims deployments.apps, which is not shared; a provider may claim/,
+      );
       await stage.create(kettles, { namespace, name: 'tea' });
       await stage.whenMarked(kettles, { namespace, name: 'tea' });
     });

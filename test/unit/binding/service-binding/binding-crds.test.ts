@@ -102,6 +102,6 @@ describe('the CRD of a binding', () => {
         ['v2', false],
       ],
     );
-    assert.ok(stage.events.some(({ reason, note }) => reason === 'ConversionNotBound' && note.includes('v1 alone')));
+    assert.ok(stage.events.some(({ reason, note }) => reason === 'ConversionNotBound' && note.includes('v1 only')));
   });
 });

@@ -173,7 +173,7 @@ describe('the reconciler of bindings', () => {
         stage.session.state = { kind: 'unreachable', message: 'Informers did not sync within 2m30s: no route' };
         stage.sessions.beat = undefined;
       },
-      'Error InformerSyncTimeout: Informers did not sync within 2m30s: no route. It goes on',
+      'Error InformerSyncTimeout: Informers did not sync within 2m30s: no route. The server',
     ],
     [
       'a heartbeat that is refused',
@@ -186,7 +186,7 @@ describe('the reconciler of bindings', () => {
     [
       'no export',
       () => {},
-      'Error APIServiceExportNotFound: the provider has no APIServiceExport kettles in its namespace kb-acme',
+      'Error APIServiceExportNotFound: the provider has no APIServiceExport kettles in namespace kb-acme',
       { SchemaInSync: 'Unknown' },
     ],
     [
@@ -195,7 +195,7 @@ describe('the reconciler of bindings', () => {
         const status = { phase: 'Failed', terminalMessage: '100% %s $& {0}' };
         stage.provider.put(apiServiceExportRequests, exportRequestManifest({ status }));
       },
-      'Error APIServiceExportFailed: the provider refused the request for kettles: 100% %s $& {0}',
+      'Error APIServiceExportFailed: the provider rejected the APIServiceExportRequest kettles: 100% %s $& {0}',
     ],
     [
       'a BoundSchema that is missing',
@@ -209,7 +209,7 @@ describe('the reconciler of bindings', () => {
         stage.offer();
         stage.provider.put(apiServiceExports, exportManifest({ spec: tooLarge() }));
       },
-      'Error APIServiceExportInvalid: APIServiceExport kettles of the provider cannot be read: spec.resources has 257 items, at most 256 are allowed. Its objects',
+      'Error APIServiceExportInvalid: APIServiceExport kettles of the provider is not valid: spec.resources has 257 items, at most 256 are allowed. Its objects',
       { SchemaInSync: 'Unknown' },
     ],
     [
@@ -219,7 +219,7 @@ describe('the reconciler of bindings', () => {
         const { spec } = boundSchemaManifest();
         stage.provider.put(boundSchemas, boundSchemaManifest({ spec: { ...(spec as object), versions: [] } }));
       },
-      `Error BoundSchemaFetchFailed: BoundSchema ${crdName} in the provider's namespace kb-acme cannot be read: spec.versions has 0 items`,
+      `Error BoundSchemaFetchFailed: BoundSchema ${crdName} in the provider's namespace kb-acme is not valid: spec.versions has 0 items`,
       { SchemaInSync: 'False' },
     ],
     [
@@ -264,7 +264,7 @@ describe('the reconciler of bindings', () => {
         stage.offer();
         stage.consumer.fault = refusing('create', new ApiError(422, 'Invalid', 'spec.validation: not structural'));
       },
-      `Error CustomResourceDefinitionCreateFailed: the API server of this cluster refuses CustomResourceDefinition ${crdName}: spec.validation: not structural`,
+      `Error CustomResourceDefinitionCreateFailed: the API server of this cluster rejects CustomResourceDefinition ${crdName}: spec.validation: not structural`,
       { SchemaInSync: 'False' },
     ],
     [
@@ -292,7 +292,7 @@ describe('the reconciler of bindings', () => {
         const { bind } = stage;
         stage.bind = () => bind.call(stage, { annotations: { [claimableAnnotation]: 'secrets,configmap' } });
       },
-      'Warning InvalidClaimableAnnotation: the annotation binding.drawbridge.dev/claimable names "configmap", so nothing',
+      'Warning InvalidClaimableAnnotation: the annotation binding.drawbridge.dev/claimable names "configmap", so no claim',
       { SchemaInSync: 'True' },
     ],
     [
@@ -372,7 +372,7 @@ describe('the reconciler of bindings', () => {
       status: 'False',
       severity: 'Info',
       reason: 'InformersSyncing',
-      message: 'reading what the provider offers',
+      message: 'waiting for the lists of the provider',
     });
     assert.equal(stage.crd(), undefined);
     stage.session.state = { kind: 'connecting', problem: '401: Unauthorized' };
@@ -380,7 +380,7 @@ describe('the reconciler of bindings', () => {
     assert.deepEqual([stage.said()['Ready']?.severity, stage.said()['Ready']?.reason], ['Warning', 'InformersSyncing']);
     assert.match(
       stage.said()['Ready']?.message ?? '',
-      /could not be read so far: 401: Unauthorized\. It goes on trying; check/,
+      /the provider's objects could not be read: 401: Unauthorized\. The server keeps retrying; check/,
     );
     stage.session.state = { kind: 'synced' };
     await stage.look();

@@ -144,14 +144,14 @@ describe('the CustomResourceDefinition of a BoundSchema', () => {
   }
 
   const bad: [what: string, fields: Partial<BoundSchemaView>, says: RegExp][] = [
-    ['the core group', { group: '', name: 'kettles.core' }, /kettles\.core is about the core group/],
+    ['the core group', { group: '', name: 'kettles.core' }, /kettles\.core is in the core group/],
     ['another group than its name', { group: 'apps' }, /kettles\.kitchen\.example describes kettles\.apps/],
     [
       'a default that would be changed on the way',
       {
         versions: [version({ schema: { type: 'object', properties: { n: { default: 2 ** 53, maximum: 2 ** 63 } } } })],
       },
-      /holds a whole number beyond 2\^53 at versions\[0\]\.properties\.n\.default/,
+      /has an integer beyond 2\^53 at versions\[0\]\.properties\.n\.default/,
     ],
     ['another plural', { names: { plural: 'pots', kind: 'Pot' } }, /describes pots\.kitchen\.example/],
     ['a schema that is no object', { versions: [version({ schema: 'string' })] }, /no schema for version v1/],

@@ -96,22 +96,28 @@ describe('the end of a binding', () => {
         status: 'False',
         severity: 'Info',
         reason: 'Unbinding',
-        message: `waiting for CustomResourceDefinitions to go: ${crdName}`,
+        message: `waiting for CustomResourceDefinitions to be deleted: ${crdName}`,
       });
       const { writes } = stage.consumer;
       await stage.look();
       assert.deepEqual(stage.consumer.writes, writes);
       dropCrd();
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /waiting for the synchronisation to look for copies/);
+      assert.match(stage.said()['Connected']?.message ?? '', /waiting for the syncers to list copies/);
       let held = Number.POSITIVE_INFINITY;
       const syncer = working({ remaining: () => held });
       stage.syncers.add({ binding: 'kettles', crd: crdName, mode: 'drain', syncer });
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /waiting for objects that are being counted to go/);
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /waiting for the provider to delete the copies of objects \(not counted yet\)/,
+      );
       held = 2;
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /waiting for 2 objects to go at the provider/);
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /waiting for the provider to delete the copies of 2 objects/,
+      );
       held = 0;
       await stage.look();
       assert.equal(stage.binding(), undefined);
@@ -146,7 +152,7 @@ describe('the end of a binding', () => {
       await remove();
       for (let i = 0; i < 5; i++) await stage.look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
-      assert.match(stage.said()['Connected']?.message ?? '', /no usable kubeconfig.*unbind-policy to Orphan/);
+      assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig.*unbind-policy to Orphan/);
     });
 
     it('says nothing anew while a provider is read again after a restart, unless that fails', async () => {
@@ -167,7 +173,10 @@ describe('the end of a binding', () => {
       await remove();
       await stage.look();
       assert.equal(stage.crd()?.metadata.deletionTimestamp, undefined);
-      assert.match(stage.said()['Connected']?.message ?? '', /unbind-policy is "orphan"; set it to Delete or Orphan/);
+      assert.match(
+        stage.said()['Connected']?.message ?? '',
+        /unbind-policy is "orphan"; allowed are Delete and Orphan/,
+      );
     });
 
     it('says so when the schema does not fit the objects any more', async () => {
@@ -177,7 +186,7 @@ describe('the end of a binding', () => {
       await stage.look();
       assert.match(
         stage.said()['Connected']?.message ?? '',
-        /no BoundSchema .* that fits, .* set the annotation .* to Orphan/,
+        /no matching BoundSchema .*, .* set the annotation .* to Orphan/,
       );
     });
 
@@ -216,7 +225,7 @@ describe('the end of a binding', () => {
       };
       await remove();
       assert.equal((await stage.look()).kind, 'retry');
-      assert.match(stage.said()['Connected']?.message ?? '', /could not be unbound: connect ECONNREFUSED/);
+      assert.match(stage.said()['Connected']?.message ?? '', /unbinding failed: connect ECONNREFUSED/);
       assert.ok(stage.finalizers()?.includes(syncerFinalizer));
     });
 
@@ -268,7 +277,7 @@ describe('the end of a binding', () => {
     it('comes when it is deleted, after it was said what becomes of the copies', async () => {
       await stage.consumer.client.delete(apiServiceBindings, { name: 'kettles' });
       await stage.look();
-      assert.match(stage.said()['Connected']?.message ?? '', /no usable kubeconfig .* set the annotation .* to Orphan/);
+      assert.match(stage.said()['Connected']?.message ?? '', /no valid kubeconfig .* set the annotation .* to Orphan/);
       put({ annotations: { [unbindPolicyAnnotation]: 'Orphan' } });
       await stage.look();
       assert.deepEqual(stage.finalizers(), ['example.com/other']);

@@ -125,7 +125,10 @@ describe('the reconciler of exports', () => {
     assert.deepEqual(atWork(), []);
     const { Connected } = conditionsOf(exported());
     assert.deepEqual([Connected?.status, Connected?.reason], ['False', 'APIServiceExportInvalid']);
-    assert.match(Connected?.message ?? '', /kettles cannot be read by the consumer: spec\.resources has 0 items/);
+    assert.match(
+      Connected?.message ?? '',
+      /the consumer cannot use APIServiceExport kettles: spec\.resources has 0 items/,
+    );
   });
 
   async function bound(): Promise<void> {
