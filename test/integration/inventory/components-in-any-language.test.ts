@@ -107,7 +107,7 @@ describe('components in any language, called by the server', function () {
 
   it('a run whose component dies after its 202 ends at its deadline and is retried', async () => {
     const component = 'dies-midway';
-    const program = await startPython({ ...settings(component), goOnSeconds: 600 });
+    const program = await startPython({ ...settings(component), heartbeatDelaySeconds: 600 });
     running.push(program);
     const target = { url: program.url };
     const entry = await registered(component, await recorded(target), 'goOn');

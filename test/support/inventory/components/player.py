@@ -1,7 +1,7 @@
-"""A component in Python, of its standard library alone. What it does is in the entry: config.play.
+"""A component in Python that uses only the standard library. config.play of the entry says what it does.
 
-Settings come from the environment: COMPONENT, API_URL, API_CA_FILE, CALLBACK_URL, SERVER_ACCOUNT and REVIEW_TOKEN, a token of
-its own with which it asks the API server who calls. Prints the port that it listens on.
+Settings come from the environment: COMPONENT, API_URL, API_CA_FILE, CALLBACK_URL, SERVER_ACCOUNT, and REVIEW_TOKEN, the token of
+its own for TokenReviews of callers. Prints its port.
 """
 
 import json
@@ -17,9 +17,9 @@ COMPONENT = os.environ["COMPONENT"]
 API_URL = os.environ["API_URL"]
 CALLBACK_URL = os.environ["CALLBACK_URL"]
 CA_FILE = os.environ.get("API_CA_FILE")
-MOST_BYTES = 131072
-# How long it says nothing after a 202.
-GO_ON_SECONDS = float(os.environ.get("GO_ON_SECONDS", "0.1"))
+MAX_BYTES = 131072
+# Seconds between a 202 and the first heartbeat.
+HEARTBEAT_DELAY_SECONDS = float(os.environ.get("HEARTBEAT_DELAY_SECONDS", "0.1"))
 
 
 def call(method, url, token, body=None, kind="application/json"):
@@ -58,7 +58,7 @@ class Run:
         self.deleting = request["operation"] == "delete"
 
     def report(self, body):
-        """Repeated while nobody takes it; that is no retry of the run."""
+        """Repeats the report until it is accepted. This is no retry of the run."""
         for _ in range(30):
             try:
                 answer = call("POST", self.callback, self.token, {"run": self.id, **body})
@@ -71,7 +71,7 @@ class Run:
                 pass
             time.sleep(0.2)
 
-    def go_on(self, seen):
+    def run_async(self, seen):
         self.report({"heartbeat": {"leaseSeconds": 5}})
         self.report(done(seen))
 
@@ -81,7 +81,7 @@ def done(seen):
 
 
 def play(run):
-    """The status and the body of the answer."""
+    """Returns the status and the body of the answer."""
     if run.deleting:
         return 200, {"outcome": "Deleted"}
     config = call("GET", run.url, run.token)["spec"]["components"][COMPONENT]["config"]
@@ -99,7 +99,7 @@ def play(run):
         call("PATCH", run.url + "/status", run.token, patch, "application/merge-patch+json")
         return 200, {"outcome": "Done"}
     if what == "goOn":
-        threading.Timer(GO_ON_SECONDS, run.go_on, [seen]).start()
+        threading.Timer(HEARTBEAT_DELAY_SECONDS, run.run_async, [seen]).start()
         return 202, {"leaseSeconds": 5}
     return 200, done(seen)
 
@@ -117,7 +117,7 @@ class Handler(BaseHTTPRequestHandler):
         except OSError as error:
             return self.answer(503, {"code": "Unavailable", "message": str(error)})
         length = int(self.headers.get("Content-Length", 0))
-        if length > MOST_BYTES:
+        if length > MAX_BYTES:
             return self.answer(413, {"code": "BodyTooLarge"})
         try:
             request = json.loads(self.rfile.read(length))
@@ -141,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         if status >= 400:
-            # The rest of the request was not read.
+            # The rest of the request is unread.
             self.send_header("Connection", "close")
             self.close_connection = True
         if status == 503:

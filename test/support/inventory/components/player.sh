@@ -1,12 +1,12 @@
-# A component in plain shell: curl is all it needs besides. It handles one call: AUTHORIZATION holds that header, standard input the
-# body; it prints the status of the answer on one line and its body on the next. What it does is in the entry: config.play.
+# A component in plain shell that needs only curl. It handles one call: AUTHORIZATION contains that header, and standard input the
+# body. It prints the status of the answer on one line and its body on the next. config.play of the entry says what it does.
 set -eu
 
 answer() {
   printf '%s\n%s\n' "$1" "$2"
   exit 0
 }
-# The string under a name, in JSON without white space. Enough for names that occur once.
+# Prints the string under a name in JSON without white space. Works for names that occur once.
 text() { printf '%s' "$2" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 # The API server answers curl with white space.
 api() {
@@ -20,7 +20,7 @@ case $token in *[!A-Za-z0-9._~+/=-]* | '') answer 401 '{"code":"Unauthorized"}' 
 review=$(api -H "Authorization: Bearer $REVIEW_TOKEN" -H 'Content-Type: application/json' \
   -d '{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":"'"$token"'","audiences":["drawbridge/'"$COMPONENT"'"]}}' \
   "$API_URL/apis/authentication.k8s.io/v1/tokenreviews") || answer 503 '{"code":"Unavailable"}'
-# The request is part of the answer: what counts begins with the status.
+# The answer contains the request; only the part from the status on counts.
 review=$(printf '%s' "$review" | sed 's/.*"status"://')
 case $review in *'"authenticated":true'*) ;; *) answer 401 '{"code":"Unauthorized"}' ;; esac
 case $review in *"\"username\":\"$SERVER_ACCOUNT\""*) ;; *) answer 401 '{"code":"Unauthorized"}' ;; esac
@@ -38,11 +38,11 @@ case $url in "$API_URL"/apis/inventory.drawbridge.dev/v1alpha1/namespaces/*) ;; 
 [ "$(text component "$request")" = "$COMPONENT" ] || answer 400 '{"code":"OtherComponent"}'
 
 end() { answer 200 "{\"run\":\"$run\",$1}"; }
-# Repeated while nobody takes it; that is no retry of the run. The answer to a heartbeat may bring a new token.
+# Repeats a report until it is accepted. This is no retry of the run. The answer to a heartbeat may contain a new token.
 report() {
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    if said=$(api -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d "{\"run\":\"$run\",$1}" "$callback"); then
-      renewed=$(text token "$said")
+    if answered=$(api -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -d "{\"run\":\"$run\",$1}" "$callback"); then
+      renewed=$(text token "$answered")
       token=${renewed:-$token}
       return
     fi

@@ -16,7 +16,7 @@ export interface ComponentSettings {
   /** Token for TokenReviews. */
   readonly reviewToken: string;
   /** Seconds between a 202 and the first heartbeat; Python only. Default 0.1. */
-  readonly goOnSeconds?: number;
+  readonly heartbeatDelaySeconds?: number;
 }
 
 /** A component that serves HTTP on a loopback address. */
@@ -101,6 +101,8 @@ function environment(settings: ComponentSettings): Record<string, string> {
     CALLBACK_URL: settings.callbackUrl,
     SERVER_ACCOUNT: settings.serverAccount,
     REVIEW_TOKEN: settings.reviewToken,
-    ...(settings.goOnSeconds === undefined ? {} : { GO_ON_SECONDS: String(settings.goOnSeconds) }),
+    ...(settings.heartbeatDelaySeconds === undefined
+      ? {}
+      : { HEARTBEAT_DELAY_SECONDS: String(settings.heartbeatDelaySeconds) }),
   };
 }
