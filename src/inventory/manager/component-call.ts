@@ -74,17 +74,17 @@ export function outcomeEvent(
   outcome: Outcome,
 ): EventOf {
   const seq = run?.seq ?? 0;
-  return (found) => {
+  return (snapshot) => {
     const event = {
       kind: 'outcome',
       seq,
-      outcome: outputs.withoutUnchanged(found.entry, outcome),
-      inputs: found.inputs,
+      outcome: outputs.withoutUnchanged(snapshot.entry, outcome),
+      inputs: snapshot.inputs,
     } as const;
     if (outcome.outcome !== 'NotReady') return event;
     const { missing } = outcome;
     const heldAtStart = run?.snapshot !== undefined && snapshots.holds(run.snapshot, missing);
-    return { ...event, missing: { heldAtStart, holdsNow: snapshots.holds(found, missing) } };
+    return { ...event, missing: { heldAtStart, holdsNow: snapshots.holds(snapshot, missing) } };
   };
 }
 

@@ -26,7 +26,7 @@ export interface ComponentSnapshot extends EntrySnapshot {
   readonly inputs: Inputs;
 }
 
-export type EventOf = (found: ComponentSnapshot) => KeyEvent;
+export type EventOf = (snapshot: ComponentSnapshot) => KeyEvent;
 
 /** Reads snapshots of the newest version of an entry. */
 export class SnapshotReader {
@@ -50,7 +50,7 @@ export class SnapshotReader {
       resourceVersion: entry.resourceVersion,
       arrived: allHold(stored?.record.lastOutcome?.missing ?? [], entry.content, present),
       mayRun: mayRun(entry, registration, {
-        refused: registry.refusal(name) !== undefined,
+        refused: registry.problem(name) !== undefined,
         recorded: stored !== undefined,
       }),
     };

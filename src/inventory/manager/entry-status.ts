@@ -46,14 +46,14 @@ export class EntryStatus {
   }
 
   #conditions(entry: Entry, statuses: ReadonlyMap<string, KeyStatus>): ConditionUpdate<Condition>[] {
-    const findings: ConditionUpdate<Condition>[] = [readyOf(statuses, entry)];
+    const conditions: ConditionUpdate<Condition>[] = [readyOf(statuses, entry)];
     const livelock = livelockOf(statuses);
-    if (livelock.status === 'True' || has(entry.conditions, entryConditions.livelock)) findings.push(livelock);
+    if (livelock.status === 'True' || has(entry.conditions, entryConditions.livelock)) conditions.push(livelock);
     const problem = this.#deps.remoteProblem(entry.ref.uid);
     const type = entryConditions.remoteWatchHealthy;
-    if (problem === undefined) findings.push({ type, status: 'True', reason: 'Watching', message: '' });
-    else if (problem !== null) findings.push({ type, status: 'False', reason: 'NotWatching', message: problem });
-    return findings;
+    if (problem === undefined) conditions.push({ type, status: 'True', reason: 'Watching', message: '' });
+    else if (problem !== null) conditions.push({ type, status: 'False', reason: 'NotWatching', message: problem });
+    return conditions;
   }
 
   #statuses(entry: Entry): ReadonlyMap<string, KeyStatus> {

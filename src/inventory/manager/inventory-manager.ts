@@ -26,7 +26,7 @@ interface InventoryManagerDeps extends LeaderDeps {
   readonly authorization: AuthorizationProof;
   readonly client: Client;
   readonly metrics: Metrics;
-  /** Milliseconds since the last event of the watch of entries. */
+  /** Milliseconds since the watch of entries last received data. */
   readonly watchAgeMs: () => number;
 }
 

@@ -86,7 +86,7 @@ export class KeyLoop {
   }
 
   /** Handles a report of the current run between other events. The task may submit events of its own; see `ReportHandler`. */
-  report<T>(task: (memory: KeyMemory, take: (eventOf: EventOf) => Promise<void>) => Promise<T>): Promise<T> {
+  report<T>(task: (memory: KeyMemory, handle: (eventOf: EventOf) => Promise<void>) => Promise<T>): Promise<T> {
     const memory = this.#memory;
     const answer = deferred<T>();
     const failed = (error: unknown): void => {

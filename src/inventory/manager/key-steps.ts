@@ -74,11 +74,11 @@ export class KeySteps {
 
   /** Handles one event: `step`, then its effects, then their result events. */
   handle(eventOf: EventOf): Promise<void> | undefined {
-    const found = this.#snapshot();
-    if (!found) return undefined;
-    const effects = this.#step(eventOf(found), found);
-    if (effects.some(isWrite)) return this.#execute(effects, found);
-    for (const effect of effects) this.#executeSync(effect, found);
+    const snapshot = this.#snapshot();
+    if (!snapshot) return undefined;
+    const effects = this.#step(eventOf(snapshot), snapshot);
+    if (effects.some(isWrite)) return this.#execute(effects, snapshot);
+    for (const effect of effects) this.#executeSync(effect, snapshot);
     return undefined;
   }
 
@@ -115,16 +115,16 @@ export class KeySteps {
     return effects;
   }
 
-  async #execute(effects: readonly Effect[], found: ComponentSnapshot): Promise<void> {
+  async #execute(effects: readonly Effect[], snapshot: ComponentSnapshot): Promise<void> {
     const events: EventOf[] = [];
     let stopped = false;
     try {
       for (const effect of effects) {
         if (!isWrite(effect)) {
           // After a stop, skip the call but still enqueue and report.
-          if (!stopped || effect.kind !== 'call') this.#executeSync(effect, found);
+          if (!stopped || effect.kind !== 'call') this.#executeSync(effect, snapshot);
         } else if (!stopped) {
-          const { event, stops, retry } = await write(this.#deps, this.#memory, effect, found);
+          const { event, stops, retry } = await write(this.#deps, this.#memory, effect, snapshot);
           if (event) events.push(event);
           if (retry) this.#retryLater(retry);
           stopped = stops === true;
@@ -150,7 +150,7 @@ export class KeySteps {
     );
   }
 
-  #executeSync(effect: Effect, found: ComponentSnapshot): void {
+  #executeSync(effect: Effect, snapshot: ComponentSnapshot): void {
     const { failures, enqueue, endpoint, reporter } = this.#deps;
     const { key, text } = this.#memory;
     switch (effect.kind) {
@@ -162,7 +162,7 @@ export class KeySteps {
         return;
       }
       case 'call':
-        this.#startCall(found);
+        this.#startCall(snapshot);
         return;
       case 'endpoint':
         endpoint(key.component, effect.verdict, effect.retryAfterMs);
@@ -171,7 +171,7 @@ export class KeySteps {
         reporter.statusChanged(key);
         return;
       case 'warn':
-        reporter.warn(found.entry, key, effect.code, effect.message);
+        reporter.warn(snapshot.entry, key, effect.code, effect.message);
         return;
       default:
         return;

@@ -34,17 +34,17 @@ export function write(
   deps: KeyLoopDeps,
   memory: KeyMemory,
   effect: Write,
-  found: ComponentSnapshot,
+  snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   switch (effect.kind) {
     case 'start':
-      return start(deps, memory, effect, found);
+      return start(deps, memory, effect, snapshot);
     case 'store':
       return store(deps, memory, effect);
     case 'apply':
-      return apply(deps, memory, effect, found);
+      return apply(deps, memory, effect, snapshot);
     case 'retire':
-      return retire(deps, memory, effect, found);
+      return retire(deps, memory, effect, snapshot);
   }
 }
 
@@ -52,10 +52,10 @@ async function start(
   deps: KeyLoopDeps,
   memory: KeyMemory,
   { next, base }: Of<'start'>,
-  found: ComponentSnapshot,
+  snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { failures, signal } = deps;
-  const { entry, present, registration } = found;
+  const { entry, present, registration } = snapshot;
   try {
     const token = await deps.tokens.forRun(entry, registration, signal);
     const swap = await deps.runs.swap({ ...next, credentialId: token.id }, base, signal);
@@ -70,7 +70,7 @@ async function start(
     if (!isRetryable(error)) throw error;
     failures.failed(memory);
     deps.reporter.notStarted(memory.key, describe(error));
-    return notStarted(base);
+    return conflictWith(base);
   }
 }
 
@@ -115,10 +115,10 @@ async function apply(
   deps: KeyLoopDeps,
   memory: KeyMemory,
   { outputs }: Of<'apply'>,
-  found: ComponentSnapshot,
+  snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
-  const { registration } = memory.run ?? found;
-  const refusal = await deps.outputs.apply(found.entry.ref, registration, outputs, deps.signal);
+  const { registration } = memory.run ?? snapshot;
+  const refusal = await deps.outputs.apply(snapshot.entry.ref, registration, outputs, deps.signal);
   return { event: ({ inputs }) => ({ kind: 'applied', refusal, inputs }) };
 }
 
@@ -127,11 +127,11 @@ async function retire(
   deps: KeyLoopDeps,
   memory: KeyMemory,
   { base, ended }: Of<'retire'>,
-  found: ComponentSnapshot,
+  snapshot: ComponentSnapshot,
 ): Promise<WriteResult> {
   const { failures, reporter } = deps;
   const { key } = memory;
-  const { entry, registration, inputs } = found;
+  const { entry, registration, inputs } = snapshot;
   if (ended) reporter.stored(key, base.record, ended);
   const refusal = await deps.outputs.retire(entry.ref, registration, memory.latestStored(base), deps.signal);
   memory.unstored = refusal !== undefined;
@@ -156,11 +156,11 @@ function setStatus(deps: KeyLoopDeps, memory: KeyMemory, status: KeyStatus): Key
 /** Another writer changed the record first. */
 function conflictResult({ reporter }: KeyLoopDeps, stored: StoredRecord | undefined): WriteResult {
   reporter.conflict();
-  return notStarted(stored);
+  return conflictWith(stored);
 }
 
 /** `stored` is the present record, and dependent effects are skipped. */
-const notStarted = (stored: StoredRecord | undefined): WriteResult => ({
+const conflictWith = (stored: StoredRecord | undefined): WriteResult => ({
   event: ({ inputs }) => ({ kind: 'conflict', stored, inputs }),
   stops: true,
 });

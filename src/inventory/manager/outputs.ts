@@ -21,7 +21,7 @@ interface OutputsDeps extends PersistDeps {
   readonly newest: WriteThroughCache<Entry>;
 }
 
-interface Refusal {
+interface OutputsProblem {
   /** Code of a Violation, or `NotWritten`. */
   readonly code: string;
   readonly message: string;
@@ -53,7 +53,7 @@ export class Outputs {
     registration: Registration,
     outputs: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
+  ): Promise<OutputsProblem | undefined> {
     return this.#mutex.run(ref.uid, async () => {
       const before = this.#deps.newest.get(ref.uid)?.content.status.outputs ?? {};
       const writer = { component: registration.name, entryUid: ref.uid, writes: registration.writes };
@@ -76,7 +76,7 @@ export class Outputs {
     registration: Registration,
     base: StoredRecord,
     signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
+  ): Promise<OutputsProblem | undefined> {
     const refusal = await this.#mutex.run(ref.uid, () => this.#removeOutputs(ref, registration, signal));
     return refusal ?? this.#persist('removing a record', signal, () => this.#remove(base, signal));
   }
@@ -86,7 +86,7 @@ export class Outputs {
     ref: EntryRef,
     { name, writes }: Registration,
     signal: AbortSignal,
-  ): Promise<Refusal | undefined> {
+  ): Promise<OutputsProblem | undefined> {
     let entry: Entry | undefined;
     const refusal = await this.#persist('reading outputs', signal, async () => {
       entry = await this.#deps.entries.get(ref, signal);
@@ -123,14 +123,18 @@ export class Outputs {
     }
   }
 
-  #write(ref: EntryRef, status: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Refusal | undefined> {
+  #write(
+    ref: EntryRef,
+    status: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<OutputsProblem | undefined> {
     const { entries, newest } = this.#deps;
     return this.#persist('writing outputs', signal, async () => {
       await newest.call(ref.uid, () => entries.patch(ref, 'status', { status }, { signal }));
     });
   }
 
-  async #persist(what: string, signal: AbortSignal, attempt: () => Promise<void>): Promise<Refusal | undefined> {
+  async #persist(what: string, signal: AbortSignal, attempt: () => Promise<void>): Promise<OutputsProblem | undefined> {
     try {
       await persist(this.#deps, what, signal, attempt);
       return undefined;

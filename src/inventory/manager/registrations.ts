@@ -18,7 +18,7 @@ export interface Registry {
   get(component: string): Registration | undefined;
   all(): Iterable<Registration>;
   /** Why a registration cannot be used; undefined if it can. */
-  refusal(component: string): string | undefined;
+  problem(component: string): string | undefined;
 }
 
 /** A registration was created, changed, or became usable again. `endpoint`: its endpoint changed. */
@@ -30,13 +30,13 @@ export interface RegistrationChange {
 /** The registrations, validated against each other. */
 export class Registrations implements Registry {
   readonly #store: Store<RegistrationView>;
-  readonly #refusals = new Map<string, string>();
+  readonly #problems = new Map<string, string>();
   readonly #listeners = new Set<(changes: readonly RegistrationChange[]) => void>();
 
   constructor(store: Store<RegistrationView>) {
     this.#store = store;
     store.subscribe((event) => {
-      const refusedBefore = new Map(this.#refusals);
+      const refusedBefore = new Map(this.#problems);
       this.#validateAll();
       if (!store.synced || this.#listeners.size === 0) return;
       const changes = this.#changes(refusedBefore, event.type === 'deleted' ? undefined : event.key);
@@ -58,8 +58,8 @@ export class Registrations implements Registry {
     for (const { registration } of this.#store.list()) yield registration;
   }
 
-  refusal(component: string): string | undefined {
-    return this.#refusals.get(component);
+  problem(component: string): string | undefined {
+    return this.#problems.get(component);
   }
 
   view(component: string): RegistrationView | undefined {
@@ -84,20 +84,20 @@ export class Registrations implements Registry {
 
   /** Validates all registrations, oldest first. Of two conflicting ones, the younger one is refused. */
   #validateAll(): void {
-    this.#refusals.clear();
+    this.#problems.clear();
     const views = [...this.#store.list()].sort((a, b) => a.createdMs - b.createdMs || (a.key < b.key ? -1 : 1));
     const older: { name: string; spec: RegistrationView['spec'] }[] = [];
     for (const { registration, spec, problem } of views) {
       const paths = { name: registration.name, spec };
       const message = problem ?? registrationViolation(paths, older)?.message;
       if (message === undefined) older.push(paths);
-      else this.#refusals.set(registration.name, message);
+      else this.#problems.set(registration.name, message);
     }
   }
 
   #changes(refusedBefore: ReadonlyMap<string, string>, except: string | undefined): RegistrationChange[] {
     return [...this.all()]
-      .filter(({ name }) => name !== except && refusedBefore.has(name) !== this.#refusals.has(name))
+      .filter(({ name }) => name !== except && refusedBefore.has(name) !== this.#problems.has(name))
       .map((registration) => ({ registration, endpoint: false }));
   }
 }
@@ -161,7 +161,7 @@ export class RegistrationReconciler implements Reconciler {
   #conditions(component: string): ConditionUpdate<Condition>[] {
     const { registrations, breakers } = this.#deps;
     const { accepted, cyclic, reachable } = registrationConditions;
-    const refusal = registrations.refusal(component);
+    const refusal = registrations.problem(component);
     const cycle = registrations.cycle(component);
     return [
       refusal === undefined

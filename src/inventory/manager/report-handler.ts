@@ -48,7 +48,7 @@ export class ReportHandler implements ReportSink {
     const loop = this.#loops.get(keyText(run));
     if (!loop) return this.#afterRun(run, credentialId, body);
     try {
-      return await loop.report((memory, take) => this.#handle(memory, run, credentialId, body, take));
+      return await loop.report((memory, handle) => this.#handle(memory, run, credentialId, body, handle));
     } catch (error) {
       return {
         status: 503,
@@ -58,11 +58,17 @@ export class ReportHandler implements ReportSink {
     }
   }
 
-  async #handle(memory: KeyMemory, run: Run, credentialId: string, body: unknown, take: Handle): Promise<ReportAnswer> {
+  async #handle(
+    memory: KeyMemory,
+    run: Run,
+    credentialId: string,
+    body: unknown,
+    handle: Handle,
+  ): Promise<ReportAnswer> {
     const stored = currentRecord(memory, run);
     if (!stored) return this.#afterRun(run, credentialId, body, memory.unstored);
-    const isItsOwn = this.#isItsCredential(stored, credentialId);
-    if (!isItsOwn && !isDrainingRunCredential(memory, credentialId)) return foreignCredential;
+    const isAuthorized = this.#isAuthorized(stored, credentialId);
+    if (!isAuthorized && !isDrainingRunCredential(memory, credentialId)) return foreignCredential;
     const read = readReport(body, { id: runId(run, run.seq), operation: stored.record.operation });
     if (!read.ok) {
       const [first] = read.errors;
@@ -72,10 +78,10 @@ export class ReportHandler implements ReportSink {
         message: first ? `${first.field}: ${first.message}` : 'not readable',
       };
     }
-    if (read.value.kind === 'heartbeat' && !isItsOwn) return foreignCredential;
-    if (read.value.kind === 'heartbeat') return this.#heartbeat(memory, run, read.value.leaseSeconds, take);
+    if (read.value.kind === 'heartbeat' && !isAuthorized) return foreignCredential;
+    if (read.value.kind === 'heartbeat') return this.#heartbeat(memory, run, read.value.leaseSeconds, handle);
     const credentials = memory.run?.credentials ?? [credentialId];
-    await take(outcomeEvent(this.#deps, memory.run, read.value.outcome));
+    await handle(outcomeEvent(this.#deps, memory.run, read.value.outcome));
     // Another writer may have ended the run first. A Deleted component leaves no outcome.
     const { unstored } = memory;
     const { phase, stored: after } = memory.state;
@@ -84,14 +90,19 @@ export class ReportHandler implements ReportSink {
     return unstored ? notStored : { status: 200, extension: undefined };
   }
 
-  async #heartbeat(memory: KeyMemory, run: Run, leaseSeconds: number | undefined, take: Handle): Promise<ReportAnswer> {
+  async #heartbeat(
+    memory: KeyMemory,
+    run: Run,
+    leaseSeconds: number | undefined,
+    handle: Handle,
+  ): Promise<ReportAnswer> {
     const current = memory.run;
     const left = memory.remainingMs(this.#deps.clock.monotonic());
     if (!current || left <= 0) return runOver(run);
     const leaseMs = Math.min((leaseSeconds ?? current.registration.leaseMs / 1000) * 1000, left);
     const token = await this.#refreshToken(memory);
     const credential = token && { id: token.id, expiresAtMs: token.expiresAtMs };
-    await take(() => ({ kind: 'heartbeat', leaseMs, credential }));
+    await handle(() => ({ kind: 'heartbeat', leaseMs, credential }));
     if (!currentRecord(memory, run)) return runOver(run);
     if (memory.unstored) {
       // The record does not contain the token, and another refresh would invalidate the one that the component has.
@@ -114,7 +125,7 @@ export class ReportHandler implements ReportSink {
     return tokens.forRun(entry, current.registration, signal);
   }
 
-  #isItsCredential({ record }: StoredRecord, id: string): boolean {
+  #isAuthorized({ record }: StoredRecord, id: string): boolean {
     const previous = record.previousCredential;
     return record.credentialId === id || (previous?.id === id && previous.expiresAtMs > this.#deps.clock.now());
   }

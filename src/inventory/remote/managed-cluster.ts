@@ -18,7 +18,7 @@ interface ManagedClusterOptions {
 const FAILING_MS = 10_000;
 /** Time after which an incomplete list counts as failed. */
 const LISTED_MS = 45_000;
-/** Time without an event after which a watch is unhealthy. A healthy watch receives a bookmark or event at least every 30 s. */
+/** Time without any data after which a watch is unhealthy. A healthy watch confirms its connection at least every 30 s. */
 const SILENT_MS = 60_000;
 const RETRY = { baseMs: 1_000, capMs: 30_000 };
 
@@ -149,12 +149,12 @@ class ManagedWatch {
     return this.#store?.synced ?? false;
   }
 
-  /** Milliseconds since the last event of this watch. */
+  /** Milliseconds since this watch last received data from the cluster. */
   get silentMs(): number {
     return this.#store?.ageMs ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Failures since the last event. */
+  /** Failures since this watch last received data. */
   get failing(): Failing | undefined {
     return this.#store?.failing;
   }

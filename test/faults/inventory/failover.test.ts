@@ -126,7 +126,7 @@ describe('two servers of the inventory', function () {
       assert.deepEqual(seqsOf(ref.uid, 'quick'), [1, 2]);
       assert.deepEqual(seqsOf(ref.uid, 'slow'), [1]);
     }
-    assert.ok(answers.includes(503), 'nobody took reports for a while');
+    assert.ok(answers.includes(503), 'no replica accepted reports for a while');
     assert.equal(answers.filter((status) => status === 200).length, names.length);
     assert.deepEqual([...new Set(answers)].sort(), [200, 503]);
     const records = await stage.records();

@@ -3,7 +3,7 @@ import { type ComponentKey, keyText } from '../../../src/inventory/key.ts';
 import type { Registration } from '../../../src/inventory/registration.ts';
 import type { RecordChecks } from './record-checks.ts';
 import type { CheckedWorld, SimManager } from './simulation.ts';
-import { hold } from './violation.ts';
+import { assertInvariant } from './violation.ts';
 
 const mostOfEntry = 6;
 /** Minimum time between two starts of a key, milliseconds. */
@@ -40,21 +40,21 @@ export class CallChecks {
     const run = `${text}#${seq}`;
     const record = inventory.record(key)?.record;
     const about = (): string => `${run} ${JSON.stringify([request, record])}`;
-    hold(!this.#called.has(run), 'I9: one call for each seq', about);
+    assertInvariant(!this.#called.has(run), 'I9: one call for each seq', about);
     this.#called.set(run, this.#world.next());
-    hold(this.#records.isStarted(run), 'I15: no run without a stored start record', about);
+    assertInvariant(this.#records.isStarted(run), 'I15: no run without a stored start record', about);
     const credential = request.auth.token.replace('token ', '');
     const isOn = record?.seq === seq && record.phase === 'Running' && record.credentialId !== undefined;
-    hold(!isOn || record.credentialId === credential, 'I9: its token is of that run', about);
+    assertInvariant(!isOn || record.credentialId === credential, 'I9: its token is of that run', about);
     const seen = by.seen(key.entryUid);
     const isDelete = request.operation === 'delete';
-    hold(isDelete || seen?.deleting !== true, 'I18: reconcile never starts after deletionTimestamp', about);
-    hold(!seen?.suspended, 'I18: nobody is called while suspended', about);
-    hold(isDelete || !seen?.disabled.has(key.component), 'I18: nobody is called who is not enabled', about);
+    assertInvariant(isDelete || seen?.deleting !== true, 'I18: reconcile never starts after deletionTimestamp', about);
+    assertInvariant(!seen?.suspended, 'I18: no call while suspended', about);
+    assertInvariant(isDelete || !seen?.disabled.has(key.component), 'I18: no call of a disabled component', about);
     const own = this.#own.get(by) ?? new Map();
     this.#own.set(by, own);
     const before = own.get(text);
-    hold(!before || time.now - before.at >= spacingMs - 1e-6, 'I21: starts are 200 ms apart', about);
+    assertInvariant(!before || time.now - before.at >= spacingMs - 1e-6, 'I21: starts are 200 ms apart', about);
     own.set(text, { ...key, seq, at: time.now });
     this.#records.called(run, by);
     this.#checkSlots(own.values(), key, registration.maxConcurrent, about);
@@ -68,7 +68,7 @@ export class CallChecks {
       if (run.component === component) ofComponent += 1;
       if (run.entryUid === entryUid) ofEntry += 1;
     }
-    hold(ofComponent <= most, 'I13: a component has no more runs than it wants', about);
-    hold(ofEntry <= mostOfEntry, 'I13: an entry has at most six runs', about);
+    assertInvariant(ofComponent <= most, 'I13: a component has at most maxConcurrent runs', about);
+    assertInvariant(ofEntry <= mostOfEntry, 'I13: an entry has at most six runs', about);
   }
 }

@@ -132,7 +132,7 @@ export class ComponentStage {
         client.mergePatch(secrets, kubeconfig, { data: { [kubeconfigKey]: Buffer.from(text).toString('base64') } }),
       secret: (name) => client.get(secrets, { namespace: at.namespace, name }),
     };
-    return { entry: () => entry, report: () => Promise.reject(new Error('nobody reports here')) };
+    return { entry: () => entry, report: () => Promise.reject(new Error('unexpected report')) };
   }
 
   /** Adds ServiceAccount tokens, which the in-memory cluster does not support. */
@@ -142,7 +142,7 @@ export class ComponentStage {
       get: async (resource, name, options) => {
         const { headers } = await credentials.material();
         if (this.denied !== '' && headers['authorization']?.startsWith(`Bearer ${this.denied}`)) {
-          throw new ApiError(401, 'Unauthorized', 'nobody knows this token');
+          throw new ApiError(401, 'Unauthorized', 'unknown token');
         }
         return client.get(resource, name, options);
       },

@@ -20,7 +20,7 @@ const tokenOf = (jti: string): string =>
 /** Tokens of callers, by their TokenReview result. */
 export const callers = {
   server: tokenOf('server'),
-  somebodyElse: tokenOf('somebody-else'),
+  otherUser: tokenOf('other-user'),
   otherAudience: tokenOf('other-audience'),
   forged: tokenOf('forged'),
 } as const;
@@ -131,9 +131,9 @@ export class ConformanceWorld {
     const [asked, audiences] = [own(spec, 'token'), own(spec, 'audiences')];
     const audience = callAudience(component);
     const meant = asked === callers.otherAudience ? 'drawbridge/other' : audience;
-    const known = asked === callers.server || asked === callers.somebodyElse || asked === callers.otherAudience;
+    const known = asked === callers.server || asked === callers.otherUser || asked === callers.otherAudience;
     const authenticated = known && Array.isArray(audiences) && audiences.includes(meant);
-    const username = asked === callers.server ? serverAccount : 'system:serviceaccount:default:somebody';
+    const username = asked === callers.server ? serverAccount : 'system:serviceaccount:default:other';
     const status = authenticated ? { authenticated, user: { username }, audiences: [meant] } : { authenticated };
     return { status: 201, body: { kind: 'TokenReview', metadata: {}, spec, status } };
   }

@@ -134,8 +134,8 @@ export function describeConformance(
       });
 
       for (const [who, token] of [
-        ['nobody', undefined],
-        ['another user', callers.somebodyElse],
+        ['a call without a token', undefined],
+        ['another user', callers.otherUser],
         ['a token for another component', callers.otherAudience],
         ['a forged token', callers.forged],
       ] as const) {

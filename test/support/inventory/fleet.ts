@@ -50,7 +50,7 @@ export class Fleet {
     const client = inProcessClient({
       components,
       entry: (request) => this.#accessor(request.entry.id),
-      reports: { report: () => Promise.reject(new Error('nobody reports here')) },
+      reports: { report: () => Promise.reject(new Error('unexpected report')) },
       clock: this.clock,
     });
     const random = seededRandom(seed);

@@ -5,7 +5,7 @@ import { digestInputs } from '../../../src/inventory/core/digest.ts';
 import type { LastOutcome, RunRecord } from '../../../src/inventory/core/run-record.ts';
 import { readKey } from '../../../src/inventory/key.ts';
 import type { CheckedWorld, SimManager } from './simulation.ts';
-import { hold } from './violation.ts';
+import { assertInvariant } from './violation.ts';
 
 /** Maximum clock difference between the writer and the reader of a due time. */
 const clocksApartMs = 300_000;
@@ -89,8 +89,8 @@ export class RecordChecks {
     }
     const about = (): string => `${key}: ${JSON.stringify(before)} → ${JSON.stringify(next)}`;
     const hasCredential = next.credentialId !== undefined || next.previousCredential !== undefined;
-    hold(!hasCredential || next.phase === 'Running', 'I1: a credential dies with its run', about);
-    hold(next.seq >= (before?.seq ?? 0), 'I5: seq cannot go back', about);
+    assertInvariant(!hasCredential || next.phase === 'Running', 'I1: a credential ends with its run', about);
+    assertInvariant(next.seq >= (before?.seq ?? 0), 'I5: seq does not decrease', about);
     const isStart = !before || next.seq > before.seq;
     if (next.asynchronous && !before?.asynchronous) this.#run(`${key}#${next.seq}`).asyncAt = this.#world.time.now;
     if (isStart) this.#checkStart(key, next, before, about);
@@ -100,27 +100,27 @@ export class RecordChecks {
     if (before && isOwn && !isStart && hasCredential && next.credentialId !== before.credentialId) {
       // The answer with the new token may be lost.
       const isKept = next.previousCredential?.id === before.credentialId;
-      hold(isKept, 'I7: a token that is replaced is good for a while', about);
+      assertInvariant(isKept, 'I7: a replaced token stays valid for a while', about);
     }
     const { lastOutcome: last } = next;
     const old = before?.lastOutcome;
     if (last && last.seq === old?.seq)
-      hold(isDeepStrictEqual(last, old), 'I4, I6: a final outcome never changes', about);
+      assertInvariant(isDeepStrictEqual(last, old), 'I4, I6: a final outcome never changes', about);
     else if (last) this.#checkEnd(key, next, last, before, about);
     if (isStart || last?.seq !== old?.seq || next.phase !== 'Idle') return;
     // The run did not happen.
     this.#ends.delete(key);
-    hold(next.attempt === before.attempt, 'I12: what was not accepted is no attempt', about);
+    assertInvariant(next.attempt === before.attempt, 'I12: a run that was not accepted counts no attempt', about);
   }
 
   #checkStart(key: string, next: RunRecord, before: RunRecord | undefined, about: () => string): void {
     const isSame = before?.inputsDigest === next.inputsDigest && before?.operation === next.operation;
     const attempts = before && isSame ? before.attempt : 0;
-    hold(next.attempt === attempts, 'I2: other inputs do not wait as long as those that failed', about);
-    hold(next.phase === 'Running', 'I9: a run begins as one that is on', about);
+    assertInvariant(next.attempt === attempts, 'I2: changed inputs do not wait for the backoff', about);
+    assertInvariant(next.phase === 'Running', 'I9: a run starts in phase Running', about);
     if (before) {
-      hold(next.seq === before.seq + 1, 'I9: seq has no gaps', about);
-      hold(before.phase === 'Idle', 'I9: a run that is on is ended before the next starts', about);
+      assertInvariant(next.seq === before.seq + 1, 'I9: seq has no gaps', about);
+      assertInvariant(before.phase === 'Idle', 'I9: an active run ends before the next one starts', about);
     }
     this.#started.add(`${key}#${next.seq}`);
     this.#checkOfEntry(key, next, about);
@@ -131,22 +131,30 @@ export class RecordChecks {
   /** Compares with the entry at the time of the decision. */
   #checkOfEntry(key: string, next: RunRecord, about: () => string): void {
     const start = this.#world.writer?.starting.get(key);
-    hold(start !== undefined, 'I9: a run has a token of its own', about);
+    assertInvariant(start !== undefined, 'I9: each run has its own token', about);
     const { entry, registration } = start;
     const { deleting, suspended, disabled, annotations, bytes, content, ref } = entry;
     const { name } = registration;
-    hold(
+    assertInvariant(
       next.entry.uid === ref.uid && key.startsWith(`${ref.uid}/`),
-      'I19: a run is of the entry that is there',
+      'I19: a run belongs to the existing entry',
       about,
     );
-    hold(next.operation === (deleting ? 'delete' : 'reconcile'), 'I18: what starts is what may', about);
-    hold(!suspended, 'I18: nothing starts while suspended', about);
-    hold(deleting || !disabled.has(name), 'I18: nothing starts that is not enabled', about);
-    hold(!deleting || annotations[abandonAnnotation(name)] === undefined, 'I18: nothing abandoned starts', about);
-    hold(deleting || bytes <= maxEntryBytes, 'I20: nothing starts of an entry that is too large', about);
+    assertInvariant(
+      next.operation === (deleting ? 'delete' : 'reconcile'),
+      'I18: only an allowed operation starts',
+      about,
+    );
+    assertInvariant(!suspended, 'I18: no start while suspended', about);
+    assertInvariant(deleting || !disabled.has(name), 'I18: no start of a disabled component', about);
+    assertInvariant(
+      !deleting || annotations[abandonAnnotation(name)] === undefined,
+      'I18: no start of an abandoned component',
+      about,
+    );
+    assertInvariant(deleting || bytes <= maxEntryBytes, 'I20: no start for an entry that is too large', about);
     const digest = digestInputs(content, registration, annotations[forceAnnotation(name)]);
-    hold(next.inputsDigest === digest, 'I10: the digest is of the version that was seen', about);
+    assertInvariant(next.inputsDigest === digest, 'I10: the digest belongs to the observed version', about);
   }
 
   /** Checks runs that only a timer triggered. */
@@ -159,25 +167,33 @@ export class RecordChecks {
     const isOwn = end.by === writer;
     const dueAt = end.at + end.delayMs - (isOwn ? 0 : clocksApartMs);
     const invariant = isOwn
-      ? 'I22: no clock hastens what is due by time'
-      : 'I22: nothing is hastened by more than clocks';
-    hold(time.now >= dueAt - 1, invariant, () => `${dueAt - time.now} ms: ${about()}`);
+      ? 'I22: no clock makes a timed run early'
+      : 'I22: no run is early by more than the clock difference';
+    assertInvariant(time.now >= dueAt - 1, invariant, () => `${dueAt - time.now} ms: ${about()}`);
   }
 
   #checkEnd(key: string, next: RunRecord, last: LastOutcome, before: RunRecord | undefined, about: () => string): void {
     const { time, writer } = this.#world;
     const run = `${key}#${last.seq}`;
-    hold(last.seq === next.seq, 'I3: an outcome is of the current run', about);
-    hold(next.phase === 'Idle' && next.credentialId === undefined, 'I1: a credential dies with its run', about);
+    assertInvariant(last.seq === next.seq, 'I3: an outcome is of the current run', about);
+    assertInvariant(
+      next.phase === 'Idle' && next.credentialId === undefined,
+      'I1: a credential ends with its run',
+      about,
+    );
     const known = this.#run(run);
     const isRetry = last.outcome === 'Retry';
-    hold(isRetry || known.refused === undefined, known.refused ?? '', about);
-    hold(isRetry || known.said.includes(last.outcome), 'I3: nothing but Retry comes of what nobody said', about);
+    assertInvariant(isRetry || known.refused === undefined, known.refused ?? '', about);
+    assertInvariant(
+      isRetry || known.said.includes(last.outcome),
+      'I3: a run without a reported outcome ends with Retry',
+      about,
+    );
     const attempt = before?.attempt ?? 0;
     const attempts = last.outcome === 'Done' ? 0 : attempt + (isRetry ? 1 : 0);
-    hold(next.attempt === attempts, 'I12: an attempt is a run that has to be tried again', about);
+    assertInvariant(next.attempt === attempts, 'I12: only Retry counts an attempt', about);
     const delayMs = (next.nextAtMs ?? 0) - last.endedAtMs;
-    hold(delayMs >= 0, 'I2: what ended runs again', about);
+    assertInvariant(delayMs >= 0, 'I2: a finished key runs again', about);
     if (!writer) return;
     if (last.reason === 'LeaseOver') {
       // The registration when this manager became leader.
@@ -200,7 +216,7 @@ export class RecordChecks {
     else if (isCaller && !granted) until = called.at + this.#timingOf(component).timeoutMs + callSlackMs;
     // The deadline of another manager's run is only a hint, but the adopting manager waits for some time.
     else if (!isCaller && isAsync) until = by.leadsSince + graceMs;
-    hold(now + 1 >= until, 'I22: no run is lost before its lease is over', about);
+    assertInvariant(now + 1 >= until, 'I22: no run expires before its deadline', about);
   }
 
   #checkRetry(key: string, { seq }: LastOutcome, delayMs: number, attempt: number, about: () => string): void {
@@ -208,7 +224,7 @@ export class RecordChecks {
     const of = readKey(key);
     const { baseMs, capMs } = this.#timingOf(of?.component ?? '');
     const longestMs = Math.min(capMs, baseMs * 2 ** attempt);
-    hold(delayMs <= longestMs + 1, 'I2: a retry waits for its back-off and no longer', about);
+    assertInvariant(delayMs <= longestMs + 1, 'I2: a retry waits exactly for its backoff', about);
     if (delayMs > 0) {
       this.backoffs.sum += delayMs / longestMs;
       this.backoffs.count += 1;
@@ -219,7 +235,7 @@ export class RecordChecks {
       const latest = this.#world.inventory.record(of)?.record;
       if (!entry || entry.deleting || entry.disabled.has(of.component) || entry.bytes > maxEntryBytes) return;
       const isOver = latest === undefined || latest.seq > seq || latest.lastOutcome?.outcome !== 'Retry';
-      hold(isOver, 'I2: a key runs again within its lease and its back-off', about);
+      assertInvariant(isOver, 'I2: a key runs again within its deadline and its backoff', about);
     });
   }
 

@@ -7,7 +7,7 @@ import type { ScheduleStage } from './schedule-stage.ts';
 import { valueFor } from './simulated-component.ts';
 import type { SimulatedManager } from './simulated-manager.ts';
 import type { SimComponent } from './simulation.ts';
-import { hold } from './violation.ts';
+import { assertInvariant } from './violation.ts';
 import { outputsOf, type SimulatedWorld } from './world.ts';
 
 const windowMs = 600_000;
@@ -17,25 +17,29 @@ const mostRuns = 40;
 /** Checks deletions before waiting components would be called by their interval: they must be triggered. */
 export function checkDeleted(world: SimulatedWorld): void {
   const left = world.inventory.entries().find(({ deleting }) => deleting);
-  hold(left === undefined, 'R33: what is deleted goes soon', () =>
+  assertInvariant(left === undefined, 'R33: what is deleted goes soon', () =>
     JSON.stringify([left, left && recordsOf(world, left)]),
   );
 }
 
 /** Checks the invariants after a long quiet period. */
 export function checkEnd(world: SimulatedWorld, { leader, remotes }: ScheduleStage): void {
-  hold(leader !== undefined, 'schedule', () => 'nobody leads');
+  assertInvariant(leader !== undefined, 'schedule', () => 'there is no leader');
   const uids = new Set<string>();
   for (const entry of world.inventory.entries()) {
     uids.add(entry.ref.uid);
-    hold(!entry.deleting, 'R33: what is deleted goes', () => JSON.stringify([entry, recordsOf(world, entry)]));
+    assertInvariant(!entry.deleting, 'R33: what is deleted goes', () =>
+      JSON.stringify([entry, recordsOf(world, entry)]),
+    );
     for (const component of world.components.values()) {
       if (isEndless(component)) checkEndless(world, entry, component);
       else if (isRunnable(entry, component)) checkKey(world, leader, remotes, entry, component);
     }
   }
   for (const { record } of world.inventory.records()) {
-    hold(uids.has(record.entry.uid), 'I19: nothing is left of what is gone', () => JSON.stringify(record));
+    assertInvariant(uids.has(record.entry.uid), 'I19: no record of a deleted entry is left', () =>
+      JSON.stringify(record),
+    );
   }
 }
 
@@ -51,35 +55,39 @@ function checkKey(
   const key = { entryUid: ref.uid, component: name };
   const record = world.inventory.record(key)?.record;
   const at = (): string => `${name} ${JSON.stringify([entry, record])}`;
-  hold(record !== undefined, 'I8: no trigger is lost', at);
+  assertInvariant(record !== undefined, 'I8: no trigger is lost', at);
   const last = record.lastOutcome;
   const isCutOff = isWithoutCluster(world, entry, component);
   const outputs = outputsOf(entry);
   if (!isCutOff) {
-    hold(record.phase === 'Idle', 'I2: whatever ended is ended', at);
+    assertInvariant(record.phase === 'Idle', 'I2: no run stays active', at);
     const registration = leader.registration(name);
-    hold(
+    assertInvariant(
       registration?.generation === world.registrations.get(name)?.generation,
-      'I10: a relist repairs what was lost',
+      'I10: a relist repairs lost events',
       at,
     );
     const digest = registration && digestInputs(entry.content, registration, entry.annotations[forceAnnotation(name)]);
-    hold(record.inputsDigest === digest, 'I10, I11: the last run was about the inputs of now', at);
+    assertInvariant(record.inputsDigest === digest, 'I10, I11: the last run used the current inputs', at);
     const row = entry.components.find((one) => one.name === name);
-    hold(row?.observedInputs === record.inputsDigest, 'I11: its row is about the inputs of now', at);
+    assertInvariant(
+      row?.observedInputs === record.inputsDigest,
+      'I11: the component status belongs to the current inputs',
+      at,
+    );
   }
   const isReady = component.needs.every((other) => outputs[other] !== undefined);
-  if (!isReady) hold(last?.outcome === 'NotReady', 'I11: what misses an input waits for it', at);
+  if (!isReady) assertInvariant(last?.outcome === 'NotReady', 'I11: a component with a missing input waits for it', at);
   else if (world.away.has(ref.uid) && isCutOff)
-    hold(last?.outcome === 'Retry', 'I14: what misses its cluster tries again', at);
+    assertInvariant(last?.outcome === 'Retry', 'I14: a component without its cluster retries', at);
   // The manager may not have noticed.
-  else if (isCutOff) hold(last?.outcome !== 'Failed', 'I17: rotation is no failure', at);
-  else hold(last?.outcome === 'Done', 'I11, I14, I20: what can be done is done', at);
+  else if (isCutOff) assertInvariant(last?.outcome !== 'Failed', 'I17: rotation is no failure', at);
+  else assertInvariant(last?.outcome === 'Done', 'I11, I14, I20: every runnable component is Done', at);
   // A Failed component waits for changed inputs instead.
   const remote = remotes.get(keyText(key));
   if (remote?.by !== leader || world.isSevere) return;
   const calledAt = world.calls.orderOf(`${keyText(key)}#${last?.seq}`);
-  hold(calledAt > remote.order, 'I8: a remote event that was taken is followed by a run', at);
+  assertInvariant(calledAt > remote.order, 'I8: an accepted remote event is followed by a run', at);
 }
 
 /** Components that never converge must be slowed down and reported. */
@@ -91,11 +99,11 @@ function checkEndless(world: SimulatedWorld, entry: Entry, component: SimCompone
     if (world.log[index]?.key === key) runs += 1;
   }
   const at = (): string => `${runs} of ${key} in ten minutes: ${JSON.stringify(entry.conditions)}`;
-  hold(runs <= mostRuns, 'I21: runs are bounded', at);
+  assertInvariant(runs <= mostRuns, 'I21: runs are bounded', at);
   const isOn = [...world.components.values()].filter(isEndless).every((one) => isRunnable(entry, one));
   const livelock = entry.conditions.find(({ type }) => type === 'Livelock');
   // Inputs that changed and returned unobserved are repaired only by the interval.
-  hold(!isOn || runs === 0 || livelock?.status === 'True', 'I21: a livelock is told', at);
+  assertInvariant(!isOn || runs === 0 || livelock?.status === 'True', 'I21: a livelock is reported', at);
 }
 
 /** Runs every runnable key once more, sequentially if there are few slots. */
@@ -113,7 +121,7 @@ export async function checkSlots(world: SimulatedWorld, runFor: (ms: number) => 
     const record = world.inventory.record(key)?.record;
     const at = (): string => `${keyText(key)} ${JSON.stringify([record, recordsOf(world, entry)])}`;
     const calledAt = world.calls.orderOf(`${keyText(key)}#${record?.seq}`);
-    if (!isEndless(one)) hold(calledAt > from, 'I13: no slot is held for nothing', at);
+    if (!isEndless(one)) assertInvariant(calledAt > from, 'I13: no idle key keeps a slot', at);
   }
 }
 

@@ -2,7 +2,7 @@ import { seededRandom } from '../random.ts';
 import { type Graph, isEndless, randomComponents } from './random-components.ts';
 import { checkDeleted, checkEnd, checkSlots, wrongOutput } from './schedule-end.ts';
 import { ScheduleStage } from './schedule-stage.ts';
-import { hold } from './violation.ts';
+import { assertInvariant } from './violation.ts';
 import { SimulatedWorld } from './world.ts';
 
 const second = 1000;
@@ -64,7 +64,7 @@ export async function runSchedule(seed: number): Promise<ScheduleReport> {
       // Inputs that changed and returned unobserved are repaired only by the interval.
       if (wrongOutput(world)) await runFor(100 * minute);
       const wrong = wrongOutput(world);
-      hold(wrong === undefined, 'R31: outputs follow from inputs', () => wrong ?? '');
+      assertInvariant(wrong === undefined, 'R31: outputs follow from inputs', () => wrong ?? '');
     }
     await checkSlots(world, runFor);
   } finally {

@@ -5,7 +5,7 @@ import type { Entry } from '../../../src/inventory/entry.ts';
 import { type ComponentKey, keyText, runId } from '../../../src/inventory/key.ts';
 import { valueAt } from '../../../src/kit/json-pointer.ts';
 import type { SimComponent } from './simulation.ts';
-import { hold } from './violation.ts';
+import { assertInvariant } from './violation.ts';
 import { outputsOf, type SimulatedWorld } from './world.ts';
 
 /** A request, as the component receives it. */
@@ -114,7 +114,9 @@ async function deliver(
     if (manager.paused || world.isExpired(credential)) continue;
     if (world.fault(0.1)) {
       const forged = await manager.report({ entryUid, component, seq }, 'JTI=forged', body);
-      world.check(() => hold(forged.status !== 200, 'I5: no report by a forged credential is taken', () => id));
+      world.check(() =>
+        assertInvariant(forged.status !== 200, 'I5: no report with a forged credential is accepted', () => id),
+      );
     }
     const sentAt = world.time.now;
     const said = await manager.report({ entryUid, component, seq }, credential, body);

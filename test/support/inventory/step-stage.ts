@@ -48,7 +48,7 @@ export class StepStage {
     return found;
   }
 
-  take(event: KeyEvent): this {
+  handle(event: KeyEvent): this {
     const { nowMs, monotonicMs, registration } = this;
     const context = { nowMs, monotonicMs, random: () => this.random, entry, registration };
     const { state, effects } = step(this.state, event, context);
@@ -72,11 +72,11 @@ export class StepStage {
   }
 
   trigger(reason: Trigger['reason'], rest: Partial<Trigger> = {}): this {
-    return this.take({ kind: 'trigger', trigger: trigger(reason, rest), inputs: this.inputs });
+    return this.handle({ kind: 'trigger', trigger: trigger(reason, rest), inputs: this.inputs });
   }
 
   slot(): this {
-    return this.take({ kind: 'slot', inputs: this.inputs });
+    return this.handle({ kind: 'slot', inputs: this.inputs });
   }
 
   /** Stores the requested start. */
@@ -84,7 +84,7 @@ export class StepStage {
     const { next } = this.effect('start');
     const record = { ...next, credentialId: `JTI=${next.seq}` };
     const stored = { record, resourceVersion: this.#nextVersion() };
-    return this.take({ kind: 'started', stored, inputs: this.inputs });
+    return this.handle({ kind: 'started', stored, inputs: this.inputs });
   }
 
   /** Queues, starts, and calls the key. */
@@ -93,7 +93,7 @@ export class StepStage {
   }
 
   outcome(outcome: Outcome, missing?: { heldAtStart: boolean; holdsNow: boolean }, seq = this.record.seq): this {
-    return this.take({ kind: 'outcome', seq, outcome, inputs: this.inputs, ...(missing ? { missing } : {}) });
+    return this.handle({ kind: 'outcome', seq, outcome, inputs: this.inputs, ...(missing ? { missing } : {}) });
   }
 
   /** Runs the key once until it is idle. */

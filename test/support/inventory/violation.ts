@@ -1,6 +1,6 @@
 /** A violated invariant. */
-export class Violation extends Error {}
+export class InvariantViolation extends Error {}
 
-export function hold(isSo: boolean, invariant: string, detail: () => string): asserts isSo {
-  if (!isSo) throw new Violation(`${invariant}: ${detail()}`);
+export function assertInvariant(holds: boolean, invariant: string, detail: () => string): asserts holds {
+  if (!holds) throw new InvariantViolation(`${invariant}: ${detail()}`);
 }

@@ -12,7 +12,7 @@ import { RecordChecks } from './record-checks.ts';
 import { authorizationOf } from './run-authorization.ts';
 import type { CheckedWorld, SimComponent, SimManager } from './simulation.ts';
 import { epochMs, Timeline } from './timeline.ts';
-import { hold } from './violation.ts';
+import { assertInvariant } from './violation.ts';
 
 /** A credential of the API server. */
 interface Token {
@@ -178,7 +178,7 @@ export class SimulatedWorld implements CheckedWorld {
   patch(key: ComponentKey, seq: number, credential: string, value: number): 'ok' | 'refused' {
     const text = keyText(key);
     const run = `${text}#${seq}`;
-    if (this.isExpired(credential)) return this.refuse(run, 'I7: the end of a token is no failure');
+    if (this.isExpired(credential)) return this.refuse(run, 'I7: an expired token is no failure');
     if (this.fault(0.02)) return this.refuse(run, 'I16: an unavailable authorization is no failure');
     const record = this.inventory.record(key)?.record;
     const who = { ...key, credentialId: credential };
@@ -188,10 +188,10 @@ export class SimulatedWorld implements CheckedWorld {
       return 'refused';
     }
     const about = (): string => `${run} by ${credential}: ${JSON.stringify(record)}`;
-    hold(record?.phase === 'Running', 'I1: only a run that is on may write', about);
-    hold(record.seq === seq, 'I1, I5: only the last run may write', about);
-    hold(this.#tokens.get(credential)?.key === text, 'I1: a component writes with its own token', about);
-    hold(record.entry.uid === key.entryUid, 'I19: nothing of one uid is used for another', about);
+    assertInvariant(record?.phase === 'Running', 'I1: only an active run may write', about);
+    assertInvariant(record.seq === seq, 'I1, I5: only the last run may write', about);
+    assertInvariant(this.#tokens.get(credential)?.key === text, 'I1: a component writes with its own token', about);
+    assertInvariant(record.entry.uid === key.entryUid, 'I19: no credential of one uid is used for another', about);
     this.publish(key, value);
     return 'ok';
   }
@@ -236,7 +236,7 @@ export class SimulatedWorld implements CheckedWorld {
       if (is[component]?.value === was[component]?.value) continue;
       const record = this.inventory.record({ entryUid: now.ref.uid, component })?.record;
       const about = (): string => `${component}: ${JSON.stringify(record)}`;
-      hold(record?.phase === 'Applying', 'I3: an outcome is stored before its outputs are', about);
+      assertInvariant(record?.phase === 'Applying', 'I3: an outcome is stored before its outputs are', about);
     }
   }
 }

@@ -25,7 +25,7 @@ describe(`any event in any state, from DRAWBRIDGE_SEED=${seed}`, () => {
         const before = deepFreeze(stage.state);
         known = stage.state.stored ?? known;
         const event = anyEvent(random, stage, known);
-        stage.take(deepFreeze(event));
+        stage.handle(deepFreeze(event));
         const [was, is] = [before.stored?.record, stage.state.stored?.record];
         if (event.kind === 'recordChanged' || event.kind === 'conflict' || event.kind === 'started') continue;
         const about = `seed ${seed + walk}: ${event.kind} in ${before.phase}`;

@@ -149,7 +149,7 @@ describe('a key that is starting', () => {
   it('is queued after a conflict, with the stored record and its reasons', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged').slot();
     const stored = { record: { ...stage.record, seq: 7 }, resourceVersion: 'other' };
-    stage.take({ kind: 'conflict', stored, inputs: stage.inputs });
+    stage.handle({ kind: 'conflict', stored, inputs: stage.inputs });
     assert.deepEqual([stage.state.phase, stage.record.seq, reasons(stage)], ['queued', 7, ['InputChanged']]);
     assert.equal(stage.slot().effect('start').next.seq, 8);
   });
@@ -157,7 +157,7 @@ describe('a key that is starting', () => {
   it('waits for an active run of another process', () => {
     const stage = new StepStage().trigger('Created').slot();
     const record = { ...stage.effect('start').next, credentialId: 'JTI=other', inputsDigest: 'z' };
-    stage.take({ kind: 'conflict', stored: { record, resourceVersion: 'other' }, inputs: stage.inputs });
+    stage.handle({ kind: 'conflict', stored: { record, resourceVersion: 'other' }, inputs: stage.inputs });
     assert.deepEqual([stage.state.phase, stage.state.pending?.triggers[0]?.reason], ['running', 'Created']);
     assert.equal(stage.kinds.includes('start') || stage.kinds.includes('call'), false);
   });
@@ -173,10 +173,10 @@ describe('a key that is starting', () => {
       .slot()
       .see({ mayRun: { may: 'delete' } });
     const { next } = stage.effect('start');
-    stage.take({ kind: 'deleting', inputs: stage.inputs });
+    stage.handle({ kind: 'deleting', inputs: stage.inputs });
     assert.equal(stage.state.phase, 'starting');
     const stored = { record: { ...next, credentialId: 'JTI=1' }, resourceVersion: 'v' };
-    stage.take({ kind: 'started', stored, inputs: stage.inputs });
+    stage.handle({ kind: 'started', stored, inputs: stage.inputs });
     assert.equal(seen(stage), 'queued store enqueue');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Idle', undefined]);
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
@@ -207,7 +207,7 @@ describe('a running key', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: { vnetName: 'v' } } });
     assert.equal(seen(stage), 'applying endpoint store apply');
     assert.deepEqual([stage.record.phase, stage.record.credentialId], ['Applying', undefined]);
-    stage.take({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
+    stage.handle({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
     assert.equal(seen(stage), 'idle store reportStatus enqueue');
     assert.equal(stage.record.lastOutcome?.outcome, 'Done');
   });
@@ -221,7 +221,7 @@ describe('a running key', () => {
   ] as const) {
     it(`is ${outcome} if its outputs are rejected with ${code}`, () => {
       const stage = new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } });
-      stage.take({ kind: 'applied', refusal: { code, message: 'no' }, inputs: stage.inputs });
+      stage.handle({ kind: 'applied', refusal: { code, message: 'no' }, inputs: stage.inputs });
       assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.lastOutcome?.reason], [outcome, code]);
     });
   }
@@ -369,7 +369,7 @@ describe('a running key', () => {
   ] as const) {
     it(`counts an attempt if ${what}`, () => {
       const stage = new StepStage().running().later(10_001);
-      stage.take({ ...event, inputs: stage.inputs });
+      stage.handle({ ...event, inputs: stage.inputs });
       assert.deepEqual([stage.state.phase, stage.record.attempt], ['idle', 1]);
       assert.deepEqual([stage.record.lastOutcome?.outcome, stage.record.credentialId], ['Retry', undefined]);
       assert.equal(stage.effect('reportStatus').status.state, 'Retrying');
@@ -378,14 +378,14 @@ describe('a running key', () => {
 
   it('does not end before its deadline', () => {
     const stage = new StepStage().running().later(9999);
-    stage.take({ kind: 'deadline', inputs: stage.inputs });
+    stage.handle({ kind: 'deadline', inputs: stage.inputs });
     assert.equal(stage.state.phase, 'running');
   });
 
   it('is queued again if it was not accepted: seq is used up, attempts and digest are unchanged', () => {
     const stage = new StepStage().done().see({ digest: 'b' }).trigger('InputChanged', { about: '/spec/mode' });
     stage.slot().started();
-    stage.take({ kind: 'notAccepted', retryAfterMs: 7000, inputs: stage.inputs });
+    stage.handle({ kind: 'notAccepted', retryAfterMs: 7000, inputs: stage.inputs });
     assert.equal(seen(stage), 'queued endpoint store enqueue');
     assert.deepEqual([stage.effect('endpoint').verdict, stage.effect('enqueue').delayMs], ['failed', 7000]);
     const { seq, attempt, inputsDigest, credentialId, phase } = stage.record;
@@ -397,7 +397,7 @@ describe('a running key', () => {
   it('keeps its attempts if a run in between was not accepted', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Retry' });
     stage.later(nextInMs(stage)).slot().started();
-    stage.take({ kind: 'notAccepted', retryAfterMs: undefined, inputs: stage.inputs });
+    stage.handle({ kind: 'notAccepted', retryAfterMs: undefined, inputs: stage.inputs });
     assert.equal(stage.record.attempt, 1);
   });
 
@@ -447,7 +447,7 @@ describe('a running key', () => {
 describe('an asynchronous run', () => {
   const accepted = (): StepStage => {
     const stage = new StepStage({ maxRunMs: 90_000 }).running();
-    return stage.take({ kind: 'accepted', leaseMs: 60_000 });
+    return stage.handle({ kind: 'accepted', leaseMs: 60_000 });
   };
 
   it('has its deadline stored', () => {
@@ -460,17 +460,17 @@ describe('an asynchronous run', () => {
     const stage = accepted();
     let stored = 0;
     for (let i = 0; i < 20; i++) {
-      stage.later(1000).take({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
+      stage.later(1000).handle({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
       assert.equal(stage.state.deadlineAt, stage.monotonicMs + 60_000);
       stored += stage.kinds.filter((kind) => kind === 'store').length;
     }
     assert.equal(stored, 3);
-    stage.take({ kind: 'heartbeat', leaseMs: 60_000, credential: { id: 'JTI=2', expiresAtMs: 0 } });
+    stage.handle({ kind: 'heartbeat', leaseMs: 60_000, credential: { id: 'JTI=2', expiresAtMs: 0 } });
     assert.ok(stage.kinds.includes('store'));
   });
 
   it('is extended by each heartbeat up to its maximum duration', () => {
-    const stage = accepted().later(50_000).take({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
+    const stage = accepted().later(50_000).handle({ kind: 'heartbeat', leaseMs: 60_000, credential: undefined });
     assert.equal(stage.record.leaseUntilMs, stage.nowMs + 40_000);
     stage.later(39_999).slot();
     assert.equal(stage.state.phase, 'running');
@@ -479,7 +479,7 @@ describe('an asynchronous run', () => {
   });
 
   it('keeps the previous credential after a refresh, and both end with the run', () => {
-    const stage = accepted().take({
+    const stage = accepted().handle({
       kind: 'heartbeat',
       leaseMs: 60_000,
       credential: { id: 'JTI=new', expiresAtMs: 0 },
@@ -495,7 +495,7 @@ describe('the deletion of an entry', () => {
   const deleting = (stage: StepStage): StepStage =>
     stage
       .see({ mayRun: { may: 'delete' } })
-      .take({ kind: 'deleting', inputs: { ...stage.inputs, mayRun: { may: 'delete' } } });
+      .handle({ kind: 'deleting', inputs: { ...stage.inputs, mayRun: { may: 'delete' } } });
 
   it('ends immediately for a component that never ran', () => {
     assert.equal(deleting(new StepStage().trigger('Created')).state.phase, 'gone');
@@ -520,14 +520,14 @@ describe('the deletion of an entry', () => {
 
   it('deletes after the deadline of a silent run', () => {
     const stage = deleting(new StepStage().running()).later(10_000);
-    stage.take({ kind: 'deadline', inputs: stage.inputs });
+    stage.handle({ kind: 'deadline', inputs: stage.inputs });
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
   it('completes a pending write of outputs first', () => {
     const stage = deleting(new StepStage().running().outcome({ outcome: 'Done', outputs: { network: {} } }));
     assert.equal(stage.state.phase, 'applying');
-    stage.later(500).take({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
+    stage.later(500).handle({ kind: 'applied', refusal: undefined, inputs: stage.inputs });
     assert.equal(stage.slot().effect('start').next.operation, 'delete');
   });
 
@@ -553,13 +553,13 @@ describe('the deletion of an entry', () => {
   ] as const) {
     it(`does not wait for an abandoned component that ${what}`, () => {
       const abandoned = stage().see({ mayRun: { may: 'no', why: 'Abandoned' } });
-      abandoned.take({ kind: 'deleting', inputs: abandoned.inputs });
+      abandoned.handle({ kind: 'deleting', inputs: abandoned.inputs });
       assert.deepEqual([abandoned.state.phase, abandoned.kinds.includes('retire')], ['gone', true]);
     });
   }
 
   it('clears all state when the entry is gone', () => {
-    const stage = new StepStage().done().take({ kind: 'gone' });
+    const stage = new StepStage().done().handle({ kind: 'gone' });
     assert.deepEqual([stage.state.phase, stage.state.stored, stage.kinds], ['gone', undefined, []]);
   });
 });
@@ -567,7 +567,7 @@ describe('the deletion of an entry', () => {
 describe('a record from the store', () => {
   const record = new StepStage().running().record;
   const found = (stage: StepStage, rest: Partial<typeof record>): StepStage =>
-    stage.take({
+    stage.handle({
       kind: 'recordChanged',
       stored: { record: { ...record, ...rest }, resourceVersion: 'f' },
       inputs: stage.inputs,
@@ -631,7 +631,7 @@ describe('a record from the store', () => {
       .trigger('Forced')
       .slot()
       .started();
-    stage.take({ kind: 'notAccepted', retryAfterMs: 60_000, inputs: stage.inputs });
+    stage.handle({ kind: 'notAccepted', retryAfterMs: 60_000, inputs: stage.inputs });
     const { record: released } = stage;
     assert.equal(found(new StepStage(), { ...released, nextAtMs: at(60_000) }).effect('enqueue').delayMs, 60_000);
     assert.equal(found(new StepStage(), { ...released, nextAtMs: at(1e12) }).effect('enqueue').delayMs, 5 * minute);
@@ -644,7 +644,7 @@ describe('a record from the store', () => {
 
   it('of a run that started long ago on another clock: the next start is still 200 ms after our last', () => {
     const stage = found(new StepStage().running(), { seq: 2, startedAtMs: at(-310_000) });
-    stage.take({ kind: 'deadline', inputs: stage.inputs }).see({ digest: 'b' });
+    stage.handle({ kind: 'deadline', inputs: stage.inputs }).see({ digest: 'b' });
     stage.later(100).trigger('InputChanged');
     assert.ok((stage.state.lastStart ?? 0) >= stage.monotonicMs - 100);
   });
@@ -664,7 +664,7 @@ describe('a record from the store', () => {
   });
 
   it('that was deleted while the entry exists: resets the key', () => {
-    const stage = new StepStage().done().take({ kind: 'recordChanged', stored: undefined, inputs: inputsOf() });
+    const stage = new StepStage().done().handle({ kind: 'recordChanged', stored: undefined, inputs: inputsOf() });
     assert.deepEqual([stage.state.phase, reasons(stage)], ['queued', ['Created']]);
   });
 
@@ -680,7 +680,7 @@ describe('a write that loses the compare-and-swap', () => {
     const stage = new StepStage().running();
     const running = stage.state.stored;
     stage.outcome({ outcome: 'Done' });
-    stage.take({ kind: 'conflict', stored: running && { ...running, resourceVersion: 'x' }, inputs: stage.inputs });
+    stage.handle({ kind: 'conflict', stored: running && { ...running, resourceVersion: 'x' }, inputs: stage.inputs });
     const { next, base } = stage.effect('store');
     assert.deepEqual([next.lastOutcome?.outcome, base.resourceVersion, stage.state.phase], ['Done', 'x', 'idle']);
   });
@@ -688,13 +688,13 @@ describe('a write that loses the compare-and-swap', () => {
   it('of a replaced run: adopts the later one', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done' });
     const record = { ...stage.record, seq: 5, inputsDigest: 'a' };
-    stage.take({ kind: 'conflict', stored: { record, resourceVersion: 'x' }, inputs: stage.inputs });
+    stage.handle({ kind: 'conflict', stored: { record, resourceVersion: 'x' }, inputs: stage.inputs });
     assert.deepEqual([stage.record.seq, stage.kinds.includes('store')], [5, false]);
   });
 
   it('and whose first answer was lost: is not repeated', () => {
     const stage = new StepStage().running().outcome({ outcome: 'Done' });
-    stage.take({ kind: 'conflict', stored: { record: stage.record, resourceVersion: 'x' }, inputs: stage.inputs });
+    stage.handle({ kind: 'conflict', stored: { record: stage.record, resourceVersion: 'x' }, inputs: stage.inputs });
     assert.deepEqual([seen(stage), stage.state.stored?.resourceVersion], ['idle enqueue reportStatus', 'x']);
   });
 });

@@ -106,7 +106,7 @@ describe('the status of an entry', () => {
       registry: {
         get: (component) => registrations.find(({ name }) => name === component),
         all: () => registrations,
-        refusal: () => undefined,
+        problem: () => undefined,
       } satisfies Registry,
       runs: {
         find: ({ component }) => (component.startsWith('left-') ? ({} as StoredRecord) : undefined),

@@ -23,7 +23,7 @@ const atLeast: Readonly<Record<string, number>> = {
   rejected: 0.05,
   'report 200': 0.5,
   'report 409': 0.05,
-  'I7: the end of a token is no failure': 0.005,
+  'I7: an expired token is no failure': 0.005,
   'I16: an unavailable authorization is no failure': 0.02,
   'I17: rotation is no failure': 0.01,
 };

@@ -53,7 +53,7 @@ class ControlledCluster extends MemoryCluster {
     return { ...handle, release: () => [this.stores.delete(store), handle.release()] };
   }
 
-  emitBookmark(): void {
+  confirmWatch(): void {
     for (const store of this.stores) store.alive();
   }
 
@@ -231,7 +231,7 @@ describe('the remote hub', () => {
     assert.match(stage.hub.problem('one') ?? '', /not found/);
     stage.kubeconfig('one');
     await stage.advance(60_000);
-    stage.cluster().emitBookmark();
+    stage.cluster().confirmWatch();
     await stage.advance(6_000);
     assert.equal(stage.hub.problem('one'), undefined);
     assert.deepEqual(stage.health.length, 2);
@@ -252,13 +252,13 @@ describe('the remote hub', () => {
     await stage.want('one', [inManaged()]);
     for (let i = 0; i < 6; i++) {
       await stage.advance(30_000);
-      stage.cluster().emitBookmark();
+      stage.cluster().confirmWatch();
     }
     assert.deepEqual(stage.health, []);
     await stage.advance(90_000);
     assert.match(stage.health.join(), /^one the watch of services received nothing for over 60 s$/);
     assert.match(await stage.metrics.expose(), /^drawbridge_inventory_remote_watch_unhealthy 1$/m);
-    stage.cluster().emitBookmark();
+    stage.cluster().confirmWatch();
     await stage.advance(6_000);
     assert.equal(stage.health.at(-1), 'one good');
   });
@@ -272,14 +272,14 @@ describe('the remote hub', () => {
     const fail = (): void => stage.cluster('https://one.example.org').fail('connect ECONNREFUSED');
     fail();
     await stage.advance(9_000);
-    stage.cluster('https://one.example.org').emitBookmark();
+    stage.cluster('https://one.example.org').confirmWatch();
     fail();
     await stage.advance(9_000);
     assert.deepEqual(stage.health, []);
     fail();
     await stage.advance(6_000);
     assert.deepEqual(stage.health, ['one the watch of services fails: connect ECONNREFUSED']);
-    stage.cluster('https://one.example.org').emitBookmark();
+    stage.cluster('https://one.example.org').confirmWatch();
     await stage.advance(6_000);
     assert.deepEqual(stage.health.slice(1), ['one good']);
   });
