@@ -76,7 +76,7 @@ async function startRaw(certFile: string, keyFile: string) {
   return { process: child, port };
 }
 
-/** As the apiserver sends it for a create by alice. */
+/** The review that the API server sends for a create by alice. */
 function reviewIn(namespace: string): string {
   return JSON.stringify({
     kind: 'AdmissionReview',

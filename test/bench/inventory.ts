@@ -5,7 +5,7 @@ import { numberFrom } from './support/figures.ts';
 import { convergenceRound } from './workloads/inventory-convergence.ts';
 import { fleetRound } from './workloads/inventory-fleet.ts';
 
-/** How soon things come right; then N entries of SIZE bytes: what they cost in memory, and how long a change of one of them takes to reach its component. */
+/** How soon entries converge; then, for N entries of SIZE bytes, their memory and the time from a change to its component. */
 const count = numberFrom('N', 1000);
 const changes = numberFrom('LONE', 200);
 const size = numberFrom('SIZE', 6000);
@@ -20,7 +20,7 @@ await benchmarkOn(
     rounds: 1,
     open: async () => {
       const stage = await InventoryStage.open();
-      // Taking thousands of entries out one by one takes longer than all the rest; most often they end with their plane.
+      // Deleting thousands of entries takes longer than the benchmark; usually their plane is deleted instead.
       const close = () => (process.env['DRAWBRIDGE_SANDBOX'] ? stage.close() : stage.server.stop());
       return { stage, close };
     },

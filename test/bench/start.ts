@@ -3,7 +3,7 @@ import { benchPlane } from './support/command.ts';
 import { type Figures, numberFrom, report } from './support/figures.ts';
 import { cpuMs } from './support/stage.ts';
 
-/** From spawning the server to its /readyz saying yes, with an empty cluster; median of ROUNDS starts. */
+/** Time from the server's start to a successful /readyz, with an empty cluster. Median of ROUNDS starts. */
 const plane = await benchPlane();
 const rounds: Figures[] = [];
 let installation: ServerProcess['installation'] | undefined;

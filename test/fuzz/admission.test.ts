@@ -10,7 +10,7 @@ import { hostileValue } from './hostile-values.ts';
 const world = new World();
 const deciding = routes.filter((route) => !route.observeOnly).map((route) => route.path);
 
-/** Posts raw bytes. @returns the status and the body's text; rejects when no answer comes in time. */
+/** Posts raw bytes. Resolves to the status and text of the answer; rejects if none arrives in time. */
 async function post(path: string, body: string): Promise<{ status: number; text: string }> {
   return supertest(world.app)
     .post(path)
@@ -96,7 +96,7 @@ describe('fuzz: admission', function () {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom('templateName', 'duration', 'requester'), anything, async (name, value) => {
         const object = accessRequest({ requester, [name]: value });
-        // Absent, null and the defaults are the same to the apiserver.
+        // The API server treats absent, null, and default values alike.
         if (JSON.stringify(object) === JSON.stringify(stored) || (name === 'duration' && (value ?? null) === null))
           return;
         const request = reviewOf('podaccessrequests', 'UPDATE', { object, oldObject: stored });

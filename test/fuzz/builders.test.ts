@@ -6,7 +6,7 @@ import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
 import { deepFreeze } from '../support/deep-freeze.ts';
 import { runs } from '../support/runs.ts';
 
-/** Keys that builders look for, and keys that break careless code. */
+/** Keys that builders read, and keys that break careless code. */
 const keys = [
   'metadata',
   'spec',
@@ -51,7 +51,7 @@ const json = fc.letrec<{ value: unknown }>((tie) => ({
     { maxDepth: 5, withCrossShrink: true },
     scalar,
     fc.array(tie('value'), { maxLength: 3 }),
-    // JSON.parse is how hostile keys arrive: __proto__ becomes an own property.
+    // Hostile keys arrive by JSON.parse, which makes __proto__ an own property.
     fc.array(fc.tuple(fc.constantFrom(...keys), tie('value')), { maxLength: 5 }).map((entries) => fromEntries(entries)),
   ),
 })).value;
@@ -61,7 +61,7 @@ const fromEntries = (entries: readonly (readonly [string, unknown])[]): unknown 
 const strings = fc.dictionary(fc.constantFrom('a', 'constructor', 'toString'), fc.string({ maxLength: 4 }), {
   noNullPrototype: true,
 });
-/** Now and then anything, else what belongs there. */
+/** Sometimes any value, otherwise a valid one. */
 const mostly = (fitting: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 9, arbitrary: fitting }, { weight: 1, arbitrary: json });
 const amounts = fc.dictionary(fc.constantFrom('cpu', 'memory'), fc.constantFrom<unknown>('1', '500m', 2, '64Gi'), {
@@ -69,7 +69,7 @@ const amounts = fc.dictionary(fc.constantFrom('cpu', 'memory'), fc.constantFrom<
 });
 const resources = fc.record({ limits: amounts, requests: amounts }, { requiredKeys: [], noNullPrototype: true });
 
-/** Mostly a pod template, with anything in the places that the builders look at. */
+/** Mostly a pod template, with any value in the fields that the builders read. */
 const podTemplate = fc.oneof(
   { weight: 1, arbitrary: json },
   {
@@ -132,7 +132,7 @@ describe('builders against hostile input', () => {
             grantTo: 'Requester',
           },
           controllerTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
-          // As if the schema had let anything through.
+          // As if the schema accepted any value.
           controllerTargetMutationConfig: mutation as ControllerTargetMutationConfig,
           ...(typeof cap === 'string' ? { maxCpu: cap } : {}),
         } satisfies PodAccessTemplateSpec;

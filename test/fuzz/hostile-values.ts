@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Values that code which expects another type tends to stumble over. */
+/** Values that often break code which expects another type. */
 export const hostileValue = fc.constantFrom<unknown>(
   null,
   true,

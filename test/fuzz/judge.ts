@@ -7,17 +7,17 @@ import { readyTemplate, World } from '../unit/admission/support.ts';
 import { mustRefuse, type ReferenceWorld } from './reference-policy.ts';
 import type { FuzzCase } from './reviews.ts';
 
-/** How the answers came out, to see that the inputs reach what they are meant to reach. */
+/** Counts of answers by kind, to check that the inputs reach each kind. */
 export interface Tally {
   inputs: number;
-  /** Answered with a 4xx: no review of ours. */
+  /** Answered with a 4xx: not a review of the route. */
   malformed: number;
   allowed: number;
-  /** Refused, as the reference policy would. */
+  /** Denied, as the reference policy requires. */
   refused: number;
-  /** Refused for a reason that the reference policy does not know. */
+  /** Denied for a reason that the reference policy does not know. */
   stricter: number;
-  /** Of the reference policy: how often each reason to refuse came up. */
+  /** Count of each reason of the reference policy. */
   readonly reasons: Map<string, number>;
 }
 
@@ -33,12 +33,12 @@ export const newTally = (): Tally => ({
 const DEADLINE_MS = 5_000;
 const MALFORMED = [400, 404, 405, 413, 415];
 
-/** Sends cases to the webhooks, all in this process and without a socket, and compares each answer with the reference policy. */
+/** Sends cases to the webhooks in this process, without a socket, and compares each answer with the reference policy. */
 export class Judge {
   readonly tally = newTally();
   readonly #world = new World();
 
-  /** @throws AssertionError when an answer is missing, is not one, or allows what must be refused. */
+  /** @throws AssertionError if an answer is missing or invalid, or allows what the policy denies. */
   async judge({ path, body, world }: FuzzCase): Promise<void> {
     this.#arrange(world);
     const answer = await inTime(this.#post(path, body));
@@ -68,7 +68,7 @@ export class Judge {
 
   #arrange({ template, holds, limits, lacks, pod, journalWorks }: ReferenceWorld): void {
     const world = this.#world;
-    // What it was told is of no interest here, and adds up.
+    // The recorded calls are not used here and would fill the memory.
     for (const list of [world.lines, world.connectEvents, world.outcomes, world.asked, world.signed]) list.length = 0;
     world.holds = holds;
     world.journalWorks = journalWorks;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Judge } from './judge.ts';
 import { fuzzCase } from './reviews.ts';
 
-/** `make fuzz`: RUNS inputs, from a new SEED each time unless one is given. */
+/** `make fuzz`: RUNS inputs, from SEED or else a new seed. */
 const runs = Number(process.env['RUNS'] || 100_000);
 const seed = Number(process.env['SEED'] || Date.now() % 2 ** 31);
 const everyMs = 5_000;

@@ -6,14 +6,14 @@ import type { ControllerTargetMutationConfig } from '../../src/api/access/mutati
 import type { PodAccessTemplateSpec } from '../../src/api/access/pod-access.ts';
 import { runs } from '../support/runs.ts';
 
-/** Mostly harmless, or hardly any pod would be made at all. */
+/** Mostly harmless, because otherwise the builder would reject almost every pod. */
 const rarely = (dangerous: readonly unknown[], harmless: readonly unknown[]): fc.Arbitrary<unknown> =>
   fc.oneof(
     { weight: 12, arbitrary: fc.constantFrom(...harmless) },
     { weight: 1, arbitrary: fc.constantFrom(...dangerous) },
   );
 
-/** Containers, volumes and contexts as an attacker would write them, in good form and in bad. */
+/** Containers, volumes, and contexts as an attacker would write them, valid and invalid. */
 const context = fc.record(
   {
     privileged: rarely([true, 'true', 1], [false, null]),
@@ -100,7 +100,7 @@ const operation = fc.record({
 const modes = fc.constantFrom<AccessPods>('confined', 'oz');
 
 type Json = Readonly<Record<string, unknown>>;
-/** What is no list of objects, the API server does not take for one either. */
+/** The objects in a list field. Other values are skipped, because the API server rejects them too. */
 const list = (object: unknown, field: string): Json[] => {
   const value = (object as Json)[field];
   return Array.isArray(value) ? value.filter((item) => typeof item === 'object' && item !== null) : [];
@@ -109,7 +109,7 @@ const at = (object: unknown, ...fields: string[]): unknown =>
   fields.reduce((value, field) => (value as Json | null | undefined)?.[field], object);
 const on = (value: unknown): boolean => Boolean(value);
 
-/** What an access pod must never have, said once more and in other words. */
+/** Fields that an access pod must never have: a second, independent definition. */
 function escapes(spec: Json, account: string): string[] {
   const found: string[] = [];
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC', 'nodeName']) if (on(spec[field])) found.push(field);

@@ -3,7 +3,7 @@
  * server's own rules, shares no code with them, and is allowed to be more lenient: it is what nobody may get past.
  */
 
-/** What the cluster looks like to the webhooks while one review is judged. */
+/** The cluster that the webhooks see during one review. */
 export interface ReferenceWorld {
   /** Undefined: there is none, whatever name is asked for. */
   readonly template:
@@ -11,24 +11,24 @@ export interface ReferenceWorld {
         readonly allowedGroups: readonly string[];
         readonly defaultDuration: string;
         readonly maxDuration: string;
-        /** `status.ready`, and whether it speaks of the present generation. */
+        /** `status.ready`, and whether it is of the current generation. */
         readonly ready: boolean | undefined;
         readonly observed: boolean;
       }
     | undefined;
-  /** The caller may do anyway in the namespace what the template gives. */
+  /** The caller already has the permissions of the template in the namespace. */
   readonly holds: boolean;
   readonly limits: readonly { readonly open: number; readonly limit: number }[];
-  /** `verb resource` that the caller may not do. */
+  /** `verb resource` that RBAC denies to the caller. */
   readonly lacks: readonly string[];
-  /** The pod that is entered. */
+  /** The pod that the call connects to. */
   readonly pod: { readonly ours: boolean; readonly subjects: readonly string[] } | undefined;
   readonly journalWorks: boolean;
 }
 
 export const breakGlassGroup = 'firefighters';
 
-/** Why the review of `body` at `path` must not be allowed; undefined where this policy has nothing against it. */
+/** The reason why the webhook must deny `body` at `path`; undefined if this policy has none. */
 export function mustRefuse(path: string, body: unknown, world: ReferenceWorld): string | undefined {
   const route = routeOf(path);
   if (!route) return 'no such webhook';
@@ -110,12 +110,12 @@ function asking({ user, object }: Review, world: ReferenceWorld, resource: strin
   return world.journalWorks ? undefined : 'no journal';
 }
 
-/** Nothing of a request changes but `revoked`, from false to true. */
+/** The only allowed change of a request is `revoked`, from false to true. */
 function changing({ object, oldObject }: Review, resource: string): string | undefined {
   const [now, before] = [get(object, 'spec'), get(oldObject, 'spec')];
-  // Metadata may change around any spec.
+  // Metadata may change whatever the spec is.
   if (same(now, before)) return undefined;
-  // A pod is named in requests of one kind alone; in the others the API server drops the field.
+  // Only one kind of request names a pod; in the others the API server prunes the field.
   const fields = ['templateName', 'duration', ...(resource.startsWith('exec') ? ['targetPod'] : [])];
   for (const field of fields) {
     const [is, was] = [get(now, field) || undefined, get(before, field) || undefined];
@@ -125,7 +125,7 @@ function changing({ object, oldObject }: Review, resource: string): string | und
   return get(before, 'revoked') === true && get(now, 'revoked') !== true ? 'takes back what was given back' : undefined;
 }
 
-/** Unset fields of a stamp are empty ones. */
+/** Unset fields of an attestation count as empty. */
 function stampOf(spec: unknown): unknown {
   const stamp = get(spec, 'requester');
   if (!isObject(stamp)) return stamp ?? undefined;
@@ -163,7 +163,7 @@ const writingTemplate: Rule = ({ operation, object, oldObject }, world, resource
   return lacking === undefined ? undefined : `author may not ${lacking}`;
 };
 
-/** Pods that we made are for those that were let in; others are none of our business. */
+/** Only subjects of the grant may connect to an access pod. The policy does not cover other pods. */
 const entering: Rule = ({ user }, { pod, journalWorks }) => {
   if (!pod) return 'no such pod';
   if (!pod.ours || pod.subjects.includes(user.username)) return undefined;
@@ -189,7 +189,7 @@ const units: Readonly<Record<string, number>> = {
   h: 3600,
 };
 
-/** Seconds of a Go duration; NaN for what is none. */
+/** Seconds of a Go duration; NaN if the text is not one. */
 function secondsOf(text: unknown): number {
   if (typeof text !== 'string' || !/^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$/.test(text)) return Number.NaN;
   let seconds = 0;
@@ -205,7 +205,7 @@ function get(value: unknown, field: string): unknown {
   return isObject(value) && Object.hasOwn(value, field) ? (value as Record<string, unknown>)[field] : undefined;
 }
 
-/** Equal as JSON, in whatever order the fields are. */
+/** Equal as JSON, in any order of fields. */
 function same(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => same(item, b[i]));
   if (!isObject(a) || !isObject(b) || Array.isArray(a) || Array.isArray(b))

@@ -14,7 +14,7 @@ describe('fuzz: admission beside a reference policy', function () {
       fc.asyncProperty(fuzzCase, (one) => judge.judge(one)),
       { seed: 6, numRuns: runs(3000) },
     );
-    // Else it proves nothing.
+    // Otherwise the comparison proves nothing.
     assert.ok(
       tally.allowed > runs(300) && tally.refused > runs(300) && tally.malformed > runs(100),
       JSON.stringify(tally),

@@ -4,7 +4,7 @@ import { paths } from '../unit/admission/support.ts';
 import { hostileValue } from './hostile-values.ts';
 import type { ReferenceWorld } from './reference-policy.ts';
 
-/** One input: the bytes of a call, and the cluster that it meets. */
+/** One input: the bytes of a call, and the state of the cluster. */
 export interface FuzzCase {
   readonly path: string;
   readonly body: string;
@@ -13,11 +13,11 @@ export interface FuzzCase {
 
 const anything = fc.oneof(hostileValue, fc.jsonValue({ maxDepth: 3 }), fc.string());
 
-/** Mostly what belongs there. */
+/** Mostly a valid value. */
 const mostly = <T>(fitting: fc.Arbitrary<T>, weight = 9): fc.Arbitrary<unknown> =>
   fc.oneof({ weight, arbitrary: fitting as fc.Arbitrary<unknown> }, { weight: 1, arbitrary: anything });
 const often = fc.oneof({ weight: 6, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) });
-/** Some of the fields are not there. */
+/** Omits some of the fields. */
 const sparse = <T extends Record<string, fc.Arbitrary<unknown>>>(fields: T): fc.Arbitrary<unknown> =>
   fc.record(fields, { requiredKeys: [], noNullPrototype: true });
 
@@ -70,7 +70,7 @@ const world: fc.Arbitrary<ReferenceWorld> = fc.record({
 
 type User = { readonly username: string; readonly uid: string; readonly groups: readonly string[] };
 
-/** Usually the caller's own stamp. */
+/** Usually the caller's own attestation. */
 const stampFor = (caller: User): fc.Arbitrary<unknown> => {
   const own = { ...caller, time: '2026-11-21T09:00:00Z', nonce: 'n', signature: 's' };
   return fc.oneof(
@@ -146,7 +146,7 @@ const metadata = mostly(
   }),
 );
 
-/** The object before: as it is now, or with one field more, less or changed. */
+/** The old object: equal to the new one, or with one field added, removed, or changed. */
 const before = (spec: Record<string, unknown>): fc.Arbitrary<unknown> =>
   fc.oneof(
     { weight: 2, arbitrary: fc.constant<unknown>(spec) },
@@ -246,7 +246,7 @@ const podCall: fc.Arbitrary<Call> = fc
 
 type Damage = (text: string) => string;
 
-/** Something in the middle of the review becomes something else. */
+/** Replaces one value inside the review. */
 const replaced: fc.Arbitrary<Damage> = fc.tuple(fc.nat(), anything, fc.boolean()).map(([pick, value, remove]) => {
   return (text: string): string => {
     const document = JSON.parse(text) as unknown;
@@ -260,7 +260,7 @@ const replaced: fc.Arbitrary<Damage> = fc.tuple(fc.nat(), anything, fc.boolean()
   };
 });
 
-/** Keys twice, keys that break careless code, halves, and bytes that are not JSON. */
+/** Duplicate keys, keys that break careless code, truncated texts, and bytes that are not JSON. */
 const spliced: fc.Arbitrary<Damage> = fc
   .tuple(
     fc.nat(),

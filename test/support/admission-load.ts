@@ -39,7 +39,7 @@ export class AdmissionLoad {
     const calls: Promise<void>[] = [];
     while (this.#running) {
       const due = Math.floor(((performance.now() - start) / 1000) * perSecond);
-      // What a busy machine kept us from sending is not made up for in one burst.
+      // Skips calls that a busy machine missed, instead of a burst.
       for (let n = Math.min(due - this.sent, 5); n > 0; n -= 1) calls.push(this.#create(url, `load-${this.sent++}`));
       await sleep(10);
     }

@@ -22,7 +22,7 @@ export class PortAttack {
     for (const agent of this.#agents.values()) agent.destroy();
   }
 
-  /** Opens connections that say nothing, in turn from all addresses; resolves when the last is open or refused. */
+  /** Opens silent connections, in turn from all addresses. Resolves when the last is open or rejected. */
   async idle(port: number, count: number): Promise<void> {
     const opened = Array.from({ length: count }, (_, index) => {
       const socket = this.#keep(connectTcp({ host: '127.0.0.1', port, localAddress: addressOf(index) }));
@@ -31,7 +31,7 @@ export class PortAttack {
     await Promise.all(opened);
   }
 
-  /** Announces bodies of 4 MiB and sends `bytes` of each; resolves when the server has taken or refused them. */
+  /** Announces bodies of 4 MiB and sends `bytes` of each. Resolves when the server has accepted or rejected them. */
   async unfinished(port: number, path: string, count: number, bytes: number): Promise<void> {
     const piece = Buffer.alloc(bytes, 'x');
     const begun = Array.from({ length: count }, async (_, index) => {
@@ -51,7 +51,7 @@ export class PortAttack {
     await Promise.all(begun);
   }
 
-  /** Posts a body from one of the addresses; undefined when the connection was cut. */
+  /** Posts a body from one of the addresses. Undefined if the server closed the connection. */
   async post(port: number, path: string, body: string | Buffer, index = 0): Promise<PlainAnswer | undefined> {
     const localAddress = addressOf(index);
     const agent = this.#agents.get(localAddress) ?? new Agent({ keepAlive: true, localAddress });
@@ -79,7 +79,7 @@ export class PortAttack {
     });
   }
 
-  /** Posts a body again and again, from all addresses at the same time, until told to stop; resolves to the number of answers. */
+  /** Posts a body repeatedly from all addresses at once until stopped. Resolves to the number of answers. */
   flood(port: number, path: string, body: string | Buffer, connections: number): { stop(): Promise<number> } {
     let stopped = false;
     let answers = 0;

@@ -16,7 +16,7 @@ import { World } from '../unit/admission/support.ts';
 const folder = join(import.meta.dirname, '..', 'fixtures', 'reviews');
 const root = join(import.meta.dirname, '..', '..');
 
-/** Serves as `app` does and writes down each body that it gets. */
+/** Wraps `app` and records each body that it receives. */
 function recording(app: RequestListener): RequestListener {
   return (request, response) => {
     const chunks: Buffer[] = [];

@@ -5,13 +5,13 @@ import type { PlaneClient } from '../../sandbox/plane-client.ts';
 export interface LoadReport {
   readonly sent: number;
   readonly perSecond: number;
-  /** Status and text of every answer that was not wanted, and errors of those that never came. */
+  /** Status and text of every unexpected answer, and the errors of calls without one. */
   readonly failures: readonly string[];
 }
 
 const IN_FLIGHT = 40;
 
-/** POSTs at a steady rate, over connections that are kept, until it is told to stop. On a machine that cannot keep up it sends less. */
+/** POSTs at a steady rate over kept-alive connections until stopped. A machine that cannot keep up sends less. */
 export class SteadyLoad {
   readonly #agent: Agent;
   readonly #startedMs = performance.now();
@@ -41,7 +41,7 @@ export class SteadyLoad {
     };
     this.#timer = setInterval(() => {
       const dueBy = (performance.now() - this.#startedMs) / everyMs;
-      // A timer that comes late is made good, a little.
+      // Partly compensates for late timers.
       for (let late = 0; late < 5 && this.#sent < dueBy; late++) send();
     }, everyMs);
   }
@@ -50,7 +50,7 @@ export class SteadyLoad {
     return this.#sent;
   }
 
-  /** Resolves when everything that was sent is answered. */
+  /** Resolves when every call has an answer. */
   async stop(): Promise<LoadReport> {
     clearInterval(this.#timer);
     const seconds = (performance.now() - this.#startedMs) / 1000;

@@ -4,7 +4,7 @@ import type { PlaneClient } from '../../../sandbox/plane-client.ts';
 
 export const connections = 32;
 
-/** An object as the API gives it; benchmarks look at few fields. */
+/** An object of the API, with the fields that benchmarks read. */
 export interface ApiObject {
   readonly metadata: {
     readonly name: string;
@@ -29,7 +29,7 @@ export interface Watched {
   readonly atMs: number;
 }
 
-/** The benchmarks' own way to the apiserver, as one user over a pool of 32 kept connections. It shares no code with the server. */
+/** The benchmarks' own client: one user over a pool of 32 kept-alive connections. It shares no code with the server. */
 export class Api {
   readonly #server: string;
   readonly #identity: Identity;
@@ -44,7 +44,7 @@ export class Api {
     this.#pool = new Pool(this.#server, { connections, connect: this.#tls });
   }
 
-  /** Opens every connection, so that no figure pays for handshakes. */
+  /** Opens every connection, so that no figure includes handshakes. */
   async warm(): Promise<void> {
     await Promise.all(Array.from({ length: connections }, () => this.call('GET', '/version')));
   }
@@ -71,8 +71,8 @@ export class Api {
   }
 
   /**
-   * Tells of every change below a collection from now on, until the returned function is called. Resolves once the watch stands. An
-   * apiserver ends watches that it finds too slow; they go on from where they were.
+   * Calls back with every change of a collection until the returned function is called. Resolves once the watch is established. If the
+   * API server ends a slow watch, it resumes from its last event.
    */
   async watch(collection: string, tell: (event: Watched) => void): Promise<() => void> {
     const { metadata } = (await this.call('GET', `${collection}?limit=1`)) as ApiObject;
@@ -114,7 +114,7 @@ export class Api {
 /** Epoch ms of the wall clock with the resolution of the monotonic one. */
 export const now = (): number => performance.timeOrigin + performance.now();
 
-/** Runs `work` for 0 to `count` - 1, so many at a time as there are connections; resolves to the milliseconds it took. */
+/** Runs `work` for 0 to `count` - 1, as many at a time as there are connections. Resolves to the milliseconds it took. */
 export async function inParallel(count: number, work: (index: number) => Promise<unknown>): Promise<number> {
   const start = performance.now();
   let next = 0;

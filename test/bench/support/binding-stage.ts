@@ -7,7 +7,7 @@ import { cpuMs } from './stage.ts';
 
 export type SideName = 'consumer' | 'provider';
 
-/** One cluster as the benchmark sees it: over a pool of its own, as an administrator, with a namespace for bound and unbound objects. */
+/** The benchmark's client of one cluster: its own pool, an administrator, and a namespace for bound and unbound objects. */
 export interface BenchSide {
   readonly api: Api;
   readonly namespace: string;
@@ -38,7 +38,7 @@ export class BindingBenchStage {
     const { consumer, backend, namespace } = bindings.side;
     await consumer.start();
     await bindings.bind(exportName, [bindings.kinds.kettles]);
-    // The first object of a namespace waits for the backend; it is measured by itself.
+    // The first object of a namespace waits for the backend; another figure measures it.
     const first = { namespace, name: 'first' };
     await bindings.create(bindings.kinds.kettles, first);
     await bindings.whenMarked(bindings.kinds.kettles, first);
@@ -74,7 +74,7 @@ export class BindingBenchStage {
     return this[side].api.call('PATCH', `${this.path(side, kind, name)}/status`, { status });
   }
 
-  /** Holds an object as a konnector does: by a finalizer and two annotations. */
+  /** Adds the finalizer and two annotations of a konnector to an object. */
   hold(kind: FixtureKind, name: string): Promise<unknown> {
     const annotations = {
       [providerNamespaceAnnotation]: this.provider.namespace,
@@ -96,7 +96,7 @@ export class BindingBenchStage {
     await api.call('POST', `/apis/${group}/${version}/namespaces/${namespace}/${plural}`, objectOf(this.bound, name));
   }
 
-  /** Resolves once the konnector has made no call for half a second. */
+  /** Resolves once the konnector has sent no call for half a second. */
   async idle(): Promise<void> {
     let seen = -1;
     let since = 0;
@@ -115,7 +115,7 @@ export class BindingBenchStage {
     return { consumer: consumer.plane.auditLog.mark(), provider: backend.provider.plane.auditLog.mark() };
   }
 
-  /** How many writes of the konnector to bound objects one side has seen since then; of one object if `name` says so. */
+  /** Counts the konnector's writes to bound objects on one side since the mark, or to the object `name`. */
   writes(side: SideName, since: Readonly<Record<SideName, number>>, name?: string): number {
     const { plural, group } = this.bound.inConsumer;
     return this.#calls(side, since[side]).filter(
@@ -132,7 +132,7 @@ export class BindingBenchStage {
     return cpuMs(this.#stage.side.consumer.konnector.pid);
   }
 
-  /** Removes what is left of the unbound kind on one side. */
+  /** Removes the remaining objects of the unbound kind on one side. */
   async clear(side: SideName): Promise<void> {
     await this[side].api.call('DELETE', this.path(side, this.unbound));
     const left = async (): Promise<boolean> => {
@@ -178,7 +178,7 @@ export class BindingBenchStage {
   }
 }
 
-/** Whether the konnector is through with the consumer object: it holds it, and has written down which copy it has. */
+/** True once the konnector has synced the consumer object: it has the finalizer and the recorded copy. */
 export const isMarked = ({ metadata }: ApiObject): boolean =>
   metadata.annotations?.[providerUidAnnotation] !== undefined;
 

@@ -11,7 +11,7 @@ export function benchPlane(): Promise<Plane> {
   return directory ? attachPlane(directory) : startPlane({ crds: [crds], onProgress: (line) => console.error(line) });
 }
 
-/** Runs ROUNDS rounds of a workload on a stage of its own, reports them and ends the process. */
+/** Runs ROUNDS rounds of a workload on its own stage, reports them, and ends the process. */
 export async function benchmark(
   name: string,
   round: (stage: BenchStage) => Promise<Figures>,
@@ -21,7 +21,7 @@ export async function benchmark(
   return benchmarkOn(name, round, { rounds, open: () => BenchStage.open(plane), end: () => plane.stop() });
 }
 
-/** The same on any stage; `end` is called in the end, whatever happened. */
+/** The same on any stage. It always calls `end` at the end. */
 export async function benchmarkOn<Stage extends { close(): Promise<void> }>(
   name: string,
   round: (stage: Stage) => Promise<Figures>,

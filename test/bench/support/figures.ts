@@ -40,7 +40,7 @@ export async function report(bench: string, rounds: readonly Figures[]): Promise
   return process.env['CHECK'] && outside.length > 0 ? 1 : 0;
 }
 
-/** A positive whole number out of the environment. */
+/** Reads a positive integer from the environment. */
 export function numberFrom(name: string, otherwise: number): number {
   const text = process.env[name];
   if (!text) return otherwise;

@@ -1,9 +1,9 @@
 import { connect, type TLSSocket } from 'node:tls';
 
 /**
- * A child process that keeps an HTTPS server busy: so many kept connections, each sending the next request as soon as the answer to
- * the one before is there. It writes finished bytes to TLS sockets and reads as little as it can, to leave the processor to the server.
- * Told what to do by one message; answers with one message.
+ * A child process that keeps an HTTPS server busy over kept-alive connections. Each sends its next request as soon as it has the
+ * previous answer. It writes prepared bytes to TLS sockets and reads as little as it can, to leave the processor to the server.
+ * One message starts it; it answers with one message.
  */
 export interface LoadOrder {
   readonly port: number;
@@ -17,9 +17,9 @@ export interface LoadOrder {
 export interface LoadResult {
   readonly answers: number;
   readonly elapsedMs: number;
-  /** Of each answer, milliseconds. */
+  /** Latency of each answer, milliseconds. */
   readonly latenciesMs: readonly number[];
-  /** Answers that were not 200 or did not hold what was asked for. */
+  /** Answers without status 200 or without the expected content. */
   readonly wrong: number;
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-/** A child process: the least that a webhook in Node can do, node:https and JSON.parse. Arguments: certificate and key file. Tells its port. */
+/** A child process: the minimal webhook in Node, node:https and JSON.parse. Arguments: certificate and key file. Sends its port. */
 const [certFile = '', keyFile = ''] = process.argv.slice(2);
 
 const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, (request, response) => {

@@ -15,7 +15,7 @@ const container = {
 };
 const podTemplate = { metadata: { labels: { app: 'payments' } }, spec: { containers: [container] } };
 
-/** Templates by how long their pods take until they are Ready. */
+/** Templates, by how long their pods take to become Ready. */
 const templates = { instant: {}, quick: { 'sandbox/ready-after': '200ms' }, slow: { 'sandbox/ready-after': '3s' } };
 export type Template = keyof typeof templates;
 
@@ -81,7 +81,7 @@ export class BenchStage {
     };
   }
 
-  /** Gives every request back and removes what the bare loops left; resolves once nothing is left. */
+  /** Revokes every request and removes the objects of the bare loops. Resolves once all are gone. */
   async clear(): Promise<void> {
     await this.admin.call('DELETE', this.path('podaccessrequests'));
     await this.admin.call('DELETE', this.path('pods'), {
@@ -125,7 +125,7 @@ export class BenchStage {
     await Promise.all([this.admin.close(), this.alice.close(), this.peer.close()]);
   }
 
-  /** Gives the peer what the server has; the policies on the server's own name do not hold for it. */
+  /** Grants the peer the permissions of the server. The policies on the server's own name do not apply to it. */
   async #bindPeer(): Promise<void> {
     const path = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
     const selector = 'labelSelector=app.kubernetes.io/name%3Ddrawbridge';
@@ -162,7 +162,7 @@ export class BenchStage {
     });
     await admin.call('POST', this.path('deployments'), {
       metadata: { name: 'payments' },
-      // Without pods of its own: they would be no part of any figure.
+      // Without pods, which no figure includes.
       spec: { replicas: 0, selector: { matchLabels: podTemplate.metadata.labels }, template: podTemplate },
     });
     await Promise.all(Object.entries(templates).map(([name, annotations]) => this.#template(name, annotations)));

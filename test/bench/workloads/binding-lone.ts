@@ -34,7 +34,7 @@ export async function loneRound(stage: BindingBenchStage, count: number): Promis
   }
 }
 
-/** From sending the create, or the status, until the other cluster's watch shows it; milliseconds. */
+/** Milliseconds from sending the create, or the status, until the other cluster's watch shows it. */
 async function oneByOne(stage: BindingBenchStage, seen: Sightings, prefix: string, count: number) {
   const up: number[] = [];
   const down: number[] = [];
@@ -92,9 +92,9 @@ async function manyStatuses(stage: BindingBenchStage, seen: Sightings, name: str
 
 type Listener = (event: Watched) => void;
 
-/** One watch of the bound kind a cluster, kept open, so that no figure pays for opening one. */
+/** One watch of the bound kind per cluster, kept open, so that no figure includes the opening. */
 class Sightings {
-  /** Names of objects to be removed in the end. */
+  /** Names of objects to remove at the end. */
   readonly left = new Set<string>();
   readonly #listeners = { consumer: new Set<Listener>(), provider: new Set<Listener>() };
   #stops: readonly (() => void)[] = [];

@@ -77,7 +77,7 @@ export async function syncRound(stage: BindingBenchStage, count: number): Promis
   };
 }
 
-/** Milliseconds from the first create until the provider's watch has shown the last copy, and until each object knows its copy. */
+/** Milliseconds from the first create until the provider's watch shows the last copy and each object records its copy. */
 async function creates(
   stage: BindingBenchStage,
   count: number,
@@ -103,7 +103,7 @@ async function creates(
   }
 }
 
-/** Milliseconds from the first status written in the provider until the consumer's watch has shown the last one. */
+/** Milliseconds from the first status write in the provider until the consumer's watch shows the last one. */
 async function statuses(stage: BindingBenchStage, count: number, prefix: string): Promise<number> {
   const { bound, consumer } = stage;
   const down = gathering(count, 'statuses in the consumer');
@@ -119,7 +119,7 @@ async function statuses(stage: BindingBenchStage, count: number, prefix: string)
   }
 }
 
-/** Milliseconds from the first delete in the consumer until both watches have shown the last object to be gone. */
+/** Milliseconds from the first delete in the consumer until both watches show the last deletion. */
 async function deletes(stage: BindingBenchStage, count: number, prefix: string): Promise<number> {
   const { bound, consumer, provider } = stage;
   const gone = { consumer: gathering(count, 'objects gone'), provider: gathering(count, 'copies gone') };
@@ -139,7 +139,7 @@ async function deletes(stage: BindingBenchStage, count: number, prefix: string):
   }
 }
 
-/** Resolves with the instant at which the last of so many names was seen. */
+/** Resolves to the instant at which the watch showed the last of `count` names. */
 function gathering(count: number, what: string): { seen(name: string, atMs: number): void; all: Promise<number> } {
   const names = new Set<string>();
   const { promise, resolve, reject } = deferred<number>();

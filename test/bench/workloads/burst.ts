@@ -31,7 +31,7 @@ export async function bareCreates(stage: BenchStage, api: Api, count: number): P
   });
 }
 
-/** Creates so many requests at once. Resolves to the milliseconds until the last one is seen to be Ready. */
+/** Creates `count` requests at once. Resolves to the milliseconds until the last one is Ready. */
 export async function burstOfRequests(stage: BenchStage, count: number, template: Template): Promise<number> {
   const prefix = `burst-${++run}-`;
   const ready = new Set<string>();

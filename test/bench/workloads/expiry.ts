@@ -7,12 +7,12 @@ import type { BenchStage } from '../support/stage.ts';
 
 let run = 0;
 
-/** Milliseconds from each grant's deadline until its RoleBinding was seen to go, in the order in which they went. */
+/** Milliseconds from each grant's deadline until the watch showed its RoleBinding deleted, in order of deletion. */
 interface Expired {
   readonly lateMs: readonly number[];
-  /** From the first deadline to the last RoleBinding gone. */
+  /** From the first deadline to the last deleted RoleBinding. */
   readonly spanMs: number;
-  /** By how much the first deadline still lay ahead when the last grant was Ready; negative when the plane was too slow. */
+  /** Time from the last grant being Ready to the first deadline; negative if the plane was too slow. */
   readonly spareMs: number;
 }
 
@@ -85,7 +85,7 @@ async function expiries(
     const start = now();
     const asked: Promise<ApiObject>[] = [];
     const asking = Array.from({ length: count }, (_, index) => index);
-    // Each waits for its own moment, so none holds up another.
+    // Each waits for its own start time, so none delays another.
     for (const index of asking) asked.push(ask(`${prefix}${index}`, index, start));
     const requests = await Promise.all(asked);
     const uids = requests.map(({ metadata }) => metadata.uid);
@@ -109,7 +109,7 @@ async function expiries(
   }
 }
 
-/** One round of grants ending evenly over `spreadMs`; leaves nothing behind. */
+/** One round of grants that end evenly over `spreadMs`. It cleans up after itself. */
 export async function spreadRound(
   stage: BenchStage,
   count: number,

@@ -5,10 +5,10 @@ import type { InventoryStage } from '../../support/inventory/stage.ts';
 import { percentile } from '../../support/percentile.ts';
 import type { Figures } from '../support/figures.ts';
 
-/** How soon entries come right, and with how many runs. */
+/** How soon entries converge, and with how many runs. */
 export async function convergenceRound(stage: InventoryStage): Promise<Figures> {
   await registerChain(stage, ['a', 'b', 'c', 'd', 'e'], 100);
-  // The first entry of all waits for the proof that writes are fenced.
+  // The first entry waits for the proof that the webhook authorizes writes.
   await untilReady(stage, 'warm');
   const chains: number[] = [];
   for (let i = 0; i < 5; i++) chains.push(await untilReady(stage, `chain-${i}`));

@@ -5,7 +5,7 @@ import type { Figures } from '../support/figures.ts';
 export interface FleetWorkload {
   readonly count: number;
   readonly changes: number;
-  /** Of what is free-form in an entry, bytes. */
+  /** Bytes of free-form content of an entry. */
   readonly size: number;
 }
 
@@ -15,7 +15,7 @@ const width = 16;
 const active = 20;
 
 export async function fleetRound(stage: InventoryStage, { count, changes, size }: FleetWorkload): Promise<Figures> {
-  // Whatever its life before has left in memory is not counted.
+  // Excludes memory that earlier work left.
   await stage.server.stop();
   await stage.server.begin();
   const network = await stage.component('network', () => ({ outcome: 'Done' }), {
@@ -65,7 +65,7 @@ async function isSettled(stage: InventoryStage): Promise<boolean> {
   return !/^workqueue_depth\{.*\} [1-9]/m.test(text) && Number(silentS) > 3;
 }
 
-/** After whatever can be collected has been: the least of several looks. */
+/** The lowest of several samples after garbage collection. */
 async function residentMb(stage: InventoryStage): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let i = 0; i < 10; i++) {
@@ -84,7 +84,7 @@ async function inFlight(count: number, work: (index: number) => Promise<unknown>
   await Promise.all(Array.from({ length: width }, worker));
 }
 
-/** Many small fields, as real content is. */
+/** Many small fields, like real content. */
 function content(size: number): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (let i = 0; JSON.stringify(fields).length < size; i++) {

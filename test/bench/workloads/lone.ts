@@ -56,7 +56,7 @@ async function oneByOne(stage: BenchStage, count: number): Promise<Lone[]> {
       const start = now();
       const { metadata } = await stage.ask(name, 'quick', '1h');
       const readyMs = await ready.promise;
-      // On a watch of its own, so this may be told later than what came of it.
+      // This watch may show the event later than the watch of its effects.
       const podMs = podReady.get(metadata.uid) ?? readyMs;
       results.push({ createToReadyMs: readyMs - start, podToReadyMs: readyMs - podMs });
     }

@@ -21,7 +21,7 @@ const body = JSON.stringify({
   request: reviewOf('podaccessrequests', 'CREATE', { object: accessRequest({ requester }) }),
 });
 
-describe('clients that are slow on purpose', function () {
+describe('slow clients', function () {
   this.timeout(20_000);
   const folder = mkdtempSync(join(tmpdir(), 'drawbridge-slow-'));
   const agent = new Agent({ keepAlive: true });
@@ -113,7 +113,7 @@ describe('clients that are slow on purpose', function () {
     assert.ok(p99 <= 250, `p99 ${p99} ms`);
   });
 
-  // Go's HTTP client opens spare connections, and its first call on one may cross with whatever the server sends.
+  // Go's HTTP client opens spare connections. Its first call on one may cross with bytes that the server sends.
   it('that keep a spare connection may use it after twice the time that headers have, and it answers nothing before', async () => {
     const spare = await tls();
     const received: string[] = [];

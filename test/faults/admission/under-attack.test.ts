@@ -31,7 +31,7 @@ interface Outcome {
   readonly calls: readonly number[];
   /** Calls that got no answer of a webhook. */
   readonly failed: readonly string[];
-  /** Infinity for a probe that a kubelet would count as failed. */
+  /** Infinity: a kubelet would count the probe as failed. */
   readonly probes: readonly number[];
   readonly maxMiB: number;
 }
@@ -101,7 +101,7 @@ describe('under attack', function () {
     return ok ? performance.now() - startedMs : Number.POSITIVE_INFINITY;
   };
 
-  /** An exec that the guard refuses: the API server asks one webhook, once, and reads nothing from etcd. */
+  /** An exec that the webhook denies: the API server calls one webhook, once, and reads nothing from etcd. */
   const refusedExec = async (): Promise<{ readonly ms: number; readonly failure?: string }> => {
     const startedMs = performance.now();
     const { status, body } = await enter.exec(eve, stage.namespace, pod);

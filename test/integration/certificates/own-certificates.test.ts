@@ -39,7 +39,7 @@ interface Configuration {
 describe('certificates without cert-manager', () => {
   let stage: AccessStage;
   let other: ServerProcess;
-  /** Both webhooks judge what is created here, and nothing keeps it. */
+  /** A dry run that passes both webhooks. */
   let dryRun: string;
 
   before(async function () {
@@ -89,7 +89,7 @@ describe('certificates without cert-manager', () => {
 
   const paths = async (): Promise<string[]> => (await clientConfigs()).map(({ service }) => service.path);
 
-  /** As the API server calls it. */
+  /** Calls a webhook as the API server does. */
   const pathOf = async (route: string): Promise<string> => {
     const found = (await paths()).find((path) => path === route || path.startsWith(`${route}/`));
     assert.ok(found, route);
@@ -355,13 +355,13 @@ describe('certificates without cert-manager', () => {
     });
   });
 
-  // Last: it leaves what the tests before count on.
+  // Last: it changes state that the earlier tests need.
   describe('after an upgrade', () => {
     it('are answered at every path throughout an upgrade from a version that knew no segments', async function () {
       this.timeout(120_000);
       const { plane } = stage;
       const request = await stage.askUntilReady(stage.alice, podRequest('entered'));
-      // As that version has left it.
+      // The state that the earlier version leaves.
       await stage.stop();
       await other.stop();
       const forget = { data: { 'path-segment': null } };

@@ -22,7 +22,7 @@ const handedOutByEveryGrant: readonly Rule[] = [
   { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
 ];
 
-/** What needs a fault, more time or a kind that is not installed here, and where it is used. */
+/** Permissions that need a fault, more time, or a kind that is not installed here, and where the server uses them. */
 const usedElsewhere: Readonly<Record<string, string>> = {
   // Server-side apply asks for it besides patch, the verb that the audit log names.
   'create /configmaps': '../access/audit-journal.test.ts',
@@ -44,7 +44,7 @@ interface CalledWebhooks {
 describe('the chart, installed by Helm', function () {
   this.timeout(180_000);
   let stage: ChartStage;
-  /** Where the audit log of the API server was at the last installation. */
+  /** Position in the API server's audit log at the last installation. */
   let mark = 0;
 
   before(async () => {
@@ -91,7 +91,7 @@ describe('the chart, installed by Helm', function () {
     describe(`with certificates ${mode}`, () => {
       it('becomes ready with two replicas', async () => {
         mark = stage.plane.auditLog.mark();
-        // The first one stands already.
+        // The first one exists already.
         await (mode === 'own' ? stage.upgrade(mode) : stage.install(mode));
         assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
       });
@@ -233,7 +233,7 @@ describe('the chart, installed by Helm', function () {
 
     const { status } = await stage.askUntilReady(alice, request('revoked'));
     const exec = `/api/v1/namespaces/${payments}/pods/${status?.podName}/exec?command=true&stdout=true`;
-    // The second time its Event is counted up.
+    // The second time increments the count of its Event.
     for (let n = 0; n < 2; n += 1) await alice.call('POST', exec);
     await alice.call('PATCH', `${url}/revoked`, { spec: { revoked: true } });
 

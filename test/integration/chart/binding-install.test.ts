@@ -14,7 +14,7 @@ import { rightFor, serverRightsIn } from '../../support/chart-manifests.ts';
 const secret = 'kubeconfig-acme';
 const alone = { features: { access: false, binding: true } };
 
-/** What needs a fault or a dry run, and where it is used. */
+/** Permissions that need a fault or a dry run, and where the server uses them. */
 const usedElsewhere: Readonly<Record<string, string>> = {
   'get chart.kitchen.example/kettles': '../../unit/binding/sync/syncer.test.ts',
   'get chart.kitchen.example/ovens': '../../unit/binding/sync/syncer.test.ts',

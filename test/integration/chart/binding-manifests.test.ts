@@ -196,7 +196,7 @@ describe('the chart with binding', () => {
     this.timeout(60_000);
     const own = await testNamespace('chart');
     const placed = await helm.template(own, everything);
-    // A dry run does not make the namespaces that the rest would be in.
+    // A dry run does not create the namespaces of the other objects.
     const here = placed
       .filter(({ kind }) => kind !== 'Namespace')
       .map((manifest) =>

@@ -40,7 +40,7 @@ describe('the chart with inventory, installed by Helm', function () {
   this.timeout(240_000);
   let stage: ChartStage;
   let network: ScriptedComponent;
-  /** What the API server said to a component that wrote outside of its paths. */
+  /** The API server's answer to a component that wrote outside its paths. */
   let outside: string | undefined;
   let values: object;
 
@@ -229,7 +229,7 @@ describe('the chart with inventory, installed by Helm', function () {
     return status === 200 ? (body as StoredEntry) : undefined;
   };
 
-  /** With `region` it runs whenever that changes. */
+  /** With `region`, a change of the region triggers a run. */
   const registration = (name: string, url: string, spec: object = {}): object => ({
     apiVersion: 'inventory.drawbridge.dev/v1alpha1',
     kind: 'ComponentReconciler',
@@ -244,7 +244,7 @@ describe('the chart with inventory, installed by Helm', function () {
     spec,
   });
 
-  /** What a write of a component by itself came to, with the token of its run: '' or what was said against it. */
+  /** Writes as a component with the token of its run. Resolves to '' or the denial. */
   const asComponent = async (
     { entry: { url }, auth: { token } }: ReconcileRequest,
     outputs: object,

@@ -23,13 +23,13 @@ const everything = {
   namespaces: ['payments'],
 };
 
-/** Labels of the Pods of everything that makes any, by its name. */
+/** Labels of Pods, by the name of the workload that creates them. */
 const podsIn = (manifests: readonly Manifest[]): [string, Record<string, string>][] =>
   manifests
     .filter(({ kind }) => kind === 'Deployment' || kind === 'Job')
     .map(({ metadata, spec }) => [metadata.name, spec.template.metadata.labels]);
 
-/** As far as our chart uses selectors. */
+/** Supports the selectors that the chart uses. */
 function selects(selector: LabelSelector, labels: Record<string, string>): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector;
   return (

@@ -33,7 +33,7 @@ const program = fileURLToPath(new URL('../../../dist/drawbridge.js', import.meta
 const execFileAsync = promisify(execFile);
 const serverUser = `system:serviceaccount:${home}:drawbridge-inventory`;
 
-/** What is handed out, or needs a fault, and where it is used. */
+/** Permissions that the server grants, or that need a fault, and where it uses them. */
 const usedElsewhere: Readonly<Record<string, string>> = {
   // Server-side apply asks for it besides patch, the verb that the audit log names.
   'create /configmaps': '../access/audit-journal.test.ts',
@@ -106,7 +106,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     await plane?.stop();
   });
 
-  /** `network` answers at once; `kubeconfig` says that it goes on, and reports by callback. */
+  /** `network` answers at once; `kubeconfig` answers that it continues, and reports by callback. */
   function answerTo(asked: Asked): { status: number; body: object } {
     if (asked.operation === 'delete') return { status: 200, body: { outcome: 'Deleted' } };
     if (asked.component === 'network') {
@@ -115,7 +115,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     const body = JSON.stringify({ run: asked.run.id, outcome: 'Done', outputs: { kubeconfig: { version: '1' } } });
     const headers = { authorization: `Bearer ${asked.auth.token}`, 'content-type': 'application/json' };
     void (async () => {
-      // Until the server has stored that it goes on.
+      // Until the server has stored that the run continues.
       await until('the report', async () => (await fetch(asked.callback, { method: 'POST', body, headers })).ok, {
         timeoutMs: 30_000,
       }).catch(() => undefined);
@@ -156,7 +156,7 @@ describe('the inventory, with the rights and the certificate that the chart give
       if ((await plane.probe(heads)).status === 404) return false;
       const file = join(plane.directory, `inventory-audit-${server.ports.webhooks}.jsonl`);
       const flags = ['--partial', `--kubeconfig=${plane.adminKubeconfig}`, '-o', 'json'];
-      // It exits with another code as long as not everything is proven.
+      // Its exit code is not 0 until everything is proved.
       const said = await execFileAsync(process.execPath, [program, 'audit', 'verify', file, ...flags]).catch(
         () => undefined,
       );

@@ -16,7 +16,7 @@ const home = 'drawbridge-system';
 const accounts = ['drawbridge', 'drawbridge-binding', 'drawbridge-inventory'];
 const dryRun = 'dryRun=All';
 
-/** One verb on one resource, with the name if it is for that name alone, in one namespace or everywhere (the empty one). */
+/** One verb on one resource, optionally of one name, in one namespace or, if empty, everywhere. */
 interface Right {
   readonly verb: string;
   readonly group: string;
@@ -46,7 +46,7 @@ const ofTheCluster = new Set([
 describe('whoever has the token of a ServiceAccount of the chart', () => {
   let stage: AccessStage;
   let manifests: Manifest[];
-  /** Of objects that were made for a request, in the stage's namespace. */
+  /** Names of objects that the server created for a request, in the stage's namespace. */
   let child: string;
   let entries: string;
 
@@ -137,7 +137,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     });
   }
 
-  /** Every right that the roles of the account give, once. */
+  /** Every permission that the roles of the account grant, once. */
   function rightsOf(account: string): Right[] {
     const bindings = manifests.filter(
       ({ kind, subjects }) =>
@@ -157,7 +157,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     return [...new Map(rights.map((right) => [JSON.stringify(right), right])).values()];
   }
 
-  /** Where the right gets through, in the words of that page; undefined when it does nowhere. */
+  /** Where the permission works, in the words of that page. Undefined: nowhere. */
   async function reach(thief: Person, right: Right): Promise<string | undefined> {
     const places = placesOf(right);
     const open = await Promise.all(places.map((place) => isLetThrough(thief, right, place, foreign)));
@@ -165,7 +165,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     if (right.resource.endsWith('webhookconfigurations')) {
       if (right.verb !== 'patch') return whereOf(right);
       const { webhooks } = await webhooksOf(right.resource, right.name ?? '');
-      // Not every kind of ours has both.
+      // Not every kind of the project has both.
       if (webhooks.length === 0) return undefined;
       const change = { webhooks: elsewhere(webhooks) };
       return (await isLetThrough(thief, right, '', { ...foreign, change })) ? 'only `caBundle` and path' : undefined;
@@ -178,7 +178,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     return `only what carries the marks of a request${creates ? ', and not in `kube-system` or the namespace of drawbridge' : ''}`;
   }
 
-  /** Where the namespaces are that a right is tried in. A right on objects of the cluster has one place. */
+  /** The namespaces in which the test tries a permission. A cluster-scoped permission has one. */
   function placesOf({ namespace, resource }: Right): string[] {
     if (ofTheCluster.has(resource.split('/')[0] ?? '')) return [''];
     return namespace === '' ? [stage.namespace, 'kube-system', home] : [namespace];
@@ -197,7 +197,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     return status !== 403;
   }
 
-  /** A call that takes the right, which changes nothing. */
+  /** A call that needs the permission and changes nothing. */
   function attempt(thief: Person, right: Right, place: string, target: Target): Promise<ApiAnswer> {
     const { verb, group, resource: path } = right;
     const [resource = '', subresource] = path.split('/');
@@ -224,7 +224,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
     }
     if (subresource === 'exec') return thief.call('POST', `${one}?command=true&stdout=true`);
     if (subresource !== undefined) return thief.call('POST', `${one}?${dryRun}`, {});
-    // With a name, it is the right to apply what is not there.
+    // With a name, it is the permission to apply a missing object.
     if (right.name !== undefined) {
       assert.equal(resource, 'configmaps');
       const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: place } };
@@ -241,7 +241,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
 
   const placesOfObjects = (): string[] => [stage.namespace, 'kube-system', home, entries];
 
-  /** What a right is tried on, where policies ask whose it is. */
+  /** The object of the call, if policies check its owner. */
   function othersIn(namespace: string): Manifest[] {
     const object = (kind: string, name: string, fields: object): Manifest => ({
       apiVersion: kind === 'Pod' ? 'v1' : 'rbac.authorization.k8s.io/v1',
@@ -271,7 +271,7 @@ describe('whoever has the token of a ServiceAccount of the chart', () => {
   };
 });
 
-/** What a right is tried on. */
+/** The object of a call. */
 interface Target {
   readonly name: () => string;
   readonly change: object;
@@ -284,7 +284,7 @@ interface Webhook {
 
 const ofInventory: ReadonlySet<string> = new Set(['drawbridge-clusterinventories', 'drawbridge-componentreconcilers']);
 
-/** Another authority to trust, and another path. */
+/** Another CA and another path. */
 const elsewhere = (webhooks: readonly Webhook[]): object[] => {
   const caBundle = Buffer.from(createAuthority('other').certificate).toString('base64');
   return webhooks.map(({ clientConfig: { service }, ...webhook }) => ({
@@ -319,7 +319,7 @@ const rightsIn = ({ apiGroups, resources, verbs, resourceNames = [] }: Rule, nam
     ),
   );
 
-/** The rows of the table in docs/reference/token-rights.md: what has the same verbs in the same place is in one. */
+/** The rows of the table in docs/reference/token-rights.md. Resources with the same verbs in the same place share a row. */
 function rowsOf(account: string, reached: readonly (readonly [Right, string | undefined])[]): string[] {
   const open = reached.flatMap(([right, where]) => (where === undefined ? [] : [{ ...right, where }]));
   const verbsOn = grouped(
@@ -343,7 +343,7 @@ function rowsOf(account: string, reached: readonly (readonly [Right, string | un
   return rows.map(({ key: [verbs, where], all }) => `| \`${account}\` | ${verbs} | ${all} | ${where} |`).sort();
 }
 
-/** For each key, what its items have, each once and sorted, with commas between. */
+/** For each key, the distinct values of its items, sorted and separated by commas. */
 function grouped<Item>(
   items: readonly Item[],
   keyOf: (item: Item) => string[],

@@ -28,7 +28,7 @@ describe('the CRDs on a real apiserver', () => {
   before(async function () {
     this.timeout(180_000);
     plane = await sharedPlane();
-    // What a server of another file left behind would ask it about each write; this is about the CRDs alone.
+    // Webhooks of another test file would receive each write; this file tests only the CRDs.
     for (const kind of ['mutating', 'validating']) {
       await plane.kubectl(['delete', `${kind}webhookconfigurations`, '--ignore-not-found', '--all']);
     }
@@ -74,7 +74,7 @@ describe('the CRDs on a real apiserver', () => {
   });
 
   it('explain their fields', async () => {
-    /** What kubectl says once discovery has the kinds, a moment after they are established. */
+    /** Output of kubectl once discovery has the kinds, shortly after they are established. */
     const explained = (field: string): Promise<string> =>
       until(`${field} to be explained`, () => kubectl('explain', field).catch(() => undefined), { timeoutMs: 30_000 });
     assert.match(await explained('podaccessrequest.spec.duration'), /How long access is needed, as a Go duration/);
@@ -205,7 +205,7 @@ describe('the CRDs on a real apiserver', () => {
   });
 
   describe('a grant', () => {
-    /** Over the object as it is now, so that nothing but the rules can object. */
+    /** Replaces the current object, so that only the rules can deny it. */
     const writeStatus = async (status: unknown): Promise<ApiAnswer> => {
       const url = `${urlOf(podRequestManifest())}/granted`;
       const { body } = await plane.call('GET', url);

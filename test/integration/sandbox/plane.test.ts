@@ -207,7 +207,7 @@ describe('sandbox', () => {
       proxy.latency(150);
       const began = performance.now();
       assert.equal((await through(proxy.server, 'get', '--raw', '/version')).code, 0);
-      // TCP and TLS hand-shakes and the call itself: at least two round trips with bytes in them.
+      // TCP and TLS handshakes and the call: at least two round trips with data.
       assert.ok(performance.now() - began > 600);
       await proxy.close();
     });

@@ -29,7 +29,7 @@ describe('the author of a template', () => {
     return Object.fromEntries(ops.map((op) => [op.path, op.value]));
   };
 
-  it('is who creates it, whatever it claims, signed for its spec', async () => {
+  it('is its creator, whatever the object claims, signed for its spec', async () => {
     const claimed = template({ author: admin });
     assert.deepEqual(await patchOf('CREATE', claimed), { '/spec/author': byAlice });
     const { signature: _, ...author } = byAlice;
@@ -38,13 +38,13 @@ describe('the author of a template', () => {
     ]);
   });
 
-  it('is who changes its spec, signed as the generation that comes of it', async () => {
+  it('is the caller who changes its spec, signed for the next generation', async () => {
     const changed = template({ author: admin, maxCpu: '1' }, { uid: 't-1', generation: 4 });
     assert.deepEqual(await patchOf('UPDATE', changed, stored), { '/spec/author': byAlice });
     assert.deepEqual(world.authors[0]?.version, { uid: 't-1', generation: 5 });
   });
 
-  it('is who writes anything else into the field', async () => {
+  it('is the caller who changes the field', async () => {
     const claimed = template({ author: { username: 'me' } }, { uid: 't-1', generation: 4 });
     assert.deepEqual(await patchOf('UPDATE', claimed, stored), { '/spec/author': byAlice });
     const unstamped = template({}, { uid: 't-1', generation: 4 });
@@ -61,17 +61,17 @@ describe('the author of a template', () => {
     assert.deepEqual(world.authors, []);
   });
 
-  it('stays when a manifest that does not know the field is applied again', async () => {
+  it('stays if a manifest without the field is applied again', async () => {
     assert.deepEqual(await patchOf('UPDATE', template({}), stored), { '/spec/author': admin });
   });
 
-  it('is told but not signed on a dry run', async () => {
+  it('is written but not signed on a dry run', async () => {
     const { signature: _, ...author } = byAlice;
     assert.deepEqual(await patchOf('CREATE', template({}), null, { dryRun: true }), { '/spec/author': author });
     assert.deepEqual(world.authors, []);
   });
 
-  it('is signed for the name that was settled', async () => {
+  it('is signed for the generated name', async () => {
     const object = template({}, { name: undefined, generateName: 'shell-' });
     const patch = await patchOf('CREATE', object);
     assert.match(String(patch['/metadata/name']), /^shell-[a-z0-9]{10}$/);

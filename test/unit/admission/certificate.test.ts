@@ -38,7 +38,7 @@ describe('the serving certificate', () => {
     return certificate;
   };
 
-  it('is picked up when the files change, by the poll alone if need be', async () => {
+  it('is reloaded when the files change, even if only the poll sees it', async () => {
     write(identity());
     const certificate = load();
     const seen: string[] = [];
@@ -51,7 +51,7 @@ describe('the serving certificate', () => {
     assert.equal(seen.length, 1);
   });
 
-  it('is picked up at once when kubelet swaps the link beside it', async () => {
+  it('is reloaded at once when the kubelet swaps the link beside it', async () => {
     const versions = ['..a', '..b'].map((name) => {
       const version = identity();
       mkdirSync(join(folder, name));
@@ -115,7 +115,7 @@ describe('the serving certificate', () => {
     assert.throws(() => load(), { code: 'BadCertificate' });
   });
 
-  it('is no problem for readiness while it works, and one when it has expired', () => {
+  it('fails readiness only after it has expired', () => {
     write(identity(2));
     const certificate = load();
     clock.setWall(certificate.current.expiresAtMs - 1000);
@@ -124,7 +124,7 @@ describe('the serving certificate', () => {
     assert.match(certificate.problem() ?? '', /^the serving certificate expired at 20/);
   });
 
-  it('is warned of once in its last day', async () => {
+  it('causes one warning in its last day', async () => {
     write(identity(2));
     const warnings: string[] = [];
     log = { ...log, warn: (message) => warnings.push(message) };

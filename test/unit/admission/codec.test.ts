@@ -23,7 +23,7 @@ describe('the AdmissionReview codec', () => {
     assert.equal(decoded.subResource, '');
   });
 
-  it('takes absent optional fields as empty', () => {
+  it('reads absent optional fields as empty', () => {
     const decoded = decodeReview(create({ name: undefined, namespace: null, userInfo: {}, dryRun: undefined }));
     assert.equal(decoded.name, '');
     assert.equal(decoded.namespace, '');
@@ -61,17 +61,17 @@ describe('the AdmissionReview codec', () => {
     ['no resource', create({ resource: undefined }), /request.resource must be an object; found nothing/],
   ];
   for (const [title, body, message] of refused) {
-    it(`refuses ${title}, naming what was found and what is allowed`, () => {
+    it(`rejects ${title}, and names the found and the allowed value`, () => {
       assert.throws(() => decodeReview(body), { code: 'InvalidReview', message });
     });
   }
 
-  it('sees own properties only', () => {
+  it('reads only own properties', () => {
     const inherited = Object.create({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' });
     assert.throws(() => decodeReview(inherited), { code: 'InvalidReview' });
   });
 
-  it('leaves out of the answer what was not said', () => {
+  it('omits unset fields from the answer', () => {
     const answer = JSON.parse(JSON.stringify(encodeAnswer('u', { allowed: true, patch: [], warnings: [] })));
     assert.deepEqual(answer, {
       apiVersion: 'admission.k8s.io/v1',

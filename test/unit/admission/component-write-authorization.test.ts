@@ -42,14 +42,14 @@ const write = (outputs: object, fields: object = {}) =>
     ...fields,
   });
 
-describe('the fence around entries', () => {
+describe('authorization of component writes', () => {
   let world: World;
   beforeEach(() => {
     world = new World();
     world.run = run();
   });
 
-  it('lets a component write what it owns with the token of its run, and leaves a line that names the run', async () => {
+  it('allows a component to write its own paths with the token of its run, and audits the run', async () => {
     const answer = await world.review(paths.fence, write({ network: { vnetName: 'v' } }));
     assert.equal(answer.allowed, true, answer.status?.message);
     assert.deepEqual(world.asked, [`run fleet ${uid} network`]);
@@ -86,7 +86,7 @@ describe('the fence around entries', () => {
     ['a component that is not registered', write({}), { writes: undefined }, 'NoSuchRun'],
   ];
   for (const [what, review, changes, code] of refused) {
-    it(`refuses ${what}: ${code}`, async () => {
+    it(`denies ${what}: ${code}`, async () => {
       Object.assign(world, changes);
       const answer = await world.review(paths.fence, review as Record<string, unknown>);
       assert.deepEqual([answer.allowed, answer.status?.code], [false, 403]);
@@ -96,7 +96,7 @@ describe('the fence around entries', () => {
     });
   }
 
-  it('counts no dry runs, which prove that it is there', async () => {
+  it('counts no dry runs, which prove that the webhook works', async () => {
     world.run = undefined;
     const answer = await world.review(paths.fence, write({}, { dryRun: true }));
     assert.match(answer.status?.message ?? '', /^NoSuchRun: /);

@@ -7,7 +7,7 @@ const ref = { name: 'byoc-1', key: 'config' };
 const vouched = { username: 'alice', uid: 'u-1', groups: ['devs'] };
 const object = (spec: object) => ({ metadata: { name: 'rt-1', namespace: 'fleet' }, spec: { mode: 'byoc', ...spec } });
 
-describe('who named the Secret of a kubeconfig', () => {
+describe('the setter of a kubeconfig Secret', () => {
   const stamped = async (operation: string, now: object, before?: object, userInfo: object = bob) => {
     const review = reviewOf('clusterinventories', operation, {
       userInfo,
@@ -20,25 +20,25 @@ describe('who named the Secret of a kubeconfig', () => {
   };
   const set = (value: object) => [{ op: 'add', path: '/spec/kubeconfigSetBy', value }];
 
-  it('is the caller, whatever was sent', async () => {
+  it('is the caller, whatever the client sent', async () => {
     assert.deepEqual(await stamped('CREATE', { kubeconfigSecretRef: ref }), set(bob));
     assert.deepEqual(await stamped('CREATE', { kubeconfigSecretRef: ref, kubeconfigSetBy: vouched }), set(bob));
   });
 
-  it('is the one who changes it', async () => {
+  it('is the caller who changes the reference', async () => {
     const before = { kubeconfigSecretRef: { name: 'other', key: 'config' }, kubeconfigSetBy: vouched };
     assert.deepEqual(await stamped('UPDATE', { ...before, kubeconfigSecretRef: ref }, before), set(bob));
     assert.deepEqual(await stamped('UPDATE', { kubeconfigSecretRef: ref }, {}), set(bob));
   });
 
-  it('stays who it was, whoever writes another one or leaves it out', async () => {
+  it('stays the same if another caller changes or omits it', async () => {
     const before = { kubeconfigSecretRef: ref, kubeconfigSetBy: vouched };
     assert.deepEqual(await stamped('UPDATE', { ...before, cluster: { a: 1 } }, before), []);
     assert.deepEqual(await stamped('UPDATE', { ...before, kubeconfigSetBy: bob }, before), set(vouched));
     assert.deepEqual(await stamped('UPDATE', { kubeconfigSecretRef: ref }, before), set(vouched));
   });
 
-  it('is nobody where none is named', async () => {
+  it('is absent without a reference', async () => {
     const before = { kubeconfigSecretRef: ref, kubeconfigSetBy: vouched };
     assert.deepEqual(await stamped('UPDATE', { kubeconfigSetBy: vouched }, before), [
       { op: 'remove', path: '/spec/kubeconfigSetBy' },
@@ -46,7 +46,7 @@ describe('who named the Secret of a kubeconfig', () => {
     assert.deepEqual(await stamped('CREATE', {}), []);
   });
 
-  it('is told with what reviews of rights ask for, and nothing of the credential', async () => {
+  it('has what SubjectAccessReviews need, and nothing about the credential', async () => {
     const extra = { 'example.org/tenant': ['a'], 'authentication.kubernetes.io/credential-id': ['JTI=1'] };
     const patch = await stamped('CREATE', { kubeconfigSecretRef: ref }, undefined, { ...bob, extra });
     assert.deepEqual(patch, set({ ...bob, extra: { 'example.org/tenant': ['a'] } }));
@@ -64,7 +64,7 @@ describe('entries that are too large', () => {
   const large = object({ cluster: { notes: 'x'.repeat(maxEntryBytes) } });
 
   for (const subResource of ['', 'status']) {
-    it(`are refused to anybody, ${subResource === '' ? 'the object' : 'its status'}, with the size`, async () => {
+    it(`are denied to every caller, ${subResource === '' ? 'the object' : 'its status'}, with the size`, async () => {
       const world = new World();
       const review = reviewOf('clusterinventories', 'UPDATE', { subResource, object: large, oldObject: object({}) });
       const answer = await world.review(paths.size, review);
@@ -77,7 +77,7 @@ describe('entries that are too large', () => {
     });
   }
 
-  it('leave a line, and others none', async () => {
+  it('leave an audit line, and others none', async () => {
     const world = new World();
     const answer = await world.review(paths.size, reviewOf('clusterinventories', 'CREATE', { object: object({}) }));
     assert.deepEqual([answer.allowed, world.lines], [true, []]);
@@ -137,7 +137,7 @@ describe('registrations', () => {
     ],
   ];
   for (const [what, request, changes, code] of cases) {
-    it(`${code ? `are refused: ${code} for` : 'may be'} ${what}`, async () => {
+    it(`${code ? `are denied: ${code} for` : 'may be'} ${what}`, async () => {
       const world = Object.assign(new World(), changes);
       const answer = await world.review(paths.registration, request as Record<string, unknown>);
       assert.equal(answer.allowed, code === undefined, answer.status?.message);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { FairQueue } from '../../../src/admission/fair-queue.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
-/** A clock that a job can make go on, as work does. */
+/** A clock that a job can advance, as work does. */
 class WorkClock extends SimulatedClock {
   #workedMs = 0;
 
@@ -15,7 +15,7 @@ class WorkClock extends SimulatedClock {
   }
 }
 
-describe('the queue of what costs processor time', () => {
+describe('the queue of processor time', () => {
   let clock: WorkClock;
   let queue: FairQueue;
   let done: string[];
@@ -36,7 +36,7 @@ describe('the queue of what costs processor time', () => {
     assert.deepEqual(done, ['0', '1', '2', '3']);
   });
 
-  it('lets the rest of the process run after five milliseconds of jobs', async () => {
+  it('pauses for the rest of the process after five milliseconds of jobs', async () => {
     for (let index = 0; index < 12; index++) void run('a', 1, `${index}`);
     assert.equal(done.length, 5);
     let doneBetweenSlices = 0;
@@ -46,7 +46,7 @@ describe('the queue of what costs processor time', () => {
     assert.equal(done.length, 12);
   });
 
-  it('runs of those that wait the one of the source that has used least', async () => {
+  it('runs the waiting job of the source with the least usage first', async () => {
     await run('greedy', 100);
     const all = ['g1', 'g2', 'g3'].map((name) => run('greedy', 100, name));
     all.push(run('modest', 1, 'm1'), run('modest', 1, 'm2'));
@@ -63,7 +63,7 @@ describe('the queue of what costs processor time', () => {
     assert.deepEqual(done, ['x', 'a', 'b', 'a', 'b']);
   });
 
-  it('forgets in time what a source has used', async () => {
+  it('halves the usage of a source over time', async () => {
     await run('early', 100);
     await clock.advance(60_000);
     await run('late', 10);
@@ -73,7 +73,7 @@ describe('the queue of what costs processor time', () => {
     assert.deepEqual(done.slice(2), ['early again', 'late again']);
   });
 
-  it('counts a job for what it sets off', async () => {
+  it('charges a job for the work that it starts', async () => {
     for (let index = 0; index < 3; index++) {
       void queue.run('a', () => void done.push(`${index}`), 5);
     }
@@ -84,7 +84,7 @@ describe('the queue of what costs processor time', () => {
     assert.deepEqual(doneBetweenSlices, ['0', '1']);
   });
 
-  it('runs of one source what takes longer than a slice after all the rest, in order', async () => {
+  it('runs the long jobs of a source after its other jobs, in order', async () => {
     await run('other', 5);
     const wait = (name: string, leastMs: number): Promise<void> => queue.run('a', () => void done.push(name), leastMs);
     const all = [wait('long 1', 40), wait('long 2', 6), wait('short 1', 5), wait('short 2', 0)];
@@ -93,7 +93,7 @@ describe('the queue of what costs processor time', () => {
     assert.deepEqual(done, ['other', 'short 1', 'short 2', 'long 1', 'long 2']);
   });
 
-  it('refuses the newest of the longest line when too many wait', async () => {
+  it('rejects the newest job of the source with the most if too many wait', async () => {
     queue = new FairQueue({ clock, maxWaiting: 3 });
     await run('greedy', 5);
     const g = ['g1', 'g2', 'g3'].map((name) => run('greedy', 1, name));
@@ -105,7 +105,7 @@ describe('the queue of what costs processor time', () => {
     assert.deepEqual(done, ['greedy', 'modest', 'g1', 'g2']);
   });
 
-  it('neither waits for what a job awaits, nor counts it', async () => {
+  it('neither waits for nor charges what a job awaits', async () => {
     let finish: (value: string) => void = () => {};
     const slow = queue.run('a', () => new Promise<string>((resolve) => (finish = resolve)));
     await run('b', 1);
@@ -114,7 +114,7 @@ describe('the queue of what costs processor time', () => {
     assert.equal(await slow, 'late');
   });
 
-  it('goes on after a job that failed', async () => {
+  it('continues after a failed job', async () => {
     const failing = queue.run('a', () => {
       clock.work(5);
       throw new Error('broken');

@@ -65,7 +65,7 @@ describe('the webhook endpoint', () => {
     assert.match(answer.text, /^InvalidUtf8/);
   });
 
-  it('takes application/json only, with parameters, and nothing compressed', async () => {
+  it('accepts only application/json, with parameters, and nothing compressed', async () => {
     for (const type of ['text/plain', 'application/jsonp', 'application/vnd.kubernetes.protobuf']) {
       assert.equal((await post(review(create), type)).status, 415, type);
     }
@@ -90,7 +90,7 @@ describe('the webhook endpoint', () => {
     assert.equal((await supertest(world.app).post(paths.validatePod.toUpperCase()).send({})).status, 404);
   });
 
-  it('answers 404 to paths that it is told not to answer, before anything of the body, and counts them', async () => {
+  it('answers 404 to unknown paths, before it reads the body, and counts them', async () => {
     let unknown = 0;
     const routeOf = (path: string): string | undefined => (path.endsWith('/secret') ? path.slice(0, -7) : undefined);
     const app = createAdmissionApp({ access: world.ports }, world.ports, { routeOf, onUnknownPath: () => unknown++ });
@@ -132,7 +132,7 @@ describe('the webhook endpoint', () => {
     }
   });
 
-  it('takes odd timeouts for its own', async () => {
+  it('replaces invalid timeouts by its own', async () => {
     for (const timeout of ['', 'x', '-1s', '1s&timeout=2s', '0s', '9999h']) {
       assert.equal((await post(review(create), json, `${paths.validatePod}?timeout=${timeout}`)).status, 200, timeout);
     }
@@ -145,7 +145,7 @@ describe('the webhook endpoint', () => {
     assert.equal(answer.body.response.allowed, true);
   });
 
-  it('closes the connection of whatever gets no review for an answer', async () => {
+  it('closes the connection after any answer that is no review', async () => {
     for (const [path, body] of [
       ['/', '{}'],
       [paths.validatePod, '{'],

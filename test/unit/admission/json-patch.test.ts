@@ -7,7 +7,7 @@ const apply = (document: unknown, patch: PatchBuilder): unknown =>
   applyPatch(structuredClone(document), structuredClone(patch.ops) as Operation[], true).newDocument;
 
 describe('the patch builder', () => {
-  it('creates parents that are not there, each once', () => {
+  it('creates missing parents, each once', () => {
     const patch = new PatchBuilder({}).set(['a', 'b', 'c'], 1).set(['a', 'b', 'd'], 2);
     assert.deepEqual(patch.ops, [
       { op: 'add', path: '/a', value: {} },
@@ -17,7 +17,7 @@ describe('the patch builder', () => {
     ]);
   });
 
-  it('takes null for a parent that is not there, as Kubernetes does', () => {
+  it('treats a null parent as missing, as Kubernetes does', () => {
     assert.deepEqual(apply({ metadata: null }, new PatchBuilder({ metadata: null }).set(['metadata', 'name'], 'x')), {
       metadata: { name: 'x' },
     });
@@ -27,25 +27,25 @@ describe('the patch builder', () => {
     assert.equal(pointer(['metadata', 'annotations', 'a/b~c']), '/metadata/annotations/a~1b~0c');
   });
 
-  it('removes only what is there', () => {
+  it('removes only values that exist', () => {
     assert.deepEqual(new PatchBuilder({ a: {} }).remove(['a', 'b']).ops, []);
     assert.deepEqual(new PatchBuilder({ a: { b: 1 } }).remove(['a', 'b']).ops, [{ op: 'remove', path: '/a/b' }]);
   });
 
   for (const token of ['__proto__', 'constructor', 'prototype']) {
-    it(`refuses ${token} in a path`, () => {
+    it(`rejects ${token} in a path`, () => {
       assert.throws(() => new PatchBuilder({}).set(['metadata', token], 1), { code: 'UnpatchablePath' });
       assert.throws(() => new PatchBuilder({}).remove([token]), { code: 'UnpatchablePath' });
     });
   }
 
-  it('refuses a path through a scalar or a list', () => {
+  it('rejects a path through a scalar or a list', () => {
     for (const metadata of ['text', 7, true, []]) {
       assert.throws(() => new PatchBuilder({ metadata }).set(['metadata', 'name'], 1), { code: 'UnpatchablePath' });
     }
   });
 
-  it('yields a patch that puts exactly the value there and leaves the rest', () => {
+  it('returns a patch that sets exactly the value and nothing else', () => {
     const token = fc
       .oneof(fc.constantFrom('a', 'b', 'a/b', '~', '~1', ''), fc.string({ maxLength: 3 }))
       .filter((text) => !['__proto__', 'constructor', 'prototype'].includes(text));

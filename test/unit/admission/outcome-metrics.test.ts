@@ -12,7 +12,7 @@ describe('metrics of the webhooks', () => {
     world.ports.recordOutcome = told;
   });
 
-  it('count requests, entries and refusals, and no dry runs', async () => {
+  it('count requests, pod connections, and denials, and no dry runs', async () => {
     world.template = () => Promise.resolve(readyTemplate());
     const create = (fields: object = {}) =>
       world.review(

@@ -19,7 +19,7 @@ describe('guarding access pods', () => {
   const enter = (userInfo: object, fields: Record<string, unknown> = {}) =>
     world.review(paths.guardPod, connectReview('exec', { name: pod, userInfo, ...fields }));
 
-  it('lets those in whom the grant names, with one line and an Event', async () => {
+  it('allows subjects of the grant, with one audit line and an Event', async () => {
     assert.equal((await enter(alice)).allowed, true);
     const [line] = world.lines;
     assert.deepEqual([line?.event, line?.verdict, line?.request, line?.pod], ['exec', 'allowed', 'debug', pod]);
@@ -30,7 +30,7 @@ describe('guarding access pods', () => {
     );
   });
 
-  it('lets a group in that the grant names', async () => {
+  it('allows a group of the grant', async () => {
     world.pod = { uid: 'p-1', ours: true, grants: [{ request: 'debug', subjects: [{ kind: 'Group', name: 'devs' }] }] };
     assert.equal((await enter(carol)).allowed, true);
     assert.equal((await enter({ username: 'devs', groups: [] })).allowed, false);
@@ -52,7 +52,7 @@ describe('guarding access pods', () => {
     ['ephemeralcontainers', debugReview({ name: pod, userInfo: carol })],
   ];
   for (const [way, review] of ways) {
-    it(`refuses everybody else: ${way}`, async () => {
+    it(`denies all other callers: ${way}`, async () => {
       const { allowed, status } = await world.review(paths.guardPod, review);
       assert.equal(allowed, false);
       assert.equal(status?.code, 403);
@@ -64,12 +64,12 @@ describe('guarding access pods', () => {
     });
   }
 
-  it('refuses everybody once no request stands behind the pod', async () => {
+  it('denies all callers if the pod has no open request', async () => {
     world.pod = { uid: 'p-1', ours: true, grants: [] };
     assert.match((await enter(alice)).status?.message ?? '', /^AccessEnded: /);
   });
 
-  it('leaves the pods of others alone, and says so when there is none', async () => {
+  it('allows pods that the server did not create, and reports a missing pod', async () => {
     world.pod = { uid: 'p-9', ours: false, grants: [] };
     assert.equal((await enter(carol)).allowed, true);
     assert.equal(world.lines[0]?.verdict, 'allowed');
@@ -77,7 +77,7 @@ describe('guarding access pods', () => {
     assert.deepEqual((await enter(carol)).status?.code, 404);
   });
 
-  it('lets the break-glass group in, loudly', async () => {
+  it('allows the break-glass group, with a Warning Event', async () => {
     const { allowed, auditAnnotations } = await enter(firefighter);
     assert.equal(allowed, true);
     assert.equal(auditAnnotations?.['code'], 'BreakGlass');
@@ -89,7 +89,7 @@ describe('guarding access pods', () => {
     assert.match(world.connectEvents[0]?.note ?? '', /^dora ran a command in container app/);
   });
 
-  it('lets nobody in by break-glass without its line, or when there is no such group', async () => {
+  it('denies break-glass calls without an audit line or without a configured group', async () => {
     world.journalWorks = false;
     assert.equal((await enter(firefighter)).allowed, false);
     assert.equal((await enter(alice)).allowed, true, 'who was let in already is not shut out by a full disk');
@@ -100,7 +100,7 @@ describe('guarding access pods', () => {
     assert.equal((await enter(firefighter)).allowed, false);
   });
 
-  it('refuses what it cannot look up', async () => {
+  it('denies calls if it cannot read the pod', async () => {
     world.ports.connectTarget = () => Promise.reject(new Error('no API server'));
     const { allowed, status } = await enter(alice);
     assert.deepEqual([allowed, status?.code], [false, 500]);

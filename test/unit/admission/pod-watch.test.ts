@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { connectReview, debugReview, paths, World } from './support.ts';
 
-describe('watching pod entries', () => {
+describe('recording of pod connections', () => {
   let world: World;
   beforeEach(() => {
     world = new World();
@@ -29,7 +29,7 @@ describe('watching pod entries', () => {
     assert.doesNotMatch(JSON.stringify(world.lines) + JSON.stringify(world.connectEvents), /hunter2/);
   });
 
-  it('tells attach from exec, and a terminal from none', async () => {
+  it('distinguishes attach from exec, and calls with and without a terminal', async () => {
     await world.review(paths.watchPod, connectReview('attach', { object: { stdin: true, tty: false } }));
     assert.equal(world.connectEvents[0]?.reason, 'PodAttach');
     assert.match(world.connectEvents[0]?.note ?? '', /attached to the default container \(no terminal\)/);
@@ -37,7 +37,7 @@ describe('watching pod entries', () => {
     assert.equal(world.lines[0]?.interactive, false);
   });
 
-  it('tells of all five ways in, with the pod and its uid, and nothing of ports, paths or commands', async () => {
+  it('records all five subresources, with the pod and its UID, without ports, paths, or commands', async () => {
     world.pod = { uid: 'p-1', ours: false, grants: [] };
     const ways: [Record<string, unknown>, string, string][] = [
       [connectReview('exec'), 'exec', 'ran a command in container app (an interactive session)'],
@@ -99,7 +99,7 @@ describe('watching pod entries', () => {
     assert.equal(world.lines[0]?.dryRun, true);
   });
 
-  it('never refuses: not without a journal, not when the Event fails, not for odd objects', async () => {
+  it('never denies: not without a journal, not if the Event fails, not for odd objects', async () => {
     world.journalWorks = false;
     for (const object of [null, [], 'x', 7, { container: 7, stdin: 'yes' }]) {
       assert.equal((await world.review(paths.watchPod, connectReview('exec', { object }))).allowed, true);

@@ -12,7 +12,7 @@ describe('validation of requests', () => {
   const update = (object: unknown, oldObject: unknown) =>
     world.review(paths.validatePod, reviewOf('podaccessrequests', 'UPDATE', { object, oldObject }));
 
-  it('allows a member of an allowed group, after one audit line and without asking the apiserver', async () => {
+  it('allows a member of an allowed group, after one audit line and without a call to the API server', async () => {
     const response = await create(stamped());
     assert.equal(response.allowed, true, response.status?.message);
     assert.equal(response.uid, '7f0c1a52-3b77-4d5e-8b52-0d3a2f0e9c11');
@@ -39,7 +39,7 @@ describe('validation of requests', () => {
     ]);
   });
 
-  it('refuses an outsider with a reason that names the template and its groups', async () => {
+  it('denies a caller outside the groups with a reason that names the template and its groups', async () => {
     const eve = { username: 'eve', uid: '', groups: ['guests'] };
     const response = await create(stamped({ requester: { ...requester, ...eve } }), { userInfo: eve });
     assert.equal(response.allowed, false);
@@ -53,7 +53,7 @@ describe('validation of requests', () => {
     assert.equal(world.lines[0]?.code, 'NotEligible');
   });
 
-  it('tells first of the group that lets the caller in, since the journal keeps only some', async () => {
+  it('records the deciding group first, because the journal keeps only some', async () => {
     const others = Array.from({ length: 40 }, (_, index) => `team-${index}`);
     const eve = { username: 'eve', uid: '', groups: [...others, 'devs'] };
     const response = await create(stamped({ requester: { ...requester, ...eve } }), { userInfo: eve });
@@ -61,7 +61,7 @@ describe('validation of requests', () => {
     assert.deepEqual(world.lines[0]?.who.groups, ['devs', ...others]);
   });
 
-  it('allows an outsider who holds the rights already', async () => {
+  it('allows a caller outside the groups who already has the permissions', async () => {
     world.holds = true;
     const root = { username: 'root', uid: '', groups: ['system:masters'] };
     const response = await create(stamped({ requester: { ...requester, ...root } }), { userInfo: root });
@@ -93,7 +93,7 @@ describe('validation of requests', () => {
     ['no object at all', () => create(null), 422, 'InvalidSpec'],
   ];
   for (const [title, ask, status, code] of refusals) {
-    it(`refuses ${title} with ${code}`, async () => {
+    it(`denies ${title} with ${code}`, async () => {
       if (code === 'TemplateNotFound') world.template = () => Promise.resolve({ found: false });
       const response = (await ask()) as { allowed: boolean; status: { code: number; message: string } };
       assert.equal(response.allowed, false);
@@ -102,19 +102,19 @@ describe('validation of requests', () => {
     });
   }
 
-  it('refuses a template that is known to fail, with its condition', async () => {
+  it('denies a template that is not ready, with its condition', async () => {
     const failing = { type: 'TargetRefExists', reason: 'NotFound', message: 'Deployment payments does not exist' };
     world.template = () => Promise.resolve(readyTemplate({ ready: false, failing }));
     const response = await create(stamped());
     assert.match(response.status?.message ?? '', /^TemplateNotReady: .*Deployment payments does not exist/);
   });
 
-  it('warns when the duration will be cut', async () => {
+  it('warns if the template limits the duration', async () => {
     const response = await create(stamped({ duration: '9h' }));
     assert.deepEqual(response.warnings, ["spec.duration: requested 9h0m0s, granted the template's maximum of 2h0m0s"]);
   });
 
-  it('refuses new requests while the journal cannot be written, and only these', async () => {
+  it('denies new requests, and only these, while the journal cannot be written', async () => {
     world.journalWorks = false;
     const response = await create(stamped());
     assert.equal(response.allowed, false);
@@ -133,7 +133,7 @@ describe('validation of requests', () => {
     assert.equal(world.lines[0]?.dryRun, true);
   });
 
-  it('records who deletes a request and which', async () => {
+  it('records who deletes which request', async () => {
     const oldObject = accessRequest({ requester }, { uid: 'o-1' });
     await world.review(paths.validatePod, reviewOf('podaccessrequests', 'DELETE', { oldObject }));
     assert.equal(world.lines[0]?.what.operation, 'DELETE');
@@ -141,7 +141,7 @@ describe('validation of requests', () => {
     assert.equal(world.lines[0]?.template, 'payments-shell');
   });
 
-  it('lets metadata change around a spec that stays, even one that cannot be read', async () => {
+  it('allows metadata changes if the spec stays, even an unreadable one', async () => {
     for (const spec of [{ requester }, { templateName: 7 }]) {
       const response = await update(accessRequest(spec, { finalizers: [] }), accessRequest(spec));
       assert.equal(response.allowed, true);
@@ -149,7 +149,7 @@ describe('validation of requests', () => {
     assert.deepEqual(world.asked, []);
   });
 
-  it('refuses changes of the spec and of the requester', async () => {
+  it('denies changes of the spec and of the requester', async () => {
     const longer = await update(stamped({ duration: '2h' }), stamped({ duration: '1h' }));
     assert.match(longer.status?.message ?? '', /^SpecImmutable: /);
     const taken = await update(stamped({ requester: { ...requester, username: 'eve' } }), stamped());
@@ -158,7 +158,7 @@ describe('validation of requests', () => {
     assert.match(repaired.status?.message ?? '', /^SpecImmutable: /);
   });
 
-  it('refuses, and says no more than that, when the template cannot be looked up', async () => {
+  it('denies without the cause if the template cannot be read', async () => {
     world.template = () => Promise.reject(new Error('dial tcp 10.0.0.1: secret'));
     const response = await create(stamped());
     assert.equal(response.status?.code, 500);
@@ -167,7 +167,7 @@ describe('validation of requests', () => {
     assert.equal(world.lines[0]?.code, 'InternalError');
   });
 
-  it('answers before the apiserver gives up, and refuses', async () => {
+  it('denies before the timeout of the API server', async () => {
     world.template = () => new Promise(() => {});
     const answer = create(stamped());
     const deadline = performance.now() + 5_000;
@@ -179,7 +179,7 @@ describe('validation of requests', () => {
     assert.equal(world.lines.length, 1);
   });
 
-  it('tells each outcome to the metrics without identities', async () => {
+  it('records each outcome in the metrics without identities', async () => {
     await create(stamped());
     await create(accessRequest());
     assert.deepEqual(
@@ -191,7 +191,7 @@ describe('validation of requests', () => {
     );
   });
 
-  it('asks for exec access templates on behalf of exec access requests', async () => {
+  it('reads exec access templates for exec access requests', async () => {
     const object = accessRequest({ requester, targetPod: 'web-0' }, {}, 'ExecAccessRequest');
     const response = await world.review(paths.validateExec, reviewOf('execaccessrequests', 'CREATE', { object }));
     assert.equal(response.allowed, true);

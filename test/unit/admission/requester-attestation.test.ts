@@ -19,7 +19,7 @@ function patched(object: unknown, response: ReviewResponse): unknown {
   return applyPatch(structuredClone(object), patchOf(response) as Operation[], true).newDocument;
 }
 
-describe('stamping of requests', () => {
+describe('attestation of requesters', () => {
   const world = new World();
   const create = async (object: Record<string, unknown>, fields: Record<string, unknown> = {}) => {
     const response = await world.review(paths.stampPod, reviewOf('podaccessrequests', 'CREATE', { object, ...fields }));
@@ -41,7 +41,7 @@ describe('stamping of requests', () => {
     assert.deepEqual(own(own(result, 'metadata'), 'finalizers'), [FINALIZER]);
   });
 
-  it('signs the name, the spec and who asks, as they will be stored', async () => {
+  it('signs the name, the spec, and the requester as they are stored', async () => {
     const { result } = await create(accessRequest({ duration: '5m' }, { name: undefined, generateName: 'debug-' }));
     assert.deepEqual(world.signed.at(-1), {
       kind: 'PodAccessRequest',
@@ -52,12 +52,12 @@ describe('stamping of requests', () => {
     });
   });
 
-  it('does not sign a dry run, whose answer would be good for a request that passes it by', async () => {
+  it('does not sign a dry run, whose signature could serve a request that bypasses the webhook', async () => {
     const { result } = await create(accessRequest(), { dryRun: true });
     assert.deepEqual(own(own(result, 'spec'), 'requester'), { ...alice, time: requester.time });
   });
 
-  it('refuses a new request, and only that, while there are no keys', async () => {
+  it('denies new requests, and only these, while there are no keys', async () => {
     world.seal = undefined;
     const { response } = await create(accessRequest());
     const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
@@ -69,7 +69,7 @@ describe('stamping of requests', () => {
     assert.deepEqual(change.result, stored);
   });
 
-  it('overwrites whatever requester the client sent', async () => {
+  it('overwrites any requester that the client sent', async () => {
     for (const forged of [{ username: 'root', uid: '', groups: ['system:masters'], time: 'x' }, null, 'root', [1]]) {
       const { result } = await create(accessRequest({ requester: forged }));
       assert.deepEqual(own(own(result, 'spec'), 'requester'), requester);
@@ -83,7 +83,7 @@ describe('stamping of requests', () => {
     assert.deepEqual(own(result, 'metadata'), { name: 'req', namespace: 'payments', finalizers: [FINALIZER] });
   });
 
-  it('settles the name when only generateName was sent', async () => {
+  it('generates the name if only generateName was sent', async () => {
     const { result } = await create(accessRequest({}, { name: undefined, generateName: 'debug-' }));
     assert.match(String(own(own(result, 'metadata'), 'name')), /^debug-[bcdfghjklmnpqrstvwxz2456789]{10}$/);
     assert.equal(own(own(result, 'metadata'), 'generateName'), 'debug-');
@@ -101,7 +101,7 @@ describe('stamping of requests', () => {
     assert.deepEqual(again.result, result);
   });
 
-  it('refuses a caller without a name, with one audit line', async () => {
+  it('denies a caller without a name, with one audit line', async () => {
     const before = world.lines.length;
     const { response } = await create(accessRequest(), { userInfo: { ...alice, username: '' } });
     assert.equal(response.allowed, false);
@@ -112,13 +112,13 @@ describe('stamping of requests', () => {
     assert.equal(world.lines.at(-1)?.verdict, 'denied');
   });
 
-  it('writes no audit line when it only stamps', async () => {
+  it('writes no audit line if it only attests', async () => {
     const before = world.lines.length;
     await create(accessRequest());
     assert.equal(world.lines.length, before);
   });
 
-  it('refuses objects that it cannot stamp', async () => {
+  it('denies objects that it cannot attest', async () => {
     for (const object of [null, [], 'text', 7, {}, { spec: [] }, { spec: {}, metadata: 'x' }, { spec: null }]) {
       const response = await world.review(paths.stampPod, reviewOf('podaccessrequests', 'CREATE', { object }));
       assert.equal(response.allowed, false, JSON.stringify(object));
@@ -126,25 +126,25 @@ describe('stamping of requests', () => {
     }
   });
 
-  it('restores the requester on UPDATE when the client left it out', async () => {
+  it('restores the requester on UPDATE if the client omits it', async () => {
     const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
     const { result } = await update(accessRequest({}, { finalizers: [FINALIZER] }), stored);
     assert.deepEqual(result, stored);
   });
 
-  it('does not stamp again on UPDATE, not even over a changed requester', async () => {
+  it('does not attest again on UPDATE, even if the requester changed', async () => {
     const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
     const changed = accessRequest({ requester: { ...requester, username: 'mallory' } }, { finalizers: [FINALIZER] });
     assert.deepEqual(patchOf((await update(changed, stored)).response), []);
   });
 
-  it('puts our finalizer back on UPDATE, beside those of others', async () => {
+  it('restores its finalizer on UPDATE, beside foreign ones', async () => {
     const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
     const { result } = await update(accessRequest({ requester }, { finalizers: ['example.com/x'] }), stored);
     assert.deepEqual(own(own(result, 'metadata'), 'finalizers'), ['example.com/x', FINALIZER]);
   });
 
-  it('lets the finalizer go from an object that is being deleted', async () => {
+  it('allows removal of the finalizer while the object is being deleted', async () => {
     const deleting = { deletionTimestamp: '2026-11-21T09:00:00Z' };
     const stored = accessRequest({ requester }, { ...deleting, finalizers: [FINALIZER] });
     const { response } = await update(accessRequest({ requester }, { ...deleting, finalizers: [] }), stored);

@@ -6,7 +6,7 @@ const many = (count: number): string[] => Array.from({ length: count }, (_, inde
 const create = (fields: Record<string, unknown>) =>
   reviewOf('podaccessrequests', 'CREATE', { object: { metadata: {}, spec: { templateName: 'shell' } }, ...fields });
 
-describe('a review that takes too much room', () => {
+describe('a review above the limits', () => {
   const refused: [string, Record<string, unknown>, RegExp][] = [
     ['1,001 groups', { userInfo: { ...alice, groups: many(1_001) } }, /^CallerTooLarge: the caller is in 1001 groups/],
     ['a million groups less one', { userInfo: { ...alice, groups: many(99_000) } }, /^CallerTooLarge/],
@@ -25,7 +25,7 @@ describe('a review that takes too much room', () => {
     ['a name with what labels may not have', { name: 'a\nb' }, /^InvalidName: name "a\\nb"/],
   ];
   for (const [title, fields, message] of refused) {
-    it(`is refused before any work, with an answer and nothing else: ${title}`, async () => {
+    it(`is denied before any work, with an answer and nothing else: ${title}`, async () => {
       const world = new World();
       for (const path of [paths.stampPod, paths.validatePod]) {
         const response = await world.review(path, create(fields));
@@ -46,7 +46,7 @@ describe('a review that takes too much room', () => {
     assert.equal(world.signed.length, 1);
   });
 
-  it('passes with the names that proxies are asked for', async () => {
+  it('passes with the names of proxy calls', async () => {
     for (const name of ['web-0', 'web-0:8080', 'https:web-0:8443', 'http:web-0:', ':web-0:', 'web-0:http']) {
       const world = new World();
       const { status } = await world.review(paths.guardPod, connectReview('proxy', { name }));
@@ -57,7 +57,7 @@ describe('a review that takes too much room', () => {
     assert.match(status?.message ?? '', /^InvalidName/);
   });
 
-  it('is let through by a webhook that only watches, and recorded within the limits', async () => {
+  it('is allowed by an observe-only webhook, which records it within the limits', async () => {
     const world = new World();
     const userInfo = { username: 'u'.repeat(3_000_000), uid: '', groups: many(2_000) };
     const review = connectReview('exec', { userInfo, name: 'n'.repeat(1_000), namespace: 'n'.repeat(1_000) });
@@ -68,7 +68,7 @@ describe('a review that takes too much room', () => {
     assert.ok(JSON.stringify([world.outcomes, world.connectEvents]).length < 5_000);
   });
 
-  it('names no namespace in a metric for a pod that is not there', async () => {
+  it('puts no namespace of a missing pod into a metric', async () => {
     const world = new World();
     await world.review(paths.watchPod, connectReview('exec'));
     world.pod = { uid: 'p-1', ours: false, grants: [] };

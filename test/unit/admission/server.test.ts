@@ -43,7 +43,7 @@ describe('the webhook server', () => {
     writeFileSync(files.certFile, certificate);
     writeFileSync(files.keyFile, key);
   };
-  /** With a clock of its own, the server ends its connections only as that is moved. */
+  /** With a simulated clock, the server ends its connections only when the test advances the clock. */
   const start = async (app: RequestListener, clock: Clock = systemClock): Promise<void> => {
     const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
     server = await startAdmissionServer({
@@ -89,14 +89,14 @@ describe('the webhook server', () => {
     assert.equal(JSON.parse(text).response.allowed, true);
   });
 
-  it('speaks HTTP/1.1 only, and survives those who insist on more', async () => {
+  it('speaks only HTTP/1.1, and survives clients that insist on more', async () => {
     await start(new World().app);
     const session = connectHttp2(`https://127.0.0.1:${server.port}`, { ca: authority.certificate });
     await assert.rejects(once(session, 'connect'));
     assert.equal((await post()).status, 200);
   });
 
-  it('refuses TLS below 1.2 and requests that are none, and goes on', async () => {
+  it('rejects TLS below 1.2 and invalid requests, and continues', async () => {
     await start(new World().app);
     const old = connect({
       host: '127.0.0.1',
@@ -116,7 +116,7 @@ describe('the webhook server', () => {
     assert.equal((await post()).status, 200);
   });
 
-  it('closes the connection of a body that is too large or ends early, and goes on', async () => {
+  it('closes the connection of a body that is too large or ends early, and continues', async () => {
     await start(new World().app);
     const head = `POST ${paths.validatePod} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`;
     const cases: [string, RegExp | undefined][] = [
@@ -135,7 +135,7 @@ describe('the webhook server', () => {
       socket.on('data', (chunk) => {
         text += chunk;
       });
-      // A server that has said no may reset what is still being sent.
+      // After its answer, the server may reset the rest of the upload.
       socket.on('error', () => {});
       socket.write(bytes);
       await once(socket, 'close');
@@ -175,7 +175,7 @@ describe('the webhook server', () => {
     assert.deepEqual([...statuses], [200]);
   });
 
-  it('loses no request of connections that are in use when it closes, and then takes nothing new', async () => {
+  it('loses no request of busy connections when it closes, and then accepts none', async () => {
     await start(new World().app);
     const several = (): Promise<{ status: number }[]> => Promise.all(Array.from({ length: 4 }, () => post()));
     await several();
@@ -186,7 +186,7 @@ describe('the webhook server', () => {
     await assert.rejects(post(), { code: 'ECONNREFUSED' });
   });
 
-  it('delivers the answers in the making when it closes, and takes nothing new', async () => {
+  it('delivers pending answers when it closes, and accepts no new calls', async () => {
     const entered = deferred();
     const release = deferred();
     const clock = new SimulatedClock();
@@ -204,7 +204,7 @@ describe('the webhook server', () => {
     await assert.rejects(post(), { code: 'ECONNREFUSED' });
   });
 
-  it('is not held up by connections that never carried a request', async () => {
+  it('closes without waiting for connections that never carried a request', async () => {
     const clock = new SimulatedClock();
     await start(new World().app, clock);
     const spare = connect({ host: '127.0.0.1', port: server.port, ca: authority.certificate, servername: 'localhost' });
@@ -215,7 +215,7 @@ describe('the webhook server', () => {
     await closing;
   });
 
-  describe('that others flood', () => {
+  describe('under a flood', () => {
     const sockets: Socket[] = [];
     const open = (localAddress: string): Socket => {
       const socket = connectTcp({ host: '127.0.0.1', port: server.port, localAddress });
@@ -236,7 +236,7 @@ describe('the webhook server', () => {
       for (const socket of sockets.splice(0)) socket.destroy();
     });
 
-    it('with 1,200 connections of three other addresses that say nothing: answers a new one all the same', async function () {
+    it('with 1,200 silent connections of three other addresses: still answers a new one', async function () {
       this.timeout(30_000);
       await Promise.all(
         Array.from({ length: 1_200 }, (_, index) => once(open(`127.0.0.${2 + (index % 3)}`), 'connect')),
@@ -266,7 +266,7 @@ describe('the webhook server', () => {
       assert.equal((await post()).status, 200);
     });
 
-    it('with unfinished bodies: takes no more than 64 MiB, and of it what a modest caller needs', async function () {
+    it('with unfinished bodies: holds at most 64 MiB, and evicts some for a modest caller', async function () {
       this.timeout(30_000);
       const before = world.overloads.length;
       const texts: string[] = [];
@@ -337,7 +337,7 @@ describe('the webhook server', () => {
     });
   }
 
-  it('answers a call that comes as soon as the one before is answered', async () => {
+  it('answers a call that arrives right after the previous answer', async () => {
     await start((_request, response) => response.end('answered'));
     const socket = connect({
       host: '127.0.0.1',
@@ -382,7 +382,7 @@ describe('the webhook server', () => {
     }
   });
 
-  it('says so when the port is taken', async () => {
+  it('reports that the port is taken', async () => {
     await start(new World().app);
     const certificate = new Certificate({ ...files, clock: systemClock, log: noLog });
     const options = { app: new World().app, certificate, clock: systemClock, log: noLog };

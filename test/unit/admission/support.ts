@@ -37,23 +37,23 @@ export const alice = { username: 'alice', uid: 'u-1', groups: ['devs', 'system:a
 export const seal = { nonce: 'once', signature: 'signed' };
 export const requester = { ...alice, time: '2026-11-21T09:00:00Z', ...seal };
 
-/** Ports that keep what they were told, and a journal that can be switched off. */
+/** Ports that record their calls, and a journal that a test can switch off. */
 export class World {
   readonly clock = new SimulatedClock();
   readonly lines: AuditRecord[] = [];
   readonly connectEvents: PodConnectEvent[] = [];
   readonly outcomes: Outcome[] = [];
-  /** What calls were turned away for. */
+  /** Exhausted resources, one per rejected call. */
   readonly overloads: string[] = [];
   readonly asked: string[] = [];
   journalWorks = true;
   holds = false;
   limits: readonly LimitUse[] = [];
-  /** What every caller may not do. */
+  /** Permissions that no caller has. */
   lacks: (right: Right) => boolean = () => false;
   readonly authors: AuthorAttestation[] = [];
   readonly signed: RequesterAttestation[] = [];
-  /** Undefined as long as there are no keys. */
+  /** Undefined: there are no keys. */
   seal: RequesterSignature | undefined = seal;
   template: () => Promise<TemplateState> = () => Promise.resolve(readyTemplate());
 
@@ -98,7 +98,7 @@ export class World {
     log: noLog,
   };
 
-  /** Of the components of the inventory. */
+  /** Run records of components. */
   run: ReconcileRun | undefined;
   writes: readonly JsonPointer[] | undefined = ['/status/outputs/network'];
   registrations: readonly RegistrationPaths[] = [];
@@ -121,11 +121,11 @@ export class World {
       },
     },
     this.ports,
-    // Turns come and go in real time.
+    // The queue pauses in real time.
     { queue: new FairQueue({ clock: systemClock }) },
   );
 
-  /** Posts a review and gives back `response` of the answer. */
+  /** Posts a review and returns `response` of the answer. */
   async review(path: string, request: Record<string, unknown>): Promise<ReviewResponse> {
     const body = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request };
     const answer = await supertest(this.app).post(path).send(body).expect(200);
@@ -177,7 +177,7 @@ export function accessRequest(
   };
 }
 
-/** `request` of a review, as kube-apiserver fills it in. */
+/** `request` of a review, as kube-apiserver sends it. */
 export function reviewOf(
   plural: string,
   operation: string,
@@ -224,7 +224,7 @@ const optionKinds = {
   proxy: 'PodProxyOptions',
 } as const;
 
-/** What `kubectl exec`, `attach`, `port-forward` or a call through the proxy makes the apiserver ask. */
+/** The review of `kubectl exec`, `attach`, `port-forward`, or a proxy call. */
 export function connectReview(subResource: keyof typeof optionKinds, fields: Record<string, unknown> = {}) {
   const gvr = { group: '', version: 'v1', resource: 'pods' };
   const kind = { group: '', version: 'v1', kind: optionKinds[subResource] };
@@ -250,7 +250,7 @@ export function connectReview(subResource: keyof typeof optionKinds, fields: Rec
   };
 }
 
-/** What `kubectl debug` makes the apiserver ask. */
+/** The review of `kubectl debug`. */
 export function debugReview(fields: Record<string, unknown> = {}) {
   const metadata = { name: 'web-0', namespace: 'payments', uid: 'p-1' };
   const spec = { containers: [{ name: 'app', image: 'web' }] };

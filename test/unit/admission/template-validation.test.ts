@@ -24,13 +24,13 @@ describe('validation of templates', () => {
     assert.equal(world.lines.at(-1)?.template, 'payments-shell');
   });
 
-  it('warns of what is probably not meant', async () => {
+  it('warns of probable mistakes', async () => {
     const response = await create({ ...good, accessConfig: { allowedGroups: [] } });
     assert.equal(response.allowed, true);
     assert.match(response.warnings?.[0] ?? '', /allowedGroups is empty/);
   });
 
-  it('refuses durations, commands and targets that can never work', async () => {
+  it('denies durations, commands, and targets that can never work', async () => {
     const { accessConfig } = good;
     const bad: [unknown, RegExp][] = [
       [{ ...good, accessConfig: { ...accessConfig, defaultDuration: '48h' } }, /^InvalidDuration: /],
@@ -47,7 +47,7 @@ describe('validation of templates', () => {
     }
   });
 
-  it('lets the metadata of an old, bad template change, but not its spec without making it right', async () => {
+  it('allows metadata changes of an invalid stored template, and spec changes only if they correct it', async () => {
     const old = template({ accessConfig: {} });
     const labelled = { ...old, metadata: { ...old.metadata, labels: { a: 'b' } } };
     assert.equal((await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', labelled, old)).allowed, true);
@@ -55,7 +55,7 @@ describe('validation of templates', () => {
     assert.equal((await ask(paths.podTemplate, 'podaccesstemplates', 'UPDATE', worse, old)).allowed, false);
   });
 
-  it('refuses groups that Kubernetes gives', async () => {
+  it('denies groups that Kubernetes assigns', async () => {
     const response = await create({ ...good, accessConfig: { allowedGroups: ['devs', 'system:authenticated'] } });
     assert.match(response.status?.message ?? '', /^SystemGroup: .*"system:authenticated"/);
   });
@@ -65,14 +65,14 @@ describe('validation of templates', () => {
     ['somebody else', { ...author, username: 'admin' }],
     ['groups of others', { ...author, groups: ['devs', 'sre'] }],
   ] as const) {
-    it(`refuses one that names ${title} as its author`, async () => {
+    it(`denies one that names ${title} as its author`, async () => {
       const response = await create({ ...good, author: forged });
       assert.equal(response.status?.code, 403);
       assert.match(response.status?.message ?? '', /^MissingIdentity: spec\.author must name "alice"/);
     });
   }
 
-  it('refuses one that hands out what its author may not do', async () => {
+  it('denies one that grants permissions its author does not have', async () => {
     world.lacks = ({ subresource }) => subresource === 'exec';
     const response = await create(good);
     world.lacks = () => false;
@@ -83,7 +83,7 @@ describe('validation of templates', () => {
     );
   });
 
-  it('judges exec access templates by their own schema', async () => {
+  it('validates exec access templates by their own schema', async () => {
     const object = { ...template({ accessConfig: good.accessConfig, podSpec: {} }), kind: 'ExecAccessTemplate' };
     const response = await ask(paths.execTemplate, 'execaccesstemplates', 'CREATE', object);
     assert.match(response.status?.message ?? '', /controllerTargetRef is required/);

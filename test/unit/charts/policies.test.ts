@@ -6,7 +6,7 @@ import { codeSections } from '../../../docs/generate/codes.ts';
 import { accessKinds } from '../../../src/api/access/kinds.ts';
 import { macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer } from '../../../src/api/access/names.ts';
 
-/** Of a Namespace, by an administrator. */
+/** Write of a Namespace by an administrator. */
 const allowPrivilegedLabel = 'access.drawbridge.dev/allow-privileged';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -27,14 +27,14 @@ interface Policy {
 
 const text = read('charts/drawbridge/templates/policies.yaml')
   .replaceAll('{{ .Release.Namespace }}', 'drawbridge-system')
-  // What decides whether they are there at all.
+  // Removes the conditions under which the chart installs them.
   .replaceAll(/^\{\{-? (?:if|end).*\}\}$/gm, '')
   .replaceAll(/\{\{.*?\}\}/g, '{}');
 const documents = parseAllDocuments(text).map((document) => document.toJS() as Policy);
 const policies = documents.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
 
 describe('admission policies', () => {
-  it('fail closed, and are each in force', () => {
+  it('fail closed, and each has a binding', () => {
     for (const { metadata, spec } of policies) {
       assert.equal(spec.failurePolicy, 'Fail', metadata.name);
       const bindings = documents.filter((one) => one.spec.policyName === metadata.name);
@@ -46,7 +46,7 @@ describe('admission policies', () => {
     assert.equal(documents.length, 2 * policies.length);
   });
 
-  it('guard every kind of ours and its status', () => {
+  it('cover every kind of the project and its status', () => {
     const guarded = new Set(
       policies.flatMap(({ spec }) => spec.matchConstraints?.resourceRules ?? []).flatMap((rule) => rule.resources),
     );
@@ -56,19 +56,19 @@ describe('admission policies', () => {
     }
   });
 
-  it('speak of the marks that we make', () => {
+  it('use the annotations and labels that the server sets', () => {
     const named = new Set(text.match(/access\.drawbridge\.dev\/[a-z-]+/g));
     const known = [macAnnotation, planHashAnnotation, requestLabel, revokeFinalizer, allowPrivilegedLabel];
     assert.deepEqual([...named].sort(), known.sort());
   });
 
-  it('know the server by the name that the bindings of its rights have', () => {
+  it('use the service account that the role bindings name', () => {
     const users = new Set(text.match(/system:serviceaccount:drawbridge[\w:-]+/g));
     const account = 'system:serviceaccount:drawbridge-system:drawbridge';
     assert.deepEqual([...users], [account, `${account}-inventory`]);
   });
 
-  it('answer with a code that is documented', () => {
+  it('deny with a documented code', () => {
     const codes = Object.values(codeSections).flatMap(Object.keys);
     for (const { message, reason } of policies.flatMap(({ spec }) => spec.validations ?? [])) {
       const [code = ''] = message.split(':');

@@ -35,7 +35,7 @@ const connects = ({ rules }: Webhook): boolean => rules.some((rule) => rule.oper
 const selectsOnConnect = (webhook: Webhook): boolean => connects(webhook) && webhook.objectSelector !== undefined;
 
 describe('webhook manifests', () => {
-  it('are what the generator makes of the routes; `node --import tsx webhooks/generate.ts` brings them up to date', () => {
+  it('match the generator; `node --import tsx webhooks/generate.ts` updates them', () => {
     for (const feature of features) {
       const files = webhookFiles(feature);
       const { here, chart } = folders[feature];
@@ -58,7 +58,7 @@ describe('webhook manifests', () => {
     assert.equal(new Set(webhooks.map(({ name }) => name)).size, webhooks.length);
   });
 
-  it('fail closed, except where they only watch, access is given back or people would be kept out', () => {
+  it('fail closed, except to observe, to revoke access, or to keep entries writable', () => {
     for (const { name, failurePolicy, matchPolicy, timeoutSeconds, rules, clientConfig } of webhooks) {
       const opensNothing =
         clientConfig.service.path === '/watch-v1-pod' ||
@@ -94,7 +94,7 @@ describe('webhook manifests', () => {
     ['a pod of ours', named('debug-1a2b3c4d-access', 'drawbridge-system'), 'watch'],
   ];
   for (const [what, activation, expected] of entered) {
-    it(`tell one webhook of those who enter ${what}: ${expected}`, () => {
+    it(`send connections to ${what} to one webhook: ${expected}`, () => {
       const told = webhooks
         .filter(connects)
         .filter(({ matchConditions }) =>
@@ -121,7 +121,7 @@ describe('webhook manifests', () => {
     ['alice', false],
     ['system:admin', false],
   ] as const) {
-    it(`tell the fence ${told ? '' : 'nothing '}of ${username}`, () => {
+    it(`${told ? 'authorize' : 'do not see'} writes of ${username}`, () => {
       assert.equal(isTold('/fence-', { request: { userInfo: { username } } }), told);
     });
   }
@@ -141,13 +141,13 @@ describe('webhook manifests', () => {
     ['another change', 'UPDATE', { ...naming, ...setBy, suspend: true }, { ...naming, ...setBy }, false],
   ];
   for (const [what, operation, spec, before, told] of changes) {
-    it(`${told ? 'stamp' : 'do not ask for a stamp on'} ${what}`, () => {
+    it(`${told ? 'attest' : 'do not see'} ${what}`, () => {
       const oldObject = before === undefined ? null : { spec: before };
       assert.equal(isTold('/mutate-inventory-', { request: { operation }, object: { spec }, oldObject }), told);
     });
   }
 
-  it('name subresources one by one', () => {
+  it('list each subresource', () => {
     const resources = webhooks.flatMap(({ rules }) => rules.flatMap((rule) => rule.resources));
     assert.deepEqual(
       resources.filter((resource) => resource.includes('*')),
@@ -158,7 +158,7 @@ describe('webhook manifests', () => {
     }
   });
 
-  it('take their CA from the certificate that certs/ asks for', () => {
+  it('take their CA from the certificate in certs/', () => {
     const files = { access: 'certificate.yaml', inventory: 'inventory-certificate.yaml' };
     for (const feature of features) {
       const { metadata, spec } = parse(readFileSync(join(root, 'certs', files[feature]), 'utf8'));
