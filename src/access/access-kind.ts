@@ -9,27 +9,27 @@ import { buildPodAccess } from './builders/pod-access.ts';
 import type { AccessStores } from './stores/access-stores.ts';
 import type { RequestView, TemplateView } from './stores/access-views.ts';
 
-/** Everything that tells one kind of access from another; the life of a request is the same for all. */
+/** Everything that differs between kinds of access; the reconciler of requests is the same for all. */
 export interface AccessKind {
   readonly requestKind: RequestKind;
   readonly templateKind: TemplateKind;
   readonly requestResource: Resource;
   readonly templateResource: Resource;
-  /** Whether a grant of this kind makes a Pod of its own. */
+  /** Whether a grant of this kind creates a Pod. */
   readonly createsPod: boolean;
   readonly requests: Store<RequestView>;
   readonly templates: Store<TemplateView>;
-  /** Describes the grant. Reads stores, so it may be asked only once they have synced. */
+  /** Plans the grant. Reads stores, so callers call it only after the stores have synced. */
   plan(request: RequestView, template: TemplateView, granting: Granting, signal: AbortSignal): Promise<Planned>;
 }
 
-/** How a grant of each kind is planned; each builder takes the templates of its own kind. */
+/** The builder of each request kind. It accepts only templates of its kind. */
 const builders: { readonly [Kind in RequestKind]: Builder<never> } = {
   PodAccessRequest: buildPodAccess,
   ExecAccessRequest: buildExecAccess,
 };
 
-/** Every kind of access, over its stores. */
+/** Every kind of access, with its stores and its builder. */
 export function accessKinds(
   given: Omit<BuilderDeps, 'queue' | 'stores'> & { readonly stores: AccessStores },
 ): AccessKind[] {

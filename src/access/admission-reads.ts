@@ -15,7 +15,7 @@ import { type AccessStores, byPod, byUid } from './stores/access-stores.ts';
 import { type RequestView, type TemplateView, viewRequest, viewTemplate } from './stores/access-views.ts';
 import { type PodView, viewPod } from './stores/cluster-views.ts';
 
-/** What the webhooks ask before they judge a request; fits the ports of admission. */
+/** The reads of the webhooks that admit requests and templates; implements parts of `AccessReviews`. */
 export function admissionReads(stores: AccessStores, client: Client, quota: GrantQuota) {
   return {
     templateState: (kind: TemplateKind, namespace: string, name: string, signal: AbortSignal) =>
@@ -28,7 +28,7 @@ export function admissionReads(stores: AccessStores, client: Client, quota: Gran
   };
 }
 
-/** From the store; one live read when it is not there, because the store may lag behind the caller's own write. */
+/** Reads the store; reads live if the store does not have it, because the store may lag behind the caller's own write. */
 async function readTemplate(
   access: Access,
   name: ObjectName,
@@ -45,7 +45,7 @@ async function readTemplate(
 
 type Found = Extract<TemplateState, { found: true }>;
 
-/** What the rule books need to know of a template that was found. */
+/** The fields of a template that the rule books need. */
 export function templateState(template: TemplateView): Found {
   const failing = template.conditions.find((condition) => condition.status === 'False' && !isSummary(condition));
   const observed = template.conditions.map((condition) => condition.observedGeneration ?? 0);
@@ -55,7 +55,7 @@ export function templateState(template: TemplateView): Found {
     generation: template.generation,
     spec: template.spec,
     ready: template.ready,
-    // Every condition speaks of its own generation; the template is observed as far as the oldest.
+    // Each condition has its own generation; the reconciler has observed the template up to the oldest.
     observedGeneration: observed.length > 0 ? Math.min(...observed) : undefined,
     ...(failing ? { failing: { type: failing.type, reason: failing.reason, message: failing.message } } : {}),
   };
@@ -65,7 +65,7 @@ interface Extra {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** May the caller do with the namespace's pods what the template gives anyway? Then its groups do not matter. */
+/** Whether the caller already holds in the namespace everything that the template gives. Then its groups do not matter. */
 export async function alreadyHolds(
   client: Client,
   caller: Caller & Extra,
@@ -73,12 +73,12 @@ export async function alreadyHolds(
   template: GrantingTemplate,
   signal: AbortSignal,
 ): Promise<boolean> {
-  // Nothing is granted by such rules, and a template from before there was a bound may have hundreds to ask about.
+  // Nothing is granted by such rules, and a template that is older than the bound may have hundreds of rights to check.
   if (rulesViolation(template.spec.accessConfig.rules)) return false;
   return (await lackingRights(client, caller, namespace, rightsToHold(template), signal)).length === 0;
 }
 
-/** Those of `rights` that the caller does not have in the namespace; all are asked for at once. */
+/** The `rights` that the caller lacks in the namespace, by concurrent SubjectAccessReviews. */
 export async function lackingRights(
   client: Client,
   caller: Caller & Extra,
@@ -111,7 +111,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
   const makers = accesses.filter(({ createsPod }) => createsPod);
   const made = makers.map(({ request }) => stores.of(request.resource.kind).requests);
 
-  /** The request that the pod was made for, as the store has it. A pod that somebody took our marks from is known by its uid. */
+  /** The request that the pod was created for, from the store. If someone removed our label and annotations, its uid identifies it. */
   const requestOf = (pod: PodView): RequestView | undefined =>
     made
       .flatMap((store) => store.byIndex(byUid, pod.madeFor?.uid ?? ''))
@@ -134,7 +134,7 @@ export function connectTargets({ stores, client, signer, clock }: ConnectTargets
       if (!pod) return undefined;
       const known = requestOf(pod);
       const ours = known !== undefined || pod.madeFor !== undefined;
-      // The grant was stored before the pod was made, so a request without one is a store that lags behind.
+      // The grant is stored before the pod is created, so if the request has no grant, the store lags behind.
       const request = known?.grant ? known : await liveRequest(pod, signal);
       const proved = request?.grant && isOpen(request) && (await signer.isOurGrant(request, request.grant, signal));
       return { uid: pod.uid, ours, grants: ours && request && proved ? grantOf(request) : [] };

@@ -25,12 +25,12 @@ export function allTrue(conditions: readonly Condition[], types: readonly string
   return types.every((type) => conditions.some((condition) => condition.type === type && condition.status === 'True'));
 }
 
-/** How an object stands, for tools that know nothing of its kind. */
+/** The overall state of an object, for tools that do not know its kind. */
 export type Summary =
   | { readonly is: 'ready'; readonly message: string }
-  /** Something is awaited that comes by itself. */
+  /** The object waits for something that happens without an edit. */
   | { readonly is: 'reconciling'; readonly reason: string; readonly message: string }
-  /** It will not become ready unless somebody changes something. */
+  /** The object does not become ready until someone changes it. */
   | { readonly is: 'stalled'; readonly reason: string; readonly message: string };
 
 const ofSummaries: ReadonlySet<string> = new Set(Object.values(summaries));
@@ -38,8 +38,8 @@ const ofSummaries: ReadonlySet<string> = new Set(Object.values(summaries));
 export const isSummary = ({ type }: Pick<Condition, 'type'>): boolean => ofSummaries.has(type);
 
 /**
- * `conditions` with what kstatus reads, and through it kubectl wait, Argo CD and Flux: Ready always; Reconciling or Stalled, which tell
- * of what is not as it should be, only while they are True.
+ * Adds to `conditions` the conditions that kstatus reads, and through it kubectl wait, Argo CD, and Flux. Ready is always present;
+ * Reconciling and Stalled, which are abnormal, are present only while they are True.
  */
 export function summarized(
   generation: number,

@@ -49,7 +49,7 @@ export interface AccessDeps {
   readonly accessPods: AccessPods;
 }
 
-/** The loops of the access half, templates before the requests that wait for them. */
+/** The controllers of the access feature: templates before the requests that wait for them, and the janitor. */
 export function accessControllers(deps: AccessDeps): Controller[] {
   const grants = grantMetrics(deps.metrics);
   stateMetrics(deps);
@@ -70,9 +70,9 @@ export function accessControllers(deps: AccessDeps): Controller[] {
   ];
 }
 
-/** How often everything is proved anew, milliseconds; with its jitter well within the minute that is promised. */
+/** Interval of the janitor's sweep, milliseconds; with its jitter, below the documented minute. */
 const sweepMs = 50_000;
-/** What a request leaves behind that goes in good order is gone by then, milliseconds. */
+/** Time after the deletion of a request within which its own reconciler deletes its children, milliseconds. */
 const settleMs = 1000;
 
 function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Controller {
@@ -100,7 +100,7 @@ function janitorController(kinds: readonly AccessKind[], deps: AccessDeps): Cont
     ],
     reconciler: janitor,
     workers: 4,
-    // Everything is proved within a minute, also what failed before.
+    // Retries of a failed key also fit into the documented minute.
     backoff: { baseMs: 500, capMs: 10_000 },
   });
 }
@@ -178,10 +178,10 @@ function requestController(
       }),
       fromSubscription('pod', pods, (event) => {
         const keys = requestsOfPod(kind.requests, 'now' in event ? event.now : event.before);
-        // Whoever gives up a request deletes its pod, and must not be aborted for that.
+        // The revoker deletes the pod itself, and that event must not abort it, so this lane is not the urgent one.
         return keys.map((key) => ({ key, lane: endsAccess(event) ? cleanupLane : normalLane }));
       }),
-      // Builders read workloads and selectors, so nothing may be decided before they are known; what changes later is no concern of a grant.
+      // Builders read these stores, so the controller must wait for their sync. Their later changes do not affect a grant.
       ...readByBuilders.map((store) => fromSubscription(store.resource.plural, store, () => [])),
     ],
     reconciler: new RequestReconciler({ decider, granter, revoker, attestations, edits, signer, status, clock, ends }),
@@ -189,7 +189,7 @@ function requestController(
     workers: 32,
     reservedForUpperLanes: 4,
     lane0Aborts: true,
-    // An end that failed while the API was away follows within two seconds of its return.
+    // If the API server was unavailable at the end of a grant, the retry follows within two seconds of its return.
     backoff: { baseMs: 100, capMs: 2000 },
   });
 }
@@ -203,7 +203,7 @@ function controller(
   return new Controller({ name, clock, log, metrics: metrics.controller(name), ...options });
 }
 
-/** Whoever gives access back, or takes a request, a template or a pod away, waits for the access to be gone. */
+/** Whether the event ends access: a user revoked a request, or deleted a request, a template, or a pod. */
 const endsAccess = (
   event: StoreEvent<Projected & { readonly deleting?: boolean; readonly revoked?: boolean }>,
 ): boolean => event.type === 'deleted' || event.now.deleting === true || event.now.revoked === true;

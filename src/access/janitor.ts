@@ -14,23 +14,23 @@ import { type AccessStores, byRequest, byUid } from './stores/access-stores.ts';
 import { type RequestView, viewRequest } from './stores/access-views.ts';
 import type { ChildView, PodView } from './stores/cluster-views.ts';
 
-/** How long after its deadline a request that still stands is no excuse any more: its own loop is long through by then, milliseconds. */
+/** A request whose deadline passed longer ago than this, milliseconds, no longer accounts for its children. */
 const overdueMs = 60_000;
 
 /**
- * Proves that whatever carries our marks belongs to a request that lives, and deletes what does not: what was left behind by a
- * request that was forced away while nobody looked. Keys are uids of requests.
+ * Deletes objects of grants that no live request accounts for, for example those of a request whose finalizer was removed by force.
+ * Keys are uids of requests.
  */
 export class Janitor implements Reconciler {
   readonly #deps: JanitorDeps;
-  /** By uid of the request: uids of children that were deleted and may take a while to go. */
+  /** By request uid: uids of children that this janitor deleted and the stores may still show. */
   readonly #deleted = new Map<string, Set<string>>();
 
   constructor(deps: JanitorDeps) {
     this.#deps = deps;
   }
 
-  /** The uids of requests that look as if they had left something behind, by the stores alone. */
+  /** The uids of requests that have orphans, according to the stores. */
   suspects(): Set<string> {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const uids = new Set<string>();
@@ -45,7 +45,7 @@ export class Janitor implements Reconciler {
   async reconcile(uid: string, signal: AbortSignal): Promise<Result> {
     const liveRequests = new Map<string, RequestView | undefined>();
     for (const child of this.#orphans(uid)) {
-      // A store may lag behind, so a live read has the last word.
+      // A store may lag behind, so a live read confirms that the request is gone.
       const { kind = '', name = '' } = child.madeFor.owner ?? {};
       const claim = `${kind} ${keyOf({ namespace: child.namespace, name })}`;
       if (!liveRequests.has(claim)) liveRequests.set(claim, await this.#liveRequest(child, signal));
@@ -56,7 +56,7 @@ export class Janitor implements Reconciler {
     return done;
   }
 
-  /** What lets somebody in comes first. */
+  /** The children under `uid` that their request does not account for; RoleBindings, which give access, come first. */
   #orphans(uid: string): Child[] {
     const { roleBindings, roles, pods } = this.#deps.stores;
     const deleted = this.#deleted.get(uid);
@@ -93,14 +93,14 @@ export class Janitor implements Reconciler {
     const existed = await applier.delete(resource, child, { uid, ownerUid: madeFor.uid }, signal);
     const deleted = this.#deleted.get(madeFor.uid) ?? new Set();
     this.#deleted.set(madeFor.uid, deleted.add(uid));
-    // Somebody else closed it in the meantime, and told of it.
+    // If it no longer existed, another reconcile deleted and reported it.
     if (!existed) return;
     const record = orphanRecord(child, request);
     onOrphan(resource.kind);
     const object = { kind: resource.kind, object: child.key, request: madeFor.uid };
-    log.warn('deleted what no live request accounts for', object);
+    log.warn('deleted an object that belongs to no live request', object);
     journal.append(record).catch((error: unknown) => {
-      log.error('audit line lost', { event: record.event, ...object, error: describe(error) });
+      log.error('audit line not written', { event: record.event, ...object, error: describe(error) });
     });
   }
 }
@@ -113,11 +113,11 @@ interface JanitorDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told the kind of each object deleted. */
+  /** Called with the kind of each deleted object. */
   readonly onOrphan: (kind: string) => void;
 }
 
-/** Something of ours, wherever it is kept. */
+/** An object of a grant, with its resource. */
 interface Child extends ChildView {
   readonly resource: Resource;
 }
@@ -134,8 +134,8 @@ function childrenIn(store: Store<PodView> | Store<ChildView>, request: string): 
 }
 
 /**
- * The audit line of an object that no live request accounts for. Who had it is known only while the request still stands; otherwise
- * the line of the grant tells, under the uid in the message.
+ * The audit line of an orphan. It names the requester only if the request still exists; otherwise the audit line of the grant, with the
+ * uid in the message, names the requester.
  */
 function orphanRecord({ resource, namespace, name, uid, madeFor }: Child, request?: RequestView): AuditRecord {
   const { requester, templateName } = request?.spec ?? {};
@@ -154,7 +154,7 @@ function orphanRecord({ resource, namespace, name, uid, madeFor }: Child, reques
     ...(templateName === undefined ? {} : { template: templateName }),
     code: 'Orphaned',
     message: request
-      ? `request ${request.name} (uid ${madeFor.uid}) does not account for it`
-      : `its request (uid ${madeFor.uid}) is gone and did not close it`,
+      ? `it does not belong to the grant of request ${request.name} (uid ${madeFor.uid})`
+      : `its request (uid ${madeFor.uid}) was deleted without deleting it`,
   };
 }

@@ -103,7 +103,7 @@ const labelsOf = (store: Store<RequestView>, { namespace, spec, ready }: Request
   kind: store.resource.kind,
   namespace,
   template: spec.templateName,
-  // What Oz says instead of a name, unless it is told otherwise.
+  // The default of Oz for this label.
   user: 'redacted',
   ready: String(ready),
 });

@@ -16,21 +16,22 @@ import { type Builder, type Planned, planChildren, type RequestIdentity } from '
 
 export interface ExecPodInput {
   readonly requestUid: string;
-  /** `spec.targetPod`: this pod or none. */
+  /** `spec.targetPod`: only this pod can be chosen. */
   readonly targetPod?: string | undefined;
   /** The workload's selector. */
   readonly selector: LabelSelector | undefined;
   /** The pods of the request's namespace. */
   readonly pods: readonly PodView[];
-  /** By uid, what controls the workload's pods: itself, or its ReplicaSets. Labels alone make no pod the workload's. */
+  /** uids of the controllers of the workload's pods: the workload itself or its ReplicaSets. Labels alone do not prove membership. */
   readonly controllers: ReadonlySet<string>;
 }
 
 type Refused = { readonly violation: Violation };
 
 /**
- * The pod that an ExecAccessRequest opens: the named one, which must belong to the workload and be running, or one of the
- * workload's running pods. The same request and pods give the same pod; the caller chooses once and pins it by uid.
+ * The pod that an ExecAccessRequest opens: the named one, which must belong to the workload and be running, or one of the workload's
+ * running pods. The same request and pods give the same pod; the caller chooses once and pins it by uid.
+ * Codes `InvalidSelector`, `InvalidTargetPod`, and `NoRunningPod`.
  */
 export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | Refused {
   const { requestUid, targetPod, controllers } = input;
@@ -48,7 +49,7 @@ export function chooseExecPod(input: ExecPodInput): { readonly pod: PodView } | 
   );
 }
 
-/** The pods that may be the workload's, as far as labels tell. */
+/** The pods whose labels match the workload's selector. */
 function selectedPods({
   targetPod,
   selector,
@@ -56,18 +57,21 @@ function selectedPods({
 }: Omit<ExecPodInput, 'controllers'>): { readonly pods: readonly PodView[] } | Refused {
   const compiled = compileSelector(selector);
   if ('error' in compiled)
-    return refuse('InvalidSelector', `the workload's selector cannot be used: ${compiled.error}`);
+    return refuse('InvalidSelector', `the workload's selector is invalid: ${compiled.error}; correct the workload`);
   if (isEmpty(selector)) {
-    return refuse('InvalidSelector', 'the workload has no selector, so it cannot be told which pods are its own');
+    return refuse(
+      'InvalidSelector',
+      'the workload has no selector, so its pods are unknown; set spec.selector of the workload',
+    );
   }
   const named = targetPod ? pods.filter(({ name }) => name === targetPod) : pods;
-  // Somebody else's access pod is theirs alone, whatever labels its template gave it.
+  // An access pod belongs to the requester it was created for, whatever labels its template gave it.
   return { pods: named.filter(({ labels }) => compiled.matches(labels) && !Object.hasOwn(labels, requestLabel)) };
 }
 
 function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodView } | Refused {
   const [pod] = pods;
-  // One answer for both: whoever may not see the other pods of the namespace learns nothing of them.
+  // One answer for a foreign and an absent pod, so that a caller who cannot list pods learns nothing about them.
   if (!pod) {
     return refuse(
       'InvalidTargetPod',
@@ -80,10 +84,10 @@ function namedPod(name: string, pods: readonly PodView[]): { readonly pod: PodVi
   return refuse('InvalidTargetPod', `pod ${name} is ${state}, not Running; name another or leave spec.targetPod out`);
 }
 
-/** ReplicaSets that are read for one request at most; a workload that is rolled out has pods of two or three. */
+/** Most ReplicaSets that one request reads; a workload during a rollout has pods of two or three. */
 const maxReplicaSets = 16;
 
-/** What controls the pods of a workload, by uid: ReplicaSets of a Deployment or Rollout, read one by one, else the workload itself. */
+/** uids of the controllers of a workload's pods: the ReplicaSets of a Deployment or Rollout, read one by one, else the workload itself. */
 async function controllersOf(
   workload: WorkloadView,
   pods: readonly PodView[],
@@ -112,11 +116,11 @@ const byName = (a: PodView, b: PodView): number => (a.name < b.name ? -1 : Numbe
 const isEmpty = (selector: LabelSelector | undefined): boolean =>
   Object.keys(selector?.matchLabels ?? {}).length === 0 && (selector?.matchExpressions ?? []).length === 0;
 
-/** Spreads requests evenly over `count` places; 48 bits of the digest leave no bias worth speaking of. */
+/** Spreads requests evenly over `count` indexes; with 48 bits of the digest, the bias is negligible. */
 const indexFor = (uid: string, count: number): number =>
   count === 0 ? 0 : createHash('sha256').update(uid).digest().readUIntBE(0, 6) % count;
 
-/** Plans the rights to exec into a pod that exists, pinned by uid. */
+/** Plans the Role and RoleBinding for an existing pod, pinned by uid. */
 export function planExecAccess(input: {
   readonly request: RequestIdentity;
   readonly pod: { readonly name: string; readonly uid: string };
@@ -133,7 +137,7 @@ function refuse(code: Violation['code'], message: string, status: Violation['sta
   return { violation: { code, message, ...field, status } };
 }
 
-/** Access to a running pod of a workload; the pod is chosen once and pinned by uid. */
+/** Plans access to a running pod of a workload. The pod is chosen once and pinned by uid. */
 export const buildExecAccess: Builder<ExecAccessTemplateSpec> = async (
   request,
   { spec, namespace },

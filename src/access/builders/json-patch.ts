@@ -8,9 +8,9 @@ import { PlanBudget } from './plan-budget.ts';
 type Patched = { readonly document: unknown } | { readonly violation: Violation };
 
 /**
- * Applies RFC 6902 operations one after the other and stops at the first that cannot be applied. Neither `document` nor
- * `operations` is changed; the result may share structure with both. The document must hold plain JSON (see copyJson).
- * Each operation spends what it copies, compares and leads through; throws `PlanTooLarge` once `budget` is spent.
+ * Applies RFC 6902 operations in order and stops at the first that cannot be applied. Neither `document` nor `operations` is changed;
+ * the result may share structure with both. The document must hold plain JSON (see copyJson).
+ * Each operation spends what it copies, compares, and traverses. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function applyJsonPatch(
   document: unknown,
@@ -39,7 +39,7 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
     case 'copy': {
       const source = follow(document, operation.from ?? [], budget);
       if ('why' in source) return source;
-      // Copies of copies double the document with each operation. A copy that is paid for shares nothing, so memory is paid for, too.
+      // Copies of copies double the document with each operation. The copy shares nothing, so its cost also bounds memory.
       const copied = budget.copy(source.value);
       return 'problem' in copied
         ? { why: `the value at ${pointer(operation.from ?? [])} ${copied.problem}` }
@@ -69,22 +69,22 @@ function applyOperation(document: unknown, operation: PatchOperation, budget: Pl
   }
 }
 
-/** How much more work a comparison is than a copy. */
+/** Cost of a comparison relative to a copy. */
 const comparisonFactor = 6;
 
-/** The library lets `test` pass for any two objects; only this comparison is trusted. */
+/** Implements `test`, because the library accepts any two objects as equal. */
 function applyTest(document: unknown, operation: PatchOperation, budget: PlanBudget): Outcome {
   const target = follow(document, operation.path, budget);
   if ('why' in target) return target;
   const found = budget.copy(target.value);
   if ('problem' in found) return { why: `the value found ${found.problem}` };
   budget.spend(comparisonFactor * found.weight);
-  // Equal by value, as RFC 6902 4.6 has it: the copy drops prototypes, and -0 is 0.
+  // Equal by value, as in RFC 6902 section 4.6: the copy drops prototypes, and -0 equals 0.
   if (isDeepStrictEqual(comparable(found.value), comparable(operation.value))) return { document };
   return { why: `the value found is ${brief(found.value)}, not ${brief(operation.value)}` };
 }
 
-/** The library ignores an add whose parent is a string or number; it is an error. */
+/** Implements `add`. The library ignores an add whose parent is a string or number; here it is an error. */
 function addAt(document: unknown, path: readonly string[], value: unknown, budget: PlanBudget): Outcome {
   const parent = follow(document, path.slice(0, -1), budget);
   if ('why' in parent) return parent;
@@ -94,7 +94,7 @@ function addAt(document: unknown, path: readonly string[], value: unknown, budge
       const index = token === '-' ? parent.value.length : arrayIndex(token);
       if (index === undefined || index > parent.value.length) {
         return {
-          why: `${token} is no place in a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
+          why: `${token} is no index of a list of ${parent.value.length}; use 0 to ${parent.value.length} or -`,
         };
       }
     } else if (!isRecord(parent.value)) {
@@ -104,7 +104,7 @@ function addAt(document: unknown, path: readonly string[], value: unknown, budge
   return run(document, { op: 'add', path: pointer(path), value });
 }
 
-/** One operation, by the library; what it throws becomes the reason. */
+/** Applies one operation by the library; an exception becomes the reason. */
 function run(document: unknown, operation: { op: string; path: string; value?: unknown }): Outcome {
   try {
     return { document: jsonpatch.apply_patch(document, [operation]) };
@@ -113,7 +113,7 @@ function run(document: unknown, operation: { op: string; path: string; value?: u
   }
 }
 
-/** The value at `path`. Spends the width of all that it leads through: the library copies these when it changes something there. */
+/** The value at `path`. Spends the width of every level on the path, because the library copies these levels to change the value. */
 function follow(
   document: unknown,
   path: readonly string[],

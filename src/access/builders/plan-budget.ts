@@ -4,17 +4,16 @@ import { copyJson, type JsonCopy, maxWeight, valueWeight } from '../../kit/json-
 import { KeyMutex } from '../../kit/key-mutex.ts';
 import type { Violation } from '../policy/policy.ts';
 
-/** What planning one grant may cost, in the weight of copyJson: a pod of 1.4 million characters or of 43,000 values uses it up. */
+/** Most work for one plan, in the weight of copyJson: a pod of 1.4 million characters or of 43,000 values uses it up. */
 const maxWork = maxWeight;
-/** How long it may take, milliseconds. */
+/** Most time for one plan, milliseconds. */
 const maxMs = 250;
-/** Work between two looks at the time. A plan that costs less is never denied for the time that a busy machine took over it. */
+/** Work between two checks of the clock. A plan that costs less is never denied for its time, however busy the machine. */
 const workPerClockCheck = maxWork / 16;
 
 /**
- * The work that one plan may do. While it is planned nothing else is done, not even the end of other grants, so the work is counted
- * as it is done, and what does too much ends there. The same plan costs the same work everywhere; the time is a bound for slow
- * machines.
+ * Bounds the work of one plan. Planning is synchronous and blocks everything else, including the end of other grants. So planning counts
+ * its work and stops once it exceeds the bound. The same plan costs the same work on every machine; the time limit protects slow ones.
  */
 export class PlanBudget {
   readonly #clock: Pick<Clock, 'monotonic'> | undefined;
@@ -22,13 +21,13 @@ export class PlanBudget {
   #left = maxWork;
   #nextClockCheck = maxWork - workPerClockCheck;
 
-  /** Without a clock only the work is bounded: what was decided once must come out the same on a machine that is busy. */
+  /** Without a clock, only the work is bounded: a plan that was granted once must succeed again, even on a busy machine. */
   constructor(clock?: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
     this.#startedMs = clock?.monotonic() ?? 0;
   }
 
-  /** Throws `PlanTooLarge` when that is more than there is, or when the time is over. */
+  /** Throws `PlanTooLarge` if `work` exceeds what is left, or if the time has passed. */
   spend(work: number): void {
     this.#left -= work;
     if (this.#left < 0) throw new PlanTooLarge(`more than ${maxWork} units of work (${unit})`);
@@ -38,7 +37,7 @@ export class PlanBudget {
     if (tookMs > maxMs) throw new PlanTooLarge(`more than ${maxMs} ms`);
   }
 
-  /** A copy, as copyJson makes it, that is paid for. */
+  /** Copies by copyJson, and spends the weight of the copy. */
   copy(value: unknown): JsonCopy {
     const copied = copyJson(value, this.#left);
     if ('value' in copied) this.spend(copied.weight);
@@ -47,11 +46,11 @@ export class PlanBudget {
   }
 }
 
-const unit = `a character of the pod is 1, a value ${valueWeight}, each time that it is copied`;
+const unit = `each copy of a character of the pod costs 1, of a value ${valueWeight}`;
 
 class PlanTooLarge extends Error {}
 
-/** The plan, or the refusal `PlanTooLarge` when it takes more work, or with a `clock` more time, than one grant may cost. */
+/** The plan, or the refusal `PlanTooLarge` if it exceeds the work limit or, with a `clock`, the time limit. */
 export function withinBudget<Plan>(
   plan: (budget: PlanBudget) => Plan,
   clock?: Pick<Clock, 'monotonic'>,
@@ -61,16 +60,16 @@ export function withinBudget<Plan>(
   } catch (error) {
     if (!(error instanceof PlanTooLarge)) throw error;
     const message =
-      `planning the access pod takes ${error.message}, which is the most that one grant may cost; ` +
-      'make the pod template that it copies smaller, or the template’s podSpec or patchSpecOperations';
+      `planning the access pod takes ${error.message}, which is the limit for one grant; ` +
+      'shorten the pod template of the workload, or podSpec or patchSpecOperations of the access template';
     return { refusal: { code: 'PlanTooLarge', message, field: 'spec', status: 422 } };
   }
 }
 
-/** After this long, milliseconds, others have their turn. */
+/** After a plan that took longer than this, milliseconds, the queue yields to the event loop. */
 const yieldAfterMs = 5;
 
-/** Plans run one at a time, and between long ones everything else has a turn: however many come at once, no grant ends later. */
+/** Runs plans one at a time and yields to the event loop after long ones, so that a burst of requests does not delay the end of grants. */
 export class PlanQueue {
   readonly #clock: Clock;
   readonly #mutex = new KeyMutex();

@@ -12,36 +12,36 @@ import type { AccessStores } from '../stores/access-stores.ts';
 import type { RequestView, TemplateView } from '../stores/access-views.ts';
 import type { PlanQueue } from './plan-budget.ts';
 
-/** Everything that a grant will create, decided before anything is. Pure data: the same input gives the same plan and hash. */
+/** Everything that a grant will create, decided before the server creates anything. The same input gives the same plan and hash. */
 export interface Plan {
-  /** The pod that the grant opens; `uid` is set when it exists already (ExecAccess: pinned). */
+  /** The pod that the grant opens; `uid` is set if the pod exists already (ExecAccess). */
   readonly target: { readonly name: string; readonly uid?: string };
-  /** Who is let in; never empty. */
+  /** Who gets access; never empty. */
   readonly subjects: GrantSubject[];
-  /** What they may do, as the Role says it: on the one pod alone. */
+  /** The rules of the Role, confined to the target pod. */
   readonly rules: GrantedRule[];
   /** PodAccess only: the Pod to create. */
   readonly pod?: KubeObject;
   readonly role: KubeObject;
   readonly roleBinding: KubeObject;
-  /** sha256 (hex) over the children without the hash annotation itself; also in their annotation `access.drawbridge.dev/plan-hash`. */
+  /** SHA-256 (hex) of the children without their hash annotation; the value of `access.drawbridge.dev/plan-hash` on each child. */
   readonly hash: string;
-  /** What was lowered to the template's caps, one clause each, for the condition; absent when nothing was. */
+  /** Resources that were lowered to the template's caps, one clause each, for the condition; absent if none was. */
   readonly notes?: readonly string[];
 }
 
-/** A builder either plans or says, terminally, why the template and request cannot be turned into objects. */
+/** The plan, or the final reason why a template and a request cannot be planned. */
 export type Planned = { readonly plan: Plan } | { readonly refusal: Violation };
 
-/** What a builder needs beyond the request and its template. */
+/** Input of a builder besides the request and its template. */
 export interface Granting {
   readonly subjects: readonly GrantSubject[];
   readonly durationMs: number;
-  /** The pod and the rules that the grant fixed earlier; absent while deciding. */
+  /** The pod and the rules that the grant fixed earlier; absent before the decision. */
   readonly pinned?: { readonly name: string; readonly uid?: string; readonly rules?: readonly GrantedRule[] };
 }
 
-/** Describes the grant of one kind of access. Reads stores, so it may be asked only once they have synced. */
+/** Plans the grant of one kind of access. Reads stores, so callers call it only after the stores have synced. */
 export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
   request: RequestView,
   template: TemplateView<Spec>,
@@ -51,27 +51,30 @@ export type Builder<Spec extends TemplateSpec = TemplateSpec> = (
 ) => Promise<Planned>;
 
 export interface BuilderDeps {
-  /** What builders see of the cluster. */
+  /** The part of the cluster that builders read. */
   readonly stores: Pick<AccessStores, 'workload' | 'workloadsIn' | 'selectorsIn' | 'pods'>;
-  /** For what no store keeps. */
+  /** For objects without a store. */
   readonly client: Pick<Client, 'get'>;
-  /** In these is planned what may take long. */
+  /** Runs plans that can take long. */
   readonly queue: PlanQueue;
   readonly clock: Clock;
   readonly accessPods: AccessPods;
 }
 
-/** Whether access pods stay as confined as their workload, or are what Oz makes: ADR 0029. */
+/** Whether access pods keep the confinement of their workload, or are built as Oz builds them: ADR 0029. */
 export type AccessPods = 'confined' | 'oz';
 
-/** What a builder needs to know of a request. */
+/** The fields of a request that builders use. */
 export interface RequestIdentity {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
 }
 
-/** Metadata of a child: deterministic name, owner (so that deleting the request by force leaves nothing behind) and the label that the janitor looks for. */
+/**
+ * Metadata of a child: a deterministic name, the label that the janitor lists by, and the request as the owner, so that Kubernetes
+ * garbage-collects the child of a request that was deleted by force.
+ */
 export function childMetadata(request: RequestIdentity, requestResource: Resource): ObjectMeta {
   return {
     name: childNameOf(request),
@@ -90,13 +93,13 @@ export function childMetadata(request: RequestIdentity, requestResource: Resourc
   };
 }
 
-/** The plan for access to `target`: its Role and RoleBinding, the Pod if there is one to create, all marked with the hash of the whole. */
+/** The plan for access to `target`: Role, RoleBinding, and the Pod to create, if any. Each child carries the hash of all children. */
 export function planChildren(input: {
   readonly request: RequestIdentity;
   readonly requestResource: Resource;
   readonly target: Plan['target'];
   readonly subjects: readonly GrantSubject[];
-  /** What the Role says; default: what every grant gives. */
+  /** Rules of the Role. Default: those of every grant. */
   readonly rules?: readonly GrantedRule[];
   readonly pod?: KubeObject;
   readonly notes?: readonly string[];
@@ -129,9 +132,9 @@ export function planChildren(input: {
 const NAME_LENGTH = 46;
 const UID_LENGTH = 8;
 
-/** The one name of a request's Pod, Role and RoleBinding: `<name, cut to 46>-<first 8 of the uid>-access`, at most 62 characters. */
+/** The name of a request's Pod, Role, and RoleBinding: `<first 46 of the name>-<first 8 of the uid>-access`, at most 62 characters. */
 export function childNameOf(request: { readonly name: string; readonly uid: string }): string {
-  // A cut may end in a dash or dot, which no part of a DNS name may.
+  // A truncated name may end in a dash or dot, which is invalid in a DNS label.
   const name = request.name.slice(0, NAME_LENGTH).replace(/[-.]+$/, '');
   return `${name}-${request.uid.slice(0, UID_LENGTH)}${childNameSuffix}`;
 }

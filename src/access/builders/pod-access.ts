@@ -39,26 +39,26 @@ const LONGEST_DEADLINE_S = 2 ** 31 - 1;
 export interface PodAccessInput {
   readonly request: RequestIdentity;
   readonly templateSpec: PodAccessTemplateSpec;
-  /** What `controllerTargetRef` names; not looked at when the template has none. */
+  /** The workload in `controllerTargetRef`; ignored if the template has no such reference. */
   readonly workload: WorkloadView | undefined;
-  /** The image pull secrets of its ServiceAccount, for a pod that names none and runs under another. */
+  /** The image pull secrets of the workload's ServiceAccount, for a pod that names none and runs under another ServiceAccount. */
   readonly pullSecrets: readonly string[];
-  /** `oz`: with the ServiceAccount of the workload and without its labels, whatever NetworkPolicies say. */
+  /** `oz`: the pod gets the ServiceAccount of the workload and none of its labels, whatever NetworkPolicies require. */
   readonly accessPods: AccessPods;
-  /** The workloads of the namespace. */
+  /** All workloads of the namespace. */
   readonly workloads: readonly WorkloadView[];
-  /** What acts on the pods of the namespace by their labels. */
+  /** Services, PodDisruptionBudgets, and NetworkPolicies of the namespace. */
   readonly selectors: readonly SelectorView[];
   readonly subjects: readonly GrantSubject[];
-  /** What the Role was decided to say; default: what the template says now. */
+  /** The rules that the grant fixed earlier. Default: those of the template. */
   readonly rules?: readonly GrantedRule[] | undefined;
-  /** Granted time in milliseconds. */
+  /** Granted duration, milliseconds. */
   readonly durationMs: number;
-  /** Bounds the time that planning takes; absent for what was decided before, of which only the work is bounded. */
+  /** Bounds the time of planning; absent for a plan that was granted before, of which only the work is bounded. */
   readonly clock?: Pick<Clock, 'monotonic'> | undefined;
 }
 
-/** Access to a pod of one's own, made after a workload or written out in the template. */
+/** Plans access to a dedicated pod, copied from a workload or defined in the template. */
 export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
   request,
   { spec, namespace },
@@ -85,10 +85,10 @@ export const buildPodAccess: Builder<PodAccessTemplateSpec> = async (
   );
 };
 
-/** How much more work it is to check a pod, to print it for the plan's hash and to hash it, than to copy it. */
+/** Cost of checking, serializing, and hashing a pod, relative to copying it. */
 const finishingFactor = 4;
 
-/** The names of the image pull secrets of the workload's ServiceAccount, where the access pod needs them to run under another. */
+/** The image pull secrets of the workload's ServiceAccount, if the access pod runs under another ServiceAccount and needs them. */
 async function pullSecretsOf(
   workload: WorkloadView | undefined,
   { controllerTargetMutationConfig }: PodAccessTemplateSpec,
@@ -109,10 +109,10 @@ const keepsServiceAccount = (config: PodAccessTemplateSpec['controllerTargetMuta
   own(config, 'keepServiceAccount') === true;
 
 /**
- * Plans a Pod of the requester's own, made after a workload or written out in the template, with the rights to exec into it.
- * With both, the workload wins. Labels come from the template's podLabels and patch, and of the workload those that NetworkPolicies
- * select by; the ServiceAccount is the workload's only where the template keeps it, and its token is mounted only when the template's
- * podSpec or patch asks for it. What takes too much work is refused.
+ * Plans a Pod for the requester, with the rights to exec into it. The Pod is copied from a workload or defined in the template; if both
+ * are set, the workload wins. Its labels are those of podLabels and the patch, and the workload's labels that NetworkPolicies select by.
+ * It gets the workload's ServiceAccount only if the template keeps it, and a mounted token only if podSpec or the patch sets it.
+ * Refuses a plan that exceeds the budget with `PlanTooLarge`.
  */
 export const planPodAccess = (input: PodAccessInput): Planned =>
   withinBudget((budget) => planWithin(budget, input), input.clock);
@@ -164,7 +164,7 @@ function planWithin(budget: PlanBudget, input: PodAccessInput): Planned {
 
 interface Source {
   readonly podTemplate: unknown;
-  /** Absent for what the template writes out. */
+  /** Absent if the template defines the pod in podSpec. */
   readonly workload?: WorkloadView;
 }
 
@@ -172,7 +172,7 @@ interface Source {
 const keepsAccount = ({ accessPods, templateSpec }: PodAccessInput): boolean =>
   accessPods === 'oz' || keepsServiceAccount(templateSpec.controllerTargetMutationConfig);
 
-/** Only what is made after a workload has a confinement to keep. */
+/** Only a pod that is copied from a workload has a confinement to keep. */
 function confinedAs({ podTemplate, workload }: Source, input: PodAccessInput): SelectionInput['confinedAs'] {
   if (!workload || input.accessPods === 'oz') return undefined;
   const { kind, name } = workload;
@@ -184,7 +184,7 @@ function sourceOf({ request, templateSpec, workload }: PodAccessInput): Source |
   const ref = templateSpec.controllerTargetRef;
   if (!ref) {
     if (templateSpec.podSpec) return { podTemplate: { spec: templateSpec.podSpec } };
-    const message = 'the template has neither controllerTargetRef nor podSpec, so there is no pod to make; set one';
+    const message = 'the template has neither controllerTargetRef nor podSpec, so there is no pod to create; set one';
     return { refusal: { code: 'MissingTarget', message, field: 'spec', status: 422 } };
   }
   if (workload) return { podTemplate: workload.podTemplate, workload };
@@ -220,7 +220,7 @@ function podOf(
   };
 }
 
-/** Ends by itself when we do not: the kubelet stops the pod once it has run for the granted time. */
+/** Sets activeDeadlineSeconds, so that the kubelet stops the pod after the granted time even if the server does not. */
 function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccessTemplateSpec): JsonObject {
   const { nodeName, ephemeralContainers: _, ...kept } = spec;
   const keepsNode = templateSpec.allowPrivilegedPod === true;
@@ -235,17 +235,17 @@ function podSpecOf(spec: JsonObject, durationMs: number, templateSpec: PodAccess
   };
 }
 
-/** Only what is made after a workload has a grace period to keep. */
+/** Only a pod that is copied from a workload has a grace period to keep. */
 const keepsGrace = ({ controllerTargetRef, controllerTargetMutationConfig }: PodAccessTemplateSpec): boolean =>
   controllerTargetRef !== undefined && own(controllerTargetMutationConfig, 'keepTerminationGracePeriod') === true;
 
-/** For whatever stops the pod without a word on its grace, so that no shell goes on: a deadline, an eviction, a drain. */
+/** A grace period of at most 1 s, so that no shell continues when a deadline, an eviction, or a drain stops the pod. */
 function shortGrace(spec: JsonObject): number {
   const { terminationGracePeriodSeconds: grace } = spec;
   return typeof grace === 'number' && grace >= 0 ? Math.min(grace, deletionGraceS) : deletionGraceS;
 }
 
-/** A StatefulSet's volumeClaimTemplates are no part of its pod template; said here, where the author can be told what to do. */
+/** Mounts without a volume: a StatefulSet's volumeClaimTemplates are not part of its pod template. Checked here to name the remedy. */
 function checkMounts(spec: PodTemplate['spec']): Violation | undefined {
   const volumes = new Set(listIn(spec, 'volumes').map((volume) => own(volume, 'name')));
   for (const list of ['initContainers', 'containers']) {
@@ -279,7 +279,7 @@ function checkMetadata({ metadata }: PodTemplate): Violation | undefined {
   return undefined;
 }
 
-/** A command that cannot be told is found now, not when the pod is running already. */
+/** Renders the access command now, so that a bad one denies the request instead of failing once the pod runs. */
 function checkAccessCommand(accessCommand: string | undefined, pod: KubeObject): Violation | undefined {
   if (accessCommand === undefined) return undefined;
   const { name, namespace = '', labels = {}, annotations = {} } = pod.metadata;

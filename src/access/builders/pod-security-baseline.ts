@@ -3,17 +3,16 @@ import { isRecord, type JsonObject, listIn, own } from '../../kit/json-value.ts'
 import type { Violation } from '../policy/policy.ts';
 
 /**
- * Refuses an access pod that reaches beyond itself: what the baseline level of the Pod Security Standards forbids (privileged
- * containers, added capabilities, namespaces, paths and ports of the node), another ServiceAccount than `account`, a node of
- * choice. It looks at the result, whether workload, podSpec or patch led there. `source` is the workload's own pod spec; undefined
- * for a template that writes its pod out.
+ * Refuses an access pod that reaches beyond itself, with code `PodReachesTooFar`. Forbidden are: everything that the baseline level of
+ * the Pod Security Standards forbids, a ServiceAccount other than `account`, and a chosen node. It checks the resulting pod, whether the
+ * value came from the workload, podSpec, or the patch. `source` is the workload's pod spec; undefined if the template has podSpec.
  */
 export function checkPodReach({ metadata, spec }: PodParts, source: unknown, account: unknown): Violation | undefined {
   const found = checkPod(spec, source, account) ?? checkPodContext(metadata, spec) ?? checkContainers(spec);
   return found && refuse(found.field, found.why);
 }
 
-/** The field that goes too far, and a clause that says how. */
+/** A forbidden field, and a clause that describes the violation. */
 interface Excess {
   readonly field: string;
   readonly why: string;
@@ -28,9 +27,9 @@ function checkPod(spec: JsonObject, source: unknown, expected: unknown): Excess 
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) {
     if (isSet(spec[field])) return { field: `spec.${field}`, why: 'is set' };
   }
-  // The workload's own is not copied.
+  // A nodeName equal to the workload's is fine: the access pod does not get it.
   if (isSet(spec['nodeName']) && spec['nodeName'] !== own(source, 'nodeName')) {
-    return { field: 'spec.nodeName', why: 'picks a node past the scheduler (nodeSelector does not)' };
+    return { field: 'spec.nodeName', why: 'bypasses the scheduler (nodeSelector does not)' };
   }
   const account = serviceAccountOf(spec);
   if (account !== expected) {
@@ -57,7 +56,7 @@ function checkContainers(spec: JsonObject): Excess | undefined {
   return undefined;
 }
 
-/** What the kubelet calls of a container, from the node: another host than the pod lets the node knock at any door for it. */
+/** Probes and hooks, which the kubelet runs from the node: with a `host`, the kubelet would connect to any address on the pod's behalf. */
 function checkHandlers(container: unknown, where: string): Excess | undefined {
   const lifecycle = own(container, 'lifecycle');
   const handlers = [
@@ -74,7 +73,7 @@ function checkHandlers(container: unknown, where: string): Excess | undefined {
   return undefined;
 }
 
-/** The deprecated `serviceAccount` counts where `serviceAccountName` is absent, as in the API server. */
+/** The ServiceAccount of a pod spec. If `serviceAccountName` is absent, the deprecated `serviceAccount` counts, as in the API server. */
 export function serviceAccountOf(podSpec: unknown): unknown {
   const name = own(podSpec, 'serviceAccountName');
   if (isSet(name)) return name;
@@ -94,14 +93,14 @@ function refuse(field: string, why: string): Violation {
   return {
     code: 'PodReachesTooFar',
     message:
-      `${field} of the access pod ${why}; take it out, or let an administrator, who has the right ` +
-      'allow-privileged on the template, set spec.allowPrivilegedPod',
+      `${field} of the access pod ${why}; remove it, or ask an administrator with the verb ` +
+      'allow-privileged on the template to set spec.allowPrivilegedPod',
     field,
     status: 403,
   };
 }
 
-/** What container runtimes give anyway; adding it again adds nothing. */
+/** The default capabilities of container runtimes; adding one of them has no effect. */
 const defaultCapabilities: ReadonlySet<unknown> = new Set([
   'AUDIT_WRITE',
   'CHOWN',
@@ -118,7 +117,7 @@ const defaultCapabilities: ReadonlySet<unknown> = new Set([
   'SYS_CHROOT',
 ]);
 
-/** Those that stay within the pod. */
+/** Sysctls that affect only the pod. */
 const safeSysctls: ReadonlySet<unknown> = new Set([
   'kernel.shm_rmid_forced',
   'net.ipv4.ip_local_port_range',
@@ -144,7 +143,7 @@ const containerTypes: ReadonlySet<unknown> = new Set([
 
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
-/** The pod's own securityContext, and the annotations that older API servers read as a part of it. */
+/** The pod's securityContext, and the annotations that older API servers read as part of it. */
 function checkPodContext(metadata: JsonObject, spec: JsonObject): Excess | undefined {
   const context = spec['securityContext'];
   const where = 'spec.securityContext';
@@ -171,9 +170,9 @@ function checkContainerContext(context: unknown, where: string): Excess | undefi
   return checkConfinement(context, where);
 }
 
-/** What both a pod and a container may have. */
+/** Fields that the securityContext of both pods and containers has. */
 function checkConfinement(context: unknown, where: string): Excess | undefined {
-  // The privileged of Windows.
+  // The Windows equivalent of privileged.
   if (own(own(context, 'windowsOptions'), 'hostProcess')) {
     return { field: `${where}.windowsOptions.hostProcess`, why: 'is set' };
   }
@@ -184,7 +183,7 @@ function checkConfinement(context: unknown, where: string): Excess | undefined {
   }
   const seLinux = own(context, 'seLinuxOptions');
   if (!containerTypes.has(own(seLinux, 'type') ?? '') || own(seLinux, 'user') || own(seLinux, 'role')) {
-    return { field: `${where}.seLinuxOptions`, why: 'is not that of a container' };
+    return { field: `${where}.seLinuxOptions`, why: 'has a user, a role, or a type other than that of a container' };
   }
   return undefined;
 }

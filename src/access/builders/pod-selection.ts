@@ -7,17 +7,17 @@ import { PlanBudget } from './plan-budget.ts';
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** Something of the namespace that acts on pods by their labels. */
+/** An object of the namespace that selects pods by labels. */
 interface CompiledSelector {
   readonly kind: string;
   readonly name: string;
   readonly isolatesEgress: boolean;
-  /** The label keys that it looks at. */
+  /** The label keys of its selector. */
   readonly keys: readonly string[];
   selects(labels: Labels): boolean;
 }
 
-/** Work of reading one term of a selector, and of comparing it with labels, in the unit of PlanBudget. */
+/** Work of compiling one term of a selector, and of matching it against labels, in the unit of PlanBudget. */
 const workPerTerm = 128;
 const workPerMatch = 16;
 
@@ -30,7 +30,7 @@ function compile(one: Workload & { readonly isolatesEgress?: boolean }, budget: 
   const values = matchExpressions.map((expression) => listIn(expression, 'values').length);
   budget.spend(workPerTerm * values.reduce((sum, count) => sum + count, 1 + keys.length));
   const compiled = compileSelector(selector);
-  // To a Service an empty selector is none.
+  // A Service with an empty selector selects nothing.
   const none = 'error' in compiled || (kind === 'Service' && keys.length === 0);
   const selects = (labels: Labels): boolean => {
     budget.spend(workPerMatch * (1 + keys.length));
@@ -40,31 +40,31 @@ function compile(one: Workload & { readonly isolatesEgress?: boolean }, budget: 
 }
 
 export interface SelectionInput {
-  /** Those that the template's podLabels and patch give, and ours. */
+  /** The labels of the template's podLabels and patch, and ours. */
   readonly labels: Labels;
-  /** Those that every access pod has. */
+  /** The labels of every access pod. */
   readonly ownLabels: Labels;
-  /** Services, PodDisruptionBudgets and NetworkPolicies of the namespace. */
+  /** Services, PodDisruptionBudgets, and NetworkPolicies of the namespace. */
   readonly selectors: readonly SelectorView[];
-  /** What the template lets select the access pod. */
+  /** `spec.allowedSelectors`: objects that may select the access pod. */
   readonly allowed?: readonly SelectorReference[] | undefined;
-  /** What the access pod is made after, where it keeps what confines that. */
+  /** The workload whose confinement the access pod keeps; absent if it keeps none. */
   readonly confinedAs?:
     | {
         readonly kind: string;
         readonly name: string;
-        /** Of its pods. */
+        /** Labels of its pods. */
         readonly labels: Labels;
-        /** The workloads of the namespace, whose controllers know their pods by labels. */
+        /** All workloads of the namespace: their controllers select pods by labels, too. */
         readonly workloads: readonly Workload[];
       }
     | undefined;
 }
 
 /**
- * The labels of the access pod, or why it is not made: because a Service would send it traffic, a PodDisruptionBudget would count it, or
- * a NetworkPolicy for other pods would hold for it, by its labels and without the template's leave; or because it would escape a
- * NetworkPolicy. What selects a pod of no labels too, such as a policy for the whole namespace, is no matter of labels.
+ * The labels of the access pod, or the reason to refuse it. `PodIsSelected`: a Service, a PodDisruptionBudget, or a foreign NetworkPolicy
+ * would select it by its labels, and the template does not allow that. `ConfinementLost`: it would escape the NetworkPolicies that isolate
+ * the egress of its workload. An object that also selects pods without labels, such as a policy for the whole namespace, does not count.
  */
 export function labelsOf(
   input: SelectionInput,
@@ -96,9 +96,9 @@ function isSelected({ kind, name }: CompiledSelector): Violation {
 }
 
 /**
- * Adds the labels of the workload that NetworkPolicies select by: what the workload's pods may not reach, an access pod with their
- * Secrets may not reach either. Those that would put it under one of `others` are left out, and where that takes the isolation of its
- * egress away, there is no pod.
+ * Adds the workload's labels that NetworkPolicies select by: the access pod mounts the same Secrets, so it must not reach more than the
+ * workload's pods. It omits labels that would make one of `others` select the access pod. If no policy then isolates its egress, it
+ * refuses the pod.
  */
 function confined(
   given: Labels,
@@ -106,7 +106,7 @@ function confined(
   policies: readonly CompiledSelector[],
   others: readonly CompiledSelector[],
 ): { readonly labels: Labels } | { readonly refusal: Violation } {
-  // What is about egress first: where not all labels can be kept, these matter most.
+  // Policies that isolate egress come first: if not all labels can be kept, theirs matter most.
   const inOrder = [...policies].sort(
     (a, b) => Number(b.isolatesEgress) - Number(a.isolatesEgress) || (a.name < b.name ? -1 : 1),
   );
@@ -138,8 +138,8 @@ function confinementLost(
   const shown = list(labels);
   const why =
     conflicting.length === 0
-      ? 'podLabels or the patch say otherwise'
-      : `${list(conflicting.map(({ kind, name }) => `${kind} ${name}`))} would select it then`;
+      ? 'podLabels or the patch set other values'
+      : `with them, ${list(conflicting.map(({ kind, name }) => `${kind} ${name}`))} would select it`;
   const listed = conflicting.filter(({ kind }) => !workloadKinds.has(kind));
   const allow =
     listed.length === 0
@@ -149,8 +149,8 @@ function confinementLost(
     code: 'ConfinementLost',
     message:
       `NetworkPolicy ${policy.name} isolates the egress of the pods of ${workload.kind} ${workload.name} by their labels (${shown}), ` +
-      `which the access pod does not get: ${why}; write these labels in podLabels${allow}, ` +
-      'or set the chart value accessPods to oz, which lets access pods reach what their workload may not',
+      `which the access pod does not get: ${why}; add these labels to podLabels${allow}, ` +
+      'or set the chart value accessPods to oz, which allows access pods to reach what their workload cannot',
     field: 'spec.controllerTargetMutationConfig.podLabels',
     status: 403,
   };

@@ -6,7 +6,7 @@ import { applyJsonPatch } from './json-patch.ts';
 import { PlanBudget } from './plan-budget.ts';
 import { capResources, type ResourceCaps } from './resource-caps.ts';
 
-/** A PodTemplateSpec that has a metadata object and a spec with at least one container. */
+/** A PodTemplateSpec with a metadata object and a spec with at least one container. */
 export interface PodTemplate extends JsonObject {
   metadata: JsonObject;
   spec: JsonObject & { containers: JsonObject[] };
@@ -15,9 +15,9 @@ export interface PodTemplate extends JsonObject {
 export type MutatedTemplate =
   | {
       readonly template: PodTemplate;
-      /** What the caps lowered, one clause each. */
+      /** The resources that the caps lowered, one clause each. */
       readonly lowered: readonly string[];
-      /** By copyJson, without what the caps added. */
+      /** The weight by copyJson, before the caps are applied. */
       readonly weight: number;
     }
   | { readonly violation: Violation };
@@ -26,11 +26,10 @@ const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
 const CONFIG = 'spec.controllerTargetMutationConfig';
 
 /**
- * The pod template of an access pod: a copy of the workload's, changed in this order: what is not kept is removed, annotations,
- * node selector, labels, command, args, resources, env, the JSON patch, and last the caps, which no patch gets around.
- * The workload's labels are always removed, with and without a config, so that no Service finds the pod; see labelsOf for those that
- * come back.
- * Takes any value as the template and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.
+ * The pod template of an access pod: a copy of the workload's, changed in this order. It removes what the config does not keep; sets
+ * annotations, node selector, labels, command, args, resources, and env; applies the JSON patch; and last applies the caps, so that no
+ * patch can exceed them. It always removes the workload's labels, so that no Service selects the pod; labelsOf adds some of them back.
+ * Accepts any value as the template and changes none of its inputs. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function mutatePodTemplate(
   podTemplate: unknown,
@@ -96,7 +95,7 @@ function applyConfig(
 
 type ResolvedContainer = { readonly container: JsonObject } | { readonly violation: Violation };
 
-/** By the config, else by the annotation that kubectl reads too, else the first. A name that no container has is an error. */
+/** The container that the config names, else the one that kubectl's annotation names, else the first. An unknown name is an error. */
 function defaultContainer(template: PodTemplate, configured: unknown): ResolvedContainer {
   const { containers } = template.spec;
   const annotated = own(own(template.metadata, 'annotations'), DEFAULT_CONTAINER);
@@ -107,11 +106,11 @@ function defaultContainer(template: PodTemplate, configured: unknown): ResolvedC
   if (found) return { container: found };
   const names = containers.map((container) => String(own(container, 'name'))).join(', ');
   const source = byConfig ? `${CONFIG}.defaultContainerName` : `the annotation ${DEFAULT_CONTAINER} of the workload`;
-  const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}`;
+  const message = `${source} names the container ${quote(name)}; the pod template has ${quote(names, 256)}: name one of these`;
   return { violation: { code: 'ContainerNotFound', message, field: `${CONFIG}.defaultContainerName`, status: 422 } };
 }
 
-/** Adds entries to the map at `field`, which may be absent; anything that is no map is replaced. */
+/** Adds entries to the map at `field`, which may be absent; replaces a value that is not a map. */
 function merge(object: JsonObject, field: string, entries: unknown): void {
   if (!isRecord(entries) || Object.keys(entries).length === 0) return;
   const map = isRecord(object[field]) ? object[field] : {};
@@ -134,7 +133,7 @@ interface Copied {
 
 type CopiedTemplate = Copied | { readonly violation: Violation };
 
-/** A copy that shares nothing with `value`, checked as far as the rest relies on its shape. */
+/** A copy that shares nothing with `value`; checks the shape that the other functions rely on. */
 function copyTemplate(value: unknown, what: string, budget: PlanBudget): CopiedTemplate {
   const unusable = (why: string): { readonly violation: Violation } => ({
     violation: { code: 'InvalidPodTemplate', message: `${what} ${why}`, status: 422 },
@@ -158,7 +157,7 @@ const invalid = (code: Violation['code'], field: string, why: string): Violation
   status: 422,
 });
 
-/** What others act upon: they give the pod a cloud identity or secrets, or put a sidecar of a mesh into it. */
+/** Prefixes of annotations that make other software give the pod a cloud identity or secrets, or inject a mesh sidecar. */
 const activatingPrefixes = [
   'iam.amazonaws.com/',
   'eks.amazonaws.com/',
@@ -173,10 +172,10 @@ const activatingPrefixes = [
   'dapr.io/',
 ];
 
-/** Values that turn such a thing off, which must not come on instead. */
+/** Values that disable such software. These annotations are kept, so that the default does not enable it. */
 const disabledValues: ReadonlySet<unknown> = new Set(['false', 'disabled']);
 
-/** The annotations of a workload's pod template that its access pods get too; podAnnotations and patches may add any. */
+/** The annotations of a workload's pod template that its access pods inherit; podAnnotations and patches can add any. */
 export function copiedAnnotations(annotations: unknown): unknown {
   if (!isRecord(annotations)) return annotations;
   const kept = Object.entries(annotations).filter(
@@ -186,8 +185,8 @@ export function copiedAnnotations(annotations: unknown): unknown {
 }
 
 /**
- * Cloud identities and rights come by the name of the ServiceAccount; pulling the image is all of it that an access pod needs. The
- * fields stay, so that a patch may replace them.
+ * Replaces the ServiceAccount with `default`: a ServiceAccount carries permissions and cloud identities, and an access pod needs only its
+ * image pull secrets. It keeps the fields, so that a patch can replace them.
  */
 export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly string[]): unknown {
   const spec = own(podTemplate, 'spec');
@@ -198,7 +197,10 @@ export function underDefaultAccount(podTemplate: unknown, pullSecrets: readonly 
   return { ...podTemplate, spec: { ...spec, ...account, ...imagePullSecrets } };
 }
 
-/** Off before the template's own changes, so that only those can switch it on. Throws `PlanTooLarge` once `budget` is spent. */
+/**
+ * Disables the token mount and removes identity annotations before the template's own changes, so that only these can enable them. Throws
+ * `PlanTooLarge` once `budget` is spent.
+ */
 export function withoutIdentity(podTemplate: unknown, budget: PlanBudget): unknown {
   const [metadata, spec] = [own(podTemplate, 'metadata'), own(podTemplate, 'spec')];
   if (!isRecord(podTemplate) || !isRecord(spec)) return podTemplate;

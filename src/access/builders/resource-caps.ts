@@ -6,21 +6,20 @@ import type { PlanBudget } from './plan-budget.ts';
 
 export type ResourceCaps = Pick<PodAccessTemplateSpec, 'maxCpu' | 'maxMemory' | 'maxStorage'>;
 
-/** Resource names in the order they are looked at, and the field that caps each. */
+/** Resource names in the order of processing, and the field that caps each. */
 const CAPPED = [
   ['cpu', 'maxCpu'],
   ['memory', 'maxMemory'],
   ['ephemeral-storage', 'maxStorage'],
 ] as const;
 
-/** Work of comparing the request and the limit of one container with a cap, in the unit of PlanBudget. */
+/** Work of comparing the request and limit of one container with a cap, in the unit of PlanBudget. */
 const workPerHolder = 256;
 
 /**
- * Lowers the requests and limits of every container (init containers too) and of the pod itself to the template's caps, in place.
- * A cap holds for each container by itself. A container without a limit gets the cap as its limit, and keeps asking for nothing
- * if it asked for nothing. Returns what was lowered, one clause each, or the quantity that cannot be read.
- * Throws `PlanTooLarge` once `budget` is spent.
+ * Lowers, in place, the requests and limits of every container (init containers too) and of the pod itself to the template's caps.
+ * A cap applies to each container separately. A container without a limit gets the cap as its limit; without a request, its request
+ * becomes 0. Returns what was lowered, one clause each, or `InvalidQuantity`. Throws `PlanTooLarge` once `budget` is spent.
  */
 export function capResources(
   podSpec: JsonObject,
@@ -44,7 +43,7 @@ export function capResources(
 interface Holder {
   readonly where: string;
   readonly holder: JsonObject;
-  /** Pod-level resources bound the sum of the containers; without a limit there, the containers' own hold. */
+  /** Pod-level resources bound the sum of the containers; without a limit there, the limits of the containers apply. */
   readonly mayLackLimit: boolean;
 }
 
@@ -65,7 +64,7 @@ function holdersOf(podSpec: JsonObject): Holder[] {
 }
 
 interface Cap {
-  /** As the template has it. */
+  /** As written in the template. */
   readonly value: string | number;
   readonly quantity: Quantity;
 }
@@ -94,7 +93,7 @@ function capOne(
     lowered.push(`${where}: ${list}.${resource} lowered from ${String(value)} to ${cap.value}`);
   }
   if (own(next.limits, resource) === undefined && !mayLackLimit) {
-    // A limit alone would become the request as well.
+    // Kubernetes would default an absent request to the limit.
     if (own(next.requests, resource) === undefined) next.requests[resource] = '0';
     next.limits[resource] = cap.value;
     lowered.push(`${where}: limits.${resource} set to ${cap.value}`);

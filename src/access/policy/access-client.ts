@@ -12,8 +12,8 @@ import type { Violation } from './policy.ts';
 type Refused = { readonly refusal: Violation };
 
 /**
- * Reads the access command of a template, which requesters paste into their own shells: a client of Kubernetes that goes to the pod
- * of the grant, and nothing else that their shell would do. What comes behind `--` is the pod's.
+ * Parses the access command of a template. Requesters paste it into their own shells, so it must be kubectl or oc to the granted pod, with
+ * nothing else that a shell would execute. Everything after `--` runs in the pod.
  */
 export function readAccessCommand(source: string): { readonly command: AccessCommand } | Refused {
   const parsed = parseAccessCommand(source);
@@ -23,13 +23,13 @@ export function readAccessCommand(source: string): { readonly command: AccessCom
   return problem === undefined ? parsed : refuse(problem);
 }
 
-/** What the requester is told to type; the refusal says what of the template does not fit this pod. */
+/** The command for the requester to type; the refusal names the part of the template that does not fit this pod. */
 export function renderAccessMessage(accessCommand: string, pod: CommandSubject): { readonly text: string } | Refused {
   const read = readAccessCommand(accessCommand);
   return 'refusal' in read ? read : renderAccessCommand(read.command, pod);
 }
 
-/** A word of the shell, without its quotes; a placeholder is the mark of its kind, which no template can write. */
+/** A shell word without its quotes. A mark stands for each placeholder; it contains NUL, which no template can contain. */
 type Word = string;
 const marks: Readonly<Record<Placeholder['kind'], string>> = {
   name: '\0name',
@@ -38,9 +38,9 @@ const marks: Readonly<Record<Placeholder['kind'], string>> = {
   annotation: '\0annotation',
 };
 
-/** What no shell treats specially, wherever it stands in a word. */
+/** Characters that no shell treats specially, at any position in a word. */
 const plain = /^[A-Za-z0-9_@%+=:,./-]$/;
-/** What a shell treats specially between double quotes. */
+/** Characters that a shell treats specially between double quotes. */
 const special = /["$`\\!]/;
 
 function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | { readonly problem: string } {
@@ -68,13 +68,13 @@ function wordsOf(command: AccessCommand): { readonly words: readonly Word[] } | 
         const where = quoted ? 'between double quotes' : 'outside of quotes';
         return {
           problem:
-            `has ${quote(character)} ${where}, which the requester’s own shell acts upon; outside of quotes only letters, digits and ` +
-            '_ @ % + = : , . / - are allowed: put what the pod’s shell is to read between single quotes',
+            `has ${quote(character)} ${where}, which the requester’s own shell interprets; outside of quotes only letters, digits and ` +
+            '_ @ % + = : , . / - are allowed: put text for the pod’s shell between single quotes',
         };
       }
     }
   }
-  if (quoted !== undefined) return { problem: `has a ${quoted} without its second; close the quotes` };
+  if (quoted !== undefined) return { problem: `has an unclosed ${quoted}; close the quotes` };
   return { words: word === undefined ? words : [...words, word] };
 }
 
@@ -85,7 +85,7 @@ function isPlain(character: string, quoted: "'" | '"' | undefined): boolean {
 
 const clients: readonly Word[] = ['kubectl', 'oc'];
 const verbs: readonly Word[] = ['exec', 'attach', 'logs', 'port-forward'];
-/** Those that say which pod and container, and how to talk to it; no others, of which some read or write files or leave the cluster. */
+/** Options that select the pod and the container or control the connection. Others can read or write files, or contact another cluster. */
 const options: ReadonlyMap<Word, 'value' | 'none'> = new Map([
   ...['-n', '--namespace', '-c', '--container', '--context', '--request-timeout', '--pod-running-timeout'].map(
     (name) => [name, 'value'] as const,
@@ -93,14 +93,14 @@ const options: ReadonlyMap<Word, 'value' | 'none'> = new Map([
   ...['--tail', '--since'].map((name) => [name, 'value'] as const),
   ...['-i', '-t', '-it', '-ti', '--stdin', '--tty', '-q', '--quiet'].map((name) => [name, 'none'] as const),
 ]);
-/** To `exec` and others, -f is a file or an address that says what to enter. */
+/** Allowed for `logs` only: for `exec` and others, -f names a file or URL that selects the target. */
 const optionsOfLogs: readonly Word[] = ['-f', '--follow', '-p', '--previous'];
 
 const example = 'for example: kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh';
 
 function problemOf([client = '', ...rest]: readonly Word[]): string | undefined {
   if (!clients.includes(client)) {
-    return `begins with ${shown(client)}; allowed are ${clients.join(' and ')}, which take the requester to the pod, ${example}`;
+    return `begins with ${shown(client)}; allowed are ${clients.join(' and ')}, ${example}`;
   }
   const end = rest.indexOf('--');
   const read = operandsOf(end < 0 ? rest : rest.slice(0, end));
@@ -108,12 +108,12 @@ function problemOf([client = '', ...rest]: readonly Word[]): string | undefined 
   const [verb = '', target = ''] = read.operands;
   if (!verbs.includes(verb)) return `has ${client} ${shown(verb)}; allowed are ${verbs.join(', ')}, ${example}`;
   if (target.replace(/^(po|pod|pods)\//, '') !== marks.name) {
-    return `goes to ${shown(target)}; write {{ .Metadata.Name }} in its place, which is the pod of the grant, ${example}`;
+    return `has the target ${shown(target)}; write {{ .Metadata.Name }} instead, which is the granted pod, ${example}`;
   }
   return undefined;
 }
 
-/** What is no option, the verb first. */
+/** The words that are not options; the first is the verb. */
 function operandsOf(words: readonly Word[]): { readonly operands: readonly Word[] } | { readonly problem: string } {
   const operands: Word[] = [];
   for (let at = 0; at < words.length; at++) {

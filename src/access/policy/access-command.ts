@@ -1,6 +1,6 @@
 import type { Violation } from './policy.ts';
 
-/** What of a pod an access command may speak of. */
+/** The fields of a pod that an access command can refer to. */
 export interface CommandSubject {
   readonly namespace: string;
   readonly name: string;
@@ -17,10 +17,10 @@ type Segment =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'value'; readonly placeholder: Placeholder; readonly context: QuoteContext };
 
-/** A parsed `accessConfig.accessCommand`: parse once, render for any number of pods. */
+/** A parsed `accessConfig.accessCommand`. */
 export type AccessCommand = readonly Segment[];
 
-/** The placeholders that an access command may use, as they are written. */
+/** The placeholders that an access command can use. */
 const ALLOWED_PLACEHOLDERS = [
   '{{ .Metadata.Name }}',
   '{{ .Metadata.Namespace }}',
@@ -28,15 +28,18 @@ const ALLOWED_PLACEHOLDERS = [
   '{{ index .Metadata.Annotations "key" }}',
 ] as const;
 
-/** Longest command, template or rendered, in UTF-16 units: it has to fit in a condition's message. */
+/** Longest command, before and after rendering, in UTF-16 units: it has to fit in a condition's message. */
 const MAX_LENGTH = 4096;
 const FIELD = 'spec.accessConfig.accessCommand';
 const PLACEHOLDER =
   /\{\{ *(?:\.Metadata\.(Name|Namespace)|index +\.Metadata\.(Labels|Annotations) +"([^"\\{}]{1,317})") *\}\}/y;
-/** Controls, invisible format characters (bidi overrides among them), line separators, lone surrogates: they rewrite what a terminal shows. */
+/** Control and invisible format characters (such as bidi overrides), line separators, lone surrogates: they alter what a terminal shows. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-/** Not a template engine: only ALLOWED_PLACEHOLDERS are known, everything else between braces is refused. White space at both ends is dropped. */
+/**
+ * Parses an access command. This is not a template engine: it knows ALLOWED_PLACEHOLDERS and refuses everything else between braces. It
+ * trims white space at both ends.
+ */
 export function parseAccessCommand(
   source: string,
 ): { readonly command: AccessCommand } | { readonly refusal: Violation } {
@@ -68,8 +71,8 @@ export function parseAccessCommand(
 }
 
 /**
- * Fills the command in for one pod. Values are quoted for a POSIX shell where they need it. A label or annotation that the
- * pod lacks, one with characters that would change the command or the terminal, and a command grown too long are refused.
+ * Renders the command for one pod, and quotes values for a POSIX shell where necessary. Refuses a label or annotation that the pod lacks,
+ * a value that would change the command or the terminal, and a result above 4,096 characters.
  */
 export function renderAccessCommand(
   command: AccessCommand,
@@ -96,14 +99,14 @@ export function renderAccessCommand(
     if (quoted === undefined) {
       return refuse(
         `names ${what} inside quotes or a substitution or behind a backslash or dollar sign, and its value on pod ${pod.name} has ` +
-          'characters that mean something to a shell there; let the placeholder stand by itself',
+          'characters that a shell interprets there; write the placeholder as a word of its own',
       );
     }
     text += quoted;
     if (text.length > MAX_LENGTH) break;
   }
   if (text.length > MAX_LENGTH)
-    return refuse(`becomes longer than ${MAX_LENGTH} characters when filled in for pod ${pod.name}`);
+    return refuse(`is longer than ${MAX_LENGTH} characters when rendered for pod ${pod.name}; shorten it`);
   return { text };
 }
 
@@ -127,7 +130,7 @@ function describe(placeholder: Placeholder): string {
 
 const allowed = (): string => `only these placeholders are allowed: ${ALLOWED_PLACEHOLDERS.join(', ')}`;
 
-/** The offending placeholder as far as it can be told, at most 60 characters. */
+/** The invalid placeholder, up to its closing braces, at most 60 characters. */
 function excerpt(text: string, opening: number): string {
   const closing = text.indexOf('}}', opening);
   const end = closing < 0 ? text.length : closing + 2;
@@ -144,20 +147,20 @@ export const refuse = (why: string): { readonly refusal: Violation } => ({
 });
 
 /**
- * Where in a POSIX shell command a value is about to be inserted. Only as much of the shell's grammar as decides whether
- * single quotes around the value would protect it; whatever is unclear counts as not protectable.
+ * The position in a POSIX shell command where a value is inserted. It models only enough of the shell grammar to decide whether single
+ * quotes protect the value; if that is unclear, the value counts as unprotected.
  */
 interface QuoteContext {
   readonly quote: 'none' | 'single' | 'double';
   /** The last character was an unquoted backslash or `$`, which changes the meaning of what follows. */
   readonly armed: 'backslash' | 'dollar' | undefined;
-  /** A substitution or an ANSI-C string came before: quotes nest in there, and counting them is guessing. */
+  /** A substitution or an ANSI-C string precedes: quotes nest inside it, so this scanner cannot track them. */
   readonly unclear: boolean;
 }
 
 const startOfCommand: QuoteContext = { quote: 'none', armed: undefined, unclear: false };
 
-/** The context behind `text`. */
+/** The context after `text`. */
 function scanShell(context: QuoteContext, text: string): QuoteContext {
   let { quote, armed, unclear } = context;
   for (const character of text) {
@@ -180,7 +183,7 @@ function scanShell(context: QuoteContext, text: string): QuoteContext {
 /** Characters that no shell treats specially, in or out of quotes. */
 const PLAIN = /^[A-Za-z0-9_@%+=:./-]+$/;
 
-/** The value as one shell word (part), or undefined when quoting cannot make it safe in this context. */
+/** The value as (part of) one shell word; undefined if quoting cannot make it safe in this context. */
 function quoteForShell(value: string, context: QuoteContext): string | undefined {
   if (context.armed) return undefined;
   if (PLAIN.test(value)) return value;

@@ -8,20 +8,23 @@ type DurationBounds = Pick<AccessConfig, 'defaultDuration' | 'maxDuration'>;
 interface ChosenDuration {
   /** Whole milliseconds, at least one second. */
   readonly grantedMs: number;
-  /** How it came about, for the condition. */
+  /** Why this duration was chosen, for the condition. */
   readonly message: string;
-  /** Less than what was asked for. */
+  /** Whether it is shorter than requested. */
   readonly clamped: boolean;
 }
 
 const SECOND = 1_000_000_000n;
 /** Timestamps have whole seconds. */
 const SHORTEST = SECOND;
-/** Ten years: beyond it deadlines leave the range of timestamps and of activeDeadlineSeconds. */
+/** Ten years: longer deadlines exceed the range of timestamps and of activeDeadlineSeconds. */
 const LONGEST = 87_600n * 3600n * SECOND;
 const EXAMPLES = 'write a Go duration from 1s up, for example 30m or 1h30m';
 
-/** Nothing asked: the template's default; up to its maximum: as asked; beyond: the maximum. Never more than the maximum, whatever the default says. */
+/**
+ * The granted duration: the template's default if the request names none, else the requested duration. Both are capped by the template's
+ * maximum.
+ */
 export function chooseDuration(asked: string | undefined, config: DurationBounds): ChosenDuration | Violation {
   const bounds = readBounds(config);
   if ('code' in bounds) return bounds;
@@ -37,7 +40,7 @@ export function chooseDuration(asked: string | undefined, config: DurationBounds
   return chosen(max, message, true);
 }
 
-/** Whether a template's durations can be used at all; also what its condition TemplateDurationsValid tells. */
+/** Why a template's durations cannot be used; undefined if they can. The condition TemplateDurationsValid shows it. */
 export function verifyDurations(config: DurationBounds): Violation | undefined {
   const bounds = readBounds(config);
   if ('code' in bounds) return bounds;
@@ -52,7 +55,7 @@ export function verifyDurations(config: DurationBounds): Violation | undefined {
   };
 }
 
-/** The longest that the template gives, milliseconds; undefined when that cannot be read. */
+/** The template's maxDuration, milliseconds; undefined if it cannot be parsed. */
 export function maxDurationMs(config: DurationBounds): number | undefined {
   const bounds = readBounds(config);
   return 'code' in bounds ? undefined : toMilliseconds(bounds.max);
@@ -75,9 +78,9 @@ function readDuration(text: unknown, field: string): bigint | Violation {
   if (typeof text !== 'string') return refuse(`must be a string; ${EXAMPLES}`);
   const parsed = parseGoDuration(text);
   if ('error' in parsed) return refuse(parsed.error);
-  if (parsed.ns <= 0n) return refuse(`must be longer than nothing, not ${quote(text)}; ${EXAMPLES}`);
+  if (parsed.ns <= 0n) return refuse(`must be above zero, not ${quote(text)}; ${EXAMPLES}`);
   if (parsed.ns < SHORTEST) return refuse(`must be at least 1s, not ${quote(text)}; ${EXAMPLES}`);
-  // A request may ask for any length, it is cut to the maximum; the maximum itself is bounded.
+  // A request may ask for any duration, because the template's maximum caps it; the maximum itself is bounded.
   if (field !== 'spec.duration' && parsed.ns > LONGEST)
     return refuse(`must be at most 87600h (ten years), not ${quote(text)}`);
   return parsed.ns;

@@ -5,31 +5,31 @@ import { parseJson } from '../../kit/safe-json.ts';
 import { describeRight, type RbacRule, rightsOf, uncovered } from '../../rbac/rule-cover.ts';
 import type { Violation } from './policy.ts';
 
-/** What every grant gives on its one pod: see it, and exec into it. */
+/** The rules of every grant on its one pod: read it, and exec into it. */
 export const baseRules: readonly TemplateRule[] = [
   { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
   { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
 ];
 
-/** All that a template hands out, before it is confined to the one pod. */
+/** All rules that a template hands out, before they are confined to the granted pod. */
 export const rulesOf = ({ rules = [] }: { readonly rules?: readonly TemplateRule[] }): readonly TemplateRule[] => [
   ...baseRules,
   ...rules,
 ];
 
-/** The same as the Role of a grant has it: the pod is named in every rule, because a rule without names means all pods. */
+/** The rules as in the Role of a grant: each names the pod, because a rule without resourceNames applies to all pods. */
 export const confinedTo = (pod: string, rules: readonly TemplateRule[]): GrantedRule[] =>
   rules.map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, resourceNames: [pod], verbs }));
 
 const POD_RESOURCE = /^pods(\/[a-z]+)?$/;
 const VERB = /^[a-z]+$/;
 const field = 'spec.accessConfig.rules';
-/** Different rights that rules may add. Each is one SubjectAccessReview for each review, and they are asked all at once. */
+/** Most distinct rights that rules may add. Each costs one SubjectAccessReview per review, and the server sends them concurrently. */
 const MAX_RIGHTS = 64;
 
 /**
- * What a template may add: named verbs on the pod and its subresources, 64 different rights at most. Everything else cannot be confined
- * to the pod that is granted.
+ * Why a template must not add these rules: allowed are named verbs on pods and their subresources, at most 64 distinct rights. Nothing
+ * else can be confined to the granted pod. Codes `InvalidRules` and `TooManyRights`.
  */
 export function rulesViolation(rules: readonly TemplateRule[] = []): Violation | undefined {
   for (const [index, { apiGroups, resources, verbs }] of rules.entries()) {
@@ -59,12 +59,12 @@ function tooManyRights(found: number): Violation | undefined {
 
 const invalid = (at: string, found: string, allowed: string): Violation => ({
   code: 'InvalidRules',
-  message: `${at} has ${quote(found)}; allowed is ${allowed}: a rule gives rights on the pod that is granted, and on nothing else`,
+  message: `${at} has ${quote(found)}; allowed is ${allowed}: a rule applies to the granted pod, and to nothing else`,
   field: at,
   status: 422,
 });
 
-/** Whether an administrator lets the server hand out all of it; `grantable` is besides what every grant gives. */
+/** Code `NotGrantable` if the rules exceed those of every grant and `grantable`, the rules that an administrator allowed in addition. */
 export function grantableViolation(
   rules: readonly TemplateRule[] | undefined,
   grantable: readonly RbacRule[],
@@ -87,8 +87,8 @@ const required = ['apiGroups', 'resources', 'verbs'] as const;
 const known: readonly string[] = [...required, 'resourceNames'];
 
 /**
- * Reads the list of rules that templates may hand out besides what every grant gives: a JSON list of PolicyRules for resources.
- * @throws CodedError `InvalidGrantable` that says where and what is allowed; JsonError when it is not JSON.
+ * Parses the rules that templates may hand out in addition to those of every grant: a JSON list of PolicyRules for resources.
+ * @throws CodedError `InvalidGrantable`, which names the place and what is allowed; JsonError if it is not JSON.
  */
 export function parseGrantable(bytes: Uint8Array): RbacRule[] {
   const list = parseJson(bytes);
@@ -98,7 +98,7 @@ export function parseGrantable(bytes: Uint8Array): RbacRule[] {
 
 function ruleOf(rule: unknown, at: string): RbacRule {
   if (!isRecord(rule)) throw invalidGrantable(at, `must be a rule with ${required.join(', ')}`);
-  // nonResourceURLs too: no Role can give them, and what is not understood must not seem to be.
+  // Unknown fields are errors, nonResourceURLs too: no Role can grant them, and ignoring them would suggest otherwise.
   const unknown = Object.keys(rule).find((field) => !known.includes(field));
   if (unknown !== undefined) throw invalidGrantable(at, `has ${quote(unknown)}; allowed are ${known.join(', ')}`);
   const [apiGroups, resources, verbs] = required.map((field) => textsOf(rule, field, at));

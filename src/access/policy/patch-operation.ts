@@ -5,9 +5,9 @@ export interface PatchOperation {
   readonly op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
   /** Reference tokens of the JSON Pointer, unescaped. */
   readonly path: readonly string[];
-  /** move and copy only. */
+  /** move and copy only, unescaped. */
   readonly from: readonly string[] | undefined;
-  /** add, replace and test only; a copy of what was given. */
+  /** add, replace, and test only; a copy of the input. */
   readonly value: unknown;
 }
 
@@ -16,8 +16,8 @@ const MAX_POINTER = 1024;
 const FIELD = 'spec.controllerTargetMutationConfig.patchSpecOperations';
 
 /**
- * The operation at `index` of a template's list, checked as far as it can be without the document; RFC 6902, unknown members ignored.
- * `copy` copies its value.
+ * Parses the operation at `index` of a template's list by RFC 6902, and checks everything that does not depend on the document. Ignores
+ * unknown members. `copy` copies its value.
  */
 export function parsePatchOperation(
   raw: unknown,
@@ -53,7 +53,7 @@ function parsePointer(pointer: unknown): { readonly tokens: readonly string[] } 
   return tokens.includes('__proto__') ? { problem: 'must not go through __proto__' } : { tokens };
 }
 
-/** A violation that names the operation's place in the list, its op and its path. */
+/** A violation that names the operation's index, op, and path. */
 export function patchViolation(index: number, raw: unknown, why: string, member?: string): Violation {
   const label = [own(raw, 'op'), own(raw, 'path')].filter((part) => typeof part === 'string').join(' ');
   const shown = label.length > 120 ? `${label.slice(0, 117)}...` : label;

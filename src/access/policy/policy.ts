@@ -1,6 +1,6 @@
 import type { Code } from '../../api/codes.ts';
 
-/** Why a rule says no, written for the person who asked. */
+/** Why a rule denies, written for the requester. */
 export interface Violation {
   readonly code: Code;
   /** What was found, what is allowed, what to do. */
@@ -11,24 +11,24 @@ export interface Violation {
   readonly status: 403 | 404 | 422;
 }
 
-/** Pure, total, no clock. */
+/** A pure function without a clock; never throws. */
 export type Check<Input> = (input: Input) => Violation | undefined;
 
-/** One rule of a rule book: a check, and what people are told of it whether it objects or not. */
+/** One rule of a rule book: a check, and texts for the explanation. */
 interface Rule<Input> {
-  /** What it asks for, a clause: `the caller is logged in`. */
+  /** What the rule requires, a clause: `the caller is logged in`. */
   readonly requirement: string;
   readonly check: Check<Input>;
-  /** What would make it pass, a clause that tells what to do. */
+  /** What to do to satisfy the rule, a clause in the imperative. */
   readonly remedy: (input: Input) => string;
-  /** Absent: always. False where what it looks at is not known, so that passing it means nothing. */
+  /** False if the input lacks what the rule checks, so that a pass means nothing. Default: always true. */
   readonly applies?: (input: Input) => boolean;
 }
 
-/** Rules by their stable names, kebab-case, in the order in which a person should meet them. */
+/** Rules by their stable names in kebab-case, in the order in which a violation is reported. */
 export type RuleBook<Input> = Readonly<Record<string, Rule<Input>>>;
 
-/** The first rule that objects, in the order of the book. */
+/** The first violation, in the order of the book. */
 export function firstViolation<Input>(book: RuleBook<Input>, input: Input): Violation | undefined {
   for (const { check } of Object.values(book)) {
     const violation = check(input);
@@ -37,21 +37,21 @@ export function firstViolation<Input>(book: RuleBook<Input>, input: Input): Viol
   return undefined;
 }
 
-/** What one rule says of one input, for people and programs. */
+/** The result of one rule for one input. */
 export interface Explanation {
   /** Its name in the rule book. */
   readonly rule: string;
-  /** `unknown` where the rule looks at something that is not there. */
+  /** `unknown` if the input lacks what the rule checks. */
   readonly verdict: 'pass' | 'fail' | 'unknown';
-  /** What it asks for, a clause. */
+  /** What the rule requires, a clause. */
   readonly requirement: string;
-  /** Why it fails. */
+  /** Present if it fails. */
   readonly violation?: Violation;
-  /** What would make it pass; absent when it does. */
+  /** What to do to satisfy the rule; absent if it passes. */
   readonly remedy?: string;
 }
 
-/** Every rule of the book, in its order, where a decision stops at the first that objects. */
+/** The results of all rules in the order of the book, also after the first violation. */
 export function explain<Input>(book: RuleBook<Input>, input: Input): Explanation[] {
   return Object.entries(book).map(([rule, content]) => explainRule(rule, content, input));
 }
@@ -67,10 +67,10 @@ function explainRule<Input>(
   return { rule, verdict: 'pass', requirement: wants };
 }
 
-/** What the API server passes on of one warning, in characters. */
+/** The API server truncates a longer warning; characters. */
 const MAX_WARNING_LENGTH = 256;
 
-/** One line a rule, for the warnings of an admission answer. */
+/** One line per rule, for the warnings of an admission response. */
 export function explanationLines(explanations: readonly Explanation[]): string[] {
   return explanations.map(({ rule, verdict, requirement: wants, remedy }) => {
     const line = `${verdictText[verdict]} ${rule}: ${wants}${remedy === undefined ? '' : `; to pass: ${remedy}`}`;

@@ -6,7 +6,7 @@ import { fullLimit, type LimitUse, limitViolation } from './limits.ts';
 import type { Check, RuleBook } from './policy.ts';
 import { systemGroupViolation } from './template-policy.ts';
 
-/** Who asks, as the API server authenticated them. */
+/** The caller, as the API server authenticated them. */
 export interface Caller {
   readonly username: string;
   readonly uid: string;
@@ -20,11 +20,11 @@ export type TemplateState =
       readonly uid: string;
       readonly generation: number;
       readonly spec: TemplateSpec;
-      /** `status.ready`; undefined when nobody has looked at the template yet. */
+      /** `status.ready`; undefined until the reconciler has observed the template. */
       readonly ready: boolean | undefined;
-      /** The generation that `ready` speaks of. */
+      /** The generation that `ready` refers to. */
       readonly observedGeneration: number | undefined;
-      /** The condition that is not True, when `ready` is false. */
+      /** The condition that is not True, if `ready` is false. */
       readonly failing?: { readonly type: string; readonly reason: string; readonly message: string };
     };
 
@@ -34,19 +34,19 @@ export interface RequestInput {
   readonly namespace: string;
   readonly name: string;
   readonly templateName: string;
-  /** At admission the caller of the API; in the controller the stamped requester. */
+  /** At admission, the caller of the API; in the controller, the requester whose signature was verified. */
   readonly caller: Caller;
   readonly spec: RequestSpec;
   /** UPDATE only. */
   readonly oldSpec?: RequestSpec;
   readonly template: TemplateState;
-  /** A SubjectAccessReview says that the caller may already do what the template gives; asked only when no group matches. */
+  /** By SubjectAccessReviews, the caller already holds everything that the template gives; false unless no group matches. */
   readonly alreadyHolds: boolean;
-  /** At admission, as far as it is known there; the controller counts when it gives the place away. */
+  /** At admission only, from the stores of this replica. The controller counts again when it reserves the place. */
   readonly limits?: readonly LimitUse[];
 }
 
-/** True when the caller is in one of the groups; an empty list allows nobody. */
+/** Whether the caller is in one of the groups; an empty list allows no one. */
 export function isEligibleByGroup(caller: Caller, allowedGroups: readonly string[]): boolean {
   return caller.groups.some((group) => allowedGroups.includes(group));
 }
@@ -63,21 +63,21 @@ const hasIdentity: Check<RequestInput> = ({ caller }) => {
   };
 };
 
-/** The mutating webhook writes the requester; without its work the controller would have nobody to grant to. */
+/** The mutating webhook writes the requester, and the controller grants access to that user. */
 const requesterIsCaller: Check<RequestInput> = ({ caller, spec }) => {
   const named = own(own(spec, 'requester'), 'username');
   if (named === caller.username) return undefined;
   return {
     code: 'MissingIdentity',
     message:
-      `spec.requester must name ${quote(caller.username)}, who creates the request, and names ` +
-      `${typeof named === 'string' ? quote(named) : 'nobody'}; the mutating webhook of drawbridge sets it: check that it is installed`,
+      `spec.requester names ${typeof named === 'string' ? quote(named) : 'no user'}; it must name ${quote(caller.username)}, ` +
+      'who creates the request. The mutating webhook of drawbridge sets it: check that it is installed',
     field: 'spec.requester',
     status: 403,
   };
 };
 
-/** The controller judges by the stamp alone, later and perhaps by a changed template: it must not claim more than is true now. */
+/** The controller decides later by spec.requester alone, so it must not claim more groups than the caller has now. */
 const requesterClaimsNothing: Check<RequestInput> = ({ caller, spec }) => {
   const claimed = own(own(spec, 'requester'), 'groups');
   const known = new Set(caller.groups);
@@ -106,13 +106,13 @@ const templateExists: Check<RequestInput> = ({ kind, namespace, templateName, te
   };
 };
 
-/** What is known to fail now would fail again; a template that nobody has looked at in its present form gets the benefit of the doubt. */
+/** Denies only if the reconciler has observed the present generation as not ready; the controller waits for any other. */
 const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   if (!template.found || template.ready !== false || template.observedGeneration !== template.generation)
     return undefined;
   const why = template.failing
     ? `${template.failing.type} is not True: ${template.failing.message}`
-    : 'it says no more';
+    : 'its status has no failing condition';
   return {
     code: 'TemplateNotReady',
     message: `template ${templateName} is not ready: ${why}`,
@@ -121,7 +121,7 @@ const templateReady: Check<RequestInput> = ({ templateName, template }) => {
   };
 };
 
-/** Of a template that was written before this was refused. */
+/** The webhook denies such templates; this rule covers one that was stored before. */
 const templateNamesTeams: Check<RequestInput> = ({ template }) =>
   template.found ? systemGroupViolation(template.spec.accessConfig.allowedGroups) : undefined;
 
@@ -159,18 +159,18 @@ const isNotRevoked: Check<RequestInput> = ({ spec }) => {
   if (own(spec, 'revoked') !== true) return undefined;
   return {
     code: 'AlreadyRevoked',
-    message: 'spec.revoked is true, so access would end before it begins; create the request without it',
+    message: 'spec.revoked is true, so access would end before it starts; create the request without it',
     field: 'spec.revoked',
     status: 422,
   };
 };
 
-/** Early, for those who wait for an answer: grants that are being decided elsewhere at this moment do not show yet. */
+/** An early answer for the caller. Grants that the leader is deciding at this moment do not count here yet. */
 const hasRoom: Check<RequestInput> = ({ limits = [] }) => limitViolation(limits);
 
 const knowsTemplate = ({ template }: RequestInput): boolean => template.found;
 
-/** What has to hold at the moment of the grant too, when nothing the webhook saw can be relied on any more. */
+/** The rules that also hold at the moment of the grant: what the webhook saw may have changed since. */
 export const grantPolicy: RuleBook<RequestInput> = {
   identity: {
     requirement: 'the caller is logged in',
@@ -192,13 +192,13 @@ export const grantPolicy: RuleBook<RequestInput> = {
     applies: knowsTemplate,
   },
   'template-groups': {
-    requirement: 'the template names teams, no groups of Kubernetes itself',
+    requirement: 'the template names groups of people, not groups of Kubernetes itself',
     check: templateNamesTeams,
-    remedy: () => 'have the groups that begin with system: taken out of the template',
+    remedy: () => 'ask the author to remove the groups that begin with system: from the template',
     applies: knowsTemplate,
   },
   eligible: {
-    requirement: 'the caller is in an allowed group, or may do anyway in the namespace what the template gives',
+    requirement: 'the caller is in an allowed group, or already holds in the namespace what the template gives',
     check: callerIsEligible,
     remedy: ({ template }) =>
       template.found ? `join one of ${list(template.spec.accessConfig.allowedGroups)}` : 'name a template that exists',
@@ -211,7 +211,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
     applies: knowsTemplate,
   },
   'target-pod': {
-    requirement: 'the target pod, if one is named, has the name of a pod',
+    requirement: 'spec.targetPod, if set, is a valid pod name',
     check: targetPodIsAName,
     remedy: () => 'name a running pod of the workload, or leave spec.targetPod out',
   },
@@ -223,7 +223,7 @@ export const grantPolicy: RuleBook<RequestInput> = {
 };
 
 const requesterRemedy = (): string =>
-  'leave spec.requester out; the mutating webhook of drawbridge has to be installed';
+  'leave spec.requester out, and check that the mutating webhook of drawbridge is installed';
 
 /** The rule book for a new request. */
 export const createRequestPolicy: RuleBook<RequestInput> = {
@@ -239,7 +239,7 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
     check: hasRoom,
     remedy: ({ limits = [] }) => {
       const freeAt = fullLimit(limits)?.freeAt;
-      return freeAt === undefined ? 'give access back' : `give access back, or ask again at ${freeAt}`;
+      return freeAt === undefined ? 'revoke an open request' : `revoke an open request, or ask again at ${freeAt}`;
     },
     applies: knowsTemplate,
   },
@@ -247,13 +247,13 @@ export const createRequestPolicy: RuleBook<RequestInput> = {
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Whether a Pod, a ServiceAccount or a ReplicaSet may have that name; what refers to one may hold anything. */
+/** Whether a Pod, a ServiceAccount, or a ReplicaSet can have that name; a reference to one may hold any value. */
 export const isObjectName = (name: unknown): name is string =>
   typeof name === 'string' && name.length <= 253 && subdomain.test(name);
 
 const MAX_SHOWN = 20;
 
-/** `[devs, sre]`; long lists are cut, and names cannot break out of the line. */
+/** `[devs, sre]`; truncates long lists and quotes names that could break out of the line. */
 function list(names: readonly string[]): string {
   const more = names.length > MAX_SHOWN ? `, and ${names.length - MAX_SHOWN} more` : '';
   return `[${names.slice(0, MAX_SHOWN).map(shown).join(', ')}${more}]`;

@@ -8,13 +8,13 @@ const requesterIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
   if (isSame(own(spec, 'requester'), own(oldSpec, 'requester'))) return undefined;
   return {
     code: 'RequesterImmutable',
-    message: 'spec.requester tells who created the request and cannot change; create a request of your own instead',
+    message: 'spec.requester names who created the request and cannot change; create a request of your own instead',
     field: 'spec.requester',
     status: 403,
   };
 };
 
-/** Giving access back is the only change, and there is no way back from it. Unset means false. */
+/** Revoking is the only allowed change, and it is final. Unset means false. */
 const staysRevoked: Check<RequestInput> = ({ spec, oldSpec }) => {
   const [before, now] = [own(oldSpec, 'revoked'), own(spec, 'revoked')];
   return before === true && now !== true ? specImmutable('revoked', before, now) : undefined;
@@ -31,8 +31,8 @@ const specIsUnchanged: Check<RequestInput> = ({ spec, oldSpec }) => {
 };
 
 /**
- * The rule book for a changed request: whatever was asked for stays as it was, and whoever may update the request may revoke it.
- * Metadata and status are free.
+ * The rule book for an update of a request: the spec is immutable except for `spec.revoked`, which anyone who can update the request can
+ * set. It does not restrict metadata and status.
  */
 export const updateRequestPolicy: RuleBook<RequestInput> = {
   'requester-kept': {
@@ -41,12 +41,12 @@ export const updateRequestPolicy: RuleBook<RequestInput> = {
     remedy: () => 'create a request of your own',
   },
   'revoked-kept': {
-    requirement: 'what was given back stays given back',
+    requirement: 'a revoked request stays revoked',
     check: staysRevoked,
     remedy: () => 'create another request',
   },
   'spec-kept': {
-    requirement: 'the spec stays as it is, but for spec.revoked',
+    requirement: 'the spec stays as it is, except for spec.revoked',
     check: specIsUnchanged,
     remedy: () => 'delete the request and create another',
   },
@@ -56,14 +56,14 @@ function specImmutable(field: string, before: unknown, now: unknown): Violation 
   return {
     code: 'SpecImmutable',
     message:
-      `spec.${shown(field)} was ${brief(before)} and cannot become ${brief(now)}: a request keeps what it asked for; ` +
-      'delete it and create another',
+      `spec.${shown(field)} was ${brief(before)} and cannot become ${brief(now)}: the spec of a request is immutable; ` +
+      'delete the request and create another',
     field: `spec.${field}`,
     status: 422,
   };
 }
 
-/** Equal as JSON: prototypes do not count. What is not JSON is never equal. */
+/** Equal as JSON, whatever the prototypes. A value that is not JSON is never equal. */
 function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   const [copyOfA, copyOfB] = [copyJson(a), copyJson(b)];

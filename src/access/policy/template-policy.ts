@@ -16,7 +16,7 @@ export interface TemplateInput {
   readonly namespace: string;
   readonly name: string;
   readonly spec: TemplateSpec;
-  /** What templates may hand out besides what every grant gives. */
+  /** The rules that templates may hand out in addition to those of every grant. */
   readonly grantable: readonly RbacRule[];
 }
 
@@ -34,10 +34,10 @@ const accessCommandIsValid: Check<TemplateInput> = ({ spec }) => {
 const hasTarget: Check<TemplateInput> = ({ kind, spec }) => {
   if (own(spec, 'controllerTargetRef') || (kind === 'PodAccessTemplate' && own(spec, 'podSpec'))) return undefined;
   const needed = kind === 'PodAccessTemplate' ? 'controllerTargetRef or podSpec' : 'controllerTargetRef';
-  return invalid('MissingTarget', 'spec', `the template gives access to nothing; set ${needed}`);
+  return invalid('MissingTarget', 'spec', `the template names no target; set ${needed}`);
 };
 
-/** A podSpec is kept as it is written, so nothing else has looked at it. */
+/** The CRD preserves podSpec without validation, so this is its only check. */
 const podSpecHasContainers: Check<TemplateInput> = ({ spec }) => {
   const podSpec = own(spec, 'podSpec');
   if (podSpec === undefined) return undefined;
@@ -90,36 +90,35 @@ const rulesAreGrantable: Check<TemplateInput> = ({ spec, grantable }) =>
 /** The rule book for a template. */
 export const templatePolicy: RuleBook<TemplateInput> = {
   durations: {
-    requirement: 'the durations can be read, and the default is not above the maximum',
+    requirement: 'the durations are Go durations, and the default is not above the maximum',
     check: durationsAreValid,
     remedy: () => 'write Go durations from 1s up, such as 30m, with defaultDuration not above maxDuration',
   },
   groups: {
-    requirement: 'the allowed groups are teams, no groups of Kubernetes itself',
+    requirement: 'the allowed groups are groups of people, not groups of Kubernetes itself',
     check: groupsAreTeams,
-    remedy: () => 'name the groups of the people who may ask; none begins with system:',
+    remedy: () => 'name the groups of the people who may request access; none begins with system:',
   },
   'access-command': {
-    requirement:
-      'the access command is kubectl or oc to the granted pod, with only the placeholders that are filled in',
+    requirement: 'the access command is kubectl or oc to the granted pod, with known placeholders only',
     check: accessCommandIsValid,
     remedy: () => 'write, for example, kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
   },
   target: {
-    requirement: 'the template gives access to something',
+    requirement: 'the template names a target',
     check: hasTarget,
     remedy: ({ kind }) =>
       kind === 'PodAccessTemplate' ? 'set controllerTargetRef or podSpec' : 'set controllerTargetRef',
   },
   'pod-spec': {
-    requirement: 'the podSpec, if there is one, has a container',
+    requirement: 'the podSpec, if set, has a container',
     check: podSpecHasContainers,
     remedy: () => 'write spec.podSpec as in a Pod',
   },
   patch: {
     requirement: 'the patch operations are RFC 6902 over a pod template',
     check: patchIsWellFormed,
-    remedy: () => 'correct the operation that the refusal names',
+    remedy: () => 'correct the operation that the denial names',
   },
   quantities: {
     requirement: 'caps and resources are quantities',
@@ -127,27 +126,27 @@ export const templatePolicy: RuleBook<TemplateInput> = {
     remedy: () => 'write quantities such as 500m or 2Gi',
   },
   rules: {
-    requirement: 'the rules are named verbs on pods and its subresources',
+    requirement: 'the rules have named verbs on pods and their subresources only',
     check: rulesAreOnThePod,
-    remedy: () => 'leave wildcards, other groups and other resources out',
+    remedy: () => 'remove wildcards, other groups, and other resources',
   },
   grantable: {
-    requirement: 'the rules are among those that may be handed out here',
+    requirement: 'this installation allows templates to hand out the rules',
     check: rulesAreGrantable,
     remedy: () => 'ask an administrator to add them to the grantable rules',
   },
 };
 
-/** What is allowed and probably not meant, one sentence each, for the author to see. */
+/** Warnings for the author about settings that are allowed but probably unintended, one sentence each. */
 export function templateWarnings({ kind, spec }: TemplateInput): string[] {
   const warnings: string[] = [];
   const { allowedGroups, grantTo } = spec.accessConfig;
   if (allowedGroups.length === 0) {
-    warnings.push('spec.accessConfig.allowedGroups is empty: only those who hold this access anyway can ask for it');
+    warnings.push('spec.accessConfig.allowedGroups is empty: only users who already hold this access can request it');
   }
   if (grantTo === 'AllowedGroups') {
     warnings.push(
-      'spec.accessConfig.grantTo is AllowedGroups: one request lets every member of the allowed groups in, not only who asked',
+      'spec.accessConfig.grantTo is AllowedGroups: one request gives access to every member of the allowed groups, not only to the requester',
     );
   }
   if (kind !== 'PodAccessTemplate') return warnings;
@@ -172,7 +171,7 @@ function checkQuantity(value: unknown, field: string, least: 'zero' | 'positive'
   if ('error' in parsed) return invalid('InvalidQuantity', field, parsed.error);
   const { nano } = parsed.quantity;
   if (nano < 0n || (nano === 0n && least === 'positive')) {
-    return invalid('InvalidQuantity', field, `must be more than nothing, for example 500m or 2Gi`);
+    return invalid('InvalidQuantity', field, 'must be above zero, for example 500m or 2Gi');
   }
   return undefined;
 }
@@ -184,15 +183,15 @@ const invalid = (code: Violation['code'], field: string, why: string): Violation
   status: 422,
 });
 
-/** Groups that Kubernetes puts people and programs into are no teams; most of them are almost everybody. */
+/** Denies the built-in groups of Kubernetes: they stand for classes of users, such as everyone who is authenticated. */
 export function systemGroupViolation(allowedGroups: readonly string[]): Violation | undefined {
   const group = allowedGroups.find((name) => name.startsWith('system:'));
   if (group === undefined) return undefined;
   return {
     code: 'SystemGroup',
     message:
-      `spec.accessConfig.allowedGroups has ${quote(group)}; groups that begin with system: are given by Kubernetes ` +
-      'to whole classes of users: name the groups of the people who may ask',
+      `spec.accessConfig.allowedGroups has ${quote(group)}; Kubernetes assigns groups that begin with system: ` +
+      'to whole classes of users: name the groups of the people who may request access',
     field: 'spec.accessConfig.allowedGroups',
     status: 403,
   };

@@ -8,7 +8,7 @@ import type { Violation } from './policy.ts';
 import type { Caller } from './request-policy.ts';
 import type { TemplateInput } from './template-policy.ts';
 
-/** Something that somebody may do in a namespace, as a SubjectAccessReview asks for it. Without a name: to all. */
+/** A permission in a namespace, as a SubjectAccessReview checks it. Without a name, it applies to all objects. */
 export interface Right {
   readonly verb: string;
   readonly group: string;
@@ -17,29 +17,29 @@ export interface Right {
   readonly name?: string;
 }
 
-/** The verb on a template that makes somebody an administrator to it: may set `allowPrivilegedPod`. */
+/** The verb on a template that allows its author to set `allowPrivilegedPod`. */
 const privilegedVerb = 'allow-privileged';
 
 export const handsOutPrivilege = (spec: TemplateSpec): boolean => own(spec, 'allowPrivilegedPod') === true;
 
-/** A template, as far as it says what it gives. */
+/** The parts of a template that determine what it gives. */
 export type GrantingTemplate = Pick<TemplateInput, 'kind' | 'name' | 'spec'>;
 
-/** All that a template lets others do, or makes us do for them: nobody may write one who may not do all of it. */
+/** Everything that a template hands out: the rules of its grants, and what the server creates for them. Its author must hold all of it. */
 export function rightsHandedOut(template: GrantingTemplate): Right[] {
   return [...rightsOnAllPods(rulesOf(template.spec.accessConfig)), ...rightsToCreate(template)];
 }
 
 /**
- * What stands for all that a template gives, to be asked of somebody whom no group lets in: exec for what every grant gives, and what
- * this template adds.
+ * The permissions that make a caller eligible without any allowed group: exec, which stands for the rules of every grant, and the rules
+ * that this template adds.
  */
 export function rightsToHold(template: GrantingTemplate): Right[] {
   const exec = { apiGroups: [''], resources: ['pods/exec'], verbs: ['create'] };
   return [...rightsOnAllPods([exec, ...(template.spec.accessConfig.rules ?? [])]), ...rightsToCreate(template)];
 }
 
-/** What it takes to make by hand what we make for a template. */
+/** The permissions that a user needs to create by hand what the server creates for a template. */
 function rightsToCreate({ kind, name, spec }: GrantingTemplate): Right[] {
   const rights: Right[] = [];
   const { createsPod, template } = accessOfTemplate(kind);
@@ -51,7 +51,7 @@ function rightsToCreate({ kind, name, spec }: GrantingTemplate): Right[] {
   return rights;
 }
 
-/** The rights of rules on all pods of a namespace, each once: before there is a grant nobody knows on which. */
+/** The distinct rights of the rules on all pods of a namespace, because the granted pod is not known yet. */
 function rightsOnAllPods(rules: readonly TemplateRule[]): Right[] {
   const rights = rightsOf(rules).map(({ verb, group, resource: path }) => {
     const [resource = '', subresource] = path.split('/', 2);
@@ -60,7 +60,7 @@ function rightsOnAllPods(rules: readonly TemplateRule[]): Right[] {
   return [...new Map(rights.map((right) => [describeRight(right), right])).values()];
 }
 
-/** The mutating webhook writes the author; without its work the controller would have nobody to ask about. */
+/** The mutating webhook writes the author, and the controller checks the permissions of that user. */
 export function authorIsNotCaller(
   caller: Pick<Caller, 'username' | 'groups'>,
   spec: TemplateSpec,
@@ -71,21 +71,21 @@ export function authorIsNotCaller(
   return {
     code: 'MissingIdentity',
     message:
-      `spec.author must name ${quote(caller.username)}, who writes the template, with no foreign groups, and names ` +
-      `${author ? quote(author.username) : 'nobody'}; the mutating webhook of drawbridge sets it: check that it is installed`,
+      `spec.author names ${author ? quote(author.username) : 'no user'}; it must name ${quote(caller.username)}, who writes the template, ` +
+      'and only groups of that user. The mutating webhook of drawbridge sets it: check that it is installed',
     field: 'spec.author',
     status: 403,
   };
 }
 
-/** The violation of an author who lacks some of the rights that the template hands out. */
+/** `AuthorLacksRights` if the author lacks permissions that the template hands out. */
 export function authorLacks(username: string, namespace: string, lacking: readonly Right[]): Violation | undefined {
   if (lacking.length === 0) return undefined;
   return {
     code: 'AuthorLacksRights',
     message:
-      `a template hands out only what its author may do, and ${quote(username)} may not ` +
-      `${lacking.map(describeRight).join(', ')} in namespace ${quote(namespace)}; let somebody apply it who may`,
+      `author ${quote(username)} may not ${lacking.map(describeRight).join(', ')} in namespace ${quote(namespace)}; ` +
+      'a template hands out only what its author may do: ask someone who holds these permissions to apply it',
     status: 403,
   };
 }

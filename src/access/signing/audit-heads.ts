@@ -13,7 +13,7 @@ import type { KeyRing } from './signer.ts';
 
 interface AuditHeadsDeps {
   readonly client: Client;
-  /** Of the ConfigMap. */
+  /** Namespace of the ConfigMap. */
   readonly namespace: string;
   readonly name: string;
   /** Name of this process among its replicas. */
@@ -22,26 +22,26 @@ interface AuditHeadsDeps {
   readonly keys: Pick<KeyRing, 'keys'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told how many lines no published head covers. */
+  /** Called with the number of lines that no published head covers. */
   readonly onUnsigned?: (lines: number) => void;
 }
 
-/** Time within which a line is covered by a head, milliseconds. */
+/** Interval of publishing, milliseconds: within this time, a head covers a new line. */
 const publishEveryMs = 5000;
-/** How often a head that has not changed is looked at, milliseconds: somebody may have taken it away. */
+/** Interval of checking an unchanged head, milliseconds: someone may have removed it. */
 const recheckMs = 300_000;
-/** How long the last head may hold up the end of the process, milliseconds. */
+/** Longest time that publishing the last head delays the exit of the process, milliseconds. */
 const lastWriteMs = 2000;
-/** Chains in the ConfigMap, about 450 bytes each; beyond it the ones signed longest ago are dropped. */
+/** Most chains in the ConfigMap, about 450 bytes each; beyond it, those signed longest ago are removed. */
 export const maxHeads = 128;
 
-/** Publishes the signed head of this process's chain whenever the chain has grown. */
+/** Publishes the signed head of this process's chain whenever the chain grows. */
 export class AuditHeads {
   readonly #deps: AuditHeadsDeps;
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #signer: { readonly secret: Uint8Array; readonly signer: HeadSigner } | undefined;
-  /** What stands in the ConfigMap as far as we know. */
+  /** The last head that this process published or found unchanged. */
   #published = { seq: 0, key: '', text: '', atMs: 0 };
   #failing = false;
 
@@ -53,7 +53,7 @@ export class AuditHeads {
     this.#running ??= this.#run(this.#stopping.signal);
   }
 
-  /** Publishes the last head; to be called when no more lines come. Never rejects. */
+  /** Stops, and publishes the last head. Call it after the last line. Never rejects. */
   async close(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -64,14 +64,14 @@ export class AuditHeads {
     });
   }
 
-  /** Brings the ConfigMap up to the journal, if it is not. Never rejects. */
+  /** Publishes the present head if it changed. Never rejects. */
   async publish(signal?: AbortSignal): Promise<void> {
     try {
       await this.#publishIfChanged(signal ? { signal } : {});
       this.#failing = false;
     } catch (error) {
       if (signal?.aborted) return;
-      // Once for each outage; the metric shows how long it lasts.
+      // Log once per outage; the metric shows how long it lasts.
       if (!this.#failing) this.#deps.log.error('audit head not published', { error: describe(error) });
       this.#failing = true;
     }
@@ -106,11 +106,11 @@ export class AuditHeads {
     const found = await findObject(client, configMaps, this.#name, options);
     const stands = own(own(found, 'data'), journal.head.chain) === this.#published.text;
     if (stands) this.#published = { ...this.#published, atMs: clock.monotonic() };
-    else log.warn('somebody took the audit head away or changed it; publishing it again');
+    else log.warn('the audit head in the ConfigMap was removed or changed; publishing it again');
     return stands;
   }
 
-  /** Each process writes its own entry only, so several need not agree. */
+  /** Each process writes only its own entry, so replicas do not conflict. */
   async #write(data: Readonly<Record<string, string | null>>, options: { signal?: AbortSignal }): Promise<KubeObject> {
     return patchConfigMap(this.#deps.client, this.#name, { data }, options);
   }
@@ -128,7 +128,7 @@ export class AuditHeads {
   }
 }
 
-/** The entries beyond the limit: those that are no heads first, then those signed longest ago; never our own. */
+/** The entries beyond the limit: invalid ones first, then those signed longest ago; never our own. */
 function surplusOf(configMap: KubeObject, ours: string): string[] {
   const data = own(configMap, 'data');
   if (!isRecord(data)) return [];

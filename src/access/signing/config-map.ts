@@ -4,13 +4,13 @@ import { configMaps } from '../../api/resources.ts';
 import type { Client } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 
-/** A merge patch of a ConfigMap: null takes an entry away. */
+/** A merge patch of a ConfigMap; null removes an entry. */
 interface ConfigMapPatch {
   readonly metadata?: { readonly annotations: Readonly<Record<string, string>> };
   readonly data: Readonly<Record<string, string | null>>;
 }
 
-/** Patches a ConfigMap of the server, which is made if it is not there. Rejects as the client does. */
+/** Patches a ConfigMap of the server; creates it if it does not exist. Rejects as the client does. */
 export async function patchConfigMap(
   client: Client,
   name: ObjectName,
@@ -22,7 +22,7 @@ export async function patchConfigMap(
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  // Applied rather than created: that way the right to create it can be confined to its name.
+  // Server-side apply instead of create, so that RBAC can confine the permission to this name.
   const metadata = { ...name, labels: { ...ownLabels } };
   const empty = { apiVersion: apiVersionOf(configMaps), kind: configMaps.kind, metadata };
   await client.apply(configMaps, empty, { ...options, fieldManager: 'drawbridge' });

@@ -12,9 +12,9 @@ import type { Log } from '../../observe/log.ts';
 import { patchConfigMap } from './config-map.ts';
 import type { KeyRing, SigningKeys } from './signer.ts';
 
-/** Of the keys that requesters, authors and grants are signed with; the ConfigMap of the public halves has the same name. */
+/** Name of the Secret with the keys that sign requesters, authors, and grants, and of the ConfigMap with their public keys. */
 export const keySecretName = 'drawbridge-signing-keys';
-/** On that ConfigMap: the uid of the Secret whose keys are in use. */
+/** On that ConfigMap: the uid of the Secret with the keys in use. */
 const secretUidAnnotation = 'keys.drawbridge.dev/secret-uid';
 
 const KEY_BYTES = 32;
@@ -24,33 +24,33 @@ const retryMs = 1000;
 export interface KeySecretOptions {
   readonly client: Client;
   readonly namespace: string;
-  /** Of the Secret, and of the ConfigMap with the public halves of its keys. */
+  /** Name of the Secret, and of the ConfigMap with its public keys. */
   readonly name: string;
-  /** What the key pairs are derived for whose public halves are published. */
+  /** Purpose of the key pairs whose public keys are published. */
   readonly purpose: string;
-  /** Uses the keys of a Secret also when nothing shows that this installation has used them before. */
+  /** Also use a Secret without proof that this installation used its keys before. */
   readonly adopt: boolean;
-  /** Whether an earlier version, which published nothing, has used these keys. Default: no. */
+  /** Whether an earlier version, which published no public keys, used these keys. Default: no. */
   readonly usedBefore?: (keys: SigningKeys, options: { signal?: AbortSignal }) => Promise<boolean>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * The keys that all replicas share, in a Secret that the first of them makes. What it holds is never logged.
+ * The keys that all replicas share, in a Secret that the first replica creates. The server never logs them.
  *
- * Anyone who can create Secrets in the namespace could put known keys there before the first start. So a replica uses a Secret only if
- * the ConfigMap of its name lists the public half of one of its keys, or its uid. Replicas list keys before they store them, and keep
- * the list equal to what they use. A rotation keeps the uid of the Secret; a restore keeps the public halves.
+ * Anyone who can create Secrets in the namespace could store known keys there before the first start. So a replica uses a Secret only if
+ * the ConfigMap of the same name lists a public key of it, or its uid. Replicas list keys before they store them, and keep the list equal
+ * to the keys in use. A rotation keeps the uid of the Secret; a restore from backup keeps the public keys.
  */
 export class KeySecret implements KeyRing {
   readonly #deps: KeySecretOptions;
   #keys: SigningKeys | undefined;
-  /** Of their Secret. */
+  /** uid of the Secret with `#keys`. */
   #uid = '';
-  /** Drawn here, for a Secret that is not there yet. */
+  /** Keys that this replica generated for a Secret that does not exist yet. */
   #newKeys: Required<SigningKeys> | undefined;
-  /** Of the Secret that this replica has made, if it has. */
+  /** uid of the Secret that this replica created, if it did. */
   #createdUid = '';
   #problem = 'not read yet';
 
@@ -62,15 +62,15 @@ export class KeySecret implements KeyRing {
     return this.#keys;
   }
 
-  /** Why there are no keys, in one line; undefined when there are. */
+  /** Why there are no keys, in one line; undefined if there are. */
   problem(): string | undefined {
     const { namespace, name } = this.#deps;
     return this.#keys ? undefined : `Secret ${namespace}/${name}: ${this.#problem}`;
   }
 
   /**
-   * Reads the keys, makes them if there are none, and reads them again every 30 s, until `signal` aborts. Resolves after the first
-   * attempt, whatever came of it; never rejects.
+   * Reads the keys, creates them if there are none, and reads them again every 30 s until `signal` aborts. Resolves after the first
+   * attempt, successful or not; never rejects.
    */
   async start(signal: AbortSignal): Promise<void> {
     await this.#attempt(signal);
@@ -88,7 +88,7 @@ export class KeySecret implements KeyRing {
     const { log, name } = this.#deps;
     try {
       await this.refresh(signal);
-      // Verifiers trust the list; restore it if it was changed.
+      // Verifiers trust the list, so restore it if someone changed it.
       if (this.#keys) await this.#publish(this.#keys, this.#uid, { signal });
       this.#problem = '';
     } catch (error) {
@@ -104,17 +104,17 @@ export class KeySecret implements KeyRing {
     }
   }
 
-  /** Keys that were read once stay in use when the Secret is gone or holds none that count. Rejects when the API does not answer. */
+  /** Reads the Secret. If it is missing or not accepted, the keys read before stay in use. Rejects if the API server does not answer. */
   async refresh(signal?: AbortSignal): Promise<void> {
     const options = signal ? { signal } : {};
     const { client } = this.#deps;
     const secret = (await findObject(client, secrets, this.#name, options)) ?? (await this.#create(options));
     const found = secret && (await this.#acceptedKeys(secret, options));
     if (found === undefined || typeof found === 'string') {
-      if (!this.#keys) throw new CodedError('InvalidSigningKeys', found ?? 'the Secret is gone');
-      this.#deps.log.error('the Secret holds no signing keys that count; those read before stay in use', {
+      if (!this.#keys) throw new CodedError('InvalidSigningKeys', found ?? 'the Secret does not exist');
+      this.#deps.log.error('no accepted signing keys in the Secret; the keys read before stay in use', {
         secret: this.#deps.name,
-        error: found ?? 'it is gone',
+        error: found ?? 'it does not exist',
       });
       return;
     }
@@ -125,14 +125,14 @@ export class KeySecret implements KeyRing {
     this.#uid = uid;
   }
 
-  /** Undefined when there are keys in use: others would void every open grant. */
+  /** Creates the Secret with new keys. Undefined if keys are in use: new ones would invalidate every open grant. */
   async #create(options: { signal?: AbortSignal }): Promise<KubeObject | undefined> {
     if (this.#keys) return undefined;
     const { client } = this.#deps;
-    // The same at each attempt, so that the list does not grow while the Secret cannot be stored.
+    // Every attempt uses the same keys, so that the list does not grow while the Secret cannot be stored.
     this.#newKeys ??= { current: randomBytes(KEY_BYTES), previous: randomBytes(KEY_BYTES) };
     const keys = this.#newKeys;
-    // Listed first: a replica that stops in between leaves listed keys without a Secret, not a Secret that every replica refuses.
+    // List the keys first: a replica that stops in between leaves listed keys without a Secret, not a Secret that all replicas reject.
     await patchConfigMap(client, this.#name, { data: this.#publicKeys(keys) }, options);
     try {
       const made = await client.create(secrets, this.#newSecret(keys), options);
@@ -144,7 +144,7 @@ export class KeySecret implements KeyRing {
     }
   }
 
-  /** The keys of the Secret if they count, else why they do not. */
+  /** The keys of the Secret if they are accepted, else the reason. */
   async #acceptedKeys(secret: KubeObject, options: { signal?: AbortSignal }): Promise<SigningKeys | string> {
     const { client, adopt, usedBefore } = this.#deps;
     const keys = readKeys(secret);
@@ -159,7 +159,7 @@ export class KeySecret implements KeyRing {
     return counts ? keys : unknownSecret;
   }
 
-  /** Lists these keys and no others. */
+  /** Makes the ConfigMap list these keys and no others. */
   async #publish(keys: SigningKeys, uid: string, options: { signal?: AbortSignal }): Promise<void> {
     const { client, log, name } = this.#deps;
     const list = await findObject(client, configMaps, this.#name, options);
@@ -181,7 +181,7 @@ export class KeySecret implements KeyRing {
     log.info('public keys listed', { configMap: name, keys: Object.keys(halves) });
   }
 
-  /** As entries of the ConfigMap: the public half in base64url, and which key it is of. */
+  /** Entries of the ConfigMap: the public key in base64url, and whether it is the current or the previous one. */
   #publicKeys({ current, previous }: SigningKeys): Record<string, string> {
     const half = (key: Uint8Array): string =>
       new DerivedKeyPair(key, this.#deps.purpose).publicKey.toString('base64url');
@@ -205,10 +205,10 @@ export class KeySecret implements KeyRing {
 }
 
 const unknownSecret =
-  'it was there before the first start, and nothing shows that this installation has used its keys; delete it to have new keys made, ' +
-  'or start with --adopt-signing-keys=true (signingKeys.adopt of the chart) if you made it';
+  'it existed before the first start, and nothing proves that this installation used its keys; delete it to get new keys, ' +
+  'or start with --adopt-signing-keys=true (signingKeys.adopt of the chart) if you created it';
 
-/** The keys of the Secret; undefined when the current one is missing or too short. A previous one that is unusable counts as absent. */
+/** The keys of the Secret; undefined if the current one is missing or too short. An unusable previous key counts as absent. */
 export function readKeys(secret: KubeObject): SigningKeys | undefined {
   const data = own(secret, 'data');
   const [current, previous] = [keyOf(own(data, 'current')), keyOf(own(data, 'previous'))];

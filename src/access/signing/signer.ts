@@ -6,11 +6,11 @@ import { canonicalJson, sha256Hex } from '../../kit/canonical-json.ts';
 import { DerivedKeyPair } from '../../kit/ed25519.ts';
 import { CodedError } from '../../kit/errors.ts';
 
-/** Where the keys come from. */
+/** The source of the signing keys. */
 export interface KeyRing {
-  /** Undefined until they have been read for the first time. */
+  /** Undefined until the first successful read. */
   readonly keys: SigningKeys | undefined;
-  /** Reads them again now; rejects when they cannot be read. */
+  /** Reads the keys again; rejects if that fails. */
   refresh(signal?: AbortSignal): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ interface SignedChild {
   readonly planHash: string;
 }
 
-/** Makes and verifies everything that proves our own work. Without keys it rejects or throws `SigningKeyUnavailable`. */
+/** Signs and verifies requesters, authors, grants, and children. Without keys, it rejects or throws `SigningKeyUnavailable`. */
 export class Signer {
   readonly #ring: KeyRing;
   #derived: { readonly from: Uint8Array; readonly pair: DerivedKeyPair } | undefined;
@@ -43,7 +43,7 @@ export class Signer {
     return this.#ring.keys !== undefined;
   }
 
-  /** A seal with a fresh nonce; undefined while there are no keys. */
+  /** Signs with a new nonce; undefined while there are no keys. */
   signRequester(stamp: RequesterAttestation): RequesterSignature | undefined {
     const keys = this.#ring.keys;
     if (!keys) return undefined;
@@ -55,7 +55,7 @@ export class Signer {
     return this.#isOurs('stamp', requesterValue(stamp, seal.nonce), seal.signature, signal);
   }
 
-  /** The same by the keys at hand, for what may be wrong without harm. */
+  /** As `isOurRequester`, without a refresh of the keys; for uses where a wrong "no" does no harm. */
   isOurRequesterByCachedKeys(stamp: RequesterAttestation, seal: RequesterSignature): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'stamp', requesterValue(stamp, seal.nonce), seal.signature);
@@ -71,20 +71,20 @@ export class Signer {
     return this.#isOurs('author', authorValue(stamp), signature, signal);
   }
 
-  /** The same by the keys at hand: where there is another proof to look at. */
+  /** As `isOurAuthor`, without a refresh of the keys; for callers that have another proof. */
   isOurAuthorByCachedKeys(stamp: AuthorAttestation, signature: unknown): boolean {
     const keys = this.#ring.keys;
     return keys !== undefined && isMacOf(keys, 'author', authorValue(stamp), signature);
   }
 
-  /** The grant with our MAC, by which we know it again, and with a signature that others can verify. */
+  /** The grant with a MAC, which the server verifies, and a signature, which anyone can verify. */
   signGrant(owner: GrantOwner, grant: Grant): Grant {
     const value = grantValue(owner, grant);
     const signature = this.#grantPair().sign(signedText(value));
     return { ...grant, mac: macOf(this.#keys.current, 'grant', value), signature: signature.toString('base64url') };
   }
 
-  /** Deriving it takes milliseconds, so it is done once for each key. */
+  /** Derived once for each key, because derivation takes milliseconds. */
   #grantPair(): DerivedKeyPair {
     const { current } = this.#keys;
     if (this.#derived?.from !== current)
@@ -104,7 +104,7 @@ export class Signer {
     return this.#isOurs('child', child, mac, signal);
   }
 
-  /** Another replica may sign under keys that this one has not read yet, so a fresh read has the last word before a no. */
+  /** Refreshes the keys before it returns false, because another replica may sign with keys that this one has not read yet. */
   async #isOurs(purpose: Purpose, value: unknown, mac: unknown, signal: AbortSignal): Promise<boolean> {
     if (isMacOf(this.#keys, purpose, value, mac)) return true;
     await this.#ring.refresh(signal);
@@ -118,7 +118,7 @@ export class Signer {
   }
 }
 
-/** Fields of the spec that the stamp does not cover: it is written into one, and the other may become true at any time later. */
+/** Fields of the spec that the signature does not cover: `requester` holds the signature, and `revoked` can change later. */
 const unsignedRequestFields: ReadonlySet<string> = new Set(['requester', 'revoked']);
 
 function requesterValue({ kind, namespace, name, spec, requester }: RequesterAttestation, nonce: string): unknown {
@@ -140,15 +140,15 @@ function grantValue({ namespace, name, uid }: GrantOwner, { mac: _, signature: _
   return { namespace, name, uid, grant };
 }
 
-/** What the key pairs that sign grants are derived for. */
+/** Purpose of the key pairs that sign grants. */
 export const grantPurpose = 'drawbridge.dev/grant-signature/v1';
 
 const signedText = (value: unknown): string => `${grantPurpose}\n${canonicalJson(value)}`;
 
-/** What a MAC vouches for. One made for one purpose never verifies for another, whatever the values are. */
+/** What a MAC covers. A MAC for one purpose never verifies for another, whatever the value. */
 export type Purpose = 'stamp' | 'author' | 'grant' | 'child';
 
-/** Secret keys, 32 bytes or more each. What is made is made under `current`; what was made under `previous` still verifies. */
+/** Secret keys of at least 32 bytes. `current` signs; signatures by `previous` still verify. */
 export interface SigningKeys {
   readonly current: Uint8Array;
   readonly previous?: Uint8Array;
@@ -160,13 +160,13 @@ export function macOf(key: Uint8Array, purpose: Purpose, value: unknown): string
   return createHmac('sha256', key).update(text, 'utf8').digest('base64url');
 }
 
-/** Whether `mac`, which may be anything, was made for `value` under one of the keys. Compares in constant time. */
+/** Whether `mac`, which may be any value, is the MAC of `value` under one of the keys. Compares in constant time. */
 export function isMacOf(keys: SigningKeys, purpose: Purpose, value: unknown, mac: unknown): boolean {
   if (typeof mac !== 'string') return false;
   const found = Buffer.from(mac, 'utf8');
   const candidates = keys.previous ? [keys.current, keys.previous] : [keys.current];
   return candidates.some((key) => {
-    // As text: several base64 texts may stand for the same bytes, and only one of them is ours.
+    // Compare the text: several base64 texts can encode the same bytes, and only one of them is canonical.
     const expected = Buffer.from(macOf(key, purpose, value), 'utf8');
     return found.length === expected.length && timingSafeEqual(found, expected);
   });

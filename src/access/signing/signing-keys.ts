@@ -5,8 +5,8 @@ import { KeySecret, type KeySecretOptions, keySecretName } from './key-secret.ts
 import { grantPurpose } from './signer.ts';
 
 /**
- * The keys that requesters, authors and grants are signed with. Before there were lists of public keys, audit heads were signed with
- * these very keys: while there is no list yet, such a head shows that they were in use.
+ * The keys that sign requesters, authors, and grants. Versions without a list of public keys signed audit heads with the same keys. So
+ * before the first list exists, such a head proves that the keys were in use.
  */
 export function signingKeys(options: Omit<KeySecretOptions, 'name' | 'purpose' | 'usedBefore'>): KeySecret {
   const { client, namespace } = options;

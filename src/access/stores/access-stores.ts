@@ -34,27 +34,28 @@ interface KindStores {
   readonly templates: Store<TemplateView>;
 }
 
-/** Live copies of everything that decisions about access are made from. */
+/** Informer stores of all objects that decisions about access read. */
 export interface AccessStores {
   of(kind: RequestKind): KindStores;
-  /** Of every kind, in the order of `accesses`. */
+  /** The request stores of all kinds, in the order of `accesses`. */
   readonly requests: readonly Store<RequestView>[];
   readonly templates: readonly Store<TemplateView>[];
   readonly pods: Store<PodView>;
-  /** Of ours only. */
+  /** Only Roles of grants. */
   readonly roles: Store<ChildView>;
+  /** Only RoleBindings of grants. */
   readonly roleBindings: Store<ChildView>;
   readonly workloads: readonly Store<WorkloadView>[];
   /** The workload under a `targetKey`. */
   workload(key: string): WorkloadView | undefined;
   workloadsIn(namespace: string): WorkloadView[];
-  /** What acts on pods by their labels: Services, PodDisruptionBudgets, NetworkPolicies. */
+  /** Services, PodDisruptionBudgets, and NetworkPolicies, which select pods by labels. */
   readonly selectors: readonly Store<SelectorView>[];
   selectorsIn(namespace: string): SelectorView[];
   readonly all: readonly Store<Projected>[];
 }
 
-/** Indexes of request stores. */
+/** Indexes of request stores: `namespace/name` of the template; the uid; `namespace/name` of the granted pod. */
 export const byTemplate = 'template';
 export const byUid = 'uid';
 export const byPod = 'pod';
@@ -62,9 +63,9 @@ export const byPod = 'pod';
 export const byTarget = 'target';
 /** Index of request stores: the name of the requester. */
 export const byUser = 'user';
-/** Index of the stores of pods, requests, workloads and selectors. */
+/** Index of the stores of pods, requests, workloads, and selectors. */
 export const byNamespace = 'namespace';
-/** Index of the stores of what we made: the uid of the request. */
+/** Index of the stores of pods, roles, and role bindings: the uid of the request that they were created for. */
 export const byRequest = 'request';
 
 export function openAccessStores(cluster: Cluster): AccessStores {
@@ -143,7 +144,7 @@ function templateSpec(access: Access): StoreSpec<TemplateView> {
 function requestSpec(resource: Resource): StoreSpec<RequestView> {
   return {
     resource,
-    // List items come without kind, which tells the kinds apart.
+    // Items of a list have no kind, so add it.
     project: (object) => viewRequest({ ...object, kind: resource.kind }),
     indexes: {
       [byUid]: (request) => [request.uid],
@@ -155,7 +156,7 @@ function requestSpec(resource: Resource): StoreSpec<RequestView> {
   };
 }
 
-/** The requests that a change of `pod` may concern: the one it was made for, and those that were granted access to it. */
+/** Keys of the requests that a change of `pod` can affect: the one it was created for, and those with a grant on it. */
 export function requestsOfPod(requests: Store<RequestView>, pod: PodView): string[] {
   const owner = pod.labels[requestLabel];
   const owned = owner === undefined ? [] : requests.byIndex(byUid, owner);

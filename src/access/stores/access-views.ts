@@ -8,13 +8,13 @@ import { parseTime } from '../../kit/clock.ts';
 import { own } from '../../kit/json-value.ts';
 import type { Projected } from '../../kube/store.ts';
 
-/** What every view has of an object's metadata. */
+/** The metadata of every view. */
 export interface Placed extends Projected {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Undefined when there is too little to act on. */
+/** Undefined if the metadata lacks uid, resourceVersion, or namespace. */
 export function placed({ metadata }: KubeObject): Placed | undefined {
   const { uid, resourceVersion, namespace, name } = metadata;
   if (!uid || !resourceVersion || !namespace) return undefined;
@@ -26,15 +26,15 @@ export interface TemplateView<Spec = TemplateSpec> extends Placed {
   readonly generation: number;
   readonly spec: Spec;
   readonly conditions: readonly Condition[];
-  /** Undefined until somebody has looked at it. */
+  /** Undefined until the reconciler has observed the template. */
   readonly ready: TemplateStatus['ready'];
-  /** The signature of `spec.author` under a later key than its own; undefined when there is none. */
+  /** Signature of `spec.author` under a later key than `spec.author.signature`; undefined if there is none. */
   readonly authorSignature: TemplateStatus['authorSignature'];
   /** Epoch ms. */
   readonly createdAtMs: number;
 }
 
-/** The projection of a template by its schema; one that does not pass it counts as absent, for nobody could act on it. */
+/** The projection of a template. A template that violates its schema counts as absent. */
 export const viewTemplate =
   ({ template }: Access) =>
   (object: KubeObject): TemplateView | undefined => {
@@ -55,7 +55,7 @@ export interface RequestView extends Placed {
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
-  /** Somebody gave the access back; known even of a spec that is broken elsewhere. */
+  /** `spec.revoked`; read even if the rest of the spec is invalid. */
   readonly revoked: boolean;
   readonly spec: RequestSpec;
   readonly grant: RequestStatus['grant'];
@@ -65,8 +65,8 @@ export interface RequestView extends Placed {
 }
 
 /**
- * The projection of a request by the schema of its kind. One that is broken where the schema was bypassed still shows its grant, so that
- * it ends on time; undefined only when there is no metadata to act on.
+ * The projection of a request. A request that violates its schema still shows its grant, so that it ends on time. Undefined only if the
+ * metadata is incomplete.
  */
 export function viewRequest(object: KubeObject): RequestView | undefined {
   const at = placed(object);
@@ -96,7 +96,7 @@ function readRequest(object: KubeObject): ObjectOf<Access['request']> | undefine
   return read?.ok ? read.value : undefined;
 }
 
-/** `Deployment/payments/web`: one workload among all kinds, and the index value under which its templates are found. */
+/** Identifies a workload across kinds, for example `Deployment/payments/web`; also the index value of its templates. */
 export function targetKey(target: { readonly kind: string; readonly name: string }, namespace: string): string {
   return `${target.kind}/${namespace}/${target.name}`;
 }

@@ -12,7 +12,7 @@ import { isRecord, listIn, own } from '../../kit/json-value.ts';
 import { deletionGraceS } from '../../rbac/applier.ts';
 import { type Placed, placed } from './access-views.ts';
 
-/** The request that an object was made for. */
+/** The request that an object was created for. */
 export interface MadeFor {
   readonly uid: string;
   /** Absent once the request was deleted with `Orphan`. */
@@ -20,8 +20,8 @@ export interface MadeFor {
 }
 
 /**
- * The request that an object was made for, if it carries all our marks: the label, the plan's hash, and the request as its
- * controller. Deleting a request with `Orphan` takes the last one away; the name that we give tells then.
+ * The request that an object was created for. The object must carry the label, the plan hash, and the request as its controller. Deleting
+ * a request with `Orphan` removes the controller; then the object must have the name that we assign.
  */
 function madeFor(object: KubeObject): MadeFor | undefined {
   const { metadata } = object;
@@ -36,50 +36,50 @@ function madeFor(object: KubeObject): MadeFor | undefined {
   return isRequest && controller.uid === uid ? { uid, owner: { kind, name } } : undefined;
 }
 
-/** The owner that controls the object; there is at most one. */
+/** The owner reference with `controller: true`; there is at most one. */
 export const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefined =>
   metadata.ownerReferences?.find((owner) => owner.controller === true);
 
-/** A Role or RoleBinding of ours. */
+/** A Role or RoleBinding of a grant. */
 export interface ChildView extends Placed {
   readonly madeFor: MadeFor;
-  /** Is on its way out and gives nothing any more, whoever holds it: there is nothing left to close. */
+  /** Has a deletionTimestamp and gives no access: nothing is left to close, even if a finalizer keeps it. */
   readonly terminating: boolean;
 }
 
-/** A Role or RoleBinding that carries all our marks; anything else is left out. */
+/** The projection of a Role or RoleBinding of a grant; undefined for any other. */
 export function viewChild(object: KubeObject): ChildView | undefined {
   const at = placed(object);
   const request = madeFor(object);
   if (!at || !request) return undefined;
-  // Of the two, only a RoleBinding lets anybody in, as long as it has subjects.
+  // Only a RoleBinding with subjects gives access.
   const letsIn = listIn(object, 'subjects').length > 0;
   return { ...at, madeFor: request, terminating: object.metadata.deletionTimestamp !== undefined && !letsIn };
 }
 
-/** What the access half keeps of a Pod. */
+/** The fields of a Pod that the access feature keeps. */
 export interface PodView extends Placed {
   readonly labels: Readonly<Record<string, string>>;
-  /** Without `kubectl.kubernetes.io/last-applied-configuration`, which would be most of the memory. */
+  /** Without `kubectl.kubernetes.io/last-applied-configuration`, which would take most of the memory. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly phase: string;
   readonly ready: boolean;
   /** Has a deletionTimestamp. */
   readonly deleting: boolean;
-  /** Is being deleted, with no more time to end in than we give: there is nothing left to close. */
+  /** Is being deleted with a grace period of at most ours: nothing is left to close. */
   readonly terminating: boolean;
-  /** Set when it is one of ours. */
+  /** Present if it is the access pod of a request. */
   readonly madeFor?: MadeFor;
-  /** What made it and keeps it: a ReplicaSet, a Job; absent when nothing does. */
+  /** Its controller, such as a ReplicaSet or a Job; absent if it has none. */
   readonly controller?: { readonly kind: string; readonly name: string; readonly uid: string };
   /** Why it is not ready, in one line, for conditions; empty when ready. */
   readonly waiting: string;
 }
 
-/** Cut, because an owner may have any name. */
+/** Truncates the texts, because an owner reference can hold any. */
 const ownerView = ({ kind, name, uid }: OwnerReference) => ({ kind: text(kind), name: text(name), uid: text(uid) });
 
-/** A manifest inside an annotation: most of a Pod's memory, and nobody's access command names it. */
+/** A whole manifest in an annotation: it takes most of a Pod's memory, and access commands have no use for it. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 export function viewPod(object: KubeObject): PodView | undefined {
@@ -104,9 +104,9 @@ export function viewPod(object: KubeObject): PodView | undefined {
   };
 }
 
-/** `container shell: ImagePullBackOff: …`, or as near to it as the status tells; without counts and times, which would change for ever. */
+/** `container shell: ImagePullBackOff`, or as much as the status shows; without counts and times, which would change at every update. */
 function waitingReason(status: unknown): string {
-  // The kubelet goes back and forth between ErrImagePull and ImagePullBackOff; each change would be a status write.
+  // The kubelet alternates between ErrImagePull and ImagePullBackOff, and each change would be a status write.
   for (const container of [...listIn(status, 'initContainerStatuses'), ...listIn(status, 'containerStatuses')]) {
     const state = own(container, 'state');
     const stuck = own(state, 'waiting') ?? own(state, 'terminated');
@@ -127,12 +127,12 @@ const conditionOf = (status: unknown, type: string): unknown =>
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 512) : '');
 
-/** What the access half keeps of a workload that templates point to. */
+/** The fields of a workload that the access feature keeps. */
 export interface WorkloadView extends Placed {
   readonly apiVersion: string;
   readonly kind: string;
   readonly selector: LabelSelector | undefined;
-  /** The PodTemplateSpec as the API gave it; treated as hostile, never changed in place. */
+  /** The PodTemplateSpec as the API server returned it; untrusted, never changed in place. */
   readonly podTemplate: Readonly<Record<string, unknown>>;
 }
 
@@ -152,15 +152,15 @@ export const viewWorkload =
     };
   };
 
-/** An object that acts on pods by their labels. */
+/** An object that selects pods by labels. */
 export interface SelectorView extends Placed {
   readonly kind: SelectorReference['kind'];
   readonly selector: LabelSelector | undefined;
-  /** Of NetworkPolicies: what they select may only reach what policies allow. */
+  /** For a NetworkPolicy: the pods that it selects can reach only what policies allow. */
   readonly isolatesEgress: boolean;
 }
 
-/** By kind: where the selector is, as a LabelSelector. A Service without one selects nothing. */
+/** Reads the selector of each kind as a LabelSelector. A Service without a selector selects nothing. */
 const selectorOf: Readonly<Record<SelectorView['kind'], (spec: unknown) => LabelSelector | undefined>> = {
   Service: (spec) => {
     const matchLabels = own(spec, 'selector');
@@ -178,7 +178,7 @@ export const viewSelector =
   (kind: SelectorView['kind']) =>
   (object: KubeObject): SelectorView | undefined => {
     const at = placed(object);
-    // The API server writes down what policyTypes are by default.
+    // The API server defaults policyTypes, so they are always present.
     const isolatesEgress = kind === 'NetworkPolicy' && listIn(object.spec, 'policyTypes').includes('Egress');
     return at && { ...at, kind, selector: selectorOf[kind](object.spec), isolatesEgress };
   };

@@ -10,11 +10,14 @@ import { authorLacks, handsOutPrivilege, type Right, rightsHandedOut } from '../
 import type { Signer } from '../signing/signer.ts';
 import type { TemplateView } from '../stores/access-views.ts';
 
-/** How far the creation of a template may be before and after its first stamp, by the clocks of two machines in whole seconds. */
+/**
+ * Longest times that a template may be created before and after its first author signature, milliseconds: two machines have two clocks,
+ * in whole seconds.
+ */
 const skewMs = 2000;
 const validMs = 10_000;
 
-/** Whom templates are granted for: an author whom our webhook has seen, and who may still do what the template hands out. */
+/** Verifies the author of a template: our webhook signed it, and the author still holds the permissions that the template hands out. */
 export class TemplateAuthors {
   readonly #deps: TemplateAuthorsDeps;
 
@@ -22,18 +25,26 @@ export class TemplateAuthors {
     this.#deps = deps;
   }
 
-  /** Why nothing may be granted through the template; undefined when it may. Rejects while that cannot be told. */
+  /** Why the server must not grant through the template; undefined if it may. Rejects if keys or permissions cannot be read. */
   async violation(template: TemplateView, maxAgeMs: number, signal: AbortSignal): Promise<Violation | undefined> {
     const { spec, namespace, name } = template;
     const { kind, rights, trustExisting } = this.#deps;
     if (!spec.author) {
       return trustExisting && !handsOutPrivilege(spec)
         ? undefined
-        : refuse('nobody vouches for the template: it was written while the webhooks of drawbridge were away');
+        : refuse(
+            `template ${name} has no author: it was written while the webhooks of drawbridge were not called`,
+            kind,
+            template,
+          );
     }
     const stamp = this.attestationOf(template);
     if (!stamp || !(await this.#isProven(template, stamp, signal))) {
-      return refuse('spec.author was not written by drawbridge for the template as it is');
+      return refuse(
+        `template ${name} has no verified author: the webhook of drawbridge did not sign spec.author for this version`,
+        kind,
+        template,
+      );
     }
     const unfit = rulesViolation(spec.accessConfig.rules);
     if (unfit) return unfit;
@@ -42,7 +53,7 @@ export class TemplateAuthors {
     return authorLacks(spec.author.username, namespace, lacking);
   }
 
-  /** What the signature in the status has to be about; undefined without an author. */
+  /** The value that the signature in the status covers; undefined without an author. */
   attestationOf({ spec, namespace, name, uid, generation }: TemplateView): AuthorAttestation | undefined {
     if (!spec.author) return undefined;
     const { signature: _, ...author } = spec.author;
@@ -54,7 +65,7 @@ export class TemplateAuthors {
     const { spec, generation, authorSignature, createdAtMs } = template;
     if (signer.isOurAuthorByCachedKeys(stamp, authorSignature)) return true;
     if (generation > 1) return signer.isOurAuthor(stamp, spec.author?.signature, signal);
-    // The first stamp does not know the uid: one of an earlier template of this name is told by its age.
+    // The first signature does not cover the uid, so its age excludes an earlier template of the same name.
     const age = createdAtMs - (parseTime(stamp.author.time) ?? Number.NaN);
     if (!(age >= -skewMs && age <= validMs)) return false;
     for (const version of [{ spec }, legacyFirstVersion]) {
@@ -70,31 +81,34 @@ interface TemplateAuthorsDeps {
   readonly kind: TemplateKind;
   readonly signer: Signer;
   readonly rights: AuthorRights;
-  /** Whether a template that names no author may be granted through all the same. */
+  /** Whether the server grants through templates without an author. */
   readonly trustExisting: boolean;
 }
 
-/** What servers signed before they signed the spec. None does so any more, and age tells what is left of it. */
+/** The version that earlier servers signed for a new template, before they signed the spec. Its age bounds its use. */
 const legacyFirstVersion: TemplateVersion = { uid: '', generation: 1 };
 
-const refuse = (why: string): Violation => ({
-  code: 'AuthorUnknown',
-  message: `${why}; let somebody change it who may do what it hands out, if only spec.author.username, which becomes their own`,
-  field: 'spec.author',
-  status: 403,
-});
+function refuse(problem: string, kind: TemplateKind, { namespace, name }: TemplateView): Violation {
+  const command = `kubectl patch ${kind.toLowerCase()} ${name} -n ${namespace} --type=merge -p '{"spec":{"author":{"username":"me"}}}'`;
+  return {
+    code: 'AuthorUnknown',
+    message: `${problem}; ask someone who holds the permissions that it hands out to update it, for example: ${command}`,
+    field: 'spec.author',
+    status: 403,
+  };
+}
 
 interface Answer {
   readonly held: boolean;
   readonly monotonicMs: number;
 }
 
-/** An answer of this age is not worth keeping, milliseconds. */
+/** Answers older than this are removed, milliseconds. */
 const maxAnswerAgeMs = 60_000;
 
 /**
- * What authors may do, by SubjectAccessReviews whose answers are kept for a while: many templates of one author in one namespace ask
- * the same, and a grant must not wait for them.
+ * Checks the permissions of authors by SubjectAccessReviews and caches the answers: many templates of an author need the same ones, and a
+ * grant should not wait for them.
  */
 export class AuthorRights {
   readonly #deps: { readonly client: Client; readonly clock: Clock };
@@ -105,7 +119,7 @@ export class AuthorRights {
     this.#deps = deps;
   }
 
-  /** Those of `rights` that the author does not have, by answers not older than `maxAgeMs`, at most a minute. */
+  /** The `rights` that the author lacks. Accepts cached answers up to `maxAgeMs` old, at most one minute. */
   async lacking(
     author: Caller,
     namespace: string,
@@ -121,7 +135,7 @@ export class AuthorRights {
       return answer && answer.monotonicMs > youngerThan ? answer : undefined;
     };
     const unknown = rights.filter((right) => known(right) === undefined);
-    // The age counts from before the question.
+    // The age of an answer counts from before the call.
     const monotonicMs = this.#deps.clock.monotonic();
     const refused = new Set(
       await lackingRights(this.#deps.client, { username, uid, groups }, namespace, unknown, signal),

@@ -14,12 +14,12 @@ import { type TemplateView, targetKey } from '../stores/access-views.ts';
 import type { WorkloadView } from '../stores/cluster-views.ts';
 import type { TemplateAuthors } from './template-authors.ts';
 
-/** How often an author's rights are looked at anew, milliseconds. Shorter than a grant takes an answer for young. */
+/** Interval of checking an author's permissions, milliseconds; below the oldest answer that a decision accepts. */
 const recheckMs = 40_000;
 
 /**
- * Tells in a template's status whether it can be used: its durations hold together, what it points to exists,
- * its access command is fit to be shown, and its author may do what it hands out.
+ * Writes to the status of a template whether it can be used: its durations are valid, its target exists, its access command is valid, and
+ * its author holds the permissions that it hands out.
  */
 export class TemplateReconciler implements Reconciler {
   readonly #deps: TemplateReconcilerDeps;
@@ -48,7 +48,7 @@ export class TemplateReconciler implements Reconciler {
       const patch = { metadata: { resourceVersion: template.resourceVersion }, status };
       await this.#deps.client.mergePatch(this.#deps.resource, template, patch, { subresource: 'status', signal });
     }
-    // What the author may do can change without any event; a grant finds the answers that are still young.
+    // The author's permissions can change without an event. A grant then uses the answers that this check cached.
     return template.spec.author ? after(recheckMs) : done;
   }
 
@@ -57,11 +57,11 @@ export class TemplateReconciler implements Reconciler {
     const { username } = template.spec.author ?? {};
     const violation = await this.#deps.authors.violation(template, recheckMs / 2, signal);
     if (violation) return failure(authorHoldsRights, violation.code, violation.message);
-    const told = username === undefined ? 'names no author, and existing templates are trusted' : quote(username);
+    const told = username === undefined ? 'no author; this installation trusts existing templates' : quote(username);
     return success(authorHoldsRights, told);
   }
 
-  /** Under the present key, once it is proven; a key that is rotated away must not take the templates with it. */
+  /** Signature of a verified author under the current key, so that templates stay valid after a key rotation. */
   #authorSignature(template: TemplateView, findings: readonly Finding<TemplateCondition>[]): string | undefined {
     const unknown = findings.some(({ reason }) => reason === 'AuthorUnknown');
     const stamp = unknown ? undefined : this.#deps.authors.attestationOf(template);
@@ -77,7 +77,7 @@ export class TemplateReconciler implements Reconciler {
       ? failure(templateConditions.templateDurationsValid, 'NotAcceptable', violation.message)
       : success(
           templateConditions.templateDurationsValid,
-          `${accessConfig.defaultDuration} unless asked otherwise, at most ${accessConfig.maxDuration}`,
+          `${accessConfig.defaultDuration} by default, at most ${accessConfig.maxDuration}`,
         );
   }
 
@@ -86,12 +86,12 @@ export class TemplateReconciler implements Reconciler {
     const read = readAccessCommand(spec.accessConfig.accessCommand);
     return 'refusal' in read
       ? failure(accessCommandValid, read.refusal.code, read.refusal.message)
-      : success(accessCommandValid, 'leads to the granted pod');
+      : success(accessCommandValid, 'enters the granted pod');
   }
 
   #target(template: TemplateView) {
     const ref = template.spec.controllerTargetRef;
-    if (!ref) return success(templateConditions.targetRefExists, 'the pod is written out in spec.podSpec');
+    if (!ref) return success(templateConditions.targetRefExists, 'the template defines the pod in spec.podSpec');
     const name = `${ref.kind} ${template.namespace}/${ref.name}`;
     return this.#deps.workload(targetKey(ref, template.namespace))
       ? success(templateConditions.targetRefExists, name)
@@ -114,7 +114,7 @@ interface TemplateReconcilerDeps {
   readonly clock: Clock;
 }
 
-/** These stay until somebody corrects them; a target may come by itself. */
+/** These fail until someone corrects the template; a missing target may still appear. */
 const permanent: ReadonlySet<string> = new Set([
   templateConditions.templateDurationsValid,
   templateConditions.accessCommandValid,
@@ -122,7 +122,7 @@ const permanent: ReadonlySet<string> = new Set([
 
 function summaryOf(findings: readonly Finding<TemplateCondition>[]): Summary {
   const failing = findings.find(({ status }) => status === 'False');
-  if (!failing) return { is: 'ready', message: 'requests can be made' };
+  if (!failing) return { is: 'ready', message: 'requests can name this template' };
   const { type, reason, message } = failing;
   return { is: permanent.has(type) ? 'stalled' : 'reconciling', reason, message };
 }

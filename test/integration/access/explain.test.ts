@@ -28,10 +28,10 @@ describe('kubectl create --dry-run=server', () => {
       'pass identity: the caller is logged in',
       'pass template: the template exists in the namespace of the request',
       'pass template-ready: the template is ready',
-      'pass template-groups: the template names teams, no groups of Kubernetes itself',
-      'pass eligible: the caller is in an allowed group, or may do anyway in the namespace what the template gives',
+      'pass template-groups: the template names groups of people, not groups of Kubernetes itself',
+      'pass eligible: the caller is in an allowed group, or already holds in the namespace what the template gives',
       'pass duration: the duration can be granted',
-      'pass target-pod: the target pod, if one is named, has the name of a pod',
+      'pass target-pod: spec.targetPod, if set, is a valid pod name',
       'pass not-revoked: the request is not revoked',
       'pass requester-groups: spec.requester claims no group that the caller is not in',
       'pass limits: one more grant stays within the limits of user, template and namespace',
@@ -49,7 +49,7 @@ describe('kubectl create --dry-run=server', () => {
     assert.deepEqual(
       warnings.filter((line) => !line.startsWith('pass ')),
       [
-        'FAIL eligible: the caller is in an allowed group, or may do anyway in the namespace what the template gives; to pass: join one of [devs, sre]',
+        'FAIL eligible: the caller is in an allowed group, or already holds in the namespace what the template gives; to pass: join one of [devs, sre]',
         'FAIL duration: the duration can be granted; to pass: write a Go duration from 1s up, such as 30m, or leave spec.duration out',
       ],
     );

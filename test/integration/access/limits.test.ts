@@ -97,7 +97,7 @@ describe('limits on open grants', () => {
     assert.equal(status, 403);
     assert.match(
       (body as { message: string }).message,
-      /LimitReached: template "payments-exec" has 1 open grant, and the limit is 1; the next place is free at \d{4}-\S+Z or when access is given back/,
+      /LimitReached: template "payments-exec" has 1 open grant, and the limit is 1; wait until \d{4}-\S+Z, or revoke an open request/,
     );
     await stage.kubectl(
       'patch',

@@ -178,7 +178,10 @@ describe('M15: an access pod', () => {
         message,
         /^NetworkPolicy ledger-egress isolates the egress of the pods of Deployment ledger .*\(app=ledger\)/,
       );
-      assert.match(message, /Service ledger, Deployment ledger would select it then; write these labels in podLabels/);
+      assert.match(
+        message,
+        /with them, Service ledger, Deployment ledger would select it; add these labels to podLabels/,
+      );
       assert.match(message, /list Service ledger in spec\.allowedSelectors, or set the chart value accessPods to oz/);
       assert.deepEqual(await stage.children(denied.metadata.uid), []);
     });

@@ -71,7 +71,7 @@ describe('JSON patch', () => {
     ['a missing parent', { op: 'add', path: '/spec/a/b', value: 1 }, /nothing at \/spec\/a$/],
     ['an inherited member', { op: 'remove', path: '/spec/toString' }, /nothing at \/spec\/toString/],
     ['a parent that is a number', { op: 'add', path: '/spec/replicas/x', value: 1 }, /\/spec\/replicas is neither/],
-    ['a place beyond the list', { op: 'add', path: '/spec/containers/2', value: {} }, /2 is no place in a list of 1/],
+    ['a place beyond the list', { op: 'add', path: '/spec/containers/2', value: {} }, /2 is no index of a list of 1/],
     ['a move into itself', { op: 'move', from: '/spec', path: '/spec/x' }, /cannot be moved into itself/],
     ['removing everything', { op: 'remove', path: '' }, /whole document/],
   ] as const) {

@@ -257,7 +257,10 @@ describe('pod access builder', () => {
     });
 
     it('is not made where its own controller would take it for one of its pods', () =>
-      assert.match(refusal({}, under({ app: 'web' })), /^ConfinementLost: .*Deployment web would select it then/));
+      assert.match(
+        refusal({}, under({ app: 'web' })),
+        /^ConfinementLost: .*with them, Deployment web would select it/,
+      ));
 
     it('is made as Oz makes it where that is asked for', () => {
       const { pod } = plan({}, { ...under({ app: 'web' }), accessPods: 'oz' });

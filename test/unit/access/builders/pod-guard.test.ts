@@ -71,7 +71,7 @@ describe('the reach of an access pod', () => {
   });
 
   it('tells how to go further', () =>
-    assert.match(check({ hostPID: true }) ?? '', /allow-privileged on the template, set spec\.allowPrivilegedPod$/));
+    assert.match(check({ hostPID: true }) ?? '', /allow-privileged on the template to set spec\.allowPrivilegedPod$/));
 
   const near: [string, object][] = [
     ['nothing of the kind', {}],

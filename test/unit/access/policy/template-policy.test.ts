@@ -135,7 +135,13 @@ describe('template policy', () => {
       /"system:authenticated"/,
     ],
     ['a cap that is no quantity', template({ podSpec, maxCpu: 'two' }), 'InvalidQuantity', 'spec.maxCpu', /"two"/],
-    ['a cap of nothing', template({ podSpec, maxMemory: 0 }), 'InvalidQuantity', 'spec.maxMemory', /more than nothing/],
+    [
+      'a cap of nothing',
+      template({ podSpec, maxMemory: 0 }),
+      'InvalidQuantity',
+      'spec.maxMemory',
+      /must be above zero/,
+    ],
     [
       'resources that are no quantity',
       mutation({ resources: { limits: { cpu: '1x' } } }),
@@ -196,7 +202,7 @@ describe('template policy', () => {
 
   for (const [title, input, message] of [
     ['no groups', template({ podSpec }, { allowedGroups: [] }), /allowedGroups is empty/],
-    ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only who asked/],
+    ['a grant to whole groups', template({ podSpec }, { grantTo: 'AllowedGroups' }), /not only to the requester/],
     ['both targets', template({ podSpec, controllerTargetRef }), /podSpec is ignored/],
     ['a mutation of nothing', template({ podSpec, controllerTargetMutationConfig: {} }), /is ignored without/],
   ] as const) {

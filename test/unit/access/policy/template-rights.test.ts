@@ -52,7 +52,7 @@ describe('what a template hands out', () => {
     const lacking: Right[] = createExec ? [createExec] : [];
     assert.equal(
       authorLacks('erin', 'payments', lacking)?.message,
-      'a template hands out only what its author may do, and "erin" may not create pods/exec in namespace "payments"; let somebody apply it who may',
+      'author "erin" may not create pods/exec in namespace "payments"; a template hands out only what its author may do: ask someone who holds these permissions to apply it',
     );
     assert.equal(authorLacks('erin', 'payments', []), undefined);
   });
