@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** How far a chain has got: the number and the hash of its last line. */
+/** The number and the hash of the last line of a chain. */
 export interface ChainHead {
-  /** 24 hexadecimal digits, drawn anew at each start of a process. */
+  /** 24 random hexadecimal digits, new at each start of a process. */
   readonly chain: string;
   /** 0 before the first line. */
   readonly seq: number;
@@ -10,19 +10,19 @@ export interface ChainHead {
   readonly hash: string;
 }
 
-/** The place of the next line. */
+/** The fields that link the next line to the chain. */
 export interface ChainLink {
   readonly chain: string;
   readonly seq: number;
   /** Hash of the line before; empty for the first. */
   readonly prev: string;
-  /** Lines since the one before that could not be written. */
+  /** Number of lines after the previous one that could not be written. */
   readonly lost: number;
 }
 
 /**
- * The lines of one process, each of which carries the hash of the one before, so that none can be changed, taken away or moved
- * without breaking every later one. Only what was written counts: a line that failed leaves no gap but the next one says `lost`.
+ * The lines of one process. Each line carries the hash of the previous one, so changing, removing, or moving a line breaks the chain after
+ * it. Only written lines count: a failed line leaves no gap in the numbers, and the next line has its count in `lost`.
  */
 export class Chain {
   readonly #id = randomBytes(12).toString('hex');
@@ -38,21 +38,21 @@ export class Chain {
     return { chain: this.#id, seq: this.#seq + 1, prev: this.#hash, lost: this.#lost };
   }
 
-  /** The next line was written, with this hash. */
+  /** Advances the chain: the next line was written, with this hash. */
   recordWritten(lineHash: string): void {
     this.#seq++;
     this.#hash = lineHash;
     this.#lost = 0;
   }
 
-  /** The next line could not be written. */
+  /** Counts a line that could not be written. */
   recordLost(): void {
     this.#lost++;
   }
 }
 
-/** The line as it is printed, and its hash: SHA-256 over the bytes of `line`, which is the printed line without its last member. */
-export function withHash(line: string): { readonly sealed: string; readonly hash: string } {
+/** Appends the member `hash` to a line of JSON: SHA-256 (hex) over the bytes of `line`, which is the line without that member. */
+export function withHash(line: string): { readonly text: string; readonly hash: string } {
   const lineHash = hash('sha256', line, 'hex');
-  return { sealed: `${line.slice(0, -1)},"hash":"${lineHash}"}`, hash: lineHash };
+  return { text: `${line.slice(0, -1)},"hash":"${lineHash}"}`, hash: lineHash };
 }

@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, readSync, statSync, writeSync } from 'node:fs';
 import type { Clock } from '../kit/clock.ts';
 
-/** Where lines go: a file (appended to, created with mode 0600) or standard output. */
+/** Destination of lines: a file (created with mode 0600, appended to) or standard output. */
 export type Destination = { readonly path: string } | { readonly fd: 1 };
 
 /** `-` is standard output, anything else a file. */
@@ -13,9 +13,9 @@ export type WriteSync = (fd: number, bytes: Uint8Array, offset: number) => numbe
 
 interface FdWriterOptions {
   readonly clock: Clock;
-  /** How long a full pipe may hold up the process, milliseconds. Default 50. */
+  /** Longest time that a full pipe blocks the process, milliseconds. Default 50. */
   readonly stallMs?: number;
-  /** The write(2) underneath; tests put disk errors here. */
+  /** Replaces write(2), so that tests can inject disk errors. */
   readonly writeSync?: WriteSync;
 }
 
@@ -24,9 +24,9 @@ const NEWLINE = 0x0a;
 const CLOSED = -1;
 
 /**
- * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes and a killed process
- * cannot lose them. A reader that stalls holds the process up once, for `stallMs`; until a write gets through again every
- * further line gets one try only, so an outage never adds up.
+ * Appends whole lines to a descriptor, synchronously: once `writeLine` returns, the kernel has the bytes, and a killed process cannot lose
+ * them. A stalled reader blocks the process once, for `stallMs`. Until a write succeeds again, every further line gets a single attempt,
+ * so the delays of an outage do not add up.
  */
 export class FdWriter {
   readonly #destination: Destination;
@@ -35,7 +35,7 @@ export class FdWriter {
   readonly #write: WriteSync;
   #fd: number;
   #stalled = false;
-  /** The last line broke off in the middle: the next one starts on a new line, and the stump stays recognisable as no JSON. */
+  /** The last write was cut off: the next one starts on a new line, so that the fragment stays recognizable as invalid JSON. */
   #torn = false;
 
   /** @throws the error of open(2). */
@@ -63,12 +63,12 @@ export class FdWriter {
           continue;
         }
         this.#stalled = true;
-        // Only its newline is missing: the line is whole, and must not be told to have failed.
+        // Only the newline is missing: the line is complete, so this is no failure.
         if (offset === bytes.length - 1) {
           this.#torn = true;
           return;
         }
-        // Nothing written leaves things as they were; otherwise the stump ends in the middle unless only the newline got out.
+        // If no byte was written, nothing changed. Otherwise the file ends within a line, unless only the leading newline was written.
         if (offset > 0) this.#torn = bytes[offset - 1] !== NEWLINE;
         throw error;
       }
@@ -77,7 +77,7 @@ export class FdWriter {
     this.#torn = false;
   }
 
-  /** Opens the file again under its path, after a rotation. The old one stays in use when that fails. @throws the error of open(2). */
+  /** Opens the path again after a rotation. If that fails, the old file stays in use. @throws the error of open(2). */
   reopen(): void {
     const before = this.#fd;
     this.#fd = open(this.#destination);
@@ -85,7 +85,7 @@ export class FdWriter {
     if (before !== 1) closeSync(before);
   }
 
-  /** A line after this fails: its descriptor may belong to another file by then. */
+  /** Closes the file. Later writes fail instead of reaching another file that got the same descriptor. */
   close(): void {
     if (this.#fd !== 1) closeSync(this.#fd);
     this.#fd = CLOSED;
@@ -93,8 +93,8 @@ export class FdWriter {
 }
 
 /**
- * Non-blocking, because a blocking write to a full pipe or a FIFO without a reader would stop the process for as long as the
- * reader likes. Standard output is opened anew for that: the flag belongs to the open file, which others share.
+ * Opens non-blocking: a blocking write to a full pipe, or to a FIFO without a reader, would block the process indefinitely. Standard output
+ * is opened again, because the flag belongs to the open file description, which other processes share.
  */
 function open(destination: Destination): number {
   const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK | constants.O_NOCTTY;
@@ -107,7 +107,7 @@ function open(destination: Destination): number {
   }
 }
 
-/** Whether a process before us broke off in the middle of its last line. A file that cannot be read counts as whole. */
+/** Whether the file ends within a line, which an earlier process left incomplete. An unreadable file counts as complete. */
 function endsTorn(destination: Destination): boolean {
   if (!('path' in destination)) return false;
   try {
@@ -131,7 +131,7 @@ function isAgain(error: unknown): boolean {
 
 const never = new Int32Array(new SharedArrayBuffer(4));
 
-/** Sleeps without using the processor and without letting anything else run. */
+/** Blocks the event loop for 1 ms without using the processor. */
 function pauseOneMillisecond(): void {
   Atomics.wait(never, 0, 0, 1);
 }

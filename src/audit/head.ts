@@ -3,27 +3,27 @@ import { DerivedKeyPair, isSignedBy } from '../kit/ed25519.ts';
 import { isRecord, own } from '../kit/json-value.ts';
 import type { ChainHead } from './chain.ts';
 
-/** What the key pairs that sign heads are derived for. */
+/** Purpose of the key pairs that sign heads. */
 export const headPurpose = 'drawbridge.dev/audit-head/v1';
 
-/** Where a process has its heads and the keys that sign them, all in its own namespace. */
+/** Names of the objects that hold the heads of a process and the keys that sign them, in its namespace. */
 interface HeadNames {
-  /** The ConfigMap that holds the heads: one entry a chain, under the chain's name. */
+  /** The ConfigMap of the heads: one entry per chain, under the chain's name. */
   readonly heads: string;
-  /** The Secret of the keys, and the ConfigMap of their public halves. */
+  /** The Secret of the keys, and the ConfigMap of the public keys. */
   readonly keys: string;
 }
 
-/** Access, alone or with others in one process, and the inventory without it have names of their own: neither reads the other's keys. */
+/** A process without the access feature uses names of its own, so that neither reads the keys of the other. */
 export const headNames = {
   access: { heads: 'drawbridge-audit-heads', keys: 'drawbridge-audit-keys' },
   inventory: { heads: 'drawbridge-inventory-audit-heads', keys: 'drawbridge-inventory-audit-keys' },
 } as const satisfies Record<string, HeadNames>;
 
-/** What is signed: this replica had written this chain up to here at that time. */
+/** A statement to sign: `replica` had written its chain up to this line at `time`. */
 interface Head extends ChainHead {
   readonly replica: string;
-  /** RFC 3339 with microseconds, of the signature. */
+  /** Time of the signature, RFC 3339 with microseconds. */
   readonly time: string;
 }
 
@@ -35,11 +35,11 @@ export interface SignedHead extends Head {
 }
 
 export class HeadSigner {
-  /** What a verifier needs, 32 bytes in base64. */
+  /** Public key for verifiers, 32 bytes in base64. */
   readonly publicKey: string;
   readonly #pair: DerivedKeyPair;
 
-  /** The key pair is derived from `secret`, so every process that holds the secret signs with the same one. */
+  /** Derives the key pair from `secret`, so all processes with that secret sign with the same key. */
   constructor(secret: Uint8Array) {
     this.#pair = new DerivedKeyPair(secret, headPurpose);
     this.publicKey = this.#pair.publicKey.toString('base64');
@@ -51,12 +51,12 @@ export class HeadSigner {
   }
 }
 
-/** Whether the key that the head names has signed it; whose key that is, the caller has to know. */
+/** Whether the signature verifies under the key that the head names. The caller decides whether to trust that key. */
 export function isSigned({ signature, ...unsigned }: SignedHead): boolean {
   return isSignedBy(Buffer.from(unsigned.key, 'base64'), textOf(unsigned), Buffer.from(signature, 'base64'));
 }
 
-/** The head in an entry of the ConfigMap, its signature not looked at; undefined when it is none. */
+/** Parses an entry of the ConfigMap without verifying its signature; undefined if it is not a head. */
 export function parseHead(text: unknown): SignedHead | undefined {
   if (typeof text !== 'string' || text.length > MAX_LENGTH) return undefined;
   let value: unknown;
@@ -75,7 +75,7 @@ export function parseHead(text: unknown): SignedHead | undefined {
   return { chain, seq, hash, replica, time, key, signature };
 }
 
-/** The heads in the ConfigMap, and the names of entries that are none. */
+/** The heads in the ConfigMap, and the names of invalid entries. */
 export function readHeads(configMap: unknown): { readonly heads: SignedHead[]; readonly unreadable: string[] } {
   const heads: SignedHead[] = [];
   const unreadable: string[] = [];

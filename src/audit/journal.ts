@@ -4,11 +4,11 @@ import { Chain, type ChainHead, withHash } from './chain.ts';
 import { type Destination, FdWriter, type WriteSync } from './fd-writer.ts';
 import { type AuditRecord, formatRecord } from './record.ts';
 
-/** The audit trail: one line of JSON a decision, written before the decision takes effect. */
+/** The audit journal: one line of JSON per decision, written before the decision takes effect. */
 export interface Journal {
   /**
    * Resolves once the kernel has the line.
-   * Rejects with CodedError `AuditUnavailable` when it could not be written; the next record is tried afresh.
+   * Rejects with CodedError `AuditUnavailable` if the line could not be written; a later append tries again.
    */
   append(record: AuditRecord): Promise<void>;
   /** False after a failed append, until one succeeds. */
@@ -16,9 +16,11 @@ export interface Journal {
 }
 
 export interface OpenJournal extends Journal {
-  /** How far the chain of lines has got; one for each process. */
+  /** Head of this process's chain of lines. */
   readonly head: ChainHead;
-  /** Opens the file anew after a rotation; keeps the old one and throws `AuditUnavailable` when that fails. Nothing on standard output. */
+  /**
+   * Opens the file again after a rotation. If that fails, keeps the old file and throws `AuditUnavailable`. Does nothing for standard output.
+   */
   reopen(): void;
   close(): void;
 }
@@ -28,23 +30,23 @@ interface JournalOptions {
   /** Name of this process among its replicas. */
   readonly replica: string;
   readonly clock: Clock;
-  /** The write(2) underneath; tests put disk errors here. */
+  /** Replaces write(2), so that tests can inject disk errors. */
   readonly writeSync?: WriteSync;
 }
 
-/** @throws CodedError `AuditUnavailable` when the destination cannot be opened: a server without a journal could not grant anything. */
+/** @throws CodedError `AuditUnavailable` if the destination cannot be opened: a server without a journal could not grant anything. */
 export function openJournal(options: JournalOptions): OpenJournal {
   const { clock, replica, destination, writeSync } = options;
   const writer = orUnavailable('open', () => new FdWriter(destination, writeSync ? { clock, writeSync } : { clock }));
   const chain = new Chain();
   let available = true;
 
-  /** The line is written when this returns. Throws what the writer throws; the record then has no place in the chain. */
+  /** Writes the line synchronously. Throws what the writer throws; the chain then does not advance. */
   const write = (record: AuditRecord): void => {
-    const stamp = { ...chain.next(), time: formatMicroTime(clock.now()), replica };
-    const { sealed, hash } = withHash(formatRecord(stamp, record));
+    const fields = { ...chain.next(), time: formatMicroTime(clock.now()), replica };
+    const { text, hash } = withHash(formatRecord(fields, record));
     try {
-      writer.writeLine(sealed);
+      writer.writeLine(text);
     } catch (error) {
       chain.recordLost();
       throw error;
@@ -59,7 +61,7 @@ export function openJournal(options: JournalOptions): OpenJournal {
     get head() {
       return chain.head;
     },
-    // Synchronous up to the write, so that the chain follows the order of calls.
+    // The write is synchronous, so that the chain follows the order of calls.
     async append(record) {
       try {
         write(record);

@@ -1,16 +1,16 @@
 import type { ChainLink } from './chain.ts';
 
-/** Who did it, as the apiserver authenticated them. */
+/** The user of an operation, as the API server authenticated them. */
 interface AuditSubject {
   readonly user: string;
   readonly uid?: string;
-  /** The first 32 are written; see `decidingFirst`. */
+  /** The first 32 are written; see `decidingGroupsFirst`. */
   readonly groups?: readonly string[];
 }
 
-/** What it was done to. */
+/** The object of an operation. */
 interface AuditObject {
-  /** `CREATE`, `UPDATE`, `DELETE`, `CONNECT`; for grants and revocations what the controller did. */
+  /** `CREATE`, `UPDATE`, `DELETE`, or `CONNECT`; `GRANT` or `REVOKE` for operations of the controller. */
   readonly operation: string;
   readonly apiVersion: string;
   readonly kind: string;
@@ -23,7 +23,7 @@ interface AuditObject {
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 
-/** One decision. Only the fields named here are ever written; nothing of the objects themselves, which may hold secrets. */
+/** One decision. The journal writes only these fields, and nothing of the objects themselves, which can hold secrets. */
 export interface AuditRecord {
   readonly event: 'admission' | 'grant' | 'revocation' | ConnectSubresource;
   readonly verdict: 'allowed' | 'denied' | 'granted' | 'revoked' | 'observed';
@@ -31,16 +31,16 @@ export interface AuditRecord {
   readonly what: AuditObject;
   /** Name of the access template, in the object's namespace. */
   readonly template?: string;
-  /** Name of the access request that a pod was entered by, in the object's namespace. */
+  /** Name of the access request that allowed entry to the pod, in the object's namespace. */
   readonly request?: string;
   /** The pod that was opened or entered. */
   readonly pod?: string;
   readonly container?: string;
-  /** The component of the inventory whose write it is. */
+  /** The component of the inventory that wrote. */
   readonly component?: string;
-  /** The run of that component that was the latest one: `<uid of the entry>.<component>.<number>`. */
+  /** The latest run of that component: `<uid of the entry>.<component>.<number>`. */
   readonly run?: string;
-  /** A terminal with input, as against a single command. */
+  /** True for a terminal with input, false for a single command. */
   readonly interactive?: boolean;
   /** End of the grant, RFC 3339. */
   readonly expiresAt?: string;
@@ -49,18 +49,18 @@ export interface AuditRecord {
   readonly message?: string;
   readonly latencyMs?: number;
   readonly dryRun?: boolean;
-  /** `request.uid` of the AdmissionReview; the apiserver's own audit log has it too. */
+  /** `request.uid` of the AdmissionReview, which the audit log of the API server has, too. */
   readonly reviewUid?: string;
 }
 
-/** What the journal adds to each record. */
+/** The fields that the journal adds to each record. */
 interface JournalFields extends ChainLink {
   /** RFC 3339 with microseconds. */
   readonly time: string;
   readonly replica: string;
 }
 
-/** The groups, those among them first that the decision rests on: however many there are, the journal keeps these. */
+/** `groups` with those in `deciding` first, so that the journal keeps them even if it truncates the list. */
 export function decidingGroupsFirst(groups: readonly string[], deciding: readonly string[]): string[] {
   const decides = new Set(deciding);
   return [...groups.filter((group) => decides.has(group)), ...groups.filter((group) => !decides.has(group))];
@@ -69,7 +69,10 @@ export function decidingGroupsFirst(groups: readonly string[], deciding: readonl
 const MAX_TEXT = 1024;
 const MAX_GROUPS = 32;
 
-/** One line of JSON without its hash and its newline: allow-listed fields, bounded lengths, and nothing a terminal or a line reader could trip over. */
+/**
+ * Formats one line of JSON, without its hash and newline. Only allow-listed fields are written, texts are truncated at 1,024 characters,
+ * and characters that would confuse a terminal or a line reader are escaped.
+ */
 export function formatRecord(stamp: JournalFields, record: AuditRecord): string {
   const { who, what } = record;
   const groups = who.groups ?? [];
@@ -113,7 +116,7 @@ export function formatRecord(stamp: JournalFields, record: AuditRecord): string 
   return line.replace(UNPRINTABLE, escapeUnit);
 }
 
-/** Controls that JSON leaves as they are: DEL and C1, the line and paragraph separators, and what turns text around. */
+/** Control characters that JSON does not escape: DEL and C1, line and paragraph separators, and bidirectional marks. */
 const UNPRINTABLE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 const escapeUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -5,7 +5,7 @@ import { own } from '../kit/json-value.ts';
 import { type Client, type Deletion, findObject } from '../kube/client.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 
-/** Proves that an object under one of our names is one that we made: the owner's uid, the hash of the plan it came from, and our MAC. */
+/** Proof that the server created an object for a request: the owner's uid, the hash of the plan, and our MAC. */
 interface Provenance {
   readonly ownerUid: string;
   readonly planHash: string;
@@ -15,22 +15,22 @@ interface Provenance {
 
 export type Created =
   | { readonly kind: 'created'; readonly object: KubeObject }
-  /** It was there already and it is ours: an earlier run got this far. */
+  /** The object existed and is ours: an earlier attempt created it. */
   | { readonly kind: 'adopted'; readonly object: KubeObject }
-  /** Somebody else's object holds the name; it was left as it is. */
+  /** A foreign object has the name; it stays unchanged. */
   | { readonly kind: 'collision'; readonly message: string }
-  /** The apiserver will never take this object (invalid, forbidden, too large). */
+  /** The API server rejects this object permanently (invalid, forbidden, too large). */
   | { readonly kind: 'refused'; readonly message: string };
 
 /**
- * What a Pod gets to end in, seconds. Not 0: kubelets take that for no word on the matter and give a Pod its own
- * terminationGracePeriodSeconds, during which open shells go on.
+ * Grace period of every Pod deletion, seconds. Not 0, because kubelets then use the Pod's own terminationGracePeriodSeconds, during which
+ * open shells continue.
  */
 export const deletionGraceS = 1;
 
 const refusals = new Set([400, 403, 404, 405, 413, 422]);
 
-/** The only code that turns grants into objects and back: creates and never adopts a stranger's, deletes only what it can prove is ours. */
+/** Creates and deletes the objects of grants. It never adopts a foreign object, and deletes only objects that are provably ours. */
 export class Applier {
   readonly #client: Client;
 
@@ -38,7 +38,7 @@ export class Applier {
     this.#client = client;
   }
 
-  /** Creates `object`. Rejects on faults that may pass; everything final is a value. */
+  /** Creates `object`. Rejects on temporary faults; final results are values. */
   async create(resource: Resource, object: KubeObject, provenance: Provenance, signal: AbortSignal): Promise<Created> {
     try {
       return { kind: 'created', object: await this.#client.create(resource, object, { signal }) };
@@ -69,9 +69,9 @@ export class Applier {
   }
 
   /**
-   * Deletes the object if it is ours; afterwards nothing of ours is left under the name, or it is on its way out and gives nothing.
-   * With a known `uid` that is one call; without, the object is read first and must carry `ownerUid` as its controller.
-   * Resolves to whether there was something of ours to delete.
+   * Deletes the object if it is ours. Afterwards no object of ours has the name, or it is terminating and gives no access.
+   * With a known `uid`, this is one call; without, it first reads the object, whose controller must be `ownerUid`.
+   * Resolves to whether an object of ours existed.
    */
   async delete(
     resource: Resource,
@@ -87,14 +87,14 @@ export class Applier {
       deletion = await this.#client.delete(resource, name, options);
     } catch (error) {
       if (!isConflict(error) || owner.uid === undefined) throw error;
-      // Not the object that was meant; only a look at it tells whether it is ours all the same.
+      // Another object has the name; read it to find out whether it is ours, too.
       return this.delete(resource, name, { ownerUid: owner.ownerUid }, signal);
     }
     if (typeof deletion === 'string') return deletion === 'deleted';
     return resource === roleBindings ? this.#removeSubjects(deletion.held, signal) : true;
   }
 
-  /** A RoleBinding that finalizers hold would let people in until they go. Resolves to whether it still let anybody in. */
+  /** Removes the subjects of a RoleBinding that finalizers keep, because it still gives access. Resolves to whether it had subjects. */
   async #removeSubjects({ metadata, ...held }: KubeObject, signal: AbortSignal): Promise<boolean> {
     const subjects = own(held, 'subjects');
     if (!Array.isArray(subjects) || subjects.length === 0) return false;
@@ -105,7 +105,7 @@ export class Applier {
     try {
       await this.#client.jsonPatch(roleBindings, metadata, ops, { signal });
     } catch (error) {
-      // It has gone meanwhile, or its Role has, without which it gives nothing and cannot be changed.
+      // It no longer exists, or its Role does not: then it gives no access and cannot be changed.
       if (!isNotFound(error)) throw error;
     }
     return true;

@@ -12,7 +12,7 @@ export interface PolicyRule {
   readonly resourceNames?: readonly [string, ...string[]];
 }
 
-/** A namespaced Role; metadata is taken as it is. */
+/** Builds a namespaced Role; uses metadata unchanged. */
 export function roleOf(metadata: ObjectMeta, rules: readonly PolicyRule[]): KubeObject {
   return { apiVersion: apiVersionOf(roles), kind: roles.kind, metadata, rules };
 }
@@ -22,7 +22,7 @@ export type RbacSubject =
   | { readonly kind: 'User' | 'Group'; readonly name: string; readonly apiGroup: 'rbac.authorization.k8s.io' }
   | { readonly kind: 'ServiceAccount'; readonly name: string; readonly namespace: string };
 
-/** A RoleBinding to a Role of the same namespace; metadata is taken as it is. */
+/** Builds a RoleBinding to a Role of the same namespace; uses metadata unchanged. */
 export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: readonly RbacSubject[]): KubeObject {
   return {
     apiVersion: apiVersionOf(roleBindings),
@@ -33,7 +33,7 @@ export function roleBindingOf(metadata: ObjectMeta, roleName: string, subjects: 
   };
 }
 
-/** Whom a grant lets in: the requester, or by `grantTo: AllowedGroups` every allowed group (the requester when there is none). Never empty. */
+/** The subjects of a grant: the requester, or with `grantTo: AllowedGroups` every allowed group (the requester if there is none). Never empty. */
 export function subjectsOf(
   config: Pick<AccessConfig, 'allowedGroups' | 'grantTo'>,
   requester: Pick<Requester, 'username'>,
@@ -44,7 +44,7 @@ export function subjectsOf(
   return [{ kind: 'User', name: requester.username }];
 }
 
-/** A grant's subject as a RoleBinding wants it. */
+/** Converts a subject of a grant to a subject of a RoleBinding. */
 export const toRbacSubject = ({ kind, name }: GrantSubject): RbacSubject => ({
   kind,
   name,

@@ -1,11 +1,11 @@
 import type { PolicyRule } from './roles.ts';
 
-/** A rule as RBAC has it: no `resourceNames`, or an empty list, means every name. */
+/** An RBAC rule: absent or empty `resourceNames` means every name. */
 export interface RbacRule extends Omit<PolicyRule, 'resourceNames'> {
   readonly resourceNames?: readonly string[];
 }
 
-/** One verb on one resource, of one name or of all. */
+/** One verb on one resource, for one name or for all. */
 export interface Right {
   readonly verb: string;
   readonly group: string;
@@ -15,7 +15,7 @@ export interface Right {
   readonly name?: string;
 }
 
-/** Every single right that the rules give. A list that is empty, but for the names, gives none. */
+/** Every single right that the rules grant. An empty list grants none, except `resourceNames`. */
 export function rightsOf(rules: readonly RbacRule[]): Right[] {
   return rules.flatMap(({ apiGroups, resources, resourceNames = [], verbs }) => {
     const names = resourceNames.length > 0 ? resourceNames : [undefined];
@@ -30,15 +30,15 @@ export function rightsOf(rules: readonly RbacRule[]): Right[] {
 }
 
 /**
- * Whether whoever holds `held` may hand out `asked`, as the API server decides it for Roles: each right has to lie within one rule.
- * A wildcard is covered by a wildcard alone, never by a list of everything there is.
- * @testing asks it of what charts give; the server asks which rights are missing.
+ * Whether a holder of `held` may hand out `asked`, as the API server decides it for Roles: one rule must cover each right. Only a wildcard
+ * covers a wildcard; a list of all values does not.
+ * @testing for the roles of charts; the server uses `uncovered`.
  */
 export function covers(held: readonly RbacRule[], asked: readonly RbacRule[]): boolean {
   return uncovered(held, asked).length === 0;
 }
 
-/** The rights of `asked` that lie within no rule of `held`. */
+/** The rights of `asked` that no rule of `held` covers. */
 export function uncovered(held: readonly RbacRule[], asked: readonly RbacRule[]): Right[] {
   return rightsOf(asked).filter((right) => !held.some((rule) => grants(rule, right)));
 }
@@ -55,7 +55,7 @@ function grants(rule: RbacRule, { verb, group, resource, name }: Right): boolean
 
 const hasOrAll = (list: readonly string[], item: string): boolean => list.includes('*') || list.includes(item);
 
-/** Log of pods is within log of anything; a resource itself is within no pattern but the wildcard. */
+/** The pattern that matches a subresource of any resource: `*` + `/log` for `pods/log`. A resource itself has no such pattern. */
 function ofAnyResource(resource: string): string {
   const slash = resource.indexOf('/');
   return slash < 0 ? resource : `*${resource.slice(slash)}`;

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { own } from '../../kit/json-value.ts';
 
-/** Longer lines are cut; none of ours comes near. */
+/** Longer lines are truncated; lines of the journal are far shorter. */
 const MAX_LINE = 256 * 1024;
 
 /**
- * The lines of a file, byte for byte: each byte is one character (latin1), because decoding could make two different files look the
- * same. A carriage return before the newline is dropped. The last line may lack its newline.
+ * The lines of a file, byte for byte: each byte is one character (latin1), because decoding could map two different files to the same
+ * text. Drops a carriage return before the newline. The last line may lack its newline.
  */
 export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = '';
@@ -22,25 +22,25 @@ export async function* byteLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line);
 
-/** A line of a chain as it claims to be. */
+/** The chain fields of a line, as the line states them. */
 export interface ChainLine {
   readonly chain: string;
   readonly seq: number;
   readonly prev: string;
   readonly hash: string;
   readonly lost: number;
-  /** Whether its own hash fits, that is, whether nothing in it was changed since the hash was made. */
+  /** Whether the line matches its own hash. */
   readonly intact: boolean;
 }
 
 type LineReading =
-  /** A line of ours. */
+  /** A line of a journal. */
   | { readonly is: 'line'; readonly line: ChainLine }
-  /** Reads like an audit record, but is not as we print them. */
+  /** Looks like an audit record, but does not have the format of the journal. */
   | { readonly is: 'foreign' }
-  /** The beginning of a line of ours: a failed write leaves such. */
+  /** The beginning of a journal line, which a failed write leaves behind. */
   | { readonly is: 'stump'; readonly chain: string | undefined }
-  /** Something else's line. */
+  /** A line of another program. */
   | { readonly is: 'other' };
 
 const start = '{"chain":"';
@@ -49,7 +49,7 @@ const whole =
 
 const begun = /^\{"chain":"([0-9a-f]{24})"/;
 
-/** What one line of a log holds. Before a line of ours there may be what log collectors put there, for example a time. */
+/** Classifies one line of a log. A log collector may have put a prefix before a journal line, for example a time. */
 export function readLine(text: string): LineReading {
   const at = text.indexOf('{');
   if (at < 0) return { is: 'other' };
@@ -63,14 +63,14 @@ export function readLine(text: string): LineReading {
   }
   if (isRecordLike(json)) return { is: 'foreign' };
   if (json.startsWith(start) && isUnfinished(json)) return { is: 'stump', chain: begun.exec(json)?.[1] };
-  // What some readers would find records in all the same, for example two documents on one line.
+  // Some readers would still find records in such a line, for example two documents on one line.
   return json.includes(start) || json.includes('"verdict":') ? { is: 'foreign' } : { is: 'other' };
 }
 
 /** Length of `,"hash":"…"}`. */
 const TAIL = ',"hash":""}'.length + 64;
 
-/** Whoever reads the journal with a JSON parser would take it for one of its records. */
+/** Whether a reader of the journal with a JSON parser would take the line for a record. */
 function isRecordLike(json: string): boolean {
   try {
     return own(JSON.parse(json), 'verdict') !== undefined || json.startsWith(start);
@@ -81,7 +81,7 @@ function isRecordLike(json: string): boolean {
 
 const strings = /"(?:[^"\\]|\\.)*(?:"|\\?$)/g;
 
-/** Whether the text ends before the object that it begins with does. */
+/** Whether the text ends before its first object is closed. */
 function isUnfinished(json: string): boolean {
   let depth = 0;
   for (const character of json.replace(strings, '')) {

@@ -1,21 +1,21 @@
-/** Why the journal is not as it was written. Stable. */
+/** Stable code of a difference between the journal and what was written. */
 type FindingCode =
-  /** The line does not fit its own hash. */
+  /** The line does not match its own hash. */
   | 'Changed'
-  /** The line does not continue the one before: one of the two was replaced. */
+  /** The line does not continue the previous one: one of the two was replaced. */
   | 'Broken'
-  /** Lines are not there. */
+  /** Lines are absent. */
   | 'Missing'
-  /** The line is not in its place, or is there twice. */
+  /** The line is at the wrong position, or present twice. */
   | 'OutOfOrder'
-  /** The line reads like an audit record, but no chain has written it. */
+  /** The line looks like an audit record, but belongs to no chain. */
   | 'Inserted'
-  /** A signed head says something else than the line. */
+  /** A signed head contradicts the line. */
   | 'HeadMismatch'
-  /** A head is not signed by the key that it names, or by none of those that were given. */
+  /** A head is not signed by the key that it names, or by none of the given keys. */
   | 'BadHead';
 
-/** A line of a file, from 1. */
+/** A line of a file; numbers start at 1. */
 export interface Place {
   readonly file: string;
   readonly line: number;
@@ -27,23 +27,23 @@ export interface Finding {
   readonly code: FindingCode;
   readonly message: string;
   readonly chain?: string;
-  /** Where to look; absent when there is nothing to look at. */
+  /** The line of the finding; absent if it concerns no present line. */
   readonly at?: Place;
 }
 
-/** What is known of one chain. */
+/** The verification result of one chain. */
 export interface ChainReport {
   readonly chain: string;
-  /** Name of the replica, as its head has it. */
+  /** Name of the replica, from its head. */
   readonly replica?: string;
-  /** First and last number among the lines that are here; both 0 when there are none. */
+  /** First and last number of the lines in the given files; both 0 if there are none. */
   readonly first: number;
   readonly last: number;
-  /** Number up to which a signed head vouches for the lines; 0 when none does. */
+  /** Number of the last line that a signed head covers; 0 if none does. */
   readonly signedTo: number;
-  /** Lines after that: nothing shows whether they are as they were written, or whether there were more. */
+  /** Number of lines that no head covers: they may be changed, and later lines may be absent. */
   readonly unproven: number;
-  /** Lines that could not be written at the time, as the chain itself says. */
+  /** Number of lines that could not be written, as recorded in the chain. */
   readonly lost: number;
 }
 
@@ -52,10 +52,10 @@ export interface VerifyReport {
   readonly verdict: 'intact' | 'unsigned' | 'changed';
   readonly findings: readonly Finding[];
   readonly chains: readonly ChainReport[];
-  /** Lines that broke off when they were written; they hold no record. */
+  /** Incomplete lines of failed writes; they hold no record. */
   readonly stumps: readonly Place[];
   /** Public keys that signed the heads. */
   readonly keys: readonly string[];
-  /** Findings that were left out of the list. */
+  /** Number of findings beyond the listed ones. */
   readonly more: number;
 }

@@ -4,24 +4,24 @@ import { type ChainLine, readLine } from './lines.ts';
 import { type ChainReport, type Finding, type Place, place, type VerifyReport } from './report.ts';
 
 export interface VerifierOptions {
-  /** Public keys that may sign heads, in base64; absent: whichever key the head names. */
+  /** Public keys that may sign heads, in base64. Default: the key that each head names. */
   readonly keys?: readonly string[];
-  /** Older lines need not be here: those before the first line of a chain, and chains without any line. Default false. */
+  /** Accept absent older lines: those before the first line of a chain, and chains without any line. Default false. */
   readonly partial?: boolean;
 }
 
 const MAX_LISTED = 1000;
 
-/** Checks journals against one another's signed heads: heads first, then every line of every file, then `report`. */
+/** Checks journals against the signed heads. Pass all heads first, then every line of every file, then call `report`. */
 export class Verifier {
   readonly #options: VerifierOptions;
   /** By chain and number. */
   readonly #heads = new Map<string, Map<number, SignedHead>>();
   readonly #keys = new Set<string>();
   readonly #segments = new Map<string, Map<string, Segment>>();
-  /** Highest number at which a head was met, by chain. */
+  /** By chain: highest number of a line that matches a head. */
   readonly #signedTo = new Map<string, number>();
-  /** What may be the remains of failed writes, until a later line says so. */
+  /** Incomplete lines, until a later line confirms as many failed writes. */
   #unsettled: { at: Place; chain: string | undefined }[] = [];
   readonly #stumps: Place[] = [];
   readonly #findings: Finding[] = [];
@@ -36,7 +36,7 @@ export class Verifier {
     const problem = !isSigned(head)
       ? 'its signature is wrong'
       : keys && !keys.includes(head.key)
-        ? `it is signed by key ${head.key}, which is none of those given`
+        ? `it is signed by key ${head.key}, which is none of the given keys`
         : undefined;
     if (problem) {
       this.#report({ code: 'BadHead', chain: head.chain, message: `the head at line ${head.seq}: ${problem}` });
@@ -46,7 +46,7 @@ export class Verifier {
     entry(this.#heads, head.chain, () => new Map()).set(head.seq, head);
   }
 
-  /** An entry among the heads that is none. */
+  /** Reports an entry of the ConfigMap that is not a head. */
   unreadableHead(name: string): void {
     this.#report({ code: 'BadHead', message: `the entry ${quote(name)} is no signed head` });
   }
@@ -59,13 +59,13 @@ export class Verifier {
     else if (reading.is === 'foreign') this.#report(inserted(at));
   }
 
-  /** The file is over: what nothing followed may be the remains of its last write. */
+  /** Ends a file: incomplete lines that no line follows are the remains of its last writes. */
   endOfFile(): void {
     for (const { at } of this.#unsettled) this.#stump(at);
     this.#unsettled = [];
   }
 
-  /** To be called once, at the end. */
+  /** The result. Call it once, at the end. */
   report(): VerifyReport {
     const named = [...new Set([...this.#heads.keys(), ...this.#segments.keys()])];
     const chains = named.map((chain) => this.#chainReport(chain));
@@ -86,7 +86,7 @@ export class Verifier {
     const segment = this.#segments.get(chain)?.get(at.file);
     if (!line.intact) {
       this.#report({ code: 'Changed', chain, at, message: `line ${line.seq} of the chain was changed` });
-      // What it claims to be is believed where that fits, so that one changed line is one finding.
+      // Accept its number and hash if they fit the position, so that one changed line is one finding.
       if (segment ? line.seq !== segment.last.seq + 1 : !this.#heads.has(chain)) return;
     }
     if (!segment) entry(this.#segments, chain, () => new Map<string, Segment>()).set(at.file, new Segment(line, at));
@@ -104,7 +104,7 @@ export class Verifier {
     }
   }
 
-  /** A line that says how many were lost accounts for as many stumps before it; the first of a new chain for what ended the old one. */
+  /** The `lost` count of a line accounts for as many incomplete lines before it; the first line of a chain accounts for all. */
   #settle({ chain, seq, lost }: ChainLine): void {
     if (this.#unsettled.length === 0) return;
     let accounted = seq === 1 ? Number.POSITIVE_INFINITY : lost;
@@ -186,7 +186,7 @@ interface End {
   readonly at: Place;
 }
 
-/** The lines of one chain in one file: only the ends are kept, so files may be of any length. */
+/** The lines of one chain in one file. It keeps only the first and last line, so files can be of any length. */
 class Segment {
   readonly first: End;
   #last: End;
@@ -202,7 +202,7 @@ class Segment {
     return this.#last;
   }
 
-  /** Takes the next line of the file; false when it is not after the last one. */
+  /** Adds the next line of the file; returns false if its number is not above that of the last one. */
   add(line: ChainLine, at: Place, report: (finding: Finding) => void): boolean {
     const next = { ...line, at };
     if (line.seq <= this.#last.seq) {
@@ -216,7 +216,7 @@ class Segment {
   }
 }
 
-/** Reports whatever keeps `next`, which has a higher number, from being the line right after `before`. */
+/** Reports why `next`, which has a higher number, does not directly continue `before`. */
 function expectContinuation(chain: string, before: End, next: End, report: (finding: Finding) => void): void {
   if (next.seq > before.seq + 1) {
     const missing = numbers(before.seq + 1, next.seq - 1);

@@ -29,9 +29,9 @@ export class Written {
 
   write(name: string): void {
     const stamp = { ...this.#chain.next(), time: '2026-11-21T09:00:00.000000Z', replica: 'drawbridge-0' };
-    const { sealed, hash } = withHash(formatRecord(stamp, record(name)));
+    const { text, hash } = withHash(formatRecord(stamp, record(name)));
     this.#chain.recordWritten(hash);
-    this.lines.push(sealed);
+    this.lines.push(text);
   }
 
   /** As after a write that failed. */
@@ -46,7 +46,7 @@ export class Written {
 }
 
 /** Recomputes the hash of a line, as somebody who knows how would. */
-export const resealed = (line: string): string => withHash(line.replace(/,"hash":"[0-9a-f]*"}$/, '}')).sealed;
+export const rehashed = (line: string): string => withHash(line.replace(/,"hash":"[0-9a-f]*"}$/, '}')).text;
 
 export type Files = Readonly<Record<string, readonly string[]>>;
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../support/any-character.ts';
 import { runs } from '../../../support/runs.ts';
-import { type Files, resealed, verified, Written } from './journals.ts';
+import { type Files, rehashed, verified, Written } from './journals.ts';
 
 /** Lines of two processes that write in turns, and their heads after all but the last line of each. */
 function journal(turns: readonly boolean[]) {
@@ -35,7 +35,7 @@ const changes: Readonly<Record<string, Change>> = {
   'a field changed and the hash recomputed': (lines, a, _, text) =>
     lines.map((line, i) =>
       i === a % lines.length
-        ? resealed(line.replace('"verdict":"allowed"', `"verdict":${JSON.stringify(text)}`))
+        ? rehashed(line.replace('"verdict":"allowed"', `"verdict":${JSON.stringify(text)}`))
         : line,
     ),
   'a line removed': (lines, a) => lines.filter((_, i) => i !== a % lines.length),

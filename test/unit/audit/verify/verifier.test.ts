@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { HeadSigner } from '../../../../src/audit/head.ts';
-import { type Files, found, resealed, signer, verified, Written } from './journals.ts';
+import { type Files, found, rehashed, signer, verified, Written } from './journals.ts';
 
 const swap = (lines: readonly string[], i: number, j: number): string[] =>
   lines.map((line, at) => (at === i ? lines[j] : at === j ? lines[i] : line) ?? '');
@@ -72,8 +72,8 @@ describe('the verifier of audit journals', () => {
     ['a changed line', at(2, edit), ['Changed a:3']],
     ['a changed first line', at(0, edit), ['Changed a:1']],
     ['a changed last line', at(5, edit), ['Changed a:6']],
-    ['a changed line with a hash to fit', at(2, (line) => resealed(edit(line))), ['Broken a:4']],
-    ['a changed last line with a hash to fit', at(5, (line) => resealed(edit(line))), ['HeadMismatch a:6']],
+    ['a changed line with a hash to fit', at(2, (line) => rehashed(edit(line))), ['Broken a:4']],
+    ['a changed last line with a hash to fit', at(5, (line) => rehashed(edit(line))), ['HeadMismatch a:6']],
     ['another number', at(2, (line) => line.replace('"seq":3', '"seq":9')), ['Changed a:3', 'Missing a:4']],
     [
       'another hash of the line before',
@@ -126,9 +126,9 @@ describe('the verifier of audit journals', () => {
     const [old, forged] = [early.head(), [...early.lines]];
     early.write('pod-3');
     const newest = early.head();
-    forged[1] = resealed((forged[1] ?? '').replace('alice', 'mallory'));
+    forged[1] = rehashed((forged[1] ?? '').replace('alice', 'mallory'));
     const prev = JSON.parse(forged[1]).hash;
-    forged[2] = resealed((forged[2] ?? '').replace(/"prev":"[0-9a-f]*"/, `"prev":"${prev}"`));
+    forged[2] = rehashed((forged[2] ?? '').replace(/"prev":"[0-9a-f]*"/, `"prev":"${prev}"`));
     assert.deepEqual(found(verified({ a: forged }, [old])), ['HeadMismatch a:3']);
     assert.deepEqual(found(verified({ a: forged }, [old, newest])), ['HeadMismatch a:3', 'Missing']);
   });
