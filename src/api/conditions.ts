@@ -1,6 +1,6 @@
 import { formatTime } from '../kit/clock.ts';
 
-/** What every form of condition has in common: metav1.Condition and the one of kube-bind. */
+/** The common fields of metav1.Condition and the condition type of kube-bind. */
 interface AnyCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';

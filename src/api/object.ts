@@ -13,7 +13,7 @@ export interface Resource {
 
 const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
 
-/** Labels are bounded by the API server one by one, annotations by 256 KiB in total. */
+/** The API server limits the length of each label, and all annotations together to 256 KiB. */
 const stringsUpTo = (maxLength: number) =>
   Type.Optional(Type.Record(Type.String(), Type.String({ maxLength }), { maxProperties: 10_000 }));
 
@@ -46,7 +46,7 @@ export type OwnerReference = Static<typeof ownerReference>;
 
 export type ObjectMeta = Static<typeof objectMeta> & { managedFields?: unknown[] };
 
-/** An object as the API gives it. Kinds that we own have their own types in api/; everything else is read through guards. */
+/** An object as the API server returns it. Our kinds have types in api/; code reads all others through guards. */
 export interface KubeObject {
   apiVersion: string;
   kind: string;
@@ -56,7 +56,7 @@ export interface KubeObject {
   [field: string]: unknown;
 }
 
-/** Where an object lives; `namespace` is absent for cluster-scoped kinds. */
+/** Namespace and name of an object; `namespace` is absent for cluster-scoped kinds. */
 export interface ObjectName {
   readonly namespace?: string;
   readonly name: string;
@@ -72,7 +72,7 @@ export function nameOf(key: string): ObjectName {
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** metav1.LabelSelector: the empty selector matches everything, an absent one nothing. */
+/** metav1.LabelSelector: an empty selector matches everything, an absent one nothing. */
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: { key: string; operator: string; values?: string[] }[];

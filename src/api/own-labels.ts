@@ -1,2 +1,2 @@
-/** On every object that this program and its chart create for themselves, in every namespace: keys, certificates, accounts. */
+/** Labels of every object that the server and its chart create for themselves: keys, certificates, ServiceAccounts. */
 export const ownLabels = { 'app.kubernetes.io/name': 'drawbridge' } as const;

@@ -11,10 +11,10 @@ const execAccessTemplates = accessResource('execaccesstemplates', 'ExecAccessTem
 export const execAccessTemplateKind = defineKind({
   resource: execAccessTemplates,
   description:
-    'An ExecAccessTemplate lets the members of some groups ask for a shell in a running pod of a workload, for a while.',
+    'An ExecAccessTemplate allows members of some groups to request a shell in a running pod of a workload, for a limited time.',
   spec: Type.Object(
     { accessConfig, controllerTargetRef, author: Type.Optional(author) },
-    { description: 'What access is given, to whom and for how long.' },
+    { description: 'Which access the template gives, to whom, and for how long.' },
   ),
   status: templateStatus,
   printerColumns: templateColumns,
@@ -27,16 +27,18 @@ export const execAccessRequests = accessResource('execaccessrequests', 'ExecAcce
 const fields = {
   ...requestSpec,
   targetPod: Type.Optional(
-    objectName('The pod to get into; it must be a running pod of the template’s workload. Without it one is chosen.'),
+    objectName(
+      'The pod to enter; it must be a running pod of the template’s workload. If unset, the server chooses one.',
+    ),
   ),
 };
 
 export const execAccessRequestKind = defineKind({
   resource: execAccessRequests,
   description:
-    'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it gives the access back at once.',
+    'An ExecAccessRequest asks for a shell in a running pod through an ExecAccessTemplate. Deleting or revoking it ends access at once.',
   spec: Type.Object(fields, {
-    description: 'What is asked for. It cannot be changed later, only revoked.',
+    description: 'The requested access. It is immutable, except that it can be revoked.',
     'x-kubernetes-validations': specIsFinal(fields),
   }),
   status: requestStatus,

@@ -14,10 +14,10 @@ const rule = {
   verbs: words(8, 'The verbs, such as get or create.'),
 };
 
-/** A rule that a template adds; the grant confines it to its pod. */
+/** A rule that a template adds; the grant confines it to the granted pod. */
 export const templateRule = Type.Object(rule, { description: 'Rights on the pod, as in a Role.' });
 
-/** A rule as the Role of a grant has it. */
+/** A rule in the Role of a grant. */
 const grantedRule = Type.Object(
   {
     ...rule,
@@ -33,7 +33,7 @@ export type GrantedRule = Static<typeof grantedRule>;
 
 const uid = (description: string) => Type.String({ description, minLength: 1, maxLength: 128 });
 
-/** What was granted, decided once, before anything is created; the only source for the deadline. */
+/** The grant of a request: decided once, before the server creates any object; the only source of the deadline. */
 export const grant = Type.Object(
   {
     template: Type.Object(
@@ -62,7 +62,7 @@ export const grant = Type.Object(
         name: Type.String({ description: 'The name of the user or group.', minLength: 1, maxLength: 1024 }),
       }),
       256,
-      { description: 'Who is let in.', minItems: 1 },
+      { description: 'Who gets access.', minItems: 1 },
     ),
     pod: Type.Object(
       {
@@ -71,26 +71,26 @@ export const grant = Type.Object(
       },
       { description: 'The one pod that the grant opens.' },
     ),
-    // Absent where an earlier version granted.
-    rules: Type.Optional(listOf(grantedRule, 16, { description: 'What they may do: the rules of the Role.' })),
+    // Absent in grants of earlier versions.
+    rules: Type.Optional(listOf(grantedRule, 16, { description: 'The rules of the Role.' })),
     planHash: Type.String({ description: 'The SHA-256 of the objects as planned.', minLength: 1, maxLength: 128 }),
     expiresAt: time('When access ends.'),
     mac: Type.Optional(
       Type.String({
-        description: 'Proves that the server wrote this grant, for this request: one without it is revoked.',
+        description: 'Proves that the server wrote this grant for this request. The server revokes a grant without it.',
         maxLength: 128,
       }),
     ),
-    // Absent where an earlier version granted.
+    // Absent in grants of earlier versions.
     signature: Type.Optional(
       Type.String({
         description:
-          'Ed25519 signature in base64url, by which others can verify the grant. The public keys are in the ConfigMap drawbridge-signing-keys in the namespace of the server.',
+          'Ed25519 signature in base64url, with which anyone can verify the grant. The public keys are in the ConfigMap drawbridge-signing-keys in the namespace of the server.',
         maxLength: 128,
       }),
     ),
   },
-  { description: 'What was granted. Written once; access ends at expiresAt whatever happens to the template.' },
+  { description: 'The granted access. The server writes it once. Access ends at expiresAt at the latest.' },
 );
 
 export type Grant = Static<typeof grant>;
@@ -98,7 +98,7 @@ export type GrantSubject = Grant['subjects'][number];
 
 const structural = toStructural(grant, 'grant');
 
-/** Reads `status.grant` alone, so that a request which is broken elsewhere still ends on time. Absent is an error. */
+/** Reads only `status.grant`, so that a request with other invalid fields still ends on time. An absent grant is an error. */
 export function readGrant(request: unknown): Read<Grant> {
   return readBySchema(structural, own(own(request, 'status'), 'grant'), 'status.grant');
 }

@@ -4,8 +4,8 @@ import type { TemplateKind } from './names.ts';
 import { podAccess } from './pod-access.ts';
 
 /**
- * Every kind of access: with which object one asks, through which template, and whether a grant makes a Pod. Definitions, stores,
- * webhooks and loops follow this list, in its order; `src/access/access-kind.ts` adds how a grant is planned.
+ * Every kind of access: its request, its template, and whether a grant creates a Pod. Definitions, stores, webhooks, and controllers
+ * follow this list, in its order; `src/access/access-kind.ts` adds the builder of each kind.
  */
 export const accesses = [podAccess, execAccess] as const;
 
@@ -14,10 +14,10 @@ export type RequestKind = Access['request']['resource']['kind'];
 export type RequestSpec = ObjectOf<Access['request']>['spec'];
 export type TemplateSpec = ObjectOf<Access['template']>['spec'];
 
-/** Their custom resources, in the order in which their CRDs are installed. */
+/** The custom resources of all kinds of access, in the order in which their CRDs are installed. */
 export const accessKinds: readonly Kind[] = accesses.flatMap(({ template, request }) => [template, request]);
 
-/** The access that is asked for with this kind of object. */
+/** The access that this kind of request asks for. */
 export const accessOfRequest = (kind: RequestKind): Access => byRequest[kind];
 /** The access that this kind of template gives. */
 export const accessOfTemplate = (kind: TemplateKind): Access => byTemplate[kind];

@@ -5,7 +5,10 @@ const argv = (description: string) => Type.Optional(listOf(Type.String({ maxLeng
 
 const keep = (what: string) =>
   Type.Optional(
-    Type.Boolean({ description: `Keep ${what}. Without it, it is taken off the access pod.`, default: false }),
+    Type.Boolean({
+      description: `Keep ${what}. By default, the server removes it from the access pod.`,
+      default: false,
+    }),
   );
 
 const envVar = Type.Object({
@@ -20,7 +23,7 @@ const quantities = (description: string) =>
 const resources = Type.Object(
   {
     limits: quantities('The most that the container may use.'),
-    requests: quantities('What is set aside for the container.'),
+    requests: quantities('The amounts that are reserved for the container.'),
     claims: Type.Optional(
       listOf(
         Type.Object({
@@ -53,7 +56,7 @@ const patchOperation = Type.Object(
       maxLength: 1024,
       pattern: '^/(spec|metadata)(/([^/~]|~[01])*)*$',
     }),
-    value: Type.Optional(anyJson('The value to add, to put in place or to compare with: any JSON.')),
+    value: Type.Optional(anyJson('The value to add, to replace with, or to compare with: any JSON.')),
     from: Type.Optional(Type.String({ description: 'The JSON pointer to move or copy from.', maxLength: 1024 })),
   },
   {
@@ -68,12 +71,12 @@ const patchOperation = Type.Object(
   },
 );
 
-/** How the pod that is made for a request differs from the workload's own pods. */
+/** How the access pod of a request differs from the pods of the workload. */
 export const controllerTargetMutationConfig = Type.Object(
   {
     defaultContainerName: Type.Optional(
       objectName(
-        'The container that the fields below change. Without it: the one that the annotation kubectl.kubernetes.io/default-container names, else the first.',
+        'The container that the fields below change. Default: the one in the annotation kubectl.kubernetes.io/default-container, else the first.',
       ),
     ),
     command: argv('Replaces the command of the default container, and empties its args.'),
@@ -83,25 +86,25 @@ export const controllerTargetMutationConfig = Type.Object(
     podAnnotations: Type.Optional(stringMap('Annotations to add to the access pod.', 65_536)),
     podLabels: Type.Optional(
       stringMap(
-        'Labels to add to the access pod. Of the workload’s own labels those are kept that NetworkPolicies select by, unless something else would then select the access pod.',
+        'Labels to add to the access pod. It keeps the workload’s labels that NetworkPolicies select by, unless another object would then select it.',
         63,
       ),
     ),
-    nodeSelector: Type.Optional(stringMap('Node labels to ask for in addition to the workload’s.', 63)),
+    nodeSelector: Type.Optional(stringMap('Node labels to require in addition to the workload’s.', 63)),
     purgeAnnotations: Type.Optional(
       Type.Boolean({ description: 'Drop the workload’s annotations before podAnnotations are added.', default: false }),
     ),
     keepTerminationGracePeriod: Type.Optional(
       Type.Boolean({
         description:
-          'Keep the termination grace period. Without it, it is one second at most. At the end of the access the pod gets no more than that either way.',
+          'Keep the termination grace period. By default, it is at most one second. When access ends, the server always deletes the pod with one second.',
         default: false,
       }),
     ),
     keepServiceAccount: Type.Optional(
       Type.Boolean({
         description:
-          'Run under the ServiceAccount of the workload, with its rights and cloud identity. Without it, under the ServiceAccount default, with the image pull secrets of the workload’s.',
+          'Run under the ServiceAccount of the workload, with its permissions and cloud identity. By default, the pod runs under the ServiceAccount default, with the image pull secrets of the workload’s.',
         default: false,
       }),
     ),
@@ -115,7 +118,7 @@ export const controllerTargetMutationConfig = Type.Object(
       }),
     ),
   },
-  { description: 'How the pod that is made for a request differs from the workload’s own pods.' },
+  { description: 'How the access pod of a request differs from the pods of the workload.' },
 );
 
 export type ControllerTargetMutationConfig = Static<typeof controllerTargetMutationConfig>;

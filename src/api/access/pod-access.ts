@@ -21,38 +21,38 @@ export type SelectorReference = Static<typeof selectorReference>;
 export const podAccessTemplateKind = defineKind({
   resource: podAccessTemplates,
   description:
-    'A PodAccessTemplate lets the members of some groups ask for a pod of their own, made after a workload, for a while.',
+    'A PodAccessTemplate allows members of some groups to request a dedicated pod, copied from a workload, for a limited time.',
   spec: Type.Object(
     {
       accessConfig,
       controllerTargetRef: Type.Optional(controllerTargetRef),
       controllerTargetMutationConfig: Type.Optional(controllerTargetMutationConfig),
       podSpec: Type.Optional(
-        opaqueObject('The spec of the access pod, when there is no controllerTargetRef. A PodSpec as in a Pod.'),
+        opaqueObject('The spec of the access pod, if controllerTargetRef is unset: a PodSpec as in a Pod.'),
       ),
       allowPrivilegedPod: Type.Optional(
         Type.Boolean({
           description:
-            'Lets the access pod be privileged, use namespaces, paths and ports of its node, run under another ServiceAccount or on a certain node. Only for who may allow-privileged this template; what goes beyond the baseline level of Pod Security also takes the label access.drawbridge.dev/allow-privileged on the namespace.',
+            'Allows the access pod to be privileged, to use namespaces, paths, and ports of its node, and to run under another ServiceAccount or on a certain node. The author needs the verb allow-privileged on this template. A pod beyond the baseline level of Pod Security also needs the label access.drawbridge.dev/allow-privileged on the namespace.',
         }),
       ),
       allowedSelectors: Type.Optional(
         listOf(selectorReference, 64, {
           description:
-            'Objects of the namespace that may select the access pod by its labels. All others must not: a Service would send it traffic.',
+            'Objects of the namespace that may select the access pod by its labels. All others must not; a Service, for example, would send it traffic.',
         }),
       ),
-      maxStorage: Type.Optional(quantity('The most ephemeral storage that the access pod may ask for.')),
-      maxCpu: Type.Optional(quantity('The most CPU that the access pod may ask for.')),
-      maxMemory: Type.Optional(quantity('The most memory that the access pod may ask for.')),
+      maxStorage: Type.Optional(quantity('The cap on ephemeral storage, for each container of the access pod.')),
+      maxCpu: Type.Optional(quantity('The cap on CPU, for each container of the access pod.')),
+      maxMemory: Type.Optional(quantity('The cap on memory, for each container of the access pod.')),
       author: Type.Optional(author),
     },
     {
-      description: 'What access is given, to whom and for how long.',
+      description: 'Which access the template gives, to whom, and for how long.',
       'x-kubernetes-validations': [
         {
           rule: 'has(self.controllerTargetRef) || has(self.podSpec)',
-          message: 'needs controllerTargetRef, to copy the pods of a workload, or podSpec, to write the pod out',
+          message: 'needs controllerTargetRef, to copy the pods of a workload, or podSpec, to define the pod',
           reason: 'FieldValueRequired',
         },
       ],
@@ -69,9 +69,9 @@ export const podAccessRequests = accessResource('podaccessrequests', 'PodAccessR
 export const podAccessRequestKind = defineKind({
   resource: podAccessRequests,
   description:
-    'A PodAccessRequest asks for a pod of one’s own through a PodAccessTemplate. Deleting or revoking it gives the access back at once.',
+    'A PodAccessRequest asks for a dedicated pod through a PodAccessTemplate. Deleting or revoking it ends access at once.',
   spec: Type.Object(requestSpec, {
-    description: 'What is asked for. It cannot be changed later, only revoked.',
+    description: 'The requested access. It is immutable, except that it can be revoked.',
     'x-kubernetes-validations': specIsFinal(requestSpec),
   }),
   status: requestStatus,
@@ -79,7 +79,7 @@ export const podAccessRequestKind = defineKind({
   printerColumns: requestColumns,
 });
 
-/** Access to a pod of one's own, made after a workload or written out in the template. */
+/** Access to a dedicated pod, copied from a workload or defined in the template. */
 export const podAccess = {
   request: podAccessRequestKind,
   template: podAccessTemplateKind,

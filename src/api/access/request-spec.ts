@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { listOf, objectName, time } from '../schema/fields.ts';
 import type { CelRule } from '../schema/structural-schema.ts';
 
-/** Who asked, as the API server authenticated them when the request was created. */
+/** The creator of the request, as the API server authenticated them. */
 const requester = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
@@ -12,39 +12,43 @@ const requester = Type.Object(
       default: [],
     }),
     time: time('When the request was created.'),
-    nonce: Type.Optional(Type.String({ description: 'Makes the stamp good for one request.', maxLength: 64 })),
+    nonce: Type.Optional(Type.String({ description: 'Makes the signature valid for one request.', maxLength: 64 })),
     signature: Type.Optional(
       Type.String({
-        description: 'Proves that the webhook wrote all of this, for this request: without it nothing is granted.',
+        description:
+          'Proves that the webhook wrote these fields for this request. The server denies a request without it.',
         maxLength: 128,
       }),
     ),
   },
-  { description: 'Who asked. Set by the admission webhook, whatever was sent.' },
+  {
+    description:
+      'The user who created the request. The admission webhook sets it and overwrites any value that was sent.',
+  },
 );
 
 export type Requester = Static<typeof requester>;
 
-/** What the webhook vouches for: who asked, when, and for what. */
+/** The value that the webhook signs: who created the request, when, and for what. */
 export interface RequesterAttestation {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** The whole spec; the requester and `revoked` in it do not count. */
+  /** The whole spec; the signature does not cover its fields `requester` and `revoked`. */
   readonly spec: object;
   readonly requester: Pick<Requester, 'username' | 'uid' | 'groups' | 'time'>;
 }
 
 export type RequesterSignature = Required<Pick<Requester, 'nonce' | 'signature'>>;
 
-/** The fields that requests of every kind have. */
+/** The fields of requests of every kind. */
 export const requestSpec = {
-  templateName: objectName('The name of the template to ask for access through, in the same namespace.'),
-  // Loose on purpose: the webhook refuses bad durations with a code and a hint.
+  templateName: objectName('The name of the template, in the same namespace.'),
+  // No pattern here, because the webhook denies invalid durations with a code and a remedy.
   duration: Type.Optional(
     Type.String({
       description:
-        'How long access is needed, as a Go duration such as 30m or 1h30m. Without it the template’s defaultDuration; never longer than its maxDuration.',
+        'How long access is needed, as a Go duration such as 30m or 1h30m. Defaults to the template’s defaultDuration; capped at its maxDuration.',
       maxLength: 64,
     }),
   ),
@@ -52,26 +56,26 @@ export const requestSpec = {
   revoked: Type.Optional(
     Type.Boolean({
       description:
-        'Set it to true to give the access back at once; the request is deleted then. The one field that may change, and only in this direction.',
+        'Set it to true to end access at once; the server then deletes the request. It is the only mutable field, and cannot be reset.',
     }),
   ),
 };
 
 /**
- * Rules over the whole spec, so that adding or taking away an optional field counts as a change too. The API server asks them before
- * the validating webhooks, so they say the code that those would. `fields` are all fields of the spec.
+ * Rules over the whole spec, so that adding or removing an optional field counts as a change, too. The API server evaluates them before
+ * it calls the validating webhooks, so their messages start with the same code. `fields` are all fields of the spec.
  */
 export function specIsFinal(fields: Readonly<Record<string, unknown>>): CelRule[] {
   const kept = Object.keys(fields).filter((field) => field !== 'revoked');
   return [
     {
       rule: kept.map(isKept).join(' && '),
-      message: 'SpecImmutable: a request cannot be changed once it is made: delete it and make another',
+      message: 'SpecImmutable: the spec of a request is immutable: delete the request and create another',
       reason: 'FieldValueForbidden',
     },
     {
       rule: '!has(oldSelf.revoked) || !oldSelf.revoked || (has(self.revoked) && self.revoked)',
-      message: 'SpecImmutable: access that was given back stays closed: make another request',
+      message: 'SpecImmutable: a revoked request stays revoked: create another request',
       reason: 'FieldValueForbidden',
       fieldPath: '.revoked',
     },

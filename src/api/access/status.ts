@@ -25,32 +25,32 @@ export const templateStatus = Type.Object(
     ...common,
     authorSignature: Type.Optional(
       Type.String({
-        description: 'The signature of spec.author under the present key, so that keys can be rotated.',
+        description: 'The signature of spec.author under the current key, so that it survives a key rotation.',
         maxLength: 128,
       }),
     ),
   },
-  { description: 'What has been found out about this template.' },
+  { description: 'The observed state of this template.' },
 );
 
 export const requestStatus = Type.Object(
   {
     ...common,
-    podName: Type.Optional(objectName('The pod that access was granted to.')),
+    podName: Type.Optional(objectName('The granted pod.')),
     grant: Type.Optional(grant),
-    children: Type.Optional(listOf(child, 8, { description: 'What was created for this request.' })),
+    children: Type.Optional(listOf(child, 8, { description: 'The objects that the server created for this request.' })),
   },
-  { description: 'What has come of this request.' },
+  { description: 'The observed state of this request.' },
 );
 
 export type TemplateStatus = Static<typeof templateStatus>;
 export type RequestStatus = Static<typeof requestStatus>;
 export type RequestChild = Static<typeof child>;
 
-/** Stands at the root, because a rule on status is silent when the whole status is taken away. */
+/** A rule at the root, because the API server does not evaluate a rule on status if the whole status is removed. */
 export const grantIsFinal: CelRule = {
   rule: '!has(oldSelf.status) || !has(oldSelf.status.grant) || (has(self.status) && has(self.status.grant) && self.status.grant == oldSelf.status.grant)',
-  message: 'status.grant cannot change once it is set',
+  message: 'status.grant is immutable once it is set',
   reason: 'FieldValueForbidden',
   fieldPath: '.status.grant',
 };
@@ -60,7 +60,7 @@ const readyColumn = column('Ready', '.status.ready', 'Whether every condition is
 export const templateColumns = [readyColumn];
 
 export const requestColumns = [
-  column('Template', '.spec.templateName', 'The template that access was asked for through.'),
-  column('Pod', '.status.podName', 'The pod that access was granted to.'),
+  column('Template', '.spec.templateName', 'The template of the request.'),
+  column('Pod', '.status.podName', 'The granted pod.'),
   readyColumn,
 ];

@@ -5,7 +5,7 @@ import { templateRule } from './grant.ts';
 /** Go's duration grammar without a sign: `30m`, `1h30m`, `1.5h`. */
 const goDuration = "matches('^(([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$')";
 
-/** The grammar is a CEL rule, not a pattern: readers must be able to report durations that were stored before it. */
+/** The grammar is a CEL rule, not a pattern, so that readers can report invalid durations that were stored before the rule existed. */
 const duration = (options: TSchemaOptions & { default: string }) =>
   Type.String({
     maxLength: 64,
@@ -18,47 +18,48 @@ const duration = (options: TSchemaOptions & { default: string }) =>
     ...options,
   });
 
-/** Who may ask through a template, for how long, and what they are told when access is open. */
+/** Who can request access through a template, for how long, and the command that they see once access is open. */
 export const accessConfig = Type.Object(
   {
     allowedGroups: listOf(Type.String({ minLength: 1, maxLength: 512 }), 256, {
-      description: 'The groups, as the API server knows them, whose members may ask for access through this template.',
+      description:
+        'The groups, as the API server reports them, whose members can request access through this template.',
     }),
     defaultDuration: duration({
-      description: 'How long access stays open when a request does not say, as a Go duration such as 30m or 1h30m.',
+      description: 'How long access stays open if a request has no duration, as a Go duration such as 30m or 1h30m.',
       default: '1h',
     }),
     maxDuration: duration({
-      description: 'The longest that a request gets, as a Go duration. Longer requests are cut to it.',
+      description: 'The longest duration of a grant, as a Go duration. The server caps longer requests at it.',
       default: '24h',
     }),
     maxGrants: Type.Optional(
       Type.Integer({
-        description: 'How many grants of this template may be open at once. Unset is no limit.',
+        description: 'How many grants of this template may be open at once. Unset means no limit.',
         minimum: 1,
         maximum: 100_000,
       }),
     ),
     accessCommand: Type.String({
       description:
-        'The command that requesters are shown once access is open: kubectl or oc (exec, attach, logs, port-forward) to {{ .Metadata.Name }}. Placeholders, all of the pod: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }} and {{ index .Metadata.Annotations "key" }}. Nothing else is replaced.',
+        'The command that requesters see once access is open: kubectl or oc (exec, attach, logs, port-forward) to {{ .Metadata.Name }}. Placeholders, all of the pod: {{ .Metadata.Name }}, {{ .Metadata.Namespace }}, {{ index .Metadata.Labels "key" }}, and {{ index .Metadata.Annotations "key" }}. No other placeholders are allowed.',
       default: 'kubectl exec -ti -n {{ .Metadata.Namespace }} {{ .Metadata.Name }} -- /bin/sh',
       maxLength: 4096,
     }),
     rules: Type.Optional(
       listOf(templateRule, 8, {
         description:
-          'What a grant gives besides seeing the pod and exec into it, as rules of a Role: verbs on pods and its subresources, such as get on pods/log. They hold for the granted pod alone.',
+          'Rules of the Role in addition to reading the pod and exec into it: verbs on pods and their subresources, such as get on pods/log. They apply only to the granted pod.',
       }),
     ),
     grantTo: Type.Union([Type.Literal('Requester'), Type.Literal('AllowedGroups')], {
       description:
-        'Who is let in: Requester is the person who asked, AllowedGroups is every member of the allowed groups, as Oz does it.',
+        'Who gets access: Requester is the creator of the request; AllowedGroups is every member of the allowed groups, as in Oz.',
       default: 'Requester',
     }),
   },
   {
-    description: 'Who may ask for access, and for how long.',
+    description: 'Who can request access, and for how long.',
     'x-kubernetes-validations': [
       {
         rule: `!self.defaultDuration.${goDuration} || !self.maxDuration.${goDuration} || duration(self.defaultDuration) <= duration(self.maxDuration)`,
@@ -81,7 +82,7 @@ export const controllerTargetRef = Type.Object(
       [Type.Literal('Deployment'), Type.Literal('DaemonSet'), Type.Literal('StatefulSet'), Type.Literal('Rollout')],
       { description: 'The kind of the workload.' },
     ),
-    name: objectName('The name of the workload. It is looked for in the namespace of this template.'),
+    name: objectName('The name of the workload, in the namespace of this template.'),
   },
   {
     description: 'The workload whose pods this template gives access to.',
@@ -94,7 +95,7 @@ export const controllerTargetRef = Type.Object(
   },
 );
 
-/** Who wrote a template as it is, as the API server authenticated them. */
+/** The author of the present version of a template, as the API server authenticated them. */
 export const author = Type.Object(
   {
     username: Type.String({ description: 'The user name.', minLength: 1, maxLength: 1024 }),
@@ -106,20 +107,20 @@ export const author = Type.Object(
     time: time('When the template was written.'),
     signature: Type.Optional(
       Type.String({
-        description: 'Proves that the webhook wrote all of this, for the template as it is.',
+        description: 'Proves that the webhook wrote these fields for the present version of the template.',
         maxLength: 128,
       }),
     ),
   },
   {
     description:
-      'Who vouches for this template: it gives no more than they may do. Set by the admission webhook to who changes the spec, whatever was sent.',
+      'The author of this template, who must hold all permissions that it hands out. The admission webhook sets it to the user who changes the spec and overwrites any value that was sent.',
   },
 );
 
 type Author = Static<typeof author>;
 
-/** What the webhook vouches for: who wrote which template as it is. */
+/** The value that the webhook signs: who wrote which version of a template. */
 export interface AuthorAttestation {
   readonly kind: string;
   readonly namespace: string;
@@ -129,7 +130,7 @@ export interface AuthorAttestation {
 }
 
 /**
- * How a template is: by uid and generation, since every change of a spec makes one more. A new template has no uid when the webhook
- * sees it, so that one is known by its spec, in which the author does not count.
+ * The version of a template: its uid and generation, because every change of the spec increments the generation. A new template has no uid
+ * when the webhook sees it, so its spec without the author identifies it.
  */
 export type TemplateVersion = { readonly uid: string; readonly generation: number } | { readonly spec: object };

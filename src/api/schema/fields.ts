@@ -1,7 +1,7 @@
 import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
 import { maxConditionMessage } from '../conditions.ts';
 
-/** A list that is replaced as a whole by server-side apply. */
+/** A list that server-side apply replaces as a whole. */
 export const listOf = <Item extends TSchema>(items: Item, maxItems: number, options: TSchemaOptions = {}) =>
   Type.Array(items, { maxItems, 'x-kubernetes-list-type': 'atomic', ...options });
 
@@ -9,13 +9,13 @@ export const listOf = <Item extends TSchema>(items: Item, maxItems: number, opti
 export const stringMap = (description: string, valueMaxLength: number) =>
   Type.Record(Type.String(), Type.String({ maxLength: valueMaxLength }), { description, maxProperties: 128 });
 
-/** The name of an object: whether it is well-formed shows when it is looked up. */
+/** The name of an object. Not validated here: a read of the object shows whether it is valid. */
 export const objectName = (description: string) => Type.String({ description, minLength: 1, maxLength: 253 });
 
 /** An instant as RFC 3339 text, for example `2026-11-21T09:30:00Z`. */
 export const time = (description: string) => Type.String({ description, format: 'date-time' });
 
-/** Fields that Kubernetes itself checks when it is given the result; kept as they are. */
+/** An object that Kubernetes validates when the server creates the result; preserved unchanged. */
 export const opaqueObject = (description: string) =>
   Type.Unsafe<Record<string, unknown>>({ type: 'object', description, 'x-kubernetes-preserve-unknown-fields': true });
 
@@ -53,7 +53,7 @@ const condition = Type.Object({
 /** metav1.Condition. */
 export type Condition = Static<typeof condition>;
 
-/** status.conditions: a list of metav1.Condition with one entry a type. */
+/** status.conditions: a list of metav1.Condition with one entry per type. */
 export const conditions = Type.Array(condition, {
   description: 'What has been found out about this object, one entry a type.',
   maxItems: 32,

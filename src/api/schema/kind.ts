@@ -7,8 +7,8 @@ import { type CelRule, type StructuralSchema, toStructural } from './structural-
 const structuralMeta = toStructural(objectMeta);
 
 /**
- * The metadata of an object that may come from anywhere; managedFields are left out.
- * `name` is empty while an admission review for a CREATE with generateName has not settled it yet.
+ * Reads the metadata of an untrusted object, without managedFields.
+ * `name` is empty in an admission review for a CREATE with generateName.
  */
 function readObjectMeta(metadata: unknown): Read<ObjectMeta> {
   return readBySchema(structuralMeta, metadata, 'metadata');
@@ -33,25 +33,25 @@ export const column = (
 
 export const ageColumn = column('Age', '.metadata.creationTimestamp', 'When it was created.', { type: 'date' });
 
-/** An older version that is still served; the API server converts by changing apiVersion alone. */
+/** An older version that is still served. The API server converts by changing only apiVersion. */
 interface OlderVersion {
   readonly name: string;
   readonly spec: TObject;
   readonly status: TObject;
 }
 
-/** Everything that is said about one of our kinds, once: its type, its CRD and its reader are derived from this. */
+/** The single definition of one of our kinds: its type, its CRD, and its reader are derived from it. */
 interface KindDefinition<Spec extends TObject, Status extends TObject, Named extends Resource = Resource> {
   readonly resource: Named;
   readonly description: string;
   readonly spec: Spec;
   readonly status: Status;
-  /** CEL rules over the whole object; those over spec stand in the spec's own schema. */
+  /** CEL rules over the whole object; rules over spec are in the schema of spec. */
   readonly rules?: readonly CelRule[];
   readonly printerColumns: readonly PrinterColumn[];
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
-  /** True for kinds whose objects may come without a spec; readers then read an empty one. */
+  /** Whether objects may lack a spec; readers then read an empty one. */
   readonly specOptional?: boolean;
   readonly olderVersions?: readonly OlderVersion[];
 }
@@ -64,7 +64,7 @@ export interface Kind<
   readonly structural: { readonly spec: StructuralSchema; readonly status: StructuralSchema };
 }
 
-/** An object of a kind as readers see it: defaults filled in, metadata without managedFields. */
+/** An object of a kind after reading: with defaults, and without managedFields. */
 export type ObjectOf<K extends Kind> = {
   apiVersion: string;
   kind: string;
@@ -73,7 +73,7 @@ export type ObjectOf<K extends Kind> = {
   status?: Static<K['status']>;
 };
 
-/** Throws at once when a schema is not structural. */
+/** Defines a kind. Throws if a schema is not structural. */
 export function defineKind<Spec extends TObject, Status extends TObject, Named extends Resource>(
   definition: KindDefinition<Spec, Status, Named>,
 ): Kind<Spec, Status, Named> {
@@ -87,7 +87,7 @@ export function defineKind<Spec extends TObject, Status extends TObject, Named e
   };
 }
 
-/** Reads an object of this kind from anywhere: a watch, an admission review, a file. Never throws. */
+/** Reads an untrusted object of this kind, from a watch, an admission review, or a file. Never throws. */
 export function readObject<K extends Kind>(kind: K, object: unknown): Read<ObjectOf<K>> {
   const apiVersion = apiVersionOf(kind.resource);
   const errors: FieldError[] = [

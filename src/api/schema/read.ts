@@ -2,26 +2,26 @@ import { parseTime } from '../../kit/clock.ts';
 import { isRecord, own } from '../../kit/json-value.ts';
 import type { StructuralSchema } from './structural-schema.ts';
 
-/** One thing that is wrong with an object: the JSON path of the field, and what was found and is allowed. */
+/** One error of an object: the JSON path of the field, and what was found and is allowed. */
 export interface FieldError {
   readonly field: string;
   readonly message: string;
 }
 
-/** The value that was read, or at least one and at most ten reasons why there is none. */
+/** The value, or 1 to 10 errors. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly errors: FieldError[] };
 
 const MOST_ERRORS = 10;
 const LONGEST_QUOTE = 64;
 
-/** Stands for "no value": the field is absent, or an error has been noted. */
+/** Stands for "no value": the field is absent, or an error was recorded. */
 const nothing = Symbol('nothing');
 
 /**
- * Reads hostile input by a structural schema, the way the API server admits it: unknown fields are dropped, nulls count
- * as absent unless nullable, defaults are filled in, own properties only. The result is a fresh value, except below
- * `x-kubernetes-preserve-unknown-fields`, where the input itself is handed on. CEL rules are not evaluated.
- * Never throws; the caller knows that T is what the schema describes.
+ * Reads untrusted input by a structural schema, as the API server admits it: it drops unknown fields, treats nulls as absent unless
+ * nullable, applies defaults, and reads own properties only. The result is a new value, except below
+ * `x-kubernetes-preserve-unknown-fields`, where it contains the input itself. It does not evaluate CEL rules.
+ * Never throws. The caller must ensure that the schema describes T.
  */
 export function readBySchema<T>(schema: StructuralSchema, input: unknown, field: string): Read<T> {
   const reader = new Reader();

@@ -3,10 +3,10 @@ import type { TSchema } from 'typebox';
 /** A rule in CEL that the API server evaluates on every write; `oldSelf` makes it a rule about changes. */
 export interface CelRule {
   readonly rule: string;
-  /** What is wrong and what to do, for the person whose write is refused. */
+  /** What is wrong and what to do, for the author of the rejected write. */
   readonly message: string;
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired';
-  /** The field to blame, relative to where the rule stands, for example `.maxDuration`. */
+  /** The invalid field, relative to the schema with the rule, for example `.maxDuration`. */
   readonly fieldPath?: string;
 }
 
@@ -79,10 +79,10 @@ const rewritten: ReadonlySet<string> = new Set([
 const types: ReadonlySet<unknown> = new Set(['object', 'array', 'string', 'integer', 'number', 'boolean']);
 
 /**
- * The structural schema that says what a TypeBox schema says.
- * A property with a default is not listed as required: the API server fills it in, so only readers can rely on it.
- * Throws with the field's path on everything that a CRD cannot express, and on unbounded strings, lists and maps,
- * because the API server refuses CEL rules whose worst case it cannot bound.
+ * Converts a TypeBox schema to an equivalent structural schema.
+ * It omits a property with a default from `required`, because the API server applies the default.
+ * Throws with the field's path on everything that a CRD cannot express, and on unbounded strings, lists, and maps: the API server rejects
+ * CEL rules whose cost it cannot bound.
  */
 export function toStructural(schema: TSchema, path = 'schema'): StructuralSchema {
   const source = schema as Json;
@@ -131,7 +131,7 @@ function objectOf(source: Json, path: string): Partial<StructuralSchema> {
   return required.length > 0 ? { properties, required } : { properties };
 }
 
-/** TypeBox writes a Record as patternProperties; a CRD knows additionalProperties only, so keys cannot be constrained. */
+/** TypeBox writes a Record as patternProperties; a CRD has only additionalProperties, so it cannot constrain keys. */
 function mapOf(source: Json, path: string): Partial<StructuralSchema> {
   const patterns = Object.entries(source['patternProperties'] as Record<string, TSchema>);
   const [only] = patterns;
@@ -140,7 +140,7 @@ function mapOf(source: Json, path: string): Partial<StructuralSchema> {
   return { additionalProperties: toStructural(only[1], `${path}.*`) };
 }
 
-/** JSON Schema has the bound in exclusiveMinimum itself; OpenAPI v3 has it in minimum and a boolean beside it. */
+/** In JSON Schema, exclusiveMinimum is the bound; in OpenAPI v3, it is a boolean and `minimum` is the bound. */
 function exclusive(source: Json, bound: 'minimum' | 'maximum'): Partial<StructuralSchema> {
   const keyword = bound === 'minimum' ? 'exclusiveMinimum' : 'exclusiveMaximum';
   const value = source[keyword];

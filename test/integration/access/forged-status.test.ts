@@ -105,7 +105,7 @@ describe('M12: a status that somebody else wrote', () => {
   it('cannot change a grant', async () => {
     const request = await stage.askUntilReady(stage.alice, execRequest('longer', { duration: '10m' }));
     const longer = writeStatus(request, { grant: { expiresAt: '2099-01-01T00:00:00Z' } });
-    await assert.rejects(longer, /status.grant cannot change once it is set/);
+    await assert.rejects(longer, /status.grant is immutable once it is set/);
   });
 
   it('names children that are not ours: ours are deleted, and nothing else', async () => {

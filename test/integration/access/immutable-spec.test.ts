@@ -27,7 +27,10 @@ describe('M8: of a request that was made', () => {
         { reject: false },
       );
       assert.equal(code, 1);
-      assert.match(stderr, /spec: Forbidden: SpecImmutable: a request cannot be changed once it is made/);
+      assert.match(
+        stderr,
+        /spec: Forbidden: SpecImmutable: the spec of a request is immutable: delete the request and create another/,
+      );
       assert.deepEqual(await stage.read('ExecAccessRequest', 'kept'), before);
     });
   }

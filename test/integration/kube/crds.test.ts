@@ -190,7 +190,7 @@ describe('the CRDs on a real apiserver', () => {
       it(`cannot get ${title}`, async () => {
         const changed = { ...stored, spec: { ...stored.spec, ...change } };
         const answer = await plane.call('PUT', `${urlOf(execRequestManifest())}/final`, changed);
-        assertRefused(answer, /a request cannot be changed once it is made: delete it and make another/);
+        assertRefused(answer, /the spec of a request is immutable: delete the request and create another/);
       });
     }
 
@@ -228,7 +228,7 @@ describe('the CRDs on a real apiserver', () => {
       it(`cannot get ${title}`, async () =>
         assertRefused(
           await writeStatus(status),
-          /status\.grant: Forbidden: status\.grant cannot change once it is set/,
+          /status\.grant: Forbidden: status\.grant is immutable once it is set/,
         ));
     }
 
