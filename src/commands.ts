@@ -10,17 +10,17 @@ import { ambientCredentials } from './kube/kubeconfig.ts';
 import { openCluster } from './kube/open-cluster.ts';
 import { serve } from './serve.ts';
 
-/** Where a command writes to: standard output, and standard error. */
+/** The outputs of a command: standard output and standard error. */
 export interface Terminal {
   readonly print: (text: string) => void;
   readonly printError: (text: string) => void;
 }
 
-/** Exit codes: 0 ended as told, 1 failed, 2 cannot start as asked (a flag, a file). */
+/** Exit codes: 0 success, 1 failed, 2 cannot start because of a flag or a file. */
 const FAILED = 1;
 const CANNOT_START = 2;
 
-/** What a person can put right by changing a flag or a file. */
+/** Codes of errors that an administrator corrects by changing a flag or a file. */
 const setupCodes = new Set([
   'KubeconfigMissing',
   'KubeconfigInvalid',
@@ -53,7 +53,7 @@ async function revokeAllOfCluster(
   }
 }
 
-/** Does what the arguments of the program say. Resolves to its exit code. */
+/** Runs the command in `args`. Resolves to its exit code; never rejects. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<number> {
   const { print, printError } = terminal;
   const [command, ...flags] = args;
@@ -78,13 +78,13 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
   }
 }
 
-/** 2 for what a person can put right, else 1. @testing */
+/** 2 if an administrator can correct the error by a flag or a file, else 1. @testing */
 export function exitCodeOf(error: unknown): number {
   const isSetup = error instanceof UsageError || (error instanceof CodedError && setupCodes.has(error.code));
   return isSetup ? CANNOT_START : FAILED;
 }
 
-/** Works until it is done or told to stop, by SIGTERM or SIGINT; a second signal ends the process at once. */
+/** Runs the command; SIGTERM or SIGINT aborts it, and a second signal ends the process at once. */
 async function untilStopped(work: Command, config: Config, terminal: Terminal): Promise<void> {
   const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -1,85 +1,84 @@
 import { UsageError } from './flag-types.ts';
 import { type FlagName, type Flags, type FlagValue, readFlags } from './flags.ts';
 
-/** Everything that can be set from outside, read once at start and frozen. */
+/** The configuration from flags and environment; read once at start and frozen. */
 export interface Config {
-  /** The halves that run. */
+  /** The features to run. */
   readonly features: readonly FeatureName[];
   /** One file by flag, or the search path of `$KUBECONFIG`; neither: in-cluster credentials, then `~/.kube/config`. */
   readonly kubeconfig: { readonly file?: string; readonly paths?: string; readonly context?: string };
-  /** Port of the admission webhooks (HTTPS). 0 takes a free one. */
+  /** Port of the admission webhooks (HTTPS). 0 selects a free port. */
   readonly port: number;
   readonly bindAddress: string;
-  /** Where the serving certificate comes from: two files, or a Secret that the server makes and renews itself. */
+  /** Source of the serving certificate: two files, or a Secret that the server creates and renews. */
   readonly certificates: FlagValue<'certificates'>;
   readonly certFile: string;
   readonly keyFile: string;
-  /** Authorities (PEM) whose client certificates callers of the webhooks have to show; undefined: none. */
+  /** File with authorities (PEM) for the client certificates that callers of the webhooks must present; undefined: none required. */
   readonly clientCaFile: string | undefined;
   /** Name of the Secret, in `leaseNamespace`. */
   readonly certificateSecret: string;
-  /** DNS names and IPv4 addresses that the certificate is made for; the API server asks for the first, as a rule. */
+  /** DNS names and IPv4 addresses of the certificate; the API server normally connects to the first. */
   readonly certificateNames: readonly string[];
-  /** Names of the webhook configurations, of both kinds, that are told the authority. */
+  /** Names of the webhook configurations, of both kinds, whose caBundle the server sets. */
   readonly webhookConfigurations: readonly string[];
-  /** Of `/healthz` and `/readyz` (HTTP). Port 0 takes a free one, here as elsewhere. */
+  /** Address of `/healthz` and `/readyz` (HTTP). Port 0 selects a free port. */
   readonly health: { readonly host: string; readonly port: number };
   /** Port of `/metrics` (HTTP). */
   readonly metricsPort: number;
-  /** File that audit lines are appended to; `-` is standard output. */
+  /** File of the audit journal; `-` is standard output. */
   readonly auditLog: string;
   readonly leaderElect: boolean;
-  /** Namespace of the Leases of access and inventory, the Secrets that replicas share and the audit heads. */
+  /** Namespace of the Leases of access and inventory, the Secrets that replicas share, and the audit heads. */
   readonly leaseNamespace: string;
-  /** The binding half's. That of the access half has a fixed name. */
+  /** Lease of the binding feature. Those of the other features have fixed names. */
   readonly bindingLease: { readonly namespace: string; readonly name: string };
-  /** For the inventory half. */
   readonly inventory: InventoryConfig;
-  /** How often exports are listed while they cannot be watched, milliseconds. */
+  /** Interval of listing exports that cannot be watched, milliseconds. */
   readonly pollingMs: number;
-  /** What providers may bind here, as `<resource>.<group>`; undefined: anything. */
+  /** Resources that providers may bind here, as `<resource>.<group>`; undefined: any. */
   readonly bindable: readonly string[] | undefined;
-  /** The binding half writes nothing. */
+  /** The binding feature writes nothing. */
   readonly dryRun: boolean;
-  /** The namespaces that providers may have made here; undefined: any. */
+  /** Namespaces that providers may have created here; undefined: any. */
   readonly bindableNamespaces: readonly string[] | undefined;
-  /** Grants that one user, or one namespace, may have open at once; 0 is no limit. */
+  /** Most open grants of one user, and of one namespace; 0 means no limit. */
   readonly maxGrantsPerUser: number;
   readonly maxGrantsPerNamespace: number;
-  /** File with what templates may hand out besides what every grant gives; absent: nothing. */
+  /** File with the rules that templates may hand out in addition to those of every grant; undefined: none. */
   readonly grantable: string | undefined;
-  /** Whether access pods stay as confined as their workload, or are what Oz makes. */
+  /** Whether access pods keep the confinement of their workload, or are built as Oz builds them. */
   readonly accessPods: FlagValue<'access-pods'>;
-  /** Whether templates that name no author give grants. */
+  /** Whether the server grants through templates without an author. */
   readonly trustExistingTemplates: boolean;
-  /** Whether Secrets of keys are used that were there before the first start. */
+  /** Whether the server uses key Secrets that existed before its first start. */
   readonly adoptSigningKeys: boolean;
-  /** Name of this replica in leases and audit lines. */
+  /** Name of this replica in Leases and audit lines. */
   readonly identity: string;
-  /** Whoever is in it may enter every access pod; undefined: nobody may. */
+  /** Members of this group may enter every access pod; undefined: no such group. */
   readonly breakGlassGroup: string | undefined;
   readonly logLevel: FlagValue<'log-level'>;
   readonly logFormat: FlagValue<'log-format'>;
-  /** `revoke-all` gives up after this long. */
+  /** Timeout of `revoke-all`, milliseconds. */
   readonly timeoutMs: number;
 }
 
 export interface InventoryConfig {
-  /** Where components report to, without a slash at the end; they are configured with it, too. */
+  /** Base URL that components report to, without a trailing slash. */
   readonly callbackUrl: string;
-  /** Port of the listener behind it: HTTPS, or HTTP if the URL says so. */
+  /** Port of the listener for callbackUrl: HTTPS, or HTTP if the URL is http. */
   readonly callbackPort: number;
-  /** URL of the API server that components are given; undefined: the one that this process uses. */
+  /** URL of the API server that components get; undefined: the one that this process uses. */
   readonly apiUrl: string | undefined;
-  /** Whether components, and the callback URL, may be plain http on loopback addresses. */
+  /** Whether the URLs of components and callbackUrl may be plain http on loopback addresses. */
   readonly allowLoopbackHttp: boolean;
 }
 
 export type FeatureName = FlagValue<'features'>[number];
 
-/** What kube-bind's konnector takes when it is not told. */
+/** Defaults of kube-bind's konnector. */
 const konnectorDefaults = { healthPort: 8090, leaseNamespace: 'kube-system' };
-/** From here on klog tells what only developers want to know. */
+/** klog's lowest level of debug output. */
 const klogDebug = 4;
 
 const accessWebhooks: readonly string[] = [
@@ -101,7 +100,7 @@ export function readConfig(
 ): Config {
   const { given, value } = readFlags(args, env);
   const features = value('features');
-  /** The binding half alone takes the place of a konnector of kube-bind. */
+  /** The binding feature alone replaces a konnector of kube-bind, so it takes the konnector's defaults. */
   const alone = features.every((feature) => feature === 'binding');
   const leaseNamespace =
     alone && !given('lease-namespace')?.text
@@ -145,7 +144,7 @@ export function readConfig(
       ...(withInventory ? inventoryWebhooks : []),
     ],
     health: Object.freeze(health()),
-    // Nobody scrapes a konnector of kube-bind, and two of them run on one host.
+    // A konnector of kube-bind has no metrics port, and two of them may run on one host, so any free port will do.
     metricsPort: alone && !given('metrics-port') ? 0 : value('metrics-port'),
     auditLog: value('audit-log'),
     leaderElect: value('leader-elect'),
@@ -173,10 +172,10 @@ export function readConfig(
   });
 }
 
-/** Nobody should believe that the other half writes nothing either. */
+/** Rejects --dry-run with other features, because they would still write. */
 function readDryRun(dryRun: boolean, features: readonly FeatureName[]): boolean {
   if (!dryRun || features.every((feature) => feature === 'binding')) return dryRun;
-  throw new UsageError('--dry-run is for the binding half alone; give --features=binding as well');
+  throw new UsageError('--dry-run works for the binding feature alone; add --features=binding');
 }
 
 function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): InventoryConfig {
@@ -195,24 +194,24 @@ function readInventory({ callbackUrl, apiUrl, ...rest }: InventoryConfig): Inven
 
 const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** A certificate can be made for its host. */
+/** Whether a certificate can name the host of the URL. */
 const hasCertifiableHost = (url: string): boolean => url.startsWith('https://') && !url.startsWith('https://[');
 
-/** Absolute, of HTTP, and nothing in it but scheme, host, port and path. */
+/** Parses an absolute http(s) URL of scheme, host, port, and path only. */
 function readUrl(name: FlagName, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url && /^https?:$/.test(url.protocol) && !/[?#@]/.test(text)) return url;
   throw new UsageError(`--${name} is "${text}"; it must be a URL such as https://drawbridge.example.org`);
 }
 
-/** Konnectors of kube-bind go by it in their lease. */
+/** Konnectors of kube-bind use the Pod name as their identity in the Lease. */
 const podName = (features: readonly FeatureName[], env: Readonly<Record<string, string | undefined>>) =>
   features.includes('binding') ? env['POD_NAME'] : undefined;
 
 /** The search path for kubeconfig files, as kubectl reads it. */
 export const kubeconfigPaths = (): string | undefined => process.env['KUBECONFIG'];
 
-/** The flag names one file, even with a colon in it; the variable is a list, as kubectl reads it. */
+/** The flag names one file, even if it contains a colon; the variable is a search path, as for kubectl. */
 function readKubeconfig(given: ReturnType<Flags['given']>, context: string | undefined): Config['kubeconfig'] {
   const named = context ? { context } : {};
   if (given?.by === 'flag') {

@@ -15,12 +15,12 @@ import { createLog, type Log } from './observe/log.ts';
 import { createMetrics, type Metrics } from './observe/metrics.ts';
 import { unhandledRejectionsMetric } from './observe/process-metrics.ts';
 
-/** In the order in which they start. */
+/** All features, in the order in which they start. */
 const allFeatures: readonly Feature[] = [access, binding, inventory];
 
 /**
- * The composition root: opens the features that were asked for, runs their controllers until `signal` aborts, and closes everything in
- * reverse order. Rejects with a CodedError when a file, credential or port cannot be had.
+ * The composition root: opens the configured features, runs their controllers until `signal` aborts, and closes everything in reverse
+ * order. Rejects with a CodedError if a file, the credentials, or a port is unavailable.
  */
 export async function serve(config: Config, signal: AbortSignal): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, clock });
@@ -92,22 +92,22 @@ const mergeRecords = <T>(records: readonly (Readonly<Record<string, T>> | undefi
   Object.assign({}, ...records);
 
 function required<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('a feature that answers no calls asks for what those have that do');
+  if (part === undefined) throw new Error('a feature with answersCalls: false uses host.serving()');
   return part;
 }
 
-/** One after the other, in order; what cannot be closed keeps nothing else open. */
+/** Closes all parts in order; a part that fails to close does not keep the others open. */
 async function closeAll(log: Log, parts: Readonly<Record<string, () => unknown>>): Promise<void> {
   for (const [part, close] of Object.entries(parts)) {
     try {
       await close();
     } catch (error) {
-      log.warn('not closed in good order', { part, error: describe(error) });
+      log.warn('close failed', { part, error: describe(error) });
     }
   }
 }
 
-/** An unhandled rejection is a bug, but no reason to stop revoking access. */
+/** Counts unhandled rejections instead of exiting: each is a bug of ours, but the server must keep revoking access. */
 function countUnhandledRejections(log: Log, metrics: Metrics): void {
   const counter = unhandledRejectionsMetric(metrics);
   process.on('unhandledRejection', (error) => {

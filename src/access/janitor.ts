@@ -100,7 +100,7 @@ export class Janitor implements Reconciler {
     const object = { kind: resource.kind, object: child.key, request: madeFor.uid };
     log.warn('deleted an object that belongs to no live request', object);
     journal.append(record).catch((error: unknown) => {
-      log.error('audit line not written', { event: record.event, ...object, error: describe(error) });
+      log.error('audit line lost', { event: record.event, ...object, error: describe(error) });
     });
   }
 }

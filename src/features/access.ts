@@ -20,7 +20,7 @@ const lease = 'drawbridge-access';
 /** How long the controllers wait for the first attempt to read the signing keys, milliseconds. */
 const keysWaitMs = 1000;
 
-/** Templates and requests of both kinds: who gets into which pod, until when. */
+/** The access feature: templates and requests of both kinds. */
 export const access: Feature = {
   name: 'access',
   connections: 10,
@@ -41,7 +41,7 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
   const signer = new Signer(keys);
   const limits = { perUser: config.maxGrantsPerUser, perNamespace: config.maxGrantsPerNamespace };
   const quota = new GrantQuota({ stores, limits, clock });
-  // Every replica answers webhooks; what the controllers tell goes through the leader's client.
+  // Every replica answers webhooks, so their Events use the plain client; Events of controllers use the leader-only client.
   const podEvents = recorder(host, 'access', cluster.client);
   const { gate, guard } = leadership(host, { namespace: config.leaseNamespace, name: lease });
   const client = guard(cluster.client);
@@ -53,12 +53,12 @@ function open(host: Host, grantable: readonly RbacRule[]): OpenFeature {
     gate,
     controllers: [
       ...accessControllers({ ...granted, trustExistingTemplates, accessPods }),
-      // After the others: closing access on time must not wait for it.
+      // Last, because closing access on time must not wait for it.
       ...certificateControllers(client),
     ],
     webhooks: (reviews) => ({ access: { ...accessReviews(reviewed), ...reviews } }),
     readiness: { stores: () => storesProblem(stores.all), 'signing-keys': () => keys.problem() },
-    // Without keys every live grant would fail its first look. Ends need none, so nothing waits long for them.
+    // Without keys, every open grant would fail its first reconcile. Ends need no keys, so controllers wait only 1 s for them.
     ready: () => Promise.race([keysTried, sleep(clock, keysWaitMs, signal).catch(() => undefined)]),
     close: { events: () => Promise.all([podEvents.close(), requestEvents.close()]) },
   };

@@ -19,69 +19,69 @@ import type { Metrics } from '../observe/metrics.ts';
 
 export const clock = systemClock;
 
-/** Something that a process can be asked to run, by `--features`. */
+/** A feature that `--features` can name. */
 export interface Feature {
   readonly name: FeatureName;
-  /** Connections that it needs for calls to the cluster of this process. */
+  /** Most concurrent connections to the API server of this process's cluster. */
   readonly connections: number;
-  /** It answers calls, so it needs the serving certificate and the audit journal. */
+  /** Whether it serves HTTPS, so that it needs the serving certificate and the audit journal. */
   readonly answersCalls: boolean;
   /**
-   * Reads its files at once, because a person who named the wrong one waits for an answer; returns what opens it. Throws a CodedError that
-   * says which file. What it returns rejects with a CodedError when a port cannot be had.
+   * Reads the feature's files at once, so that a wrong file name fails the start, and returns a function that opens the feature. Throws a
+   * CodedError that names the file. The returned function rejects with a CodedError if a port is unavailable.
    */
   prepare(config: Config): (host: Host) => OpenFeature | Promise<OpenFeature>;
 }
 
-/** What the process gives each feature that runs in it. */
+/** The parts of the process that its features share. */
 export interface Host {
   readonly config: Config;
   readonly cluster: Cluster;
-  /** Of the cluster of this process. */
+  /** Credentials for `cluster`. */
   readonly credentials: Credentials;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** For controllers that come and go. */
+  /** Starts and stops controllers at run time. */
   readonly manager: Pick<Manager, 'add' | 'remove'>;
   /** For features that answer calls. */
   readonly serving: () => Serving;
-  /** Aborts when the process is to stop. */
+  /** Aborts when the process must stop. */
   readonly signal: AbortSignal;
 }
 
 export interface OpenFeature {
-  /** Its controllers run behind it: those of one feature do not wait for those of another. */
+  /** Gate of the feature's controllers. Each feature has its own, so that none waits for another. */
   readonly gate: LeaderGate;
-  /** In the order in which they start. */
+  /** The controllers, in the order in which they start. */
   readonly controllers: readonly Runnable[];
-  /** What its webhooks need; they are served in every replica. */
+  /** Dependencies of its webhooks, which every replica serves. */
   readonly webhooks?: (reviews: ReviewPorts) => ServedFeatures;
   /** Checks of `/readyz`, by name. */
   readonly readiness: Readonly<Record<string, HealthCheck>>;
-  /** Resolves when its controllers may start. Default: at once. */
+  /** Resolves when its controllers may start. Default: immediately. */
   readonly ready?: () => Promise<void>;
-  /** Ports that it has opened, by name, for the log. */
+  /** Ports that it opened, by name, for the log. */
   readonly ports?: Readonly<Record<string, number>>;
-  /** How to close what it has opened, in order. */
+  /** Closes its parts, in order. */
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
-/** What the features of this process share that answer calls: one certificate, one journal. */
+/** The shared parts of the features that serve HTTPS: one certificate, one journal. */
 export interface Serving {
-  /** For one server: each gets every new pair. */
+  /** A certificate for one server; each server gets every renewed pair. */
   certificate(): ServingCertificate;
-  /** Authorities (PEM) whose client certificates callers of the webhooks have to show. */
+  /** Authorities (PEM) for the client certificates that callers of the webhooks must present. */
   readonly clientAuthorities?: Buffer;
-  /** The route that answers a path that was called; undefined: none. Absent where all fixed paths are answered. */
+  /** The route of a called path; undefined if there is none. Absent if the server answers all fixed paths. */
   readonly routeOf?: (path: string) => string | undefined;
   /**
-   * The controllers of the certificate, when the server makes it: for the first feature that asks, to run behind its gate with its client.
-   * One is enough, so that later ones get none.
+   * The controllers that renew the certificate, if the server issues it. The first feature that calls this runs them behind its gate with
+   * its client; later callers get none.
    */
   certificateControllers(client: Client): readonly Runnable[];
   readonly journal: OpenJournal;
   readonly readiness: Readonly<Record<string, HealthCheck>>;
-  /** How to close it, in order, when no more lines come. The journal stays open: it is closed last. */
+  /** Closes its parts, in order, after the last audit line. The journal stays open; `serve` closes it last. */
   readonly close: Readonly<Record<string, () => unknown>>;
 }
 
@@ -92,7 +92,7 @@ export function leadership(
   { config, cluster, log }: Host,
   { namespace, name, ...times }: { readonly namespace: string; readonly name: string } & LeaseTimes,
 ): { readonly gate: LeaderGate; readonly guard: (client: Client) => Client } {
-  // A dry run writes no Lease either, and is of use beside the one who holds it.
+  // A dry run writes no Lease either, so that it can run beside the leader.
   if (!config.leaderElect || config.dryRun) return { gate: openGate(name), guard: (client) => client };
   const { identity } = config;
   const gate = leaseGate({ client: cluster.client, name, namespace, ...times, identity, clock, log });
@@ -103,10 +103,10 @@ export function recorder({ config, log }: Host, feature: FeatureName, client: Cl
   return eventRecorder({ client, clock, log, controller: `drawbridge.dev/${feature}`, instance: config.identity });
 }
 
-/** A healthy watch hears of the API server at least every 30 s; what has been silent for twice as long is out of date. */
+/** The API server sends events or bookmarks to a healthy watch at least every 30 s; after twice that, the store is stale. Milliseconds. */
 const MAX_STORE_AGE_MS = 60_000;
 
-/** Names what has not been listed yet or is out of date; an optional kind that is not installed counts as listed. */
+/** Names the stores that are not listed yet or stale; an optional kind that is not installed counts as listed. */
 export function storesProblem(all: readonly Store<Projected>[]): string | undefined {
   const names = (which: (store: Store<Projected>) => boolean): string =>
     all
@@ -116,5 +116,5 @@ export function storesProblem(all: readonly Store<Projected>[]): string | undefi
   const waiting = names((store) => !store.synced);
   if (waiting) return `not listed yet: ${waiting}`;
   const stale = names((store) => store.ageMs > MAX_STORE_AGE_MS);
-  return stale ? `no word from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}` : undefined;
+  return stale ? `no event from the API server for over ${MAX_STORE_AGE_MS / 1000} s: ${stale}` : undefined;
 }

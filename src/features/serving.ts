@@ -22,14 +22,14 @@ import type { Metrics } from '../observe/metrics.ts';
 import { certificateExpiryMetric, unsignedLinesMetric } from '../observe/process-metrics.ts';
 import { clock, type Host, type OpenFeature, type Serving } from './feature.ts';
 
-/** What can be had without a cluster. */
+/** The parts that need no cluster. */
 export interface ServingFiles {
   readonly openCertificate: CertificateSource;
   readonly journal: OpenJournal;
   readonly clientAuthorities?: Buffer;
 }
 
-/** Files are read at once, because a person who named the wrong ones waits for an answer. Throws a CodedError that says which. */
+/** Reads files at once, so that a wrong file name fails the start. Throws a CodedError that names the file. */
 export function readServingFiles(config: Config, log: Log, metrics: Metrics): ServingFiles {
   const openCertificate = certificateFrom(config, log, metrics);
   const { clientCaFile } = config;
@@ -76,7 +76,7 @@ export function openServing(
   };
 }
 
-/** Gives each server a certificate of its own to listen to, and to close. */
+/** Shares one certificate among servers: each gets a handle that it starts and closes independently. */
 export function sharedAmongServers(certificate: ServingCertificate): () => ServingCertificate {
   const listeners = new Set<(pair: KeyPair) => void>();
   let started = false;
@@ -116,7 +116,7 @@ function unsignedLines(metrics: Metrics): (lines: number) => void {
   return (lines) => gauge.set({}, lines);
 }
 
-/** Serves the webhooks of the features that run, in every replica. Rejects with a CodedError when the port cannot be had. */
+/** Serves the webhooks of all open features. Rejects with a CodedError if the port is unavailable. */
 export async function openWebhooks(
   { config, metrics, log }: Pick<Host, 'config' | 'metrics' | 'log'>,
   serving: Pick<Serving, 'certificate' | 'clientAuthorities' | 'journal' | 'routeOf'>,
@@ -153,14 +153,14 @@ export async function openWebhooks(
 
 interface OpenCertificate {
   readonly certificate: Certificate | OwnCertificate;
-  /** What its controller needs, when the server makes it. */
+  /** Dependencies of its controllers, if the server issues the certificate. */
   readonly own?: Omit<CertificateDeps, 'client' | 'clock' | 'log' | 'metrics'>;
   readonly paths?: WebhookPaths;
 }
 
 type CertificateSource = (cluster: Cluster) => OpenCertificate;
 
-/** The serving certificate: of files, which are read at once, or of a Secret, which needs a cluster. */
+/** The serving certificate: from files, which are read at once, or from a Secret, which needs a cluster. */
 function certificateFrom(config: Config, log: Log, metrics: Metrics): CertificateSource {
   const { certFile, keyFile, certificateNames: names } = config;
   const deps = { log, onServing: certificateExpiry(metrics) };

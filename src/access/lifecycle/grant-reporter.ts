@@ -68,7 +68,7 @@ export class GrantReporter {
 
   #appendLater(record: AuditRecord): void {
     this.#deps.journal.append(record).catch((error: unknown) => {
-      this.#deps.log.error('audit line not written', {
+      this.#deps.log.error('audit line lost', {
         event: record.event,
         verdict: record.verdict,
         object: record.what.name,
