@@ -3,7 +3,7 @@ import { bindConditions } from '../api/binding/names.ts';
 import type { BindReason } from '../api/binding/reasons.ts';
 import { type ConditionUpdate, mergeConditions } from '../api/conditions.ts';
 
-/** One thing that was found out; becomes a condition when it differs from what the object says already. */
+/** The value to set for one condition, without its time. */
 export type BindConditionUpdate = ConditionUpdate<BindCondition>;
 
 type Severity = NonNullable<BindCondition['severity']>;
@@ -31,9 +31,8 @@ export const conditionUnknown = (type: string, reason: BindReason, message: stri
 });
 
 /**
- * The conditions of an object with `updates` in them, in order: `Ready` first, the others by type. One that says what it said before
- * keeps its time, any other change stamps it. Of several updates about one type the last counts. Conditions that no update is about
- * stay as they are.
+ * The conditions after `updates`, `Ready` first and the others by type. An unchanged condition keeps its time; any change sets it to
+ * `nowMs`. If several updates have one type, the last one counts. Conditions without an update stay.
  */
 export function setConditions(
   before: readonly BindCondition[],
@@ -43,7 +42,7 @@ export function setConditions(
   return [...mergeConditions(before, updates.map(tidy), nowMs, { timeOf: 'any change' })].sort(readyFirst);
 }
 
-/** The same with `Ready` set to the summary of all others; without any others `Ready` is left alone. */
+/** The same, with `Ready` set to the summary of the other conditions. Without other conditions `Ready` stays. */
 export function setConditionsAndReady(
   before: readonly BindCondition[],
   updates: readonly BindConditionUpdate[],
@@ -54,7 +53,7 @@ export function setConditionsAndReady(
   return summary ? setConditions(conditions, [summary], nowMs) : conditions;
 }
 
-/** What `Ready` comes to: the first, by type, of the worst of the other conditions. Unknown counts as better than True. */
+/** The value of `Ready`: the worst of the other conditions, the first by type if several are. Unknown ranks better than True. */
 export function summaryOf(conditions: readonly BindCondition[]): BindConditionUpdate | undefined {
   const others = conditions.filter(({ type }) => type !== bindConditions.ready).sort(readyFirst);
   const worst = others.reduce<BindCondition | undefined>(
@@ -68,7 +67,7 @@ export function findCondition(conditions: readonly BindCondition[], type: string
   return conditions.find((condition) => condition.type === type);
 }
 
-/** A True condition explains nothing, and only a False one has a severity. */
+/** A True condition has no reason or message, and only a False one has a severity. */
 function tidy({ type, status, severity, reason, message }: BindConditionUpdate): BindConditionUpdate {
   if (status === 'True') return { type, status };
   return {

@@ -27,8 +27,8 @@ export interface ConsumerCrdDeps {
 }
 
 /**
- * Sees to it that the consumer serves APIServiceBindings and APIServiceBindingBundles, and resolves as soon as it does. Whatever stands
- * in the way, missing rights and an API server that does not answer included, is logged and tried again until `signal` aborts.
+ * Installs the CRDs of APIServiceBindings and APIServiceBindingBundles in the consumer. Resolves when the API server serves them. Errors,
+ * including missing permissions and an unreachable API server, are logged and retried until `signal` aborts.
  */
 export async function installConsumerCrds(deps: ConsumerCrdDeps, signal: AbortSignal): Promise<void> {
   await Promise.all(consumerKinds.map((kind) => install(consumerCrd(kind), deps, signal)));
@@ -81,7 +81,7 @@ class Installer implements Reconciler {
       else await client.mergePatch(customResourceDefinitions, { name }, step.patch, { signal });
       log.info(`CustomResourceDefinition ${step.do === 'create' ? 'created' : 'brought up to date'}`, { name });
     } catch (error) {
-      // Another replica was faster: what it did comes as an event.
+      // Another client wrote it first. Its write arrives as an event.
       if (!isAlreadyExists(error) && !isConflict(error)) throw error;
     }
     return done;
@@ -105,29 +105,29 @@ function whole(object: KubeObject): WholeCrd {
   return { key: keyOf(object.metadata), uid, resourceVersion, object };
 }
 
-/** Raised whenever what the schemas say changes in a way that consumers should get. */
+/** Increase it when the schemas change in a way that consumers must get. */
 const revision = 1;
 
 type CrdStep =
   | { readonly do: 'create'; readonly object: KubeObject }
-  /** A merge patch, void once the CRD has changed in between. */
+  /** A merge patch with the resourceVersion of the CRD. */
   | { readonly do: 'patch'; readonly patch: unknown }
-  /** It serves what we need, or will as soon as the API server has looked at it. */
+  /** The CRD is sufficient. The API server serves it, or will once it is established. */
   | { readonly do: 'wait'; readonly established: boolean };
 
-/** The CRD of a kind that we install in the consumer, marked as ours. */
+/** The CRD to install in the consumer, with our revision annotation. */
 export function consumerCrd(kind: Kind): KubeObject {
   const crd = customResourceDefinition(kind);
   return { ...crd, metadata: { ...crd.metadata, annotations: { [crdRevisionAnnotation]: String(revision) } } };
 }
 
 /**
- * What to do about a CRD that may be there already, put there by us, by kube-bind or by whoever manages the cluster. It is left as it
- * is unless it lacks what we need or is an older one of ours, and no version that it has is ever dropped: objects may be stored in it.
+ * Plans the installation of a CRD that drawbridge, kube-bind, or an administrator may have installed already. It is changed only if it
+ * lacks the version we need or is an older revision of ours. No version is ever removed, because objects may be stored in it.
  */
 export function planConsumerCrd(found: KubeObject | undefined, wanted: KubeObject): CrdStep {
   if (!found) return { do: 'create', object: wanted };
-  // Going: what we would write has no effect, and once it is gone it is created.
+  // A write to a CRD that is being deleted has no effect. After the deletion it is created.
   if (found.metadata.deletionTimestamp !== undefined) return { do: 'wait', established: false };
   if (servesWhatWeNeed(found) && !isOlderOfOurs(found)) return { do: 'wait', established: isEstablished(found) };
   return { do: 'patch', patch: patchOf(found, wanted) };

@@ -28,16 +28,16 @@ import { openSyncer } from './sync/open-syncer.ts';
 export interface KonnectorDeps extends BindingDeps {
   /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** The client that writes to a provider go through: only while this process leads, and not at all in a dry run. */
+  /** Wraps a provider's client for writes: only while this replica is the leader, and never in a dry run. */
   readonly writeClient: (client: Client) => Client;
   readonly dryRun?: boolean;
   /** Version of this program. */
   readonly version: string;
   /** How often exports are listed while they cannot be watched, milliseconds. */
   readonly pollingMs: number;
-  /** What providers may bind here, as `<resource>.<group>`; undefined means anything. */
+  /** Resources that providers may bind, as `<resource>.<group>`; undefined means any. */
   readonly allowed: readonly string[] | undefined;
-  /** The namespaces that providers may have made here; undefined means any. */
+  /** Namespaces that the server may create for providers; undefined means any. */
   readonly allowedNamespaces: readonly string[] | undefined;
 }
 
@@ -47,7 +47,7 @@ interface SessionDeps extends KonnectorDeps {
   readonly syncers: RunningSyncers;
 }
 
-/** The loops of the binding half that run once, in the order in which they start. */
+/** The controllers of the binding feature that run once, in their start order. */
 export function bindingControllers(deps: KonnectorDeps): Runnable[] {
   const registry = new SessionRegistry();
   const syncers = new RunningSyncers();
@@ -60,17 +60,17 @@ export function bindingControllers(deps: KonnectorDeps): Runnable[] {
   });
   bindingMetrics(deps.metrics).heartbeats(() => heartbeatAges(registry.list(), deps.clock));
   return [
-    // The kinds that all others watch.
+    // Installs the kinds that all others watch.
     consumerCrds(deps),
-    // Which providers there are.
+    // Opens a session for each provider.
     konnectorController({ ...deps, registry, watches, secrets, pool }),
-    // What each binding says, its CRDs, and its end.
+    // Status, CRDs, and deletion of each binding.
     bindingController(registry, deps, { syncers, allowed: deps.allowed }),
     bundleController({ ...deps, sessions: registry }),
   ];
 }
 
-/** Those that run once for each provider session, as long as it lasts. */
+/** The controllers of one provider session. */
 function sessionControllers(session: OpenSession, deps: SessionDeps): Controller[] {
   const { registry, syncers, allowed, allowedNamespaces } = deps;
   const mayHave = (namespace: string): boolean => allowedNamespaces?.includes(namespace) ?? true;
@@ -78,7 +78,7 @@ function sessionControllers(session: OpenSession, deps: SessionDeps): Controller
     // The kubeconfig and the heartbeat.
     clusterBindingController(session, deps),
     namespaceLifecycle(session, deps, { allowed: mayHave }),
-    // Starts and stops what syncs the objects themselves: loops of their own, one for each bound kind.
+    // Starts and stops the syncers, which have one controller for each kind.
     serviceExportController(session, registry, deps, { openSyncer, openClaims, syncers, allowed }),
   ];
 }
@@ -87,7 +87,7 @@ function consumerCrds({ consumer, client, clock, log, dryRun }: KonnectorDeps): 
   return {
     name: 'consumer-crds',
     async run(signal, onSynced) {
-      // They will not come about, so nothing may wait for them.
+      // A dry run does not install the CRDs, so no controller may wait for them.
       if (dryRun) onSynced();
       await installConsumerCrds({ cluster: consumer, client, clock, log }, signal);
       onSynced();
@@ -96,7 +96,7 @@ function consumerCrds({ consumer, client, clock, log, dryRun }: KonnectorDeps): 
   };
 }
 
-/** How long ago each session's heartbeat was written, as its provider has it; sessions without one are left out. */
+/** The age of each session's heartbeat in the provider. Sessions without one are left out. */
 function* heartbeatAges(
   sessions: Iterable<ProviderSession>,
   clock: Clock,

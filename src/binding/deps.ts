@@ -7,26 +7,26 @@ import type { Log } from '../observe/log.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { ConsumerStores } from './stores/consumer-stores.ts';
 
-/** What every part of the konnector is given. */
+/** Dependencies of every part of the konnector. */
 export interface BindingDeps {
   /** The consumer cluster, for watches. */
   readonly consumer: Cluster;
-  /** Writes to the consumer: only while this process leads, and not at all in a dry run. */
+  /** Client for writes to the consumer: only while this replica is the leader, and never in a dry run. */
   readonly client: Client;
   readonly stores: ConsumerStores;
-  /** Namespaces of the consumer that hold this program's keys and those to providers: nothing in them is shared. */
+  /** Namespaces of the consumer that hold the server's keys and the kubeconfigs of providers. Their objects are never shared. */
   readonly ownNamespaces: ReadonlySet<string>;
-  /** In the consumer; we may not write any in the provider. */
+  /** Recorder of Events in the consumer. The server has no permission to write Events in a provider. */
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Controllers that come and go while the process runs, behind the same lease as the others. */
+  /** Adds and removes controllers at run time, under the same Lease as the others. */
   readonly running: RunningControllers;
 }
 
 export interface RunningControllers {
   add(controller: Controller): void;
-  /** Resolves when its last reconcile has settled; not to be awaited inside of that reconcile. */
+  /** Resolves when the last reconcile has settled. Do not await it inside that reconcile. */
   remove(controller: Controller): Promise<void>;
 }

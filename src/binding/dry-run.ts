@@ -8,14 +8,13 @@ import { type Client, type DeleteOptions, findObject, type WriteOptions } from '
 import { ApiError } from '../kube/errors.ts';
 import type { Log } from '../observe/log.ts';
 
-/** Intentions remembered, so that one which comes up again with every retry is printed once. */
+/** Most intentions that are remembered, so that an intention that each retry repeats is printed once. */
 const maxPrinted = 10_000;
 
 /**
- * A client that changes nothing. What it is told to write is sent as a dry run, so that the apiserver says what it would have made
- * of it, and printed: verb, resource, name, and what would be different. Of Secrets only which fields, never what is in them.
- * Refusals of the dry run are thrown like those of a write; where a webhook does not allow dry runs, the write counts as done.
- * Everything else passes through.
+ * A client that changes nothing. It sends each write as a server-side dry run and prints verb, resource, name, and the changed fields; for
+ * Secrets, field names without values. It throws errors of the dry run like those of a write. If a webhook does not support dry runs, the
+ * write counts as successful. Reads pass through.
  */
 export function dryRunClient(client: Client, log: Log): Client {
   return decorate(client, new Intentions(log));
@@ -85,18 +84,22 @@ function decorate(client: Client, intentions: Intentions): Client {
         () => client.jsonPatch(resource, name, ops, dry(options)),
         (before) => before ?? missing(resource, name),
       ),
-    // A dry run of a delete needs no server: whether the object is there and is the one that is meant can be read.
+    // A read shows whether the object exists and matches the preconditions.
     async delete(resource, name, options: DeleteOptions = {}) {
       const before = await findObject(client, resource, name, {});
       if (!before) return 'absent';
       const { uid, resourceVersion } = before.metadata;
       if ((options.uid ?? uid) !== uid || (options.resourceVersion ?? resourceVersion) !== resourceVersion) {
-        throw new ApiError(409, 'Conflict', `${resource.plural} ${keyOf(name)} is not the one to delete`);
+        throw new ApiError(
+          409,
+          'Conflict',
+          `${resource.plural} ${keyOf(name)} does not match the uid or resourceVersion to delete`,
+        );
       }
       intentions.print({ verb: 'delete', resource, name, options: undefined, before }, undefined);
       return 'deleted';
     },
-    createToken: () => Promise.reject(new CodedError('DryRun', 'no token is made in a dry run')),
+    createToken: () => Promise.reject(new CodedError('DryRun', 'a dry run creates no token')),
     leaderOnly: (check) => decorate(client.leaderOnly(check), intentions),
     urgent: () => decorate(client.urgent(), intentions),
   };
@@ -107,13 +110,13 @@ interface Intention {
   readonly resource: Resource;
   readonly name: ObjectName;
   readonly options: { readonly subresource?: string } | undefined;
-  /** Undefined when there is nothing yet. */
+  /** The present object; undefined if there is none. */
   readonly before: KubeObject | undefined;
 }
 
 class Intentions {
   readonly #log: Log;
-  /** Digest of what was printed last, by what it is about. */
+  /** By verb and object: digest of the last printed line. */
   readonly #printed = new RecentMap<string, string>(maxPrinted);
 
   constructor(log: Log) {
@@ -127,7 +130,7 @@ class Intentions {
   }
 
   printRefusal({ before: _, ...intention }: Intention, error: unknown): void {
-    // The text may quote what was refused.
+    // The text of the error may quote values of the Secret.
     const isQuoting = error instanceof ApiError && isSecret(intention.resource);
     this.#once(intention, `would be refused to ${intention.verb}`, {
       error: isQuoting ? `${error.code} ${error.reason}` : describe(error),
@@ -151,7 +154,7 @@ class Intentions {
 
 const isSecret = ({ group, plural }: Resource): boolean => group === secrets.group && plural === secrets.plural;
 
-/** Webhooks with side effects that do not declare them as none on dry runs. */
+/** Whether the API server rejects the dry run because of a webhook with side effects. */
 const isDryRunUnsupported = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 400 && /dry[ -]?run/i.test(error.message);
 
@@ -159,15 +162,15 @@ function missing({ plural }: Resource, name: ObjectName): never {
   throw new ApiError(404, 'NotFound', `${plural} ${keyOf(name)} not found`);
 }
 
-/** Lines of one description. */
+/** Most lines in one description. */
 const maxChanges = 12;
 const maxValue = 60;
-/** Set by the apiserver with every write. */
+/** Fields that the API server sets on writes. */
 const bookkeeping = new Set(['managedFields', 'resourceVersion', 'generation', 'uid', 'creationTimestamp']);
 
 /**
- * What is different in `now`, field by field: `spec.size: 1 → 2`, `metadata.labels.app: "a" added`. At most 12 lines, the last one
- * says how many more there are. With `isSecret` it tells which fields, and no value of any.
+ * The changed fields of `now`, one line each: `spec.size: 1 → 2`, `metadata.labels.app: "a" added`. After 12 lines, one more line has the
+ * number of the rest. With `isSecret`, lines have no values.
  */
 export function changesBetween(before: KubeObject | undefined, now: KubeObject, isSecret: boolean): string[] {
   const changes: string[] = [];

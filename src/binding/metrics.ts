@@ -1,25 +1,25 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
 
-/** The cluster that objects or a watch are of. */
+/** The cluster of an object or a watch. */
 type Side = 'consumer' | 'provider';
 
-/** What an operator watches of bindings. Resources, bindings and sessions are labels; names of synced objects never are. */
+/** The metrics of bindings. Labels are resources, bindings, and sessions, never names of synced objects. */
 export interface BindingMetrics {
-  /** Latencies, conflicts and repairs of a kind; `resource` is `<plural>.<group>`. */
+  /** Observes latencies, conflicts, and repairs of a kind; `resource` is `<plural>.<group>`. */
   observer(resource: string): SyncObserver;
-  /** Shows how long ago a watch last heard from its server, milliseconds, until the returned function is called. */
+  /** Exports the age of a watch, milliseconds since it last heard from its server, until the returned function is called. */
   watching(labels: { session: string; side: Side; resource: string }, ageMs: () => number): () => void;
-  /** Shows how long ago the heartbeat of each session was last written, milliseconds. */
+  /** Exports the age of each session's heartbeat, milliseconds. */
   heartbeats(ages: () => Iterable<{ readonly session: string; readonly ageMs: number }>): void;
-  /** Shows how many objects a binding keeps in step. Counts of the same labels add up. */
+  /** Exports the number of objects that a binding syncs. Counts with the same labels are added. */
   objects(labels: { binding: string; resource: string; side: Side }, count: () => number): () => void;
 }
 
 const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const registered = new WeakMap<Metrics, BindingMetrics>();
 
-/** The metrics of the binding half in `metrics`: the same ones each time, so that any part may ask for them. */
+/** The metrics of the binding feature, registered once per `metrics`. */
 export function bindingMetrics(metrics: Metrics): BindingMetrics {
   const known = registered.get(metrics) ?? register(metrics);
   registered.set(metrics, known);
@@ -87,7 +87,7 @@ function register(metrics: Metrics): BindingMetrics {
 
 type Register = (labels: Record<string, string>, read: () => number) => () => void;
 
-/** A gauge made of what registered itself and has not gone; `combine` makes one value of those with equal labels. */
+/** A gauge of registered readers. `combine` merges the values of readers with equal labels. */
 function live(
   metrics: Metrics,
   name: string,
@@ -114,19 +114,19 @@ function live(
   };
 }
 
-/** Told of what a syncer does, for metrics. Must not throw. */
+/** Observes a syncer for metrics. Must not throw. */
 export interface SyncObserver {
-  /** A change of a consumer object is in the provider, so many seconds after the watch has shown it. */
+  /** A change of a consumer object reached the provider `seconds` after the watch showed it. */
   up(seconds: number): void;
-  /** A change of a copy's status is in the consumer, so many seconds after the watch has shown it. */
+  /** A change of a copy's status reached the consumer `seconds` after the watch showed it. */
   down(seconds: number): void;
-  /** A write met a newer version of its object and is made again. */
+  /** A write conflicted with a newer version of its object and will be retried. */
   conflict(side: 'consumer' | 'provider'): void;
-  /** Somebody had changed or deleted a copy that was in step, and it is mended. */
+  /** A copy that was changed or deleted in the provider has been repaired. */
   repaired(): void;
 }
 
-/** How long changes take from when they are seen until they are written. */
+/** Measures the time from an event of a key to its write. */
 export class Latency {
   readonly #clock: Clock;
   readonly #seenAt = new Map<string, number>();
@@ -135,12 +135,12 @@ export class Latency {
     this.#clock = clock;
   }
 
-  /** The first change since the last write counts. */
+  /** Starts the measurement, unless one has started since the last write. */
   seen(key: string): void {
     if (!this.#seenAt.has(key)) this.#seenAt.set(key, this.#clock.monotonic());
   }
 
-  /** Seconds since then; undefined when nothing was seen. */
+  /** Ends the measurement. Returns seconds; undefined if none was started. */
   take(key: string): number | undefined {
     const seenAt = this.#seenAt.get(key);
     this.#seenAt.delete(key);

@@ -7,10 +7,10 @@ import type { Client } from '../kube/client.ts';
 import { openCluster } from '../kube/open-cluster.ts';
 import { clock, type Feature, type Host, leadership, type OpenFeature, recorder, storesProblem } from './feature.ts';
 
-/** Connections for calls to one provider; each watch has one of its own besides. */
+/** Connections for calls to one provider. Each watch has its own connection besides. */
 const providerConnections = 32;
 
-/** Providers whose APIs are bound in this cluster. Each provider session adds controllers of its own while it lasts. */
+/** The binding feature: binds APIs of providers in this cluster. Each provider session adds its own controllers. */
 export const binding: Feature = {
   name: 'binding',
   connections: 32,

@@ -17,7 +17,7 @@ export interface BindCondition {
   message?: string;
 }
 
-/** Most conditions that are kept of one object. */
+/** Most conditions of one object. */
 const maxConditions = 64;
 
 const condition = Type.Object({
@@ -31,7 +31,7 @@ const condition = Type.Object({
   message: Type.Optional(Type.String({ description: 'Why, for people.', maxLength: maxConditionMessage })),
 });
 
-/** status.conditions, without rules of its own: several programs write into it. */
+/** `status.conditions`, without validation rules, because several programs write it. */
 export const bindConditionList = Type.Array(condition, {
   description: 'What has been found out about this object: one entry a type, Ready first.',
   maxItems: maxConditions,
@@ -39,7 +39,7 @@ export const bindConditionList = Type.Array(condition, {
 
 export const readyColumn = column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether all is well.');
 
-/** The conditions of a status that may come from anywhere: entries that make no sense are left out, as are second ones of a type. */
+/** Reads conditions leniently: invalid entries, and all but the first of a type, are left out. */
 export function readBindConditions(status: unknown): BindCondition[] {
   const byType = new Map<string, BindCondition>();
   for (const entry of listIn(status, 'conditions').slice(0, maxConditions)) {

@@ -7,10 +7,10 @@ import { apiServiceNamespaceKind } from './api-service-namespace.ts';
 import { boundSchemaKind } from './bound-schema.ts';
 import { clusterBindingKind } from './cluster-binding.ts';
 
-/** What the konnector installs in the consumer. */
+/** The kinds that the server installs in the consumer. */
 export const consumerKinds: readonly Kind[] = [apiServiceBindingKind, apiServiceBindingBundleKind];
 
-/** What it finds in the provider, whose backend installs them. */
+/** The kinds of the provider, which its backend installs. */
 export const providerKinds: readonly Kind[] = [
   apiServiceExportKind,
   apiServiceExportRequestKind,

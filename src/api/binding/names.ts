@@ -1,6 +1,6 @@
 import type { Resource } from '../object.ts';
 
-/** Names, labels and annotations of kube-bind, which konnectors and backends of every make agree on. */
+/** Names, labels, and annotations of kube-bind's API. */
 export const bindGroup = 'kube-bind.io';
 export const bindVersion = 'v1alpha2';
 
@@ -25,56 +25,56 @@ export const clusterBindings = resource('clusterbindings', 'ClusterBinding', tru
 /** Name of the only ClusterBinding of a cluster namespace. */
 export const clusterBindingName = 'cluster';
 
-/** On consumer objects while a copy of them may exist in the provider. No dash in its domain: that is how kube-bind spells it. */
+/** Finalizer of consumer objects while a copy may exist in the provider. kube-bind spells this domain without a dash. */
 export const syncerFinalizer = 'kubebind.io/syncer';
-/** Field manager of what is written to provider objects. */
+/** Field manager of writes to provider objects. */
 export const bindFieldManager = 'kube-bind.io';
 
-/** On provider copies of bound objects: the cluster namespace of the consumer whose they are. */
+/** On provider copies of bound objects: the cluster namespace of their consumer. */
 export const clusterNamespaceAnnotation = 'kube-bind.io/cluster-namespace';
-/** On provider copies: where the consumer object lives, empty for cluster-scoped ones, and its uid. */
+/** On provider copies: namespace (empty if cluster-scoped) and uid of the consumer object. */
 export const consumerNamespaceAnnotation = 'kube-bind.io/consumer-namespace';
 export const consumerUidAnnotation = 'kube-bind.io/consumer-uid';
 /**
- * Ours, on provider copies: for which consumer object a copy was made, as `<uid>/<namespace>/<name>`, the uid that of the
- * APIServiceBinding, or for claimed objects that of the consumer cluster. Without it nobody can tell a copy whose object is gone from one
- * that another cluster, an earlier binding or somebody in the provider made.
+ * Ours, on provider copies: the original, as `<uid>/<namespace>/<name>`. The uid is that of the APIServiceBinding or, for claimed objects,
+ * of the consumer cluster. It distinguishes the copy of a deleted object from one that another cluster or an earlier binding made, or that
+ * was created in the provider.
  */
 export const copyOfAnnotation = 'binding.drawbridge.dev/copy-of';
 /** On consumer objects, and on copies of claimed objects that the provider owns. */
 export const providerNamespaceAnnotation = 'kube-bind.io/provider-namespace';
 export const providerUidAnnotation = 'kube-bind.io/provider-uid';
-/** Ours, on consumer copies of claimed objects that the provider owns: uid of the cluster namespace, which tells providers apart. */
+/** Ours, on consumer copies of claimed objects that the provider owns: uid of the cluster namespace, which distinguishes providers. */
 export const providerIdentityAnnotation = 'binding.drawbridge.dev/provider';
 /** Written by the backend: changes when the schema does. @testing */
 export const sourceSpecHashAnnotation = 'kube-bind.io/source-spec-hash';
 
-/** On claimed objects of both sides, APIServiceNamespaces and Namespaces: who made it first. */
+/** On claimed objects of both sides, APIServiceNamespaces, and Namespaces: the side that created it first. */
 export const ownerLabel = 'kube-bind.io/owner';
 export type Owner = 'provider' | 'consumer';
-/** Of the consumer: where kubectl bind puts kubeconfig Secrets. */
+/** The consumer namespace in which kubectl bind creates kubeconfig Secrets. */
 export const kubeconfigNamespace = 'kube-bind';
-/** `"true"` on Secrets in that namespace: heartbeats begin before there is a binding. */
+/** `"true"` on Secrets in that namespace: heartbeats start before a binding exists. */
 export const providerKubeconfigLabel = 'kube-bind.io/provider-kubeconfig';
-/** The key that such a Secret holds its kubeconfig under. */
+/** The key of the kubeconfig in such a Secret. */
 export const kubeconfigKey = 'kubeconfig';
 
-/** Ours, on APIServiceBindings: keeps a binding until what was bound through it is drained. */
+/** Ours, on APIServiceBindings: finalizer until the binding's objects are drained. */
 export const unbindFinalizer = 'binding.drawbridge.dev/unbind';
-/** Ours, on APIServiceBindings: `Orphan` leaves the provider's copies where they are when the binding goes; default `Delete`. */
+/** Ours, on APIServiceBindings: `Orphan` keeps the provider's copies when the binding is deleted. Default `Delete`. */
 export const unbindPolicyAnnotation = 'binding.drawbridge.dev/unbind-policy';
-/** Ours, on APIServiceBindings: any new value has every object of the binding looked at again. */
+/** Ours, on APIServiceBindings: a new value reconciles every object of the binding again. */
 export const resyncAnnotation = 'binding.drawbridge.dev/resync';
-/** Ours, on APIServiceBindings: any new value lets the deletes of copies go through that are held back because they were too many at once. */
+/** Ours, on APIServiceBindings: a new value allows the deletes of copies that are held back because there are too many at once. */
 export const allowDeletesAnnotation = 'binding.drawbridge.dev/allow-deletes';
 /**
- * Ours, on APIServiceBindings, and on bundles for the bindings that they make: what of the provider's claims is honoured, as plural names
- * with commas between them; empty means nothing, and without it everything that may be claimed is.
+ * Ours, on APIServiceBindings, and on bundles for the bindings that they create: the resources whose claims are accepted, as plural names
+ * separated by commas. Empty accepts none; without the annotation all claimable resources are accepted.
  */
 export const claimableAnnotation = 'binding.drawbridge.dev/claimable';
-/** Ours, on consumer kubeconfig Secrets: `"true"` keeps the provider from replacing the kubeconfig. */
+/** Ours, on consumer kubeconfig Secrets: `"true"` disables updates of the kubeconfig from the provider. */
 export const keepKubeconfigAnnotation = 'binding.drawbridge.dev/keep-kubeconfig';
-/** Ours, on the consumer CRDs that we install: a higher revision is never replaced by a lower one. */
+/** Ours, on the consumer CRDs that the server installs: a lower revision never replaces a higher one. */
 export const crdRevisionAnnotation = 'binding.drawbridge.dev/crd-revision';
 
 export const bindConditions = {

@@ -44,7 +44,7 @@ const reference = Type.Object({
   ),
 });
 
-/** Which objects of the consumer a provider asks to share: those that any part of the selector matches. */
+/** The consumer objects that a provider claims: those that any part of the selector matches. */
 const permissionClaim = Type.Object({
   ...groupResourceFields,
   selector: Type.Object(
@@ -71,7 +71,7 @@ export type PermissionClaim = Static<typeof permissionClaim>;
 
 const structural = toStructural(permissionClaim, 'permissionClaim');
 
-/** A list of claims that may come from anywhere; entries that make no sense are left out. */
+/** Reads a list of claims leniently: invalid entries are left out. */
 export function readPermissionClaims(list: unknown): PermissionClaim[] {
   return (Array.isArray(list) ? list : []).flatMap((entry) => {
     const read = readBySchema<PermissionClaim>(structural, entry, 'permissionClaim');

@@ -1,4 +1,4 @@
-/** Reasons of conditions that kube-bind's konnector says, word for word; programs and people look for them. */
+/** Reasons of conditions of kube-bind's konnector, word for word, because clients match on them. */
 export const kubeBindReasons = [
   'APIServiceBindingNotFound',
   'APIServiceExportFailed',
@@ -21,10 +21,10 @@ export const kubeBindReasons = [
   'Unknown',
 ] as const;
 
-/** Those of them that have no cause here: a client is made before anything is bound, and bindings come from a watch. @testing */
+/** Reasons of kube-bind that drawbridge never sets. @testing */
 export const unusedReasons = ['ListBindingsFailed', 'ProviderClientError'] as const;
 
-/** What kube-bind's has no word for. */
+/** Reasons that kube-bind does not have. */
 export const ownReasons = [
   'APIServiceBindingInvalid',
   'APIServiceExportInvalid',
@@ -42,5 +42,5 @@ export const ownReasons = [
   'Unbinding',
 ] as const;
 
-/** All that a condition of ours may give as its reason. */
+/** Every reason of a condition. */
 export type BindReason = (typeof kubeBindReasons)[number] | (typeof ownReasons)[number];

@@ -10,16 +10,16 @@ const options = {
   ...fixed('kubeconfigSecretRef'),
 };
 
-/** Of bindings and bundles, which are cluster-scoped. */
+/** The reference of bindings and bundles, which are cluster-scoped. */
 export const secretKeyRef = Type.Object({ name, key: Type.String(key), namespace }, options);
 
 export type SecretKeyRef = Static<typeof secretKeyRef>;
 
-/** As version v1alpha1 has it: `kubeconfig` is the only key. */
+/** The reference of version v1alpha1: `kubeconfig` is the only key. */
 export const oldSecretKeyRef = Type.Object(
   { name, key: Type.Union([Type.Literal('kubeconfig')], key), namespace },
   options,
 );
 
-/** Of ClusterBindings: in their own namespace. */
+/** The reference of ClusterBindings, in their own namespace. */
 export const localSecretKeyRef = Type.Object({ name, key: Type.String(key) }, options);

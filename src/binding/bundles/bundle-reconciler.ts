@@ -30,13 +30,13 @@ export interface BundleDeps {
   readonly clock: Clock;
 }
 
-/** What a pass came to: a condition, and why to come back. */
+/** The condition to set and the result of the reconcile. */
 interface Outcome {
   readonly synced: BindConditionUpdate;
   readonly result: Result;
 }
 
-/** Keeps one binding for each export of the provider, no more and no fewer. */
+/** Keeps exactly one binding for each export of the provider. */
 export class BundleReconciler implements Reconciler {
   readonly #deps: BundleDeps;
 
@@ -51,7 +51,7 @@ export class BundleReconciler implements Reconciler {
     const found = sessions.lookup(bundle.secretRef);
     if (found.kind === 'pending') return notReady(`the session of bundle ${name}`);
     if (found.kind === 'invalid') {
-      // What an earlier kubeconfig says is not acted upon: somebody has just taken it away.
+      // The exports of an earlier kubeconfig do not count, because that kubeconfig has been replaced.
       await this.#report(
         bundle,
         [conditionFalse(bindConditions.secretValid, 'Error', found.reason, found.message)],
@@ -117,7 +117,7 @@ export class BundleReconciler implements Reconciler {
         await this.#deps.client.create(apiServiceBindings, bindingFor(bundle, name), { signal });
       } catch (error) {
         signal.throwIfAborted();
-        // Somebody else's binding of that name is theirs.
+        // A binding of that name exists and keeps its owner.
         if (!isAlreadyExists(error)) errors.push(error);
       }
     }
@@ -173,12 +173,12 @@ function bindingFor({ name: owner, uid, secretRef, annotations }: BundleView, na
   };
 }
 
-const unseen = 'the provider does not list them any more, and nobody was seen deleting them';
+const unseen = 'the provider no longer lists these exports, but the watch did not show their deletion';
 
 function heldMessage(held: readonly BindingView[], why: string): string {
   const names = held.map(({ name }) => name).sort();
   const listed = names.slice(0, 10).join(', ') + (names.length > 10 ? ` and ${names.length - 10} more` : '');
-  return `no export is left for ${listed}. Nothing is deleted: ${why}. Delete the bindings if they are meant to go`;
+  return `the provider has no export for ${listed}. No binding is deleted: ${why}. To unbind, delete the bindings`;
 }
 
 const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: string, result: Result): Outcome => ({
@@ -186,26 +186,26 @@ const failed = (reason: BindReason, severity: 'Error' | 'Warning', message: stri
   result,
 });
 
-/** A healthy watch hears of the API server at least every 30 s. */
+/** Age of a watch that counts as broken, milliseconds. A healthy watch hears from the API server at least every 30 s. */
 const staleMs = 60_000;
 
-/** Whether the watch of the exports can be relied on now. */
+/** Whether the watch of the exports is synced and healthy. */
 export const isWatched = ({ stores }: ProviderSession): boolean =>
   stores.exports.synced && stores.exports.ageMs <= staleMs;
 
-/** The names of the exports as the watch knows them. */
+/** The names of the exports in the store. */
 const watchedExports = ({ stores }: ProviderSession): Set<string> =>
   new Set([...stores.exports.list()].map(({ name }) => name));
 
-/** The same by asking, for when the watch is of no use, or to be sure. */
+/** The names of the exports from a live list, for a broken watch and before a delete. */
 async function listedExports(session: ProviderSession, signal: AbortSignal): Promise<Set<string>> {
   const { items } = await session.client.list(apiServiceExports, { namespace: session.clusterNamespace, signal });
   return new Set(items.map(({ metadata }) => metadata.name));
 }
 
 /**
- * Why what is missing in the cluster namespace proves nothing: it is going as a whole, is not the one it was, or has lost its
- * ClusterBinding. Undefined when it is in order. Rejects when there is no answer.
+ * Why a missing export is no proof of its deletion: the cluster namespace is being deleted, was replaced, or has lost its ClusterBinding.
+ * Undefined if none of these holds. Rejects if the provider does not answer.
  */
 async function doubtAbout(session: ProviderSession, signal: AbortSignal): Promise<string | undefined> {
   const { client, clusterNamespace: namespace, clusterNamespaceUid } = session;
@@ -215,21 +215,21 @@ async function doubtAbout(session: ProviderSession, signal: AbortSignal): Promis
     if (!(error instanceof ApiError && [403, 404].includes(error.code))) throw error;
     const what = `ClusterBinding ${clusterBindingName}`;
     return error.code === 403
-      ? `its ${what} may not be read: ${error.message}`
-      : `its namespace ${namespace} holds no ${what} any more`;
+      ? `its ${what} cannot be read: ${error.message}`
+      : `its namespace ${namespace} has no ${what}`;
   }
   try {
     const { metadata } = await client.get(namespaces, { name: namespace }, { signal });
     if (metadata.deletionTimestamp !== undefined) return `its namespace ${namespace} is being deleted`;
     if (clusterNamespaceUid !== undefined && metadata.uid !== clusterNamespaceUid) {
-      return `its namespace ${namespace} is not the one that it was`;
+      return `its namespace ${namespace} was deleted and created again`;
     }
     return undefined;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // The namespace need not be readable.
+    // The server may lack permission to read the namespace.
     if (error.code === 403) return undefined;
-    if (error.code === 404) return `its namespace ${namespace} is gone`;
+    if (error.code === 404) return `its namespace ${namespace} does not exist`;
     throw error;
   }
 }

@@ -16,7 +16,7 @@ export interface BundleControllerDeps extends BindingDeps {
 
 const name = 'bundle';
 
-/** One binding for each export of the provider that a bundle names. */
+/** The controller of APIServiceBindingBundles: one binding for each export of the provider. */
 export function bundleController(deps: BundleControllerDeps): Controller {
   const { stores, sessions, clock, log, metrics, pollingMs } = deps;
   const { bundles, bindings } = stores;
@@ -38,7 +38,7 @@ export function bundleController(deps: BundleControllerDeps): Controller {
           for (const key of ofSession(session)) emit(key, 'export');
         }),
       ),
-      // Asks the provider only while its watch is of no use.
+      // The reconciler lists live only while the watch is broken.
       interval({ name: 'poll', clock, everyMs: pollingMs, keys: () => [...bundles.list()].map(({ key }) => key) }),
     ],
     reconciler: new BundleReconciler({ ...deps, deleted }),

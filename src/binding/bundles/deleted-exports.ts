@@ -3,18 +3,18 @@ import type { StoreEvent } from '../../kube/store.ts';
 import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 
-/** Exports remembered of one session, which may come and go under ever new names; those asked about longest ago are forgotten first. */
+/** Most deleted exports remembered for one session. The least recently used ones are forgotten first. */
 const maxDeleted = 1024;
 
-/** Which exports were seen being deleted, and are not merely missing from a list. */
+/** The exports whose deletion was observed. An export that is only missing from a list is not among them. */
 export class DeletedExports {
   readonly #sessions = new WeakMap<ProviderSession, RecentMap<string, true>>();
 
-  /** To be told every event of the exports of a session. */
+  /** Call with every event of the exports of a session. */
   note(session: ProviderSession, event: StoreEvent<ExportView>): void {
     const deleted = this.#of(session);
     if (event.type !== 'deleted') deleted.delete(event.now.name);
-    // Who is gone when the watch is back was being deleted before it broke off.
+    // If the export was already being deleted when the watch broke, its absence after the relist proves the deletion.
     else if (!event.inferred || event.before.deleting) deleted.set(event.before.name, true);
   }
 

@@ -3,25 +3,25 @@ import type { BindingView, BundleView } from '../stores/consumer-stores.ts';
 
 export interface BundleInput {
   readonly bundle: BundleView;
-  /** Names of the exports that the provider has now. */
+  /** Names of the provider's present exports. */
   readonly exports: ReadonlySet<string>;
   readonly bindings: Iterable<BindingView>;
-  /** Whether the export of that name was seen being deleted. */
+  /** Whether the deletion of that export was observed. */
   readonly isDeleted: (name: string) => boolean;
 }
 
 export interface BundlePlan {
   /** Names of the bindings to create. */
   readonly create: readonly string[];
-  /** Bindings whose export was deleted, if a last look confirms it. */
+  /** Bindings whose export was deleted. A live read must confirm it. */
   readonly delete: readonly BindingView[];
-  /** Bindings that stay although no export is listed for them: nobody was seen deleting it. */
+  /** Bindings that stay without a listed export, because its deletion was not observed. */
   readonly held: readonly BindingView[];
 }
 
 /**
- * Deleting a binding deletes what was bound through it, in both clusters. A list that an export is missing from (a provider restored
- * from a backup, a kind just installed again, a filter in between) must not set that off.
+ * Deleting a binding deletes its objects in both clusters. So a list without an export is not enough: the provider may have been restored
+ * from a backup, or its CRD installed again.
  */
 export function planBundle({ bundle, exports, bindings, isDeleted }: BundleInput): BundlePlan {
   const all = [...bindings];
@@ -38,7 +38,7 @@ function isOwned({ ownerReferences }: Pick<BindingView, 'ownerReferences'>, { ui
   return bundleOwners({ ownerReferences }).some((owner) => owner.uid === uid);
 }
 
-/** The owners of a binding that are bundles, in any version. */
+/** The owners of a binding that are bundles, in any API version. */
 export function bundleOwners({
   ownerReferences,
 }: Pick<BindingView, 'ownerReferences'>): { name: string; uid: string }[] {

@@ -2,7 +2,7 @@ import type { GroupResource } from '../../api/binding/group-resource.ts';
 import type { Resource } from '../../api/object.ts';
 import { configMaps, secrets, serviceAccounts } from '../../api/resources.ts';
 
-/** All that a provider may claim; konnectors and backends of every make agree on this list. */
+/** The resources that a provider may claim. All konnectors and backends of kube-bind use this list. */
 export const claimableResources: readonly Resource[] = [configMaps, secrets, serviceAccounts];
 
 export function claimable({ group, resource }: GroupResource): Resource | undefined {

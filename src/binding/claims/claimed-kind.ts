@@ -20,13 +20,13 @@ import { SelectedObjects } from './selected-objects.ts';
 import type { ClaimSelector } from './selector.ts';
 import type { UsedNamespaces } from './used-namespaces.ts';
 
-/** What keeps the claimed objects of one kind in step. */
+/** Syncs the claimed objects of one kind. */
 export interface ClaimedKind {
   readonly resource: Resource;
   readonly controller: Controller;
-  /** How many deletes of copies are held back. */
+  /** Number of deletes of copies that are held back. */
   readonly held: number;
-  /** While its binding goes: how many copies are left to delete. Infinity while that is not known. */
+  /** In mode `drain`: number of copies to delete. Infinity while that is not known. */
   remaining(): number;
   problems(): readonly string[];
   resync(): void;
@@ -41,16 +41,17 @@ export interface ClaimedKindOptions {
   readonly selector: ClaimSelector;
   readonly references: OpenReferences;
   readonly used: UsedNamespaces;
-  /** `drain`: the binding goes, and what was copied with it. */
+  /** `drain`: the binding is being deleted, and the copies of claimed objects with it. */
   readonly mode: SyncMode;
-  /** Whether copies may be deleted by now that the binding goes. */
+  /** In mode `drain`: whether all bound objects are deleted, so that copies of claimed objects may be. */
   readonly mayDelete: boolean;
   readonly random: () => number;
   readonly onChange: () => void;
 }
 
 const workers = 8;
-const notListed = 'they have not been listed here yet; see that the konnector may list and watch them';
+const notListed =
+  'this cluster has not listed its objects yet; check that the konnector has permission to list and watch them';
 
 export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps): ClaimedKind {
   const { session, exported, resource, selector, references, used, mode, mayDelete, random, onChange } = options;
@@ -92,11 +93,11 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
     sources: [
       ...provider.sources((key) => loop.recordChange('provider', key)),
       ...consumer.sources((key) => loop.recordChange('consumer', key)),
-      // What gains or loses something that refers to it.
+      // Objects that gain or lose a referrer.
       fromSubscription('reference', references.index, ({ namespace, name }) =>
         namespace === undefined ? keysNamed(name) : [keyOf({ namespace, name })],
       ),
-      // What the provider has for namespaces that begin to be used.
+      // Provider objects of namespaces that get their first bound object.
       fromSubscription('used namespace', used, (namespace) => provider.keysIn(namespace)),
       fromSubscription('namespace', stores.namespaces, (event) => {
         if (event.type === 'deleted') return [];
@@ -104,7 +105,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
         if (event.type === 'added') return [...provider.keysIn(now.name), ...consumer.keysIn(now.name)];
         return isMadeForProviders(now) && !isMadeForProviders(event.before) ? provider.keysIn(now.name) : [];
       }),
-      // The Secrets that they name are exempt, so they must be known before the first is copied.
+      // Kubeconfig Secrets are exempt, so these stores must be synced before the first copy.
       fromSubscription('bindings', stores.bindings, () => []),
       fromSubscription('bundles', stores.bundles, () => []),
     ],
@@ -115,7 +116,7 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   });
   consumer.whenSynced().then(
     () => loop.listed(),
-    // It was closed before.
+    // The store was closed before it synced.
     () => undefined,
   );
   return {
@@ -140,17 +141,17 @@ export function openClaimedKind(options: ClaimedKindOptions, deps: BindingDeps):
   };
 }
 
-/** The condition is there while one of the two hears the other. */
+/** Whether the ClusterBinding has the condition about another konnector. */
 function hasConflictingKonnector({ clusterNamespace, stores }: ProviderSession): boolean {
   const found = stores.clusterBindings.get(keyOf({ namespace: clusterNamespace, name: clusterBindingName }));
   return found?.conditions.some(({ type, status }) => type === soleKonnector && status === 'False') ?? false;
 }
 
-/** A namespace that was made because a provider asked for it, or that its owner labelled as if it had been. */
+/** Whether the namespace was created for a provider, or labeled as such. */
 const isMadeForProviders = (namespace: NamespaceView | undefined): boolean =>
   namespace?.labels[ownerLabel] === 'provider';
 
-/** By which part of a claim an object is selected, seen under its consumer namespace; undefined when by none or when it is exempt. */
+/** The part of a claim that selects an object, under its consumer namespace; undefined if none does or the object is exempt. */
 function why(
   resource: Resource,
   selector: ClaimSelector,

@@ -27,36 +27,36 @@ export interface ClaimedObjectsOptions {
   readonly consumer: SelectedObjects;
   readonly provider: ProviderObjects;
   readonly namespaces: Store<NamespaceView>;
-  /** What is to be done about a key; undefined while nothing may be done yet. */
+  /** Plans a key; undefined while no action is allowed yet. */
   readonly plan: ((facts: ClaimFacts) => ClaimPlan) | undefined;
-  /** In words, by which part of a claim an object is selected, seen under its consumer namespace; undefined when by none. */
+  /** The part of a claim that selects an object, in words, under its consumer namespace; undefined if none does. */
   readonly why: (object: ClaimedView, namespace: string) => string | undefined;
-  /** Whether the provider may put something of that name into a namespace of the consumer. */
+  /** Whether the server may create a copy of that name in a consumer namespace. */
   readonly isInvited: (namespace: string, name: string) => boolean;
   readonly providerIdentity: () => string | undefined;
   readonly hasConflictingKonnector: () => boolean;
-  /** Makes the APIServiceNamespace for a namespace of the consumer, if there is none. */
+  /** Creates the APIServiceNamespace of a consumer namespace, if there is none. */
   readonly requestNamespace: (namespace: string, signal: AbortSignal) => Promise<void>;
   readonly log: Log;
 }
 
-/** One key as it was read on both sides; undefined where there is nothing. */
+/** Both objects of one key from live reads; undefined if absent. */
 type LivePair = Record<Side, KubeObject | undefined>;
 type CopyAction = Exclude<ClaimAction, { kind: 'request-namespace' }>;
 
-/** There is one in every cluster for as long as the cluster lives. */
+/** A namespace that exists in every cluster for its whole life, so that its uid identifies the cluster. */
 const clusterIdentityNamespace = 'kube-system';
-const changedByWebhook = 'what is written to its copy is accepted and changed by a webhook there';
+const changedByWebhook = 'the API server accepts writes to its copy, but a webhook there changes the content';
 
 /**
- * The kind of sync that claimed objects are. Stores say when there is something to do; what is done is decided once more on live reads
- * of both sides and written as a whole, so that nothing is overwritten or deleted on the word of a store.
+ * Syncs claimed objects. A plan from the stores shows whether there is something to do. The actions come from a second plan, from live
+ * reads of both sides, so that a stale store causes no overwrite or delete.
  */
 export class ClaimedObjects implements SyncKind {
   readonly rules = {
-    // A provider gives rights to a namespace while we ask for them.
+    // Providers grant permissions on a namespace just after they are first needed.
     forbiddenAtOnce: false,
-    // Schemas of what is claimed never change: not before the original does.
+    // The schemas of claimable kinds never change, so a write is not repeated until the original changes.
     ineffectiveCapMs: Number.POSITIVE_INFINITY,
     ineffective: { consumer: changedByWebhook, provider: changedByWebhook },
   };
@@ -69,7 +69,7 @@ export class ClaimedObjects implements SyncKind {
 
   missing(key: string): string | undefined {
     const { plan, provider } = this.#options;
-    if (!plan) return 'the end of what is bound';
+    if (!plan) return 'the deletion of the bound objects';
     const { namespace } = placeOf(key);
     const service = provider.serviceNamespace(namespace);
     return service.kind === 'ready' && !provider.isKnown(namespace) ? `objects of ${service.name}` : undefined;
@@ -110,7 +110,7 @@ export class ClaimedObjects implements SyncKind {
 
   clear(): void {}
 
-  /** For how many of the keys `plan` would do something. */
+  /** Number of keys for which `plan` has actions. */
   deletable(keys: Iterable<string>, plan: (facts: ClaimFacts) => ClaimPlan): number {
     let count = 0;
     for (const key of keys) if (plan(this.#watched(key)).actions.length > 0) count++;
@@ -166,13 +166,13 @@ export class ClaimedObjects implements SyncKind {
     return readAll(read('consumer'), read('provider'));
   }
 
-  /** The call of one action; whatever has changed since the pair was read is refused. */
+  /** The call of one action. The API server rejects it if the object has changed since the live read. */
   #write(key: string, action: CopyAction, facts: ClaimFacts, live: LivePair): SyncAction {
     const { log } = this.#options;
     const { kind, side } = action;
     const original = facts[otherOf(side)];
     return call({
-      // An object that was deleted may be created again with the same content, and the other way round.
+      // Create and update share one backoff, because a create may follow a delete with the same content.
       action: kind === 'create' ? 'update' : kind,
       side,
       content: contentOf(action, facts[side], original),
@@ -222,7 +222,7 @@ export class ClaimedObjects implements SyncKind {
   }
 }
 
-/** Keys of claimed objects always have a namespace. */
+/** Namespace and name of a key. Claimed objects are always namespaced. */
 function placeOf(key: string): { readonly namespace: string; readonly name: string } {
   const { namespace = '', name } = nameOf(key);
   return { namespace, name };
@@ -244,7 +244,7 @@ function withOwner(object: KubeObject, owner: Side): KubeObject {
   return { ...object, metadata: { ...object.metadata, labels } };
 }
 
-/** The same for what would be written a second time. */
+/** Equal for two writes of the same content. */
 function contentOf(action: CopyAction, present: ClaimedView | undefined, original: ClaimedView | undefined): string {
   if (action.kind === 'delete') return action.uid;
   if (action.kind === 'label') return present?.uid ?? '';

@@ -16,8 +16,8 @@ import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
 /**
- * What is kept of a claimed object of either side. Of what it holds, digests: enough to see whether two are in step, and no copy
- * of every Secret in memory.
+ * The view of a claimed object on either side. It holds digests instead of content: enough to see whether two objects are in sync, without
+ * every Secret in memory.
  */
 export interface ClaimedView extends Projected {
   readonly namespace: string;
@@ -28,31 +28,31 @@ export interface ClaimedView extends Projected {
   readonly origin: OriginAnnotations;
   /** Digest of all fields but metadata. */
   readonly contentDigest: string;
-  /** Digest of the labels and annotations that copies have in common with their original. */
+  /** Digest of the labels and annotations that copies share with their original. */
   readonly metadataDigest: string;
-  /** Of Secrets; cannot be changed. */
+  /** Type of a Secret; immutable. */
   readonly type: string | undefined;
-  /** Neither can this, nor the data, once it is true. */
+  /** Whether the object is marked immutable. Then neither this field nor the data can change. */
   readonly immutable: boolean;
 }
 
-/** Of which object this is the copy, from its annotations. */
+/** The annotations that identify a copy's original. */
 export interface OriginAnnotations {
   readonly consumerNamespace: string | undefined;
   readonly consumerUid: string | undefined;
-  /** Which object of which consumer cluster; undefined on copies that another konnector made. */
+  /** Consumer cluster, namespace, and name of the original; undefined on copies that another konnector created. */
   readonly copyOf: string | undefined;
   readonly providerNamespace: string | undefined;
   readonly providerUid: string | undefined;
-  /** Which provider it came from; undefined on copies that another konnector made. */
+  /** uid of the original's provider; undefined on copies that another konnector created. */
   readonly providerIdentity: string | undefined;
 }
 
-/** Index of stores of claimed objects: by namespace, and by name alone. */
+/** Indexes of the stores of claimed objects: by namespace, and by name. */
 export const byNamespace = 'namespace';
 export const byName = 'name';
 
-/** One object for all stores, so that they share their watches. */
+/** One constant for all stores, so that they share their watches. */
 export const claimedIndexes = {
   [byNamespace]: ({ namespace }: ClaimedView): string[] => [namespace],
   [byName]: ({ name }: ClaimedView): string[] => [name],
@@ -89,20 +89,20 @@ export function viewClaimed(object: KubeObject): ClaimedView | undefined {
   };
 }
 
-/** Everything that is copied besides labels and annotations. */
+/** The fields that are copied besides labels and annotations. */
 export function contentOf(object: KubeObject): Readonly<Record<string, unknown>> {
   const { apiVersion: _, kind: __, metadata: ___, ...content } = object;
   return content;
 }
 
-/** Labels that copies have in common with their original. */
+/** The labels that copies share with their original. */
 export const sharedLabels = (labels: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(labels, (key) => isOfBinding(key) || key.includes('claimed.internal.apis.kcp.io'));
 
 export const sharedAnnotations = (annotations: Readonly<Record<string, string>>): Record<string, string> =>
   withoutKeys(annotations, (key) => isOfBinding(key) || key.includes('kcp.io/cluster'));
 
-/** Said of one object, not of its copies: {@link providerKubeconfigLabel} on a copy would have a konnector act on it. */
+/** Keys of kube-bind and drawbridge are never copied: {@link providerKubeconfigLabel} on a copy would make a konnector use it. */
 const isOfBinding = (key: string): boolean =>
   key.startsWith('kube-bind.io/') || key.startsWith('binding.drawbridge.dev/');
 

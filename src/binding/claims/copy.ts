@@ -18,17 +18,17 @@ import {
   sharedLabels,
 } from './claimed-view.ts';
 
-/** What distinguishes a copy from its original. */
+/** The fields that distinguish a copy from its original. */
 export interface CopyIdentity {
   readonly namespace: string;
   readonly owner: Owner;
-  /** Those that are defined are set. */
+  /** Only defined fields are written. */
   readonly origin: Partial<OriginAnnotations>;
 }
 
 /**
- * `original` as it is to be in the other cluster. In place of `present` it keeps what belongs to the object there: uid, version,
- * finalizers, owners, and whatever of its labels and annotations is never shared.
+ * The copy of `original` for the other cluster. If it replaces `present`, it keeps that object's uid, resourceVersion, finalizers, owners,
+ * and the labels and annotations that are never shared.
  */
 export function copyOf(original: KubeObject, identity: CopyIdentity, present?: KubeObject): KubeObject {
   const labels = stringMap(original.metadata.labels);
@@ -54,7 +54,7 @@ export function copyOf(original: KubeObject, identity: CopyIdentity, present?: K
   };
 }
 
-/** Whether `copy` is `original` as `identity` wants it, so that there is nothing to write. */
+/** Whether `copy` equals `original` with `identity`, so that no write is due. */
 export function isInSync(original: ClaimedView, copy: ClaimedView, { owner, origin }: CopyIdentity): boolean {
   return (
     original.contentDigest === copy.contentDigest &&
@@ -66,7 +66,7 @@ export function isInSync(original: ClaimedView, copy: ClaimedView, { owner, orig
   );
 }
 
-/** Whether the apiserver would refuse to turn `present` into a copy of `original`, so that it takes another object. */
+/** Whether the API server would reject an update of `present` to `original`, so that the copy must be deleted and created. */
 export const mustBeReplaced = (original: ClaimedView, present: ClaimedView): boolean =>
   original.type !== present.type || (present.immutable && original.contentDigest !== present.contentDigest);
 
@@ -80,7 +80,7 @@ const annotationNames = {
 } as const;
 const originFields = Object.keys(annotationNames) as (keyof OriginAnnotations)[];
 
-/** What only we say was not said by the konnector that made the copy; that alone is not worth a write. */
+/** kube-bind's konnector does not set these two annotations. Their absence alone causes no write. */
 const unsetByOthers = (name: keyof OriginAnnotations, origin: Partial<OriginAnnotations>): string | undefined =>
   name === 'providerIdentity' || name === 'copyOf' ? origin[name] : undefined;
 

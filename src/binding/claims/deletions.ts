@@ -2,10 +2,10 @@ import { RecentMap } from '../../kit/recent-map.ts';
 import type { Projected, StoreEvent } from '../../kube/store.ts';
 import type { Deletion } from './plan.ts';
 
-/** So many are remembered. Of one that is forgotten it takes a proof, or a question, that its copy may go. */
+/** Most deletions remembered. After one is forgotten, deleting its copy takes other proof or a confirmation. */
 const maxDeletions = 10_000;
 
-/** The objects that went, by key, for as long as a copy may have to follow them. */
+/** The deletions of one side, by key, kept while a copy may have to be deleted. */
 export class Deletions {
   readonly #gone = new RecentMap<string, Deletion>(maxDeletions);
 
@@ -18,7 +18,7 @@ export class Deletions {
     return this.#gone.get(key);
   }
 
-  /** The copy that is left tells of `uid`; what else went need not be remembered. */
+  /** Keeps the deletion only if the remaining copy names its uid. */
   retain(key: string, uid: string | undefined): void {
     if (this.#gone.get(key)?.uid !== uid) this.#gone.delete(key);
   }

@@ -10,25 +10,25 @@ interface Exemptible {
   readonly key: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of Secrets. */
+  /** Type of a Secret. */
   readonly type: string | undefined;
 }
 
-/** What an exemption depends on besides the object. */
+/** The inputs of an exemption besides the object. */
 interface Home {
-  /** The consumer's namespaces in which this program keeps its keys and finds those to providers. */
+  /** The consumer's namespaces that hold the server's keys and the kubeconfigs of providers. */
   readonly ownNamespaces: ReadonlySet<string>;
   /** Whether a binding takes its kubeconfig from the Secret with this key of the consumer. */
   isKubeconfig(key: string): boolean;
 }
 
-/** Their cluster fills them in or acts on them: a copy would be fought over, deleted at once, or be a key to the other cluster. */
+/** Types of Secrets that their cluster writes or acts on. A copy would be overwritten, deleted, or give access to the other cluster. */
 const clusterTypes = ['kubernetes.io/service-account-token', 'bootstrap.kubernetes.io/token'];
 
 /**
- * Why an object is never copied in either direction, whatever selects it; undefined for all others. What is ours is told by its place
- * or its labels and not by its name, so that a new key is exempt from the start. The provider's objects are judged like the
- * consumer's: a provider must not put a key where this program looks for its own.
+ * Why an object is never copied in either direction, whatever selects it; undefined if it may be. The server's own objects are recognized
+ * by namespace or label, not by name, so that a new key is exempt at once. The rules hold for provider objects too: a provider must not
+ * place a key where the server reads its own.
  */
 export function exemption(resource: Resource, object: Exemptible, home: Home): string | undefined {
   const { key, name, labels, type } = object;
@@ -42,6 +42,6 @@ export function exemption(resource: Resource, object: Exemptible, home: Home): s
   return isProviders ? 'it holds the kubeconfig of a provider' : undefined;
 }
 
-/** Also of another installation in the cluster; the second label is on kubeconfigs and accounts of inventory entries. */
+/** Labels of any drawbridge installation, or of kubeconfigs and accounts of inventory entries. */
 const isOurs = (labels: Readonly<Record<string, string>>): boolean =>
   Object.entries(ownLabels).every(([label, value]) => labels[label] === value) || labels[entryUidLabel] !== undefined;

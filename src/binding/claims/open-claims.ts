@@ -16,32 +16,31 @@ import { openUsedNamespaces } from './used-namespaces.ts';
 
 export interface ClaimsOptions {
   readonly session: ProviderSession;
-  /** Its claims are synced; a change of them, or of what is bound, takes new Claims. */
+  /** The export whose claims are synced. After a change of the claims or of its resources, the caller opens new Claims. */
   readonly exported: ExportView;
   /**
-   * `drain`: the binding goes. Once nothing is left of what was bound, its claims end as well: copies of what was claimed are deleted on
-   * either side, unless another binding that may lead to the same provider claims the kind. Default `sync`.
+   * `drain`: the binding is being deleted. Once its bound objects are deleted, the copies of claimed objects are deleted on both sides,
+   * unless another binding that may lead to the same provider claims the kind. Default `sync`.
    */
   readonly mode?: SyncMode;
-  /** Whether another binding leads to the same provider, or leads nobody knows where. */
+  /** Whether another binding may lead to the same provider. True while its provider is not known. */
   readonly mayLeadHere: (binding: BindingView) => boolean;
-  /** Called when `problems()` may have changed, and in mode `drain` when `held()` may have; a few times a second at most. */
+  /** Called when `problems()` may have changed and, in mode `drain`, `remaining()`; at most five times a second. */
   readonly onProblems?: () => void;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
 
 /**
- * What keeps the objects that one export claims in step, both ways: one controller for each claimed kind. It holds no objects up:
- * they carry no finalizer of ours. It holds up a binding that goes, but not for long: `held()` is 0 after a minute in which copies
- * could not be deleted.
+ * Syncs the objects that one export claims, in both directions, with one controller for each kind. Claimed objects get no finalizer. A
+ * binding that is being deleted waits for the copies at most a minute: then `remaining()` is 0.
  */
 export type Claims = Omit<Syncer, 'served'>;
 
-/** So long a binding waits for the copies of what it claimed, milliseconds. */
+/** Longest wait of a binding for the deletion of copies of claimed objects, milliseconds. */
 const drainMs = 60_000;
 
-/** Opens the watches of what is claimed; what they show is acted on once the controllers run. */
+/** Opens the watches of claimed objects. Their events are handled once the caller starts the controllers. */
 export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   const { session, exported, mode = 'sync', random = Math.random } = options;
   const claims = exported.permissionClaims;
@@ -50,7 +49,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     .filter((claim) => !claimable(claim))
     .map(
       (claim) =>
-        `The claim on ${formatGroupResource(claim)} is ignored: a provider may claim configmaps, secrets and serviceaccounts`,
+        `The claim on ${formatGroupResource(claim)} is ignored; a provider may claim configmaps, secrets, and serviceaccounts`,
     );
   const used = openUsedNamespaces(session, exported, deps);
   const mayDelete = mode === 'drain' && isAllGone(exported, deps);
@@ -85,7 +84,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
     controllers: kinds.map(({ controller }) => controller),
     resync: () => each((kind) => kind.resync()),
     allowDeletes: () => each((kind) => kind.allowDeletes()),
-    // Until then it is the bound objects that it waits for.
+    // While bound objects exist, their syncers report what remains.
     remaining: () => (isTooLate || !isAllGone(exported, deps) ? 0 : left()),
     problems: () => [
       ...kinds.flatMap(({ held, resource }) => (held > 0 ? [`${resource.plural}: ${heldBack(held)}`] : [])),
@@ -101,7 +100,7 @@ export function openClaims(options: ClaimsOptions, deps: BindingDeps): Claims {
   };
 }
 
-/** The definitions that were made for the binding, and with them its objects and their copies. */
+/** Whether the definitions of the binding, and so its objects and their copies, are deleted. */
 function isAllGone({ name, resources }: ExportView, { stores }: BindingDeps): boolean {
   const binding = stores.bindings.get(name);
   return resources.every((resource) => {
@@ -110,7 +109,7 @@ function isAllGone({ name, resources }: ExportView, { stores }: BindingDeps): bo
   });
 }
 
-/** Whether another binding, which stays, may share objects of the kind with the same provider; by whichever Secret it gets there. */
+/** Whether another binding that is not being deleted may share objects of the kind with the same provider, through any Secret. */
 function isClaimedBesides(
   { exported, mayLeadHere }: ClaimsOptions,
   { group, plural }: Resource,
@@ -128,4 +127,4 @@ function isClaimedBesides(
 const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
 const heldBack = (copies: number): string =>
-  `${copies} copies have no original any more, and nobody saw those being deleted. They are kept, because so many at once look like lost data; restore the originals, or set the annotation ${allowDeletesAnnotation} on the binding to a new value to have the copies deleted`;
+  `${copies} copies have no original, and the watch did not show that the originals were deleted. The copies are kept, because so many at once look like lost data. Restore the originals. To delete the copies, set the annotation ${allowDeletesAnnotation} on the binding to a new value`;

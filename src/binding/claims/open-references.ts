@@ -14,14 +14,14 @@ import { parseReferencePath } from './reference-path.ts';
 
 export interface OpenReferences {
   readonly index: ReferenceIndex;
-  /** No claim goes by a reference. */
+  /** Whether no claim selects by reference. */
   readonly isEmpty: boolean;
-  /** What is wrong with references, in sentences; those select nothing. */
+  /** Problems of references, in sentences. Such references select nothing. */
   readonly problems: readonly string[];
   close(): void;
 }
 
-/** The index of all references that the claims of one kind name. */
+/** Opens the index of all references in the claims of one kind. */
 export function openReferences(
   claims: readonly PermissionClaim[],
   exported: ExportView,
@@ -54,7 +54,7 @@ export function openReferences(
   };
 }
 
-/** How a reference is to be read, or in one clause why it must not be. */
+/** The parsed paths of a reference, or in one clause why it is rejected. */
 function referencePaths(reference: ClaimReference, exported: ExportView): ReferencePaths | string {
   if (!mayRefer(reference, exported)) return `it is not among the resources of the export ${quote(exported.name)}`;
   const { name: nameText, namespace: namespaceText } = reference.jsonPath;
@@ -65,7 +65,7 @@ function referencePaths(reference: ClaimReference, exported: ExportView): Refere
   return { name, namespace, isolation: exported.isolation };
 }
 
-/** Without isolation the consumer has opened itself to all that the provider asks for. */
+/** With isolation None the provider may name any kind as a referrer, otherwise only exported ones. */
 const mayRefer = ({ group, resource }: GroupResource, { resources, isolation }: ExportView): boolean =>
   isolation === 'None' || resources.some((one) => one.group === group && one.resource === resource);
 
@@ -75,10 +75,10 @@ interface OpenReferrers extends Referrers {
   close(): void;
 }
 
-/** Opens the consumer's objects of a kind that a claim refers to, or says in one clause why it cannot. */
+/** Opens the consumer's objects of a referring kind. Returns a problem in one clause if it cannot. */
 type OpenReferrersOf = (reference: ClaimReference) => OpenReferrers | string;
 
-/** Bound kinds share the watch of their syncer; others, which only an export without isolation may name, have one of their own. */
+/** Opens referrers. Bound kinds share the watch of their syncer; other kinds, which need isolation None, get their own. */
 export function referrersOf(session: ProviderSession, exported: ExportView, deps: BindingDeps): OpenReferrersOf {
   return (reference) => {
     const { group, resource: plural, versions = [] } = reference;
@@ -87,11 +87,11 @@ export function referrersOf(session: ProviderSession, exported: ExportView, deps
     const crd = boundSchemaName(reference);
     const schema = session.stores.schemas.get(keyOf({ namespace: session.clusterNamespace, name: crd }));
     const version = schema && syncVersion(schema, exported);
-    if (!version) return 'no version of it is synced';
-    // An export may name any definition, also one that was here before.
+    if (!version) return 'none of its versions is synced';
+    // An export may name any definition, including one that the binding does not own.
     const [definition, binding] = [deps.stores.crds.get(crd), deps.stores.bindings.get(exported.name)];
     if (definition && binding && !isOwnedBy(definition.ownerReferences, binding)) {
-      return 'its CustomResourceDefinition was not made for the binding';
+      return 'the binding does not own its CustomResourceDefinition';
     }
     const resource = consumerResource(schema, version.name);
     return new ConsumerObjects({ cluster: deps.consumer, crds: deps.stores.crds, crd, resource });

@@ -3,89 +3,91 @@ import type { Side } from '../sync-engine/kind.ts';
 import type { ClaimedView } from './claimed-view.ts';
 import { type CopyIdentity, isInSync, mustBeReplaced } from './copy.ts';
 
-/** All that is known of one key, read at one time. */
+/** The present state of one key. */
 export interface ClaimFacts {
   readonly consumer: ClaimedView | undefined;
   readonly provider: ClaimedView | undefined;
   /** Whether a claim selects the object of that side as it is. */
   readonly claimed: Readonly<Record<Side, boolean>>;
   readonly consumerNamespace: string;
-  /** uid that tells the consumer cluster from others; undefined while it is not known. */
+  /** uid that identifies the consumer cluster; undefined while it is not known. */
   readonly consumerCluster: string | undefined;
   /** Whether another konnector reports to the same ClusterBinding. */
   readonly hasConflictingKonnector: boolean;
-  /** Whether the consumer namespace exists and stays. */
+  /** Whether the consumer namespace exists and is not being deleted. */
   readonly namespaceStays: boolean;
-  /** Whether the consumer has something bound there, refers to the object, or had the namespace made for providers. */
+  /** Whether the consumer has a bound object in the namespace, refers to the object, or created the namespace for providers. */
   readonly isInvited: boolean;
   readonly serviceNamespace: ServiceNamespace;
-  /** uid that tells this provider from others; undefined while it is not known. */
+  /** uid that identifies this provider; undefined while it is not known. */
   readonly providerIdentity: string | undefined;
-  /** The object of that side that last went from under the key, as far as it was known. */
+  /** The last known deletion under the key on each side. */
   readonly deleted: Readonly<Record<Side, Deletion | undefined>>;
 }
 
 export interface Deletion {
   readonly uid: string;
-  /** False when a list did not hold it any more and nobody was seen deleting it. */
+  /** False if the object was missing from a list and no watch event showed its deletion. */
   readonly wasObserved: boolean;
 }
 
-/** The namespace of the provider for the consumer's: nobody asked for one, it is not there yet, or its name. */
+/** The service namespace of the consumer namespace: not requested, requested, or its name. */
 export type ServiceNamespace =
   | { readonly kind: 'none' }
   | { readonly kind: 'pending' }
   | { readonly kind: 'ready'; readonly name: string };
 
 export type ClaimAction =
-  /** Ask for a service namespace; everything else follows when there is one. */
+  /** Request a service namespace. The rest is planned once it exists. */
   | { readonly kind: 'request-namespace' }
-  /** Write onto the original whose it is. */
+  /** Set the owner label on the original. */
   | { readonly kind: 'label'; readonly side: Side }
-  /** Make the object of `side` a copy of the other side's. */
+  /** Write the object of `side` as a copy of the other side's. */
   | { readonly kind: 'create' | 'update'; readonly side: Side; readonly identity: CopyIdentity }
   /** Only the object with this uid. */
   | { readonly kind: 'delete'; readonly side: Side; readonly uid: string; readonly reason: DeleteReason };
 
 export type DeleteReason =
-  /** The original was seen to go. */
+  /** The deletion of the original was observed. */
   | 'gone'
-  /** There is no original; it went while nobody looked. */
+  /** The original does not exist, and its deletion was not observed. */
   | 'inferred'
-  /** The copy cannot become what it should be; it is created anew once it is gone. */
+  /** The copy cannot be updated. It is created again after the delete. */
   | 'replaced'
-  /** What was claimed is claimed no longer, because the binding goes. */
+  /** The binding is being deleted. */
   | 'unbound';
 
 export interface ClaimPlan {
-  /** In this order; each only when those before it were done. */
+  /** Run in this order. Each runs only if those before it succeeded. */
   readonly actions: readonly ClaimAction[];
-  /** Why the object cannot be kept in step, and what to do, in one clause. */
+  /** Why the object cannot be synced, and what to do, in one clause. */
   readonly problem?: string;
-  /** What will bring the key back. */
+  /** The event that will enqueue the key again. */
   readonly waitsFor?: string;
-  /** When to look again, milliseconds. */
+  /** Requeue delay, milliseconds. */
   readonly againInMs?: number;
 }
 
-/** Between looks at a copy of which it cannot be told yet whether it is from this provider, milliseconds. */
+/** Requeue delay while the uid of the provider is not known, milliseconds. */
 const identityRecheckMs = 30_000;
-/** Between looks at a copy that may be the other konnector's, milliseconds. */
+/** Requeue delay for a copy that another konnector may own, milliseconds. */
 const conflictRecheckMs = 60_000;
 
 const nothing: ClaimPlan = { actions: [] };
 
 /**
- * What to do about one key. A selector alone admits writes, and only from the owner's side to the other; a label alone admits
- * none. Deleting takes no selector, because what is no longer selected must still go with its original, but origin annotations that prove
- * the object to be this binding's copy.
+ * Plans one key. Only a selector permits writes, and only from the owner's side to the other. Deletes need no selector, because a copy that
+ * is no longer selected must still be deleted with its original. They need origin annotations that prove that this binding made the copy.
  */
 export function planClaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider, claimed } = facts;
   if (consumer && isOfAnotherProvider(consumer, facts)) {
     if (facts.providerIdentity === undefined) return { actions: [], againInMs: identityRecheckMs };
     return provider && claimed.provider && provider.owner !== 'consumer'
-      ? { actions: [], problem: 'it is here already, from another provider; one of the two needs another name' }
+      ? {
+          actions: [],
+          problem: 'this cluster already has a copy from another provider under this name; rename one of the two',
+        }
       : nothing;
   }
   const owner = ownerOf(facts);
@@ -95,14 +97,14 @@ export function planClaim(facts: ClaimFacts): ClaimPlan {
   if (owner === 'disputed' && isWanted) {
     return {
       actions: [],
-      problem: 'both sides label it as their own; delete it on the side that only holds the copy',
+      problem: 'both sides have an owner label for themselves; delete the object on the side that has the copy',
     };
   }
   return owner === 'unknown' && isWanted
     ? {
         actions: [],
         problem:
-          'it is on both sides and nobody says whose it is; label the original kube-bind.io/owner=consumer or =provider, or delete one of the two',
+          'it exists on both sides without an owner label; label the original kube-bind.io/owner=consumer or =provider, or delete one of the two',
       }
     : nothing;
 }
@@ -115,8 +117,8 @@ function ownerOf({ consumer, provider }: ClaimFacts): Owner | 'unknown' | 'dispu
 }
 
 /**
- * A copy that some provider owns, and not this one or not from this namespace of it. Two providers may have namespaces of the same name,
- * so as long as it is not known which one this is, only the original can tell.
+ * Whether a copy comes from another provider or another namespace of this one. Two providers may have namespaces of the same name, so
+ * while the uid of this one is not known, only the uid of the original decides.
  */
 function isOfAnotherProvider(
   { owner, origin }: ClaimedView,
@@ -142,8 +144,8 @@ function planUp(facts: ClaimFacts): ClaimPlan {
   }
   if (serviceNamespace.kind === 'pending') return { actions: [], waitsFor: 'the service namespace' };
   if (provider && !isCopyOf(consumer, provider, facts)) {
-    const whose = provider.owner ? 'belongs to another consumer' : 'is no copy of it';
-    const problem = `what the provider has as ${provider.key} ${whose}; rename yours, or have theirs deleted`;
+    const whose = provider.owner ? 'belongs to another consumer' : 'is not a copy of it';
+    const problem = `the provider's object ${provider.key} ${whose}; rename yours, or ask the provider to delete theirs`;
     return { actions: [], problem };
   }
   const identity: CopyIdentity = {
@@ -162,14 +164,14 @@ function planDown(facts: ClaimFacts): ClaimPlan {
   if (isSystemNamespace(consumerNamespace)) {
     return {
       actions: [],
-      problem: "it is the provider's and would go to a system namespace, which is not allowed",
+      problem: 'the provider owns it, and no object of a provider is copied to a system namespace (kube-*)',
     };
   }
   if (consumer && consumer.owner === undefined) {
     return {
       actions: [],
       problem:
-        'the provider has one of its own, which would overwrite it; rename or delete it, or label it kube-bind.io/owner=provider to give it up',
+        "the provider has its own object of this name, which would overwrite it; rename or delete yours, or label it kube-bind.io/owner=provider to accept the provider's",
     };
   }
   if (!consumer && !facts.namespaceStays) return { actions: [], waitsFor: `the namespace ${consumerNamespace}` };
@@ -188,16 +190,15 @@ function copyTo(side: Side, original: ClaimedView, copy: ClaimedView | undefined
   const label: ClaimAction[] =
     original.owner === identity.owner ? [] : [{ kind: 'label', side: side === 'consumer' ? 'provider' : 'consumer' }];
   if (!copy) return { actions: [...label, { kind: 'create', side, identity }] };
-  if (copy.deleting) return { actions: label, waitsFor: 'the copy to be gone' };
+  if (copy.deleting) return { actions: label, waitsFor: 'the deletion of the copy' };
   if (isInSync(original, copy, identity)) return { actions: label };
   if (!mustBeReplaced(original, copy)) return { actions: [...label, { kind: 'update', side, identity }] };
   return { actions: [...label, { kind: 'delete', side, uid: copy.uid, reason: 'replaced' }] };
 }
 
 /**
- * Whether what is in the provider under the name is the copy of `consumer`, or of an earlier object of that name. Where the
- * service namespace is ours alone its label proves that; where consumers share it, only the uid does. Copies of older konnectors
- * say no uid.
+ * Whether the provider object is the copy of `consumer`, or of an earlier object of that name. In a service namespace of this consumer
+ * alone, the owner label proves it. In a shared one only the uid does. Copies of older konnectors have no uid annotation.
  */
 function isCopyOf(consumer: ClaimedView, { owner, origin }: ClaimedView, facts: ClaimFacts): boolean {
   if (origin.consumerUid === consumer.uid) return true;
@@ -221,13 +222,13 @@ function deleteUp(copy: ClaimedView, facts: ClaimFacts): ClaimPlan {
   }
 }
 
-/** Whether what is in the provider is a copy that we made, so that it may be deleted; `unsure` while somebody else may have made it. */
+/** Whether we created the provider's copy, so that it may be deleted. `unsure` if another konnector may have created it. */
 function ownershipUp({ name, owner, origin, deleting }: ClaimedView, facts: ClaimFacts): 'ours' | 'unsure' | undefined {
   const { consumer, serviceNamespace, consumerNamespace, deleted, hasConflictingKonnector } = facts;
   if (owner !== 'consumer' || deleting || serviceNamespace.kind !== 'ready' || !origin.consumerUid) return undefined;
   if ((origin.consumerNamespace ?? consumerNamespace) !== consumerNamespace) return undefined;
   if (origin.consumerUid === (consumer ?? deleted.consumer)?.uid) return 'ours';
-  // Of another cluster with the same kubeconfig, or the clone of a copy.
+  // Otherwise it belongs to another cluster with the same kubeconfig, or is a clone of a copy.
   if (origin.copyOf !== undefined) return origin.copyOf === copyOf(name, facts) ? 'ours' : undefined;
   if (isShared(facts)) return undefined;
   return hasConflictingKonnector ? 'unsure' : 'ours';
@@ -246,12 +247,12 @@ function isOwnedDown({ owner, origin, deleting }: ClaimedView, facts: ClaimFacts
   const { provider, deleted, serviceNamespace } = facts;
   if (owner !== 'provider' || deleting || serviceNamespace.kind !== 'ready') return false;
   if (!origin.providerUid || origin.providerNamespace !== serviceNamespace.name) return false;
-  // Nothing but its original says which of the providers that share the name it is from.
-  const isTold = origin.providerIdentity !== undefined || !isShared(facts);
-  return isTold || origin.providerUid === (provider ?? deleted.provider)?.uid;
+  // Providers without isolation share namespace names, so without an identity only the uid of the original decides.
+  const isIdentified = origin.providerIdentity !== undefined || !isShared(facts);
+  return isIdentified || origin.providerUid === (provider ?? deleted.provider)?.uid;
 }
 
-/** What to do about one key when its binding goes: copies go on either side, originals stay. */
+/** Plans one key while its binding is being deleted: deletes copies on both sides and keeps originals. */
 export function planUnclaim(facts: ClaimFacts): ClaimPlan {
   const { consumer, provider } = facts;
   const actions: ClaimAction[] = [];
@@ -267,9 +268,9 @@ export function planUnclaim(facts: ClaimFacts): ClaimPlan {
 const reasonOf = (uid: string | undefined, deletion: Deletion | undefined): DeleteReason =>
   deletion?.wasObserved && deletion.uid === uid ? 'gone' : 'inferred';
 
-/** Several consumers have this namespace of the provider: nothing isolates them. */
+/** Whether several consumers share this service namespace, because it has the name of the consumer's. */
 const isShared = ({ serviceNamespace, consumerNamespace }: ClaimFacts): boolean =>
   serviceNamespace.kind === 'ready' && serviceNamespace.name === consumerNamespace;
 
-/** Kubernetes keeps the prefix for itself; ConfigMaps and Secrets there configure clusters and hand out credentials. */
+/** Kubernetes reserves the prefix. ConfigMaps and Secrets there configure clusters and grant credentials. */
 const isSystemNamespace = (namespace: string): boolean => namespace.startsWith('kube-');

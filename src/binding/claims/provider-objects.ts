@@ -20,19 +20,19 @@ export interface ProviderObjectsOptions {
   readonly consumerKeys: (namespace: string) => Iterable<string>;
 }
 
-/** Rights to a new namespace follow within seconds; what takes longer is told, milliseconds. */
+/** Time for a new service namespace to be listed before that is a problem, milliseconds. Providers grant permissions within seconds. */
 const gracePeriodMs = 10_000;
 
 /**
- * The provider's objects of one claimed kind, under the keys of the consumer. Only the service namespaces are watched, each by
- * itself: the rights to them are given one by one, and what others have in the provider is none of ours.
+ * The provider's objects of one claimed kind, under consumer keys. Each service namespace has its own watch, because providers grant
+ * permissions namespace by namespace.
  */
 export class ProviderObjects {
   readonly #options: ProviderObjectsOptions;
   readonly #store: ServiceNamespaceStore<ClaimedView>;
   readonly deletions = new Deletions();
   readonly #stopObserving: () => void;
-  /** By service namespace: until when it may take to be listed. */
+  /** By service namespace: cancels the timer of its grace period. */
   readonly #gracePeriods = new Map<string, Cancel>();
 
   constructor(options: ProviderObjectsOptions) {
@@ -49,7 +49,7 @@ export class ProviderObjects {
     });
   }
 
-  /** They wait for no namespace to be listed. */
+  /** The sources do not wait for the lists of namespaces. */
   sources(onEvent: (key: string) => void): Source[] {
     const { consumerKeys, session } = this.#options;
     const { serviceNamespaces } = session.stores;
@@ -89,12 +89,12 @@ export class ProviderObjects {
     return deleting || serviceNamespace === undefined ? { kind: 'pending' } : { kind: 'ready', name: serviceNamespace };
   }
 
-  /** Whether all that there is has been listed. */
+  /** Whether all service namespaces have been listed. */
   get synced(): boolean {
     return this.#store.synced;
   }
 
-  /** Whether it means something that nothing is found in the provider for a namespace of the consumer. */
+  /** Whether the service namespace is listed, so that a missing entry means a missing object. */
   isKnown(namespace: string): boolean {
     const service = this.serviceNamespace(namespace);
     return service.kind === 'ready' && this.#store.knows(keyOf({ namespace: service.name, name: '' }));
@@ -105,7 +105,7 @@ export class ProviderObjects {
     return service.kind === 'ready' ? this.#store.get(keyOf({ namespace: service.name, name })) : undefined;
   }
 
-  /** How many of them are copies of the consumer's. */
+  /** Number of copies of consumer objects. */
   get size(): number {
     return [...this.#store.list()].filter(({ owner }) => owner === 'consumer').length;
   }
@@ -124,7 +124,7 @@ export class ProviderObjects {
     return this.#consumerKeysOfAll(this.#store.byIndex(byName, name));
   }
 
-  /** Of the watch that was quiet for longest, milliseconds. */
+  /** Milliseconds since the quietest watch last heard from its API server. */
   get ageMs(): number {
     return this.#store.ageMs;
   }
@@ -144,7 +144,7 @@ export class ProviderObjects {
     return views.flatMap(({ key }) => this.#consumerKeysOf(key));
   }
 
-  /** A provider may have one namespace stand for several. */
+  /** The APIServiceNamespaces that name a service namespace. A provider may use one for several consumer namespaces. */
   #standingFor(serviceNamespace: string): ServiceNamespaceView[] {
     const { clusterNamespace, stores } = this.#options.session;
     const found = stores.serviceNamespaces.byIndex(byServiceNamespace, serviceNamespace);
@@ -158,7 +158,7 @@ export class ProviderObjects {
     if (!exists || this.isKnown(name)) return;
     const cancel = clock.schedule(gracePeriodMs, () => {
       if (this.isKnown(name)) return;
-      const message = `the ${resource.plural} there cannot be listed; see that the provider grants what its export claims`;
+      const message = `the ${resource.plural} in this namespace of the provider cannot be listed; ask the provider to grant permission for the claims of its export`;
       problems.set(serviceNamespace, { rank: 'forbidden', message });
     });
     this.#gracePeriods.set(serviceNamespace, cancel);

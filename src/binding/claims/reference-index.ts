@@ -4,14 +4,14 @@ import type { IsolationName } from '../stores/provider-stores.ts';
 import type { SyncedObject } from '../sync/synced-object.ts';
 import { type ReferencePath, referencesIn } from './reference-path.ts';
 
-/** The consumer's objects of a kind that refers, as its syncer sees them. */
+/** The consumer's objects of a referring kind. */
 export interface Referrers {
-  /** Not bound: what such objects refer to may be shared, but by that nothing of the provider is invited. */
+  /** The kind is not bound. Consumer objects that it refers to may be shared, but provider objects are not copied because of it. */
   readonly foreign?: boolean;
   subscribe(listener: (event: StoreEvent<SyncedObject>) => void): () => void;
 }
 
-/** Where objects of one kind hold the names of what they refer to. */
+/** The paths of a reference in objects of one kind. */
 export interface ReferencePaths {
   readonly name: ReferencePath;
   readonly namespace: ReferencePath | undefined;
@@ -19,27 +19,27 @@ export interface ReferencePaths {
   readonly isolation: IsolationName;
 }
 
-/** Name and namespace of something that gained or lost a referrer; without a namespace, all of that name. */
+/** An object that gained or lost a referrer. Without a namespace, all objects of that name. */
 export interface Target {
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
-/** One object as one reference of a claim reads it. */
+/** One referring object, for one reference of a claim. */
 interface Referrer {
   readonly words: string;
   readonly foreign: boolean;
   targets: ReadonlyMap<string, Target>;
 }
 
-/** Who refers to what, kept up to date from the watches of the objects that refer, so that asking costs nothing. */
+/** Index of references, maintained from watch events of the referring objects. */
 export class ReferenceIndex {
   /** By target. */
   readonly #referrers = new Map<string, Set<Referrer>>();
   readonly #listeners = new Set<(target: Target) => void>();
   readonly #unsubscribes: (() => void)[] = [];
 
-  /** `kind` says in words what refers: `widgets.example.dev`. */
+  /** Adds a referring kind. `kind` is its name in messages, such as `widgets.example.dev`. */
   add(kind: string, referrers: Referrers, paths: ReferencePaths): void {
     const known = new Map<string, Referrer>();
     const onEvent = (event: StoreEvent<SyncedObject>): void => {
@@ -56,7 +56,7 @@ export class ReferenceIndex {
     this.#unsubscribes.push(referrers.subscribe(onEvent));
   }
 
-  /** One object that refers to `namespace/name`, in words; undefined when none does. */
+  /** The name of one object that refers to `namespace/name`, for messages; undefined if none does. */
   referrer(namespace: string, name: string): string | undefined {
     for (const key of [keyOf({ namespace, name }), keyOf({ namespace: undefined, name })]) {
       for (const { words } of this.#referrers.get(key) ?? []) return words;
@@ -64,7 +64,7 @@ export class ReferenceIndex {
     return undefined;
   }
 
-  /** Whether a bound object refers to that name in that very namespace, and not just to the name. */
+  /** Whether a bound object refers to that name in exactly that namespace. */
   invites(namespace: string, name: string): boolean {
     return hasBound(this.#referrers.get(keyOf({ namespace, name })));
   }
@@ -109,7 +109,7 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
   const home = text(object.metadata, 'namespace');
   const targets = new Map<string, Target>();
   for (const { name, namespace } of referencesIn(object, paths.name, paths.namespace)) {
-    // A reference that could name its namespace and does not means its own, as everywhere in Kubernetes.
+    // A reference with an empty namespace field means the referrer's own namespace, as elsewhere in Kubernetes.
     const staysHome = paths.namespace !== undefined || paths.isolation === 'Namespaced';
     const target = { name, namespace: namespace ?? (staysHome ? home : undefined) };
     if (staysHome && target.namespace === undefined) continue;
@@ -118,5 +118,5 @@ function targetsIn({ object }: SyncedObject, paths: ReferencePaths): Map<string,
   return targets;
 }
 
-/** Nothing that an object says can pass for "every namespace": a namespace that is said is never empty. */
+/** An empty namespace means every namespace. A reference cannot cause that, because a namespace from a reference is never empty. */
 const keyOf = ({ namespace = '', name }: Target): string => `${namespace}/${name}`;

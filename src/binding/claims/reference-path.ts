@@ -1,14 +1,14 @@
 import { quote } from '../../kit/errors.ts';
 import { own } from '../../kit/json-value.ts';
 
-/** A field by its name, an element of an array by its index, or all elements of an array. */
+/** A field by name, an array element by index, or all elements of an array. */
 type PathStep = { readonly kind: 'field'; readonly field: string } | { readonly kind: 'every' };
 
 export type ReferencePath = readonly PathStep[];
 
 export interface Reference {
   readonly name: string;
-  /** Undefined when the referring object does not say. */
+  /** Undefined if the referring object has none. */
   readonly namespace: string | undefined;
 }
 
@@ -16,9 +16,9 @@ const MAX_LENGTH = 512;
 const INDEX = /^(0|[1-9]\d*)$/;
 
 /**
- * The part of gjson's path syntax that names fields: `spec.refs.#.name`, where `#` stands for each element, a number for one of
- * them, and `\.` for a dot within a name. What gjson would take for something else (globs, queries, modifiers) is a problem in
- * one clause, so that a path never quietly means less than its author thinks.
+ * Parses the part of gjson's path syntax that names fields, such as `spec.refs.#.name`: `#` is each element of an array, a number is one
+ * element, and `\.` is a dot within a name. Other gjson syntax (globs, queries, modifiers) is rejected with a problem in one clause, so that
+ * no path is silently misread.
  */
 export function parseReferencePath(text: string): ReferencePath | { readonly problem: string } {
   const refused = (why: string) => ({
@@ -46,18 +46,18 @@ export function parseReferencePath(text: string): ReferencePath | { readonly pro
       return refused('has more than a # in one part');
     } else field += character;
   }
-  // gjson gives the length of the list.
+  // In gjson a final # is the length of the list.
   return steps.at(-1)?.kind === 'every' ? refused('ends with #, which is no name') : steps;
 }
 
-/** Whether gjson, or a person who thinks of JSONPath, means more by it than the character. */
+/** Whether the character is special in gjson or JSONPath. */
 const means = (character: string, isFirst: boolean): boolean =>
   '*?|[](){}"'.includes(character) || (isFirst && '@!$'.includes(character));
 
 /**
- * What `object` refers to, the name under one path and the namespace under the other. Both are followed together through the
- * lists they share, so that an element's name only ever meets its own namespace; where they part and several namespaces are
- * left, nobody can tell which is meant, and nothing is.
+ * The references in `object`, with the name under one path and the namespace under the other. Both paths are followed together through
+ * shared lists, so that each name is paired with the namespace of its own element. If several namespaces are left where the paths part,
+ * the result is empty.
  */
 export function referencesIn(object: unknown, name: ReferencePath, namespace?: ReferencePath): Reference[] {
   if (!namespace) return textsAt(object, name).map((found) => ({ name: found, namespace: undefined }));

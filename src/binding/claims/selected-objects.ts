@@ -9,11 +9,11 @@ import { byName, byNamespace, type ClaimedView, claimedIndexes, viewClaimed } fr
 import { Deletions } from './deletions.ts';
 
 /**
- * The consumer's objects of one claimed kind. Where labels say all there is to say, only what they select is watched, and besides
- * it what carries the label of an owner: copies must still go with an original that is selected no longer.
+ * The consumer's objects of one claimed kind. If a claim selects by labels only, two watches suffice: one with that selector, and one of
+ * objects with the owner label, because a copy must be deleted with its original even if that is no longer selected.
  */
 export class SelectedObjects {
-  /** The same object may be in both of two. */
+  /** One or two watches. An object may be in both. */
   readonly #handles: readonly StoreHandle<ClaimedView>[];
   readonly deletions = new Deletions();
   readonly #unsubscribes: readonly (() => void)[];
@@ -29,7 +29,7 @@ export class SelectedObjects {
     );
   }
 
-  /** How many of them are kept in step: those that say whose they are. */
+  /** Number of synced objects: those with an owner label. */
   get size(): number {
     return [...new Set(this.keys())].filter((key) => this.get(key)?.owner !== undefined).length;
   }
@@ -72,7 +72,7 @@ export class SelectedObjects {
     );
   }
 
-  /** Milliseconds since the quietest of its watches was last heard. */
+  /** Milliseconds since the quietest watch last heard from its API server. */
   get ageMs(): number {
     return Math.max(...this.#handles.map(({ store }) => store.ageMs));
   }

@@ -1,22 +1,22 @@
 import type { PermissionClaim } from '../../api/binding/permission-claim.ts';
 import { type CompiledSelector, compileSelector, formatSelector } from '../../kit/label-selector.ts';
 
-/** An object as claims see it: in the consumer, or in the provider under the namespace of the consumer that it stands for. */
+/** An object that a claim may select, under its consumer namespace. */
 export interface Candidate {
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** What the claims of one kind select. */
+/** The compiled selectors of the claims of one kind. */
 export interface ClaimSelector {
-  /** What is wrong with the claims themselves, in sentences. The rest of them holds. */
+  /** Problems of the claims, in sentences. Valid parts stay in effect. */
   readonly problems: readonly string[];
-  /** Nothing can ever match. */
+  /** Whether no object can match. */
   readonly isEmpty: boolean;
-  /** The label selector that says all there is to say, in the form of a watch; undefined when it takes more than labels. */
+  /** The label selector of a watch that covers all claims; undefined if labels do not suffice. */
   readonly watchSelector: string | undefined;
-  /** In words, by which part of a claim the object is selected; undefined when by none. */
+  /** The part of a claim that selects the object, in words; undefined if none does. */
   why(candidate: Candidate): string | undefined;
 }
 
@@ -26,8 +26,8 @@ interface Labels {
 }
 
 /**
- * Each part of a claim selects by itself: labels, names, or being referred to. A label selector without requirements selects
- * everything; a claim without any part nothing. `references` is absent when no claim goes by them.
+ * Compiles claims. Labels, names, and references select independently. A label selector without requirements selects all objects; a claim
+ * without any part selects none. `references` is absent if no claim uses them.
  */
 export function claimSelector(
   claims: readonly PermissionClaim[],

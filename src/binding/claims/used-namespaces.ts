@@ -6,7 +6,7 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 import type { ExportView } from '../stores/provider-stores.ts';
 import { ConsumerObjects, consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
-/** The consumer's namespaces that hold objects of a kind that is bound: those that its provider has to do with. */
+/** The consumer's namespaces that have bound objects. */
 export class UsedNamespaces {
   readonly #kinds: readonly ConsumerObjects[];
 
@@ -18,17 +18,17 @@ export class UsedNamespaces {
     return this.#kinds.some((objects) => objects.inNamespace(namespace).length > 0);
   }
 
-  /** Calls back with each namespace that begins to be used; returns the unsubscribe. */
+  /** Calls `listener` with each namespace that gets its first bound object. Returns a function that unsubscribes. */
   subscribe(listener: (namespace: string) => void): () => void {
-    const told = new Set<string>();
+    const used = new Set<string>();
     const unsubscribes = this.#kinds.map((objects) =>
       objects.subscribe((event) => {
         if (event.type === 'updated') return;
         const { namespace = '' } = ('now' in event ? event.now : event.before).object.metadata;
         if (event.type === 'deleted') {
-          if (!this.has(namespace)) told.delete(namespace);
-        } else if (!told.has(namespace)) {
-          told.add(namespace);
+          if (!this.has(namespace)) used.delete(namespace);
+        } else if (!used.has(namespace)) {
+          used.add(namespace);
           listener(namespace);
         }
       }),
@@ -44,8 +44,8 @@ export class UsedNamespaces {
 }
 
 /**
- * Shares the watches of the syncers. What is bound at that moment counts: definitions that were made for the binding, since an export
- * may name any.
+ * Opens the used namespaces and shares the watches of the syncers. It counts kinds whose definition the binding owns at that moment,
+ * because an export may name any.
  */
 export function openUsedNamespaces(session: ProviderSession, exported: ExportView, deps: BindingDeps): UsedNamespaces {
   const binding = deps.stores.bindings.get(exported.name);

@@ -30,7 +30,7 @@ export interface ClusterBindingDeps {
   /** The provider's Secret that the ClusterBinding names; undefined while it is not watched. */
   readonly providerSecret: (secret: string) => Store<SecretView> | undefined;
   readonly sync: SecretSync;
-  /** The Secrets of the consumer that kubeconfigs of this place came from: of this session first, then of others for the same namespace. */
+  /** The consumer's kubeconfig Secrets for this ClusterBinding: those of this session first, then those of other sessions. */
   readonly refs: () => readonly SecretKeyRef[];
   /** Whether this session is the only one of this process that reports to the ClusterBinding. */
   readonly isAlone: () => boolean;
@@ -41,20 +41,20 @@ export interface ClusterBindingDeps {
   readonly clock: Clock;
 }
 
-/** A watch that works is heard of more often, milliseconds. */
+/** Age of a watch that counts as silent, milliseconds. A healthy watch is younger. */
 const silentMs = 30_000;
 
-/** Whether nothing is heard of the provider: then only asking tells whether it is there. */
+/** Whether the watch is silent. Then only a live read shows whether the provider is reachable. */
 export const isSilent = ({ stores }: OpenSession): boolean => stores.clusterBindings.ageMs >= silentMs;
 
 /**
- * Copies the provider's kubeconfig and reports to the ClusterBinding. A step that fails does not keep the later ones from being done.
- * A heartbeat counts as sent when a write succeeded, or when a fresh read shows that none is due.
+ * Copies the provider's kubeconfig to the consumer and writes the status of the ClusterBinding. A failed copy does not prevent the write.
+ * A heartbeat succeeds if a write succeeded, or if a recent call to the provider succeeded and no write is due.
  */
 export class ClusterBindingReconciler implements Reconciler {
   readonly #deps: ClusterBindingDeps;
   readonly #conflicts: KonnectorConflicts;
-  /** When the provider last answered us, by the monotonic clock; undefined after a failure. */
+  /** Monotonic time of the provider's last successful answer; undefined after a failure. */
   #answeredAtMs: number | undefined;
 
   constructor(deps: ClusterBindingDeps) {
@@ -67,7 +67,7 @@ export class ClusterBindingReconciler implements Reconciler {
     const view = session.stores.clusterBindings.get(key);
     if (!view)
       return this.#failed(
-        `ClusterBinding ${key} is not there, or cannot be read; the provider's backend makes it`,
+        `ClusterBinding ${key} does not exist or is not valid; ask the provider to create or correct it`,
         undefined,
       );
     const synced = await this.#syncSecret(view, signal);
@@ -85,8 +85,8 @@ export class ClusterBindingReconciler implements Reconciler {
       else if (this.#isAnswerOld()) await session.client.get(clusterBindings, nameOf(key), { signal });
     } catch (error) {
       signal.throwIfAborted();
-      if (isConflict(error)) return notReady('the last write in the store');
-      // Reads and writes alternate, and one outage is to be told once.
+      if (isConflict(error)) return notReady('the other write in the store');
+      // Reads and writes alternate, and one outage must have one message.
       const why = error instanceof TransportError ? error.why : describe(error);
       return this.#failed(`${session.server}: ${why}`, error);
     }
@@ -110,7 +110,7 @@ export class ClusterBindingReconciler implements Reconciler {
     }
   }
 
-  /** Its watch need not have synced, or may not be allowed: a read tells why. */
+  /** Reads the Secret live while its watch is not synced: a read returns the reason, such as a missing permission. */
   async #providerSecret(secret: string, signal: AbortSignal): Promise<SecretView | undefined> {
     const store = this.#deps.providerSecret(secret);
     if (store?.synced) return store.get(secret);
@@ -131,7 +131,7 @@ export class ClusterBindingReconciler implements Reconciler {
   #failed(message: string, error: unknown): Result {
     this.#answeredAtMs = undefined;
     this.#deps.recordHeartbeat({ ok: false, message });
-    // What is not there comes back with an event.
+    // The creation of a missing ClusterBinding arrives as an event.
     return error === undefined ? after(beatMs) : retry(error);
   }
 
@@ -166,38 +166,38 @@ export class ClusterBindingReconciler implements Reconciler {
   }
 }
 
-/** Another konnector that has not been heard of for so long is gone, milliseconds: twice the interval that all of them promise. */
+/** Time for which a conflict is reported, milliseconds: twice the heartbeat interval that all konnectors promise. */
 const conflictMs = 600_000;
 
-const advice = 'Two clusters that share one kubeconfig disturb each other: bind each on its own';
+const advice = 'Two clusters must not share one kubeconfig; bind each cluster on its own';
 
 /**
- * Notices heartbeats that are newer than ours and that we did not write, and a record of a Secret that is not ours. The heartbeat that
- * was there before our first one says nothing.
+ * Detects another konnector: by a heartbeat newer than our last one, or by a recorded Secret that is not ours. A heartbeat from before our
+ * first one proves nothing.
  */
 class KonnectorConflicts {
   readonly #clock: Clock;
-  /** Our newest heartbeat, as it was sent, epoch milliseconds. */
+  /** Time in our last heartbeat, epoch milliseconds. */
   #sentMs: number | undefined;
   #heardMs: number | undefined;
-  /** The foreign Secret that was recorded last, and when it was seen so. */
+  /** The last recorded foreign Secret, and when it was seen (monotonic). */
   #recorded: { readonly secret: SecretName; readonly seenMs: number } | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** To be told before the heartbeat is sent, because it may come back before the answer does. */
+  /** Call before the heartbeat is sent, because its event may arrive before the answer. */
   recordSent(heartbeat: string): void {
     this.#sentMs = parseTime(heartbeat);
   }
 
-  /** Heartbeats of our own may now look like those of another. */
+  /** Call when another session of this process reports too, so that its heartbeats do not count as a conflict. */
   reset(): void {
     this.#sentMs = undefined;
   }
 
-  /** What there is to say of another konnector, if there is one; `ours` are the Secrets that lead to this ClusterBinding here. */
+  /** The present conflict, if any. `ours` are the consumer's Secrets for this ClusterBinding. */
   observe(view: ClusterBindingView, ours: readonly SecretName[]): ConflictingKonnector | undefined {
     return this.#beats(view) ?? this.#record(view, ours);
   }
@@ -210,7 +210,7 @@ class KonnectorConflicts {
     return { reason: 'AnotherKonnector', message: `another konnector reports to this ClusterBinding. ${advice}` };
   }
 
-  /** It is replaced by ours with the next heartbeat, and told of a while longer. */
+  /** Our next heartbeat replaces the recorded Secret. The conflict is reported a while longer. */
   #record(
     { consumerSecretRef: secret }: ClusterBindingView,
     ours: readonly SecretName[],
@@ -220,7 +220,7 @@ class KonnectorConflicts {
     if (!recorded || includesSecret(ours, recorded.secret) || !this.#isRecent(recorded.seenMs)) return undefined;
     return {
       reason: 'ForeignConsumerSecret',
-      message: `status.consumerSecretRef named Secret ${keyOf(recorded.secret)}, by which no binding here reaches this provider; the Secret of this cluster takes its place. If it belongs to another cluster, the two share one kubeconfig. ${advice}. If it is one that was replaced here, there is nothing to do`,
+      message: `status.consumerSecretRef named Secret ${keyOf(recorded.secret)}, which no binding of this cluster uses; this cluster's Secret replaces it. If it belongs to another cluster, both share one kubeconfig. ${advice}. If that Secret was replaced in this cluster, there is nothing to do`,
     };
   }
 

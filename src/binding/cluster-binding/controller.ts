@@ -26,15 +26,15 @@ export interface ClusterBindingControllerDeps extends BindingDeps {
 
 const name = 'cluster-binding';
 
-/** How often it is seen to that the provider is heard of, milliseconds. */
+/** Interval of the checks for a silent provider, milliseconds. */
 const silenceCheckMs = 5_000;
 
-/** Keeps the ClusterBinding of one session alive, and the consumer's kubeconfig equal to the provider's. */
+/** The controller that writes heartbeats to the ClusterBinding of one session and copies the provider's kubeconfig to the consumer. */
 export function clusterBindingController(session: OpenSession, deps: ClusterBindingControllerDeps): Controller {
   const { registry, watches, clock, log, metrics } = deps;
   const key = keyOf({ namespace: session.clusterNamespace, name: clusterBindingName });
   const provider = watchProviderSecret(session, key);
-  // Of all sessions that report to the same ClusterBinding: an old and a new kubeconfig may serve side by side.
+  // Other sessions for the same ClusterBinding: an old and a new kubeconfig may serve side by side.
   const beside = (): OpenSession[] =>
     [...registry.list()].filter((other) => other !== session && isSamePlace(other, session));
   const reconciler = new ClusterBindingReconciler({
@@ -58,7 +58,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
       fromSubscription('export', session.stores.exports, (event) => (event.type === 'updated' ? [] : [key])),
       provider.source,
       fromSubscription('secret', registry, (secret) => (registry.secretsOf(session).has(secret) ? [key] : [])),
-      // Also where there is no ClusterBinding that could tell of itself.
+      // Works without events too, for example without a ClusterBinding.
       interval({ name: 'heartbeat', clock, everyMs: beatMs, keys: () => [key] }),
       interval({ name: 'silence', clock, everyMs: silenceCheckMs, keys: () => (isSilent(session) ? [key] : []) }),
     ],
@@ -67,7 +67,7 @@ export function clusterBindingController(session: OpenSession, deps: ClusterBind
     log,
     metrics: metrics.controller(name),
     workers: 1,
-    // A provider that is back is noticed this soon.
+    // The cap bounds the time until a recovered provider is noticed.
     backoff: { baseMs: 500, capMs: 5000 },
   });
 }
@@ -86,8 +86,8 @@ const byKey = (a: { namespace: string; name: string }, b: { namespace: string; n
   keyOf(a) < keyOf(b) ? -1 : 1;
 
 /**
- * Watches the one Secret of the provider that the ClusterBinding (`key`) names, once that is known. Nobody waits for it: heartbeats
- * must go out also where the Secret may not be watched.
+ * Watches the provider's Secret that the ClusterBinding (`key`) names. The controller does not wait for this watch: heartbeats must be sent
+ * even without permission to watch the Secret.
  */
 function watchProviderSecret({ cluster, stores: { clusterBindings } }: ProviderSession, key: string): ProviderSecret {
   const name = 'provider-secret';
@@ -107,11 +107,11 @@ function watchProviderSecret({ cluster, stores: { clusterBindings } }: ProviderS
       const handle = cluster.watch({ resource: secrets, namespace, fieldSelector, project: secretView });
       const { store } = handle;
       watched = { secret, store };
-      const tell = (): void => {
+      const enqueue = (): void => {
         if (watched?.store === store) emit(key, name);
       };
-      store.subscribe(tell);
-      store.whenSynced().then(tell, () => undefined);
+      store.subscribe(enqueue);
+      store.whenSynced().then(enqueue, () => undefined);
       return () => {
         watched = undefined;
         handle.release();

@@ -12,12 +12,12 @@ import {
 } from '../conditions.ts';
 import type { ClusterBindingView } from '../stores/provider-stores.ts';
 
-/** What the provider is promised, as Go writes it. */
+/** The promised heartbeat interval, as a Go duration. */
 const heartbeatInterval = '5m0s';
-/** A heartbeat is written when the last one is so old, milliseconds. */
+/** Age of the last heartbeat at which the next one is due, milliseconds. */
 export const beatMs = 150_000;
 
-/** Ours, on ClusterBindings: there while another konnector reports to the same one, or seems to. */
+/** Condition type of drawbridge on ClusterBindings, present while another konnector seems to report to the same one. */
 export const soleKonnector = 'SoleKonnector';
 
 export interface SecretName {
@@ -27,27 +27,27 @@ export interface SecretName {
 
 export interface StatusInput {
   readonly view: ClusterBindingView;
-  /** The Secrets that a kubeconfig of this very place came from; the first is the one to name. */
+  /** The consumer's kubeconfig Secrets for this ClusterBinding. The first one is written to the status. */
   readonly secrets: readonly SecretName[];
-  /** What came of copying the provider's Secret; undefined when that is not known this time. */
+  /** Result of copying the provider's Secret; undefined if not known. */
   readonly secretValid: BindConditionUpdate | undefined;
   /** Version of this program. */
   readonly version: string;
-  /** Who else reports to this ClusterBinding; undefined when nobody was noticed. */
+  /** Another konnector that reports to this ClusterBinding; undefined if none was detected. */
   readonly conflict: ConflictingKonnector | undefined;
   readonly nowMs: number;
 }
 
-/** What tells that a ClusterBinding is not ours alone. */
+/** Evidence that another konnector uses the ClusterBinding. */
 export interface ConflictingKonnector {
   readonly reason: 'AnotherKonnector' | 'ForeignConsumerSecret';
   readonly message: string;
 }
 
 export interface StatusPlan {
-  /** The fields of status that have to change; absent when none has. */
+  /** The fields of the status to change; absent if none. */
   readonly status?: StatusPatch;
-  /** Until the next heartbeat is due, milliseconds. */
+  /** Time until the next heartbeat is due, milliseconds. */
   readonly dueInMs: number;
 }
 
@@ -60,9 +60,9 @@ export interface StatusPatch {
 }
 
 /**
- * What a ClusterBinding should say of this konnector. Only a heartbeat takes over one that names somebody else's Secret, and only with a
- * heartbeat is it said that we are alone again: two konnectors that share one then write in turns of minutes instead of answering each
- * other at once.
+ * Plans the status of a ClusterBinding. Only a heartbeat replaces a foreign Secret in the status, and only a heartbeat removes the condition
+ * about another konnector. So two konnectors that share a ClusterBinding alternate every few minutes instead of overwriting each other at
+ * once.
  */
 export function planStatus(input: StatusInput): StatusPlan {
   const { view, secrets, nowMs } = input;
@@ -87,10 +87,10 @@ export function planStatus(input: StatusInput): StatusPlan {
 export const includesSecret = (secrets: readonly SecretName[], { namespace, name }: SecretName): boolean =>
   secrets.some((secret) => secret.namespace === namespace && secret.name === name);
 
-/** The rest of the status is the other one's for now. */
+/** Sets only the condition. The other fields belong to the other konnector until our next heartbeat. */
 function planBesideAnother({ view, conflict, nowMs }: StatusInput): { readonly status?: StatusPatch } {
-  const told = findCondition(view.conditions, soleKonnector)?.status === 'False';
-  if (!conflict || told) return {};
+  const isReported = findCondition(view.conditions, soleKonnector)?.status === 'False';
+  if (!conflict || isReported) return {};
   return { status: { conditions: setConditionsAndReady(view.conditions, [conflictCondition(conflict)], nowMs) } };
 }
 
@@ -109,14 +109,17 @@ function conditionsOf({ view, secretValid, version, conflict, nowMs }: StatusInp
 const conflictCondition = ({ reason, message }: ConflictingKonnector): BindConditionUpdate =>
   conditionFalse(soleKonnector, 'Warning', reason, message);
 
-/** A time in the future says nothing, unless the clocks merely differ a little. */
+/** Milliseconds until the next heartbeat. A time more than 150 s in the future is ignored. */
 function untilBeat(last: string | undefined, nowMs: number): number {
   const lastMs = last === undefined ? undefined : parseTime(last);
   if (lastMs === undefined || lastMs - nowMs > beatMs) return 0;
   return Math.max(0, Math.ceil(lastMs + beatMs - nowMs));
 }
 
-/** `v0.1.0` out of `0.1.0`, `v0.1.0-rc.1` or `v0.1.0+build`: what backends and kubectl plugins compare. Undefined when it is no version. */
+/**
+ * The version that backends and kubectl plugins compare: `v0.1.0` for `0.1.0`, `v0.1.0-rc.1`, or `v0.1.0+build`. Undefined if `version` is
+ * not one.
+ */
 export function konnectorVersion(version: string): string | undefined {
   const [, numbers] = /^v?(\d+\.\d+\.\d+)(?:[-+][0-9A-Za-z.+-]+)?$/.exec(version) ?? [];
   return numbers === undefined ? undefined : `v${numbers}`;

@@ -16,16 +16,16 @@ import { dataOf, type SecretView, textOf } from '../sessions/secret-watches.ts';
 
 export interface SecretSyncDeps {
   readonly session: OpenSession;
-  /** The consumer's Secrets that the session serves. */
+  /** The consumer's kubeconfig references that the session serves. */
   readonly refs: () => readonly SecretKeyRef[];
   readonly getSecret: (secret: string) => SecretView | undefined | 'pending';
-  /** Of the consumer. */
+  /** Client of the consumer. */
   readonly client: Client;
   readonly connect: (credentials: Credentials) => Cluster;
   readonly events: EventRecorder;
 }
 
-/** Brings the kubeconfig that the provider keeps for this consumer into the consumer's Secrets, never the other way. */
+/** Copies the provider's kubeconfig for this consumer to the consumer's Secrets, never the other way. */
 export class SecretSync {
   readonly #deps: SecretSyncDeps;
 
@@ -34,8 +34,8 @@ export class SecretSync {
   }
 
   /**
-   * What `SecretValid` comes to. `provider` is the Secret that the ClusterBinding names and `key` the key in it. Nothing but the
-   * referenced key of a consumer Secret is written, and only what would work in place of what is there now. Rejects when a write fails.
+   * Copies the kubeconfig and returns the condition `SecretValid`. `provider` is the Secret that the ClusterBinding names, and `key` the key
+   * in it. Writes only the referenced keys of consumer Secrets, and only a verified kubeconfig. Rejects if a write fails.
    */
   async run(
     provider: SecretView | undefined,
@@ -44,7 +44,9 @@ export class SecretSync {
     signal: AbortSignal,
   ): Promise<BindConditionUpdate> {
     if (!provider)
-      return notFound(`secret ${name} not found; the provider keeps the kubeconfig of this consumer there`);
+      return notFound(
+        `secret ${name} not found in the provider; ask the provider to create it with this cluster's kubeconfig`,
+      );
     const text = textOf(provider, key);
     if (text === undefined) return invalid(`secret ${name} has no key ${quote(key)}`);
     const stale = this.#deps.refs().filter((ref) => this.#isStale(ref, text));
@@ -62,7 +64,7 @@ export class SecretSync {
     return !secret || (!keeps(secret) && textOf(secret, ref.key) !== text);
   }
 
-  /** The kubeconfig is asked before anybody is made to depend on it. */
+  /** Verifies the kubeconfig before it replaces the one in use. */
   async #problemOf(text: string, where: string, signal: AbortSignal): Promise<string | undefined> {
     const { session, connect } = this.#deps;
     const read = await kubeconfigFrom(text, where);
@@ -73,12 +75,12 @@ export class SecretSync {
     const { server } = kubeconfig.credentials;
     if (placeOf(server) !== placeOf(session.server)) {
       return (
-        `${where} names the server ${server}, the one in use is ${session.server}: a provider does not get to choose where else we ` +
-        `connect. Put its kubeconfig into the consumer's secret by hand if the move is meant`
+        `${where} names server ${server}, but the kubeconfig in use names ${session.server}; a provider may not change the server. ` +
+        `If the provider has moved, put its kubeconfig into the consumer's secret by hand`
       );
     }
     const refusal = await this.#candidateProblem(kubeconfig, connect, signal);
-    return refusal && `${where} is not taken over: ${refusal}`;
+    return refusal && `${where} is not copied: ${refusal}`;
   }
 
   async #candidateProblem(
@@ -121,7 +123,7 @@ export class SecretSync {
 
 const keeps = ({ annotations }: SecretView): boolean => annotations[keepKubeconfigAnnotation] === 'true';
 
-/** Where calls would go: also another port or path of the same host may be somebody else's. */
+/** Scheme, host, port, and path of a server. Another port or path of the same host may be another server. */
 function placeOf(server: string): string {
   const { origin, pathname } = new URL(server);
   return origin + pathname.replace(/\/+$/, '');

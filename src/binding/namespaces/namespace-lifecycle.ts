@@ -22,13 +22,13 @@ import type { ServiceNamespaceView } from '../stores/provider-stores.ts';
 import { consumerResource, syncVersion } from '../sync/consumer-objects.ts';
 
 export interface NamespaceLifecycleOptions {
-  /** Whether the provider may have a namespace of this name made in the consumer. Default: every one. */
+  /** Whether the server may create a consumer namespace of this name for the provider. Default: every name. */
   readonly allowed?: (namespace: string) => boolean;
   /** Uniform in [0, 1), for backoff. Default Math.random. */
   readonly random?: () => number;
 }
 
-/** The controller that makes the namespaces that a provider asks for, and gives back those whose consumer namespace is gone. */
+/** The controller that creates consumer namespaces for the provider and deletes APIServiceNamespaces of deleted consumer namespaces. */
 export function namespaceLifecycle(
   session: ProviderSession,
   deps: BindingDeps,
@@ -59,7 +59,7 @@ export function namespaceLifecycle(
     workers: 4,
     clock: deps.clock,
     log: deps.log,
-    // Sessions come and go with every rotation, series stay.
+    // Without the session id, so that series outlive a rotation of credentials.
     metrics: deps.metrics.controller('namespaces'),
   });
 }
@@ -69,23 +69,23 @@ interface NamespaceReconcilerOptions {
   readonly namespaces: Store<NamespaceView>;
   /** Writes to the consumer. */
   readonly client: Client;
-  /** Whether the provider may have a namespace of this name made in the consumer. */
+  /** Whether the server may create a consumer namespace of this name for the provider. */
   readonly allowed: (namespace: string) => boolean;
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** A provider gives rights while we ask, so that it is asked again soon. */
+/** Backoff after a 403, milliseconds. Short, because providers grant permissions just after they are first needed. */
 const refusedBackoff = { baseMs: 250, capMs: 5_000 };
-/** Between looks at a namespace of the provider that still holds copies: the first, and the most, since some are left for good. */
+/** Backoff between checks of a service namespace that still has copies, milliseconds. The cap is long, because some copies stay. */
 const leftoversBackoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 
-/** Keeps the existence of one consumer namespace and of its APIServiceNamespace together: whoever made it first decides. */
+/** Syncs the existence of one consumer namespace and its APIServiceNamespace. The side that created it first owns it. */
 class NamespaceReconciler implements Reconciler {
   readonly #options: NamespaceReconcilerOptions;
-  /** By name: looks in a row that found copies. */
+  /** By name: consecutive checks that found copies. */
   readonly #leftovers = new Map<string, number>();
-  /** By name: refusals in a row. */
+  /** By name: consecutive 403 answers. */
   readonly #refused = new Map<string, number>();
 
   constructor(options: NamespaceReconcilerOptions) {
@@ -102,7 +102,7 @@ class NamespaceReconciler implements Reconciler {
       const times = this.#refused.get(name) ?? 0;
       this.#refused.set(name, times + 1);
       const { log } = this.#options;
-      // What lasts is told once.
+      // Repeated rejections are logged at debug level.
       log[times === 0 ? 'warn' : 'debug']('a namespace is refused', { namespace: name, message: error.message });
       return after(backoffMs({ ...refusedBackoff, attempt: times, jitter: 'half', random: this.#options.random }));
     }
@@ -111,7 +111,7 @@ class NamespaceReconciler implements Reconciler {
   #reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const { session, namespaces: known } = this.#options;
     const asked = session.stores.serviceNamespaces.get(`${session.clusterNamespace}/${name}`);
-    // Without it nothing ties the consumer's namespace to the provider: it stays.
+    // A consumer namespace without an APIServiceNamespace has no tie to the provider, so it stays.
     if (!asked || asked.deleting || known.get(name)) {
       this.#leftovers.delete(name);
       return Promise.resolve(done);
@@ -129,13 +129,13 @@ class NamespaceReconciler implements Reconciler {
       const metadata = { name, labels: { [ownerLabel]: 'provider' } };
       await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata }, { signal });
     } catch (error) {
-      // There is one, whoever made it.
+      // The namespace exists already.
       if (!isAlreadyExists(error)) throw error;
     }
     return done;
   }
 
-  /** With it the provider's namespace goes and all that is in it, so that it may not be a mistake. */
+  /** Deletes the APIServiceNamespace. The provider then deletes the service namespace with its content, so live reads come first. */
   async #deleteServiceNamespace(asked: ServiceNamespaceView, signal: AbortSignal): Promise<Result> {
     const { client, session, log } = this.#options;
     if (await exists(client, asked.name, signal)) return done;
@@ -154,7 +154,7 @@ class NamespaceReconciler implements Reconciler {
   }
 }
 
-/** A live read: the store may not show a namespace that was made a moment ago. */
+/** Reads live, because the store may not show a new namespace yet. */
 async function exists(client: Client, name: string, signal: AbortSignal): Promise<boolean> {
   try {
     await client.get(namespaces, { name }, { signal });
@@ -166,8 +166,8 @@ async function exists(client: Client, name: string, signal: AbortSignal): Promis
 }
 
 /**
- * How many copies of ours are in a namespace of the provider. Live reads; rejects when there is no clear answer, as while the provider
- * exports something that has not been listed or cannot be read here.
+ * Number of this consumer's copies in a service namespace, from live lists. Rejects without a clear answer, for example if an export or
+ * its schema is not in the store or not valid.
  */
 async function leftoverCopies(
   session: ProviderSession,

@@ -7,10 +7,10 @@ import type { ProviderSession } from '../sessions/provider-session.ts';
 const underWay = new WeakMap<ProviderSession, Map<string, Promise<void>>>();
 
 /**
- * Asks the provider for a namespace that stands for `namespace` of the consumer: creates the APIServiceNamespace of that name. Which
- * namespace it is shows in the session's store. Callers that ask for the same one at the same time share one call.
+ * Requests a service namespace: creates an APIServiceNamespace with the name of the consumer namespace. The session's store shows the
+ * resulting namespace. Concurrent requests for one namespace share one call.
  *
- * It has no owner: as the dependent of one export it would take the objects of all others with it.
+ * It has no owner reference: if one export owned it, its deletion would delete the objects of all other exports.
  */
 export function requestServiceNamespace(
   session: ProviderSession,

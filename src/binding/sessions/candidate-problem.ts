@@ -3,7 +3,7 @@ import { describe } from '../../kit/errors.ts';
 import type { Cluster } from '../../kube/cluster.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
 
-/** A provider as a kubeconfig opens it. */
+/** A provider, opened with a kubeconfig. */
 interface Candidate {
   readonly cluster: Cluster;
   readonly server: string;
@@ -15,8 +15,8 @@ interface Serving extends Candidate {
 }
 
 /**
- * Why the candidate must not take the place of what serves, or undefined when it may: its credentials are accepted, and it is the same
- * provider as far as can be told. Rejects when `signal` aborts and for nothing else.
+ * Why the candidate must not replace the serving session; undefined if it may. It may if the API server accepts its credentials and, if
+ * both uids are known, the cluster namespace is the same. Rejects only when `signal` aborts.
  */
 export async function candidateProblem(
   candidate: Candidate,
@@ -33,23 +33,23 @@ export async function candidateProblem(
   } catch (error) {
     signal.throwIfAborted();
     return isNotFound(error)
-      ? `there is no namespace ${namespace} at ${server}`
-      : `${server} does not accept it: ${describe(error)}`;
+      ? `namespace ${namespace} does not exist at ${server}`
+      : `${server} rejects it: ${describe(error)}`;
   }
   const before = serving.clusterNamespaceUid;
   if (uid === undefined || before === undefined || uid === before) return undefined;
   return (
-    `namespace ${namespace} at ${server} is not namespace ${serving.clusterNamespace} at ${serving.server}, which the bindings ` +
-    'were made with: it belongs to another provider. Put the former kubeconfig back, or delete the bindings and bind again'
+    `namespace ${namespace} at ${server} is not namespace ${serving.clusterNamespace} at ${serving.server} of the bindings: ` +
+    'it belongs to another provider. Restore the previous kubeconfig, or delete the bindings and bind again'
   );
 }
 
-/** Who may ask for an object that is not there is somebody. */
+/** A 404 proves that the API server accepts the credentials. */
 function unlessNotFound(error: unknown): void {
   if (!isNotFound(error)) throw error;
 }
 
-/** The namespace need not be readable; it is then taken on trust. */
+/** The candidate may lack permission to read the namespace. Then its uid is not compared. */
 function unlessForbidden(error: unknown): undefined {
   if (!isForbidden(error)) throw error;
 }

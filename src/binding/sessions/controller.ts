@@ -13,7 +13,7 @@ import type { SessionRegistry } from './session-registry.ts';
 
 export interface KonnectorControllerDeps extends Pick<BindingDeps, 'client' | 'stores' | 'clock' | 'log' | 'metrics'> {
   readonly watches: SecretWatches;
-  /** Tells of changed Secrets. */
+  /** Emits the keys of changed Secrets. */
   readonly secrets: HintSource;
   readonly pool: SessionPool;
   readonly registry: SessionRegistry;
@@ -21,10 +21,10 @@ export interface KonnectorControllerDeps extends Pick<BindingDeps, 'client' | 's
 
 const name = 'konnector';
 
-/** Tells the konnector which Secret (`namespace/name`) to look at. */
+/** Enqueues Secrets (`namespace/name`) for the konnector. */
 export const changedSecrets = (): HintSource => hintSource('secret');
 
-/** From Secrets to sessions. When it ends, and with it the lead of this process, so do the sessions. */
+/** Opens sessions from kubeconfig Secrets. The sessions end with the controller, when this replica loses its Lease. */
 export function konnectorController(deps: KonnectorControllerDeps): Runnable {
   const { stores, watches, secrets, pool, clock, log, metrics } = deps;
   const konnector = new Konnector(deps);
@@ -33,7 +33,7 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
     sources: [
       fromSubscription('binding', stores.bindings, secretOf),
       fromSubscription('bundle', stores.bundles, secretOf),
-      // Bindings do not wait for it: the right to list Secrets may be missing.
+      // Bindings do not wait for this list, because the permission to list Secrets may be missing.
       fromSubscription(
         'labelled',
         { subscribe: (listener) => watches.labelled.subscribe(listener) },
@@ -60,7 +60,7 @@ export function konnectorController(deps: KonnectorControllerDeps): Runnable {
   };
 }
 
-/** The reference cannot change, so only coming and going matters, and whether it can be read. */
+/** The reference is immutable, so only creation, deletion, and a change of readability matter. */
 function secretOf(event: StoreEvent<BindingView | BundleView>): Emission[] {
   if (event.type === 'updated' && event.before.unreadable === event.now.unreadable) return [];
   const views = [...('before' in event ? [event.before] : []), ...('now' in event ? [event.now] : [])];

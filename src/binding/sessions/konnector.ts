@@ -17,7 +17,7 @@ import type { SessionRegistry } from './session-registry.ts';
 
 export interface KonnectorDeps {
   readonly stores: Pick<ConsumerStores, 'bindings' | 'bundles'>;
-  /** Of the consumer; only reads. */
+  /** Client of the consumer; used for reads only. */
   readonly client: Client;
   readonly watches: SecretWatches;
   readonly pool: SessionPool;
@@ -25,12 +25,12 @@ export interface KonnectorDeps {
   readonly clock: Clock;
 }
 
-/** A new session that was accepted but has not listed everything by then takes over all the same, milliseconds. */
+/** Longest wait for the lists of a verified new session before it replaces the old one, milliseconds. */
 const catchUpMs = 10_000;
 
 /**
- * Opens, shares, replaces and releases sessions. The key is `namespace/name` of a Secret; what its content says is compared with what
- * serves its keys now.
+ * Opens, shares, replaces, and releases sessions. The key is `namespace/name` of a Secret. Each reconcile compares the Secret's content
+ * with the sessions that serve its keys.
  */
 export class Konnector implements Reconciler {
   readonly #deps: KonnectorDeps;
@@ -64,7 +64,7 @@ export class Konnector implements Reconciler {
     return result;
   }
 
-  /** Ends every session: this process leads no more. */
+  /** Ends every session, because this replica is no longer the leader. */
   suspend(): void {
     const { watches, registry, pool } = this.#deps;
     registry.forgetAll();
@@ -79,7 +79,7 @@ export class Konnector implements Reconciler {
     return new Set(users.map(({ secretRef }) => secretRef.key));
   }
 
-  /** A watch that has not synced may never do so; a read tells why. */
+  /** Reads the Secret live: a watch that has not synced may never sync, and a read returns the reason. */
   async #read(
     secret: string,
     signal: AbortSignal,
@@ -89,7 +89,7 @@ export class Konnector implements Reconciler {
       return { secret: found && secretView(found) };
     } catch (error) {
       if (!isForbidden(error)) throw error;
-      const message = `secret ${secret} may not be read; the konnector needs the rights to get, list and watch it: ${describe(error)}`;
+      const message = `secret ${secret} cannot be read; the konnector needs permission to get, list, and watch it: ${describe(error)}`;
       return { unusable: { reason: 'KubeconfigSecretInvalid', message } };
     }
   }
@@ -110,7 +110,7 @@ export class Konnector implements Reconciler {
     return done;
   }
 
-  /** The new session is proved before the old one stops; while it is not, the old one serves on. */
+  /** Verifies the new session before it stops the old one. If that fails, the old session keeps serving. */
   async #replace(
     ref: SecretKeyRef,
     serving: OpenSession,
@@ -119,22 +119,22 @@ export class Konnector implements Reconciler {
   ): Promise<Result> {
     const { registry, pool } = this.#deps;
     const session = pool.acquire(kubeconfig);
-    let given = session;
+    let unused = session;
     try {
-      const refusal = await candidateProblem(session, serving, signal);
-      if (refusal !== undefined) {
-        const message = `secret ${keyOf(ref)}: its new kubeconfig is not used, the one before it still is: ${refusal}`;
+      const problem = await candidateProblem(session, serving, signal);
+      if (problem !== undefined) {
+        const message = `secret ${keyOf(ref)}: its new kubeconfig is not used, and the previous one stays in use: ${problem}`;
         registry.fail(ref, { reason: 'KubeconfigSecretInvalid', message });
-        return retry(refusal);
+        return retry(problem);
       }
       await this.#waitForSync(session, signal);
-      // Two sets of controllers for the same objects would undo each other's work.
+      // Two sets of controllers for the same objects would undo each other's writes.
       if (pool.isLast(serving)) await serving.stop();
       signal.throwIfAborted();
       registry.serve(ref, session);
-      given = serving;
+      unused = serving;
     } finally {
-      pool.release(given);
+      pool.release(unused);
       for (const going of [session, serving]) if (registry.list().has(going)) going.start();
     }
     return done;

@@ -7,7 +7,7 @@ import { type InlineCredentials, inlineCredentials } from '../../kube/inline-kub
 import type { SecretProblem } from './provider-session.ts';
 import { type SecretView, textOf } from './secret-watches.ts';
 
-/** A kubeconfig that a session can be opened with. */
+/** A valid kubeconfig, from which a session can be opened. */
 export interface Kubeconfig {
   /** Short hash of server, namespace and credentials. */
   readonly id: string;
@@ -16,7 +16,7 @@ export interface Kubeconfig {
   readonly namespace: string;
 }
 
-/** Why a Secret gives no session; the message says what to do. */
+/** Why a Secret yields no session, and what to do. */
 export interface Unusable {
   readonly reason: SecretProblem;
   readonly message: string;
@@ -24,7 +24,7 @@ export interface Unusable {
 
 export type ReadKubeconfig = { readonly kubeconfig: Kubeconfig } | { readonly unusable: Unusable };
 
-/** What the key of the Secret holds. Nothing is asked of the provider. */
+/** Parses the kubeconfig under a key of a Secret, without a call to the provider. */
 export async function kubeconfigIn(ref: SecretKeyRef, secret: SecretView | undefined): Promise<ReadKubeconfig> {
   const name = keyOf(ref);
   if (!secret) {
@@ -45,7 +45,7 @@ export async function kubeconfigIn(ref: SecretKeyRef, secret: SecretView | undef
   return kubeconfigFrom(text, `secret ${name}`);
 }
 
-/** The same for a text; `where` begins the message. */
+/** Parses a kubeconfig. `where` is the prefix of the message. */
 export async function kubeconfigFrom(text: string, where: string): Promise<ReadKubeconfig> {
   let credentials: InlineCredentials;
   try {
@@ -55,7 +55,7 @@ export async function kubeconfigFrom(text: string, where: string): Promise<ReadK
   }
   const { context, namespace } = credentials;
   if (!namespace) {
-    const wanted = 'it must be the namespace of the provider that stands for this cluster';
+    const wanted = "it must be the provider's namespace for this cluster";
     return invalid(`${where}: current context ${quote(context)} has no namespace set; ${wanted}`);
   }
   return { kubeconfig: { id: await idOf(credentials, namespace), credentials, namespace } };

@@ -16,27 +16,27 @@ import type { ProviderSession, SessionState } from './provider-session.ts';
 export interface SessionOptions {
   /** Connects with the credentials of a provider. */
   readonly connect: (credentials: Credentials) => Cluster;
-  /** The client that writes go through. */
+  /** Wraps the client for writes. */
   readonly writeClient: (client: Client) => Client;
-  /** The loops of one session. What they add themselves, through `running`, ends with the session at the latest. */
+  /** The controllers of one session. Controllers that they add through `running` end with the session at the latest. */
   readonly controllers: (session: OpenSession, running: RunningControllers) => readonly Controller[];
   readonly running: RunningControllers;
   readonly clock: Clock;
   readonly log: Log;
   /** Uniform in [0, 1); default Math.random. */
   readonly random?: () => number;
-  /** Called when the state or the identity has changed. */
+  /** Called when the state or the uid of the cluster namespace has changed. */
   readonly onChange: (session: OpenSession) => void;
 }
 
-/** A provider that has listed nothing for so long is called unreachable, milliseconds. */
+/** Time after which a session whose stores are not synced becomes `unreachable`, milliseconds. */
 export const unreachableMs = 150_000;
 
 const identityBackoff = { baseMs: 1000, capMs: 30_000 };
-/** Who may not read the namespace will hardly be allowed to a minute later, milliseconds. */
+/** Retry interval after a 403 on the namespace, milliseconds. Permissions seldom change. */
 const forbiddenRetryMs = 5 * 60_000;
 
-/** A provider session with what it takes to begin and end it. Watches begin at once, controllers when told. */
+/** A provider session and its lifecycle. The constructor opens the watches; `start` starts the controllers. */
 export class OpenSession implements ProviderSession {
   readonly id: string;
   readonly server: string;
@@ -82,12 +82,12 @@ export class OpenSession implements ProviderSession {
     return this.#uid;
   }
 
-  /** Resolves when every store has been listed; rejects when the session ends or `signal` aborts first. */
+  /** Resolves when every store has been listed. Rejects if the session ends or `signal` aborts first. */
   whenSynced(signal: AbortSignal): Promise<void> {
     return this.#opened.whenSynced(signal);
   }
 
-  /** Starts the controllers, unless they run. */
+  /** Starts the controllers, unless they are running. */
   start(): void {
     if (this.#started || this.#ended.signal.aborted) return;
     this.#started = true;
@@ -95,15 +95,15 @@ export class OpenSession implements ProviderSession {
     for (const controller of this.#options.controllers(this, { add, remove })) add(controller);
   }
 
-  /** Stops the controllers and resolves when nothing of theirs is in flight. They may be started again. */
+  /** Stops the controllers. Resolves when their last reconciles have settled. They may be started again. */
   async stop(): Promise<void> {
     this.#started = false;
     const { remove } = this.#controllers();
-    // Until its last reconcile has settled, one controller may add others.
+    // A controller may add others until its last reconcile has settled.
     while (this.#running.size > 0) await Promise.all([...this.#running].map(remove));
   }
 
-  /** Ends it for good: controllers, watches, connections. Calling it again does nothing. */
+  /** Ends the session: controllers, watches, and connections. Idempotent. */
   async close(): Promise<void> {
     if (this.#ended.signal.aborted) return;
     this.#ended.abort(new Error('the session has ended'));
@@ -135,29 +135,29 @@ export class OpenSession implements ProviderSession {
     this.#options.onChange(this);
   }
 
-  /** A kubeconfig that cannot work is told of long before hope is given up. */
+  /** Reports a failing kubeconfig long before the session becomes `unreachable`. */
   #setProblem(problem: string | undefined): void {
     if (this.#state.kind !== 'connecting' || this.#state.problem === problem) return;
     this.#setState(problem === undefined ? { kind: 'connecting' } : { kind: 'connecting', problem });
   }
 
-  /** Watches do not tell why they fail, so what cannot be listed is asked for once more. */
+  /** Sets state `unreachable`. Watches do not return the cause of a failure, so a live list determines it. */
   async #onSyncTimeout(): Promise<void> {
     const late = this.#opened.all.filter(({ synced }) => !synced);
     const [first] = late;
     if (!first || this.#ended.signal.aborted) return;
     const names = late.map(({ resource }) => resource.plural).join(', ');
-    const tell = (why: string | undefined): void => {
+    const setUnreachable = (why: string | undefined): void => {
       const message = `Informers did not sync within 2m30s: ${this.server} has not listed ${names}`;
       this.#setState({ kind: 'unreachable', message: why === undefined ? message : `${message}: ${why}` });
     };
-    tell(this.#lastError);
+    setUnreachable(this.#lastError);
     if (this.#lastError !== undefined) return;
     const namespace = this.clusterNamespace;
     try {
       await this.cluster.client.list(first.resource, { namespace, limit: 1, signal: this.#ended.signal });
     } catch (error) {
-      if (this.#state.kind === 'unreachable') tell(describe(error));
+      if (this.#state.kind === 'unreachable') setUnreachable(describe(error));
     }
   }
 
@@ -175,7 +175,7 @@ export class OpenSession implements ProviderSession {
       } catch (error) {
         const forbidden = error instanceof ApiError && error.code === 403;
         this.#lastError = forbidden ? this.#lastError : describe(error);
-        // The first failure may be a blink.
+        // A single failure may be transient.
         if (attempt > 0) this.#setProblem(this.#lastError);
         const delayMs = forbidden ? forbiddenRetryMs : backoffMs({ ...identityBackoff, attempt, random });
         await sleep(clock, delayMs, this.#ended.signal).catch(() => undefined);

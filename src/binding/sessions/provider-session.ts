@@ -5,72 +5,75 @@ import type { BindingView } from '../stores/consumer-stores.ts';
 import type { ProviderStores } from '../stores/provider-stores.ts';
 
 /**
- * One provider as one kubeconfig opens it. It lives as long as a binding, a bundle or a labelled Secret holds that very kubeconfig, and
- * all that do share it.
+ * One provider, opened with one kubeconfig. It lives as long as a binding, a bundle, or a labeled Secret uses that kubeconfig. All of them
+ * share it.
  */
 export interface ProviderSession {
-  /** Short hash of server, namespace and credentials: for logs, metrics and names of controllers. Tells nothing of the credentials. */
+  /** Short hash of server, namespace and credentials: for logs, metrics, and names of controllers. It reveals nothing about the credentials. */
   readonly id: string;
-  /** The namespace of the kubeconfig's context: all we have in the provider is there or belongs to it. */
+  /** The namespace of the kubeconfig's context. Everything of this consumer is in it or belongs to it. */
   readonly clusterNamespace: string;
   /** For watches. Writes go through `client`. */
   readonly cluster: Cluster;
-  /** Writes only while this process leads, and not at all in a dry run. */
+  /** Writes only while this replica is the leader, and never in a dry run. */
   readonly client: Client;
   readonly stores: ProviderStores;
-  /** uid of the cluster namespace, which tells providers apart; undefined while it could not be read yet. */
+  /** uid of the cluster namespace, which distinguishes providers; undefined until it has been read. */
   readonly clusterNamespaceUid: string | undefined;
   readonly state: SessionState;
 }
 
 export type SessionState =
-  /** `problem`: what the provider has been asked twice so far has failed. */
+  /** The stores are not synced. `problem`: the error of the last two reads or more. */
   | { readonly kind: 'connecting'; readonly problem?: string }
   /** The stores have been listed once. */
   | { readonly kind: 'synced' }
-  /** They have not within 2 min 30 s; it goes on trying. */
+  /** The stores did not sync within 2 min 30 s. The watches keep retrying. */
   | { readonly kind: 'unreachable'; readonly message: string };
 
-/** What a reference to a kubeconfig in a Secret has come to. */
+/** The result of looking up the session of a kubeconfig reference. */
 export type SessionLookup =
   | { readonly kind: 'session'; readonly session: ProviderSession }
-  /** The Secret cannot be used. While an earlier content of it still serves, `lastGood` is that session. */
+  /** The Secret is not valid. `lastGood`: the session of its earlier content, which still serves. */
   | {
       readonly kind: 'invalid';
       readonly reason: SecretProblem | 'APIServiceBindingInvalid';
       readonly message: string;
       readonly lastGood?: ProviderSession;
     }
-  /** Not looked at yet. */
+  /** The Secret has not been read yet. */
   | { readonly kind: 'pending' };
 
 export type SecretProblem = 'KubeconfigSecretNotFound' | 'KubeconfigSecretInvalid';
 
-/** The sessions that are open, by the Secrets that ask for them. */
+/** The open sessions, by kubeconfig Secret. */
 export interface Sessions {
   lookup(ref: SecretKeyRef): SessionLookup;
   list(): Iterable<ProviderSession>;
   /** The Secrets (`namespace/name`) that a session serves now. */
   secretsOf(session: ProviderSession): ReadonlySet<string>;
-  /** How the last heartbeat of a session went; undefined before the first. */
+  /** Result of a session's last heartbeat; undefined before the first. */
   heartbeat(session: ProviderSession): Heartbeat | undefined;
-  /** Calls back with `namespace/name` of each Secret whose lookup, session state or heartbeat may have changed; returns the unsubscribe. */
+  /**
+   * Calls `listener` with `namespace/name` of each Secret whose lookup, session state, or heartbeat may have changed. Returns a function
+   * that unsubscribes.
+   */
   subscribe(listener: (secret: string) => void): () => void;
 }
 
 export type Heartbeat =
   | { readonly ok: true }
-  /** `message` of the failed write or read. */
+  /** `message`: error of the failed write or read. */
   | { readonly ok: false; readonly message: string };
 
-/** What a binding's reference to a kubeconfig has come to. */
+/** Looks up the session of a binding. */
 export function lookupOf(sessions: Sessions, { name, secretRef, unreadable }: BindingView): SessionLookup {
   if (unreadable === undefined) return sessions.lookup(secretRef);
-  const message = `APIServiceBinding ${name} cannot be read: ${unreadable}. Nothing is bound by it; correct it, or delete it`;
+  const message = `APIServiceBinding ${name} is not valid: ${unreadable}. It binds nothing. Correct it, or delete it`;
   return { kind: 'invalid', reason: 'APIServiceBindingInvalid', message };
 }
 
-/** The session that serves a reference to a kubeconfig now: its own, or the last good one while the Secret cannot be used. */
+/** The session that serves a kubeconfig reference: its own, or the last good one while the Secret is not valid. */
 export function servingSession(lookup: SessionLookup): ProviderSession | undefined {
   if (lookup.kind === 'session') return lookup.session;
   return lookup.kind === 'invalid' ? lookup.lastGood : undefined;

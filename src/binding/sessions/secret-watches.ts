@@ -7,8 +7,8 @@ import type { Store, StoreHandle } from '../../kube/store.ts';
 import { type CommonView, commonView } from '../stores/common-view.ts';
 
 /**
- * The Secrets of the consumer that the konnector has to see and no others: each that a binding or bundle names, by a watch of its
- * own, anywhere, and those that carry the label, where kubectl bind puts them: no right to read Secrets elsewhere is needed.
+ * Watches only the consumer's Secrets that the konnector needs: each Secret that a binding or bundle names, in any namespace, and labeled
+ * Secrets in the namespace of kubectl bind. So the server needs no permission to read other Secrets.
  */
 export class SecretWatches {
   readonly labelled: Store<SecretView>;
@@ -16,7 +16,7 @@ export class SecretWatches {
   readonly #changed: (secret: string) => void;
   readonly #named = new Map<string, { readonly handle: StoreHandle<SecretView>; readonly unsubscribe: () => void }>();
 
-  /** `changed` is told `namespace/name` of a watched Secret whenever `look` may answer differently. */
+  /** Calls `changed` with `namespace/name` of a watched Secret when the result of `get` may have changed. */
   constructor(consumer: Cluster, changed: (secret: string) => void) {
     this.#consumer = consumer;
     this.#changed = changed;
@@ -25,7 +25,7 @@ export class SecretWatches {
     this.labelled = consumer.watch({ resource: secrets, namespace, labelSelector, project: secretView }).store;
   }
 
-  /** Watches the Secret (`namespace/name`) until `drop`; calling it again does nothing. */
+  /** Watches the Secret (`namespace/name`) until `drop`. Idempotent. */
   watch(secret: string): void {
     if (this.#named.has(secret)) return;
     const { namespace = '', name } = nameOf(secret);
@@ -33,7 +33,7 @@ export class SecretWatches {
     const handle = this.#consumer.watch({ resource: secrets, namespace, fieldSelector, project: secretView });
     const unsubscribe = handle.store.subscribe(() => this.#changed(secret));
     this.#named.set(secret, { handle, unsubscribe });
-    // No event tells that there is no such Secret.
+    // No event is sent for a Secret that does not exist.
     handle.store.whenSynced().then(
       () => this.#changed(secret),
       () => undefined,
@@ -51,7 +51,7 @@ export class SecretWatches {
     for (const secret of [...this.#named.keys()]) this.drop(secret);
   }
 
-  /** The Secret, if there is one; `pending` while that is not known. */
+  /** The Secret; undefined if it does not exist; `pending` while that is not known. */
   get(secret: string): SecretView | undefined | 'pending' {
     const store = this.#named.get(secret)?.handle.store;
     if (store?.synced) return store.get(secret);
@@ -71,7 +71,7 @@ export function secretView(object: KubeObject): SecretView | undefined {
   return { ...common, data: stringMap(own(object, 'data')) };
 }
 
-/** What a key of the Secret holds, as text; undefined when it has no such key. */
+/** The decoded value of a key of the Secret; undefined without the key. */
 export function textOf({ data }: SecretView, key: string): string | undefined {
   const value = Object.hasOwn(data, key) ? data[key] : undefined;
   return value === undefined ? undefined : Buffer.from(value, 'base64').toString('utf8');

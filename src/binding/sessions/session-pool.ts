@@ -6,7 +6,7 @@ interface Entry {
   references: number;
 }
 
-/** The sessions that are open: one for each server, namespace and credentials, shared by reference count. */
+/** The open sessions: one for each server, namespace, and credentials, with reference counts. */
 export class SessionPool {
   readonly #options: SessionOptions;
   readonly #entries = new Map<string, Entry>();
@@ -16,7 +16,7 @@ export class SessionPool {
     this.#options = options;
   }
 
-  /** The session of that kubeconfig, opened if it is not. To be given back once. Throws when it cannot be opened; nothing is left then. */
+  /** Acquires the session of a kubeconfig and opens it if needed. Release it once. Throws if it cannot be opened. */
   acquire(kubeconfig: Kubeconfig): OpenSession {
     const entry = this.#entries.get(kubeconfig.id) ?? {
       session: new OpenSession(kubeconfig, this.#options),
@@ -27,12 +27,12 @@ export class SessionPool {
     return entry.session;
   }
 
-  /** Whether nobody but the caller holds it. */
+  /** Whether the caller holds the only reference. */
   isLast(session: OpenSession): boolean {
     return this.#entries.get(session.id)?.references === 1;
   }
 
-  /** Gives it back; the last one to do so closes it. */
+  /** Releases a reference. The last release closes the session. */
   release(session: OpenSession): void {
     const entry = this.#entries.get(session.id);
     if (entry?.session !== session || --entry.references > 0) return;
@@ -40,14 +40,14 @@ export class SessionPool {
     this.#close(session);
   }
 
-  /** Ends every session, whoever holds it. */
+  /** Closes every session regardless of references. */
   releaseAll(): void {
     const sessions = [...this.#entries.values()].map(({ session }) => session);
     this.#entries.clear();
     for (const session of sessions) this.#close(session);
   }
 
-  /** Resolves when every session that was to be closed is. */
+  /** Resolves when all closing sessions are closed. */
   async closed(): Promise<void> {
     await Promise.all(this.#closing);
   }

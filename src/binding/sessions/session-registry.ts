@@ -4,14 +4,14 @@ import type { Unusable } from './kubeconfig.ts';
 import type { OpenSession } from './open-session.ts';
 import type { Heartbeat, ProviderSession, SessionLookup, Sessions } from './provider-session.ts';
 
-/** What one key of one Secret has come to. */
+/** State of one key of one Secret. */
 interface Slot {
   session: OpenSession | undefined;
-  /** Of the present content, which an earlier one may stand in for. */
+  /** Why the present content cannot be used. `session` may then still serve from an earlier content. */
   unusable: Unusable | undefined;
 }
 
-/** Which Secret gives which session, and how the sessions are. Others read it; the konnector alone writes. */
+/** Maps kubeconfig Secrets to sessions and their heartbeats. Only the konnector maps sessions. */
 export class SessionRegistry implements Sessions {
   /** By `namespace/name` of the Secret, then by key. */
   readonly #slots = new Map<string, Map<string, Slot>>();
@@ -36,7 +36,7 @@ export class SessionRegistry implements Sessions {
     return new Set(this.refsOf(session).map(keyOf));
   }
 
-  /** Each key of a Secret that the session serves. */
+  /** The references (Secret and key) that the session serves. */
   refsOf(session: ProviderSession): SecretKeyRef[] {
     const refs: SecretKeyRef[] = [];
     for (const [secret, slots] of this.#slots) {
@@ -56,12 +56,12 @@ export class SessionRegistry implements Sessions {
     return () => void this.#listeners.delete(own);
   }
 
-  /** The session that serves the ref now, whatever the Secret holds by now. */
+  /** The session that serves the ref, which may be of an earlier content of the Secret. */
   serving(ref: SecretKeyRef): OpenSession | undefined {
     return this.#slots.get(keyOf(ref))?.get(ref.key)?.session;
   }
 
-  /** From now on `session` serves the ref. */
+  /** Sets the session that serves the ref. */
   serve(ref: SecretKeyRef, session: OpenSession): void {
     const slot = this.#slot(ref);
     if (slot.session === session && !slot.unusable) return;
@@ -70,7 +70,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** The present content is of no use; whatever serves the ref goes on. */
+  /** Records that the present content cannot be used. A serving session stays. */
   fail(ref: SecretKeyRef, unusable: Unusable): void {
     const slot = this.#slot(ref);
     if (slot.unusable?.reason === unusable.reason && slot.unusable.message === unusable.message) return;
@@ -78,7 +78,7 @@ export class SessionRegistry implements Sessions {
     this.#notify(keyOf(ref));
   }
 
-  /** Nobody asks for these keys of the Secret any more. Returns the sessions that served them, once a ref. */
+  /** Removes keys of the Secret that no binding, bundle, or label uses. Returns the sessions that served them, once per ref. */
   forget(secret: string, isForgotten: (key: string) => boolean): OpenSession[] {
     const slots = this.#slots.get(secret);
     const forgotten = [...(slots ?? [])].filter(([key]) => isForgotten(key));
@@ -94,7 +94,7 @@ export class SessionRegistry implements Sessions {
     for (const secret of secrets) this.#notify(secret);
   }
 
-  /** How a heartbeat went. */
+  /** Records the result of a heartbeat. */
   recordHeartbeat(session: ProviderSession, heartbeat: Heartbeat): void {
     const before = this.#heartbeats.get(session);
     this.#heartbeats.set(session, heartbeat);
@@ -102,7 +102,7 @@ export class SessionRegistry implements Sessions {
     this.changed(session);
   }
 
-  /** The state of the session has changed. */
+  /** Notifies the listeners that the session's state has changed. */
   changed(session: ProviderSession): void {
     for (const secret of this.secretsOf(session)) this.#notify(secret);
   }

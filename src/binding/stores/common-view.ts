@@ -3,7 +3,7 @@ import { isRecord, listIn, own, stringMap, strings } from '../../kit/json-value.
 import { text } from '../../kube/fields.ts';
 import type { Projected } from '../../kube/store.ts';
 
-/** What is kept of the metadata of each of them; annotations without kubectl's last-applied-configuration. */
+/** The metadata that stores keep; annotations without kubectl's last-applied-configuration. */
 export interface CommonView extends Projected {
   readonly name: string;
   readonly generation: number;
@@ -12,16 +12,18 @@ export interface CommonView extends Projected {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly ownerReferences: readonly OwnerReference[];
-  /** What is wrong with a spec that cannot be read; all that comes from it is empty then. Of the kinds whose absence would end something. */
+  /**
+   * Why the spec is not valid; its fields are then empty. Only for kinds whose absence from the store would cause deletions.
+   */
   readonly unreadable?: string;
 }
 
-/** A manifest inside an annotation, which nobody here reads. */
+/** kubectl keeps a whole manifest in this annotation, which is not used here. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
- * The metadata of an object of either cluster; undefined without uid or resourceVersion. A provider may send anything, so entries that
- * are not what the API says are left out.
+ * The metadata of an object of either cluster; undefined without uid or resourceVersion. A provider may send any JSON, so entries of the
+ * wrong type are left out.
  */
 export function commonView({ metadata }: KubeObject): CommonView | undefined {
   const { uid, resourceVersion, name, namespace, generation } = metadata;
@@ -40,7 +42,7 @@ export function commonView({ metadata }: KubeObject): CommonView | undefined {
   };
 }
 
-/** The entries of an object's own list that are objects. */
+/** The entries of a list field that are objects. */
 export const records = (object: unknown, field: string): Record<string, unknown>[] =>
   listIn(object, field).filter(isRecord);
 

@@ -18,7 +18,7 @@ import { type Log, noLog } from '../../observe/log.ts';
 import { type CommonView, commonView, records } from './common-view.ts';
 import { type OpenedStores, openStores, project, type View } from './open-stores.ts';
 
-/** What stores keep of each kind. Readers fill in the defaults of the schema; what does not read is left out of the store and logged. */
+/** The view of a binding. The reader fills in the defaults of the schema. */
 export interface BindingView extends CommonView {
   readonly secretRef: SecretKeyRef;
   readonly conditions: readonly BindCondition[];
@@ -32,7 +32,7 @@ export interface BundleView extends CommonView {
   readonly conditions: readonly BindCondition[];
 }
 
-/** Only whether it is there, and going. */
+/** A namespace: whether it exists and whether it is being deleted. */
 export interface NamespaceView extends CommonView {}
 
 /** A CustomResourceDefinition of the consumer. */
@@ -44,7 +44,7 @@ export interface CrdView extends CommonView {
   readonly storedVersions: readonly string[];
 }
 
-/** What the konnector watches in the consumer cluster all the time. Secrets and bound objects are watched one by one. */
+/** The stores of the consumer that are open as long as the feature runs. Secrets and bound objects have watches of their own. */
 export interface ConsumerStores {
   readonly bindings: Store<BindingView>;
   readonly bundles: Store<BundleView>;
@@ -52,10 +52,10 @@ export interface ConsumerStores {
   readonly crds: Store<CrdView>;
 }
 
-/** Index of the stores of bindings and bundles: `namespace/name` of the Secret. */
+/** Index of the stores of bindings and bundles, by `namespace/name` of the Secret. */
 export const bySecret = 'secret';
 
-/** The CRDs of bindings and bundles must be there, or their stores do not sync. */
+/** The stores of bindings and bundles sync only once their CRDs exist. */
 export function openConsumerStores(cluster: Cluster, log: Log = noLog): OpenedStores<ConsumerStores> {
   return openStores(cluster, (open) => ({
     bindings: open<BindingView>({
@@ -85,7 +85,7 @@ const bindingView: View<ApiServiceBinding['spec'], BindingView> = (common, spec,
   permissionClaims: readPermissionClaims(own(status, 'permissionClaims')),
 });
 
-/** Of a binding that cannot be read. */
+/** Stands in for the spec of a binding that is not valid. */
 const blankBinding: ApiServiceBinding['spec'] = { kubeconfigSecretRef: { namespace: '', name: '', key: '' } };
 
 const bundleView: View<ApiServiceBindingBundle['spec'], BundleView> = (common, spec, { status }) => ({
@@ -99,7 +99,7 @@ function groupResource(value: unknown): GroupResource[] {
   return resource ? [{ group: text(value, 'group') ?? '', resource }] : [];
 }
 
-/** Without the schemas, which are most of a CRD. */
+/** The view of a CRD leaves out the schemas, which are most of its size. */
 function crdView(object: KubeObject): CrdView | undefined {
   const common = commonView(object);
   if (!common) return undefined;
@@ -130,7 +130,7 @@ function condition(value: unknown): CrdView['conditions'][number][] {
   ];
 }
 
-/** Whether the API server serves what a CustomResourceDefinition defines, or is about to. */
+/** Whether the definition is established: the API server serves it, or will within moments. */
 export const isEstablished = ({ status }: KubeObject): boolean =>
   records(status, 'conditions').some(
     (condition) => text(condition, 'type') === 'Established' && text(condition, 'status') === 'True',

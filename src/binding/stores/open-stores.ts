@@ -36,12 +36,12 @@ export function openStores<Stores>(cluster: Cluster, openAll: (open: Open) => St
   };
 }
 
-/** What a view is made of: the metadata, and the spec as its reader gives it. The status is read leniently by each view. */
+/** Builds a view from the metadata and the validated spec. Each view reads the status leniently. */
 export type View<Spec, T extends CommonView> = (common: CommonView, spec: Spec, object: KubeObject) => T;
 
 /**
- * A projection that leaves out, and logs, what has no readable spec; with `blank`, which stands in for that, such an object is kept and
- * says so. Status is not held against an object: it must not look deleted because some program wrote an odd condition into it.
+ * A projection that logs objects whose spec is not valid and leaves them out. With `blank`, such an object is kept with that spec and
+ * `unreadable` set. The status is not validated: an odd condition must not make an object look deleted.
  */
 export const project =
   <Spec, T extends CommonView>(

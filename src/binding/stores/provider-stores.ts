@@ -33,7 +33,7 @@ export type IsolationName = ExportSpec['isolation'];
 type SchemaSpec = BoundSchema['spec'];
 type SchemaVersion = SchemaSpec['versions'][number];
 
-/** What stores keep of each kind. Readers fill in the defaults of the schema; what does not read is left out of the store and logged. */
+/** The view of an export. The reader fills in the defaults of the schema. */
 export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope' | 'isolation'> {
   readonly namespace: string;
   readonly resources: readonly Required<ExportSpec['resources'][number]>[];
@@ -44,7 +44,7 @@ export interface ExportView extends CommonView, Pick<ExportSpec, 'informerScope'
 export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerScope' | 'group' | 'names' | 'scope'> {
   readonly namespace: string;
   readonly versions: readonly BoundVersion[];
-  /** As found; copied into the CRD. */
+  /** Not validated here; copied into the CRD. */
   readonly conversion: unknown;
   readonly conditions: readonly BindCondition[];
   readonly acceptedNames: unknown;
@@ -52,17 +52,17 @@ export interface BoundSchemaView extends CommonView, Pick<SchemaSpec, 'informerS
 }
 
 export interface BoundVersion extends Omit<SchemaVersion, 'schema' | 'subresources' | 'additionalPrinterColumns'> {
-  /** The OpenAPI v3 schema itself, out of its wrapper when it had one. */
+  /** The OpenAPI v3 schema without its `openAPIV3Schema` wrapper. */
   readonly schema: unknown;
-  /** As found; `status` present means that status is a subresource. */
+  /** Not validated here. If `status` is present, status is a subresource. */
   readonly subresources: { readonly status?: unknown; readonly scale?: unknown };
   readonly additionalPrinterColumns: readonly unknown[];
 }
 
-/** An APIServiceNamespace: which namespace of the provider stands for one of the consumer. */
+/** An APIServiceNamespace maps a consumer namespace to its service namespace in the provider. */
 export interface ServiceNamespaceView extends CommonView {
   readonly namespace: string;
-  /** Set by the backend; undefined until then. */
+  /** Set by the provider's backend; undefined until then. */
   readonly serviceNamespace: string | undefined;
   readonly owner: Owner | undefined;
 }
@@ -83,7 +83,7 @@ export interface ExportRequestView extends CommonView {
   readonly terminalMessage: string;
 }
 
-/** What a session watches in its cluster namespace of the provider. Keys are `namespace/name`. */
+/** The stores of a session's cluster namespace in the provider. Keys are `namespace/name`. */
 export interface ProviderStores {
   readonly exports: Store<ExportView>;
   readonly schemas: Store<BoundSchemaView>;
@@ -92,9 +92,9 @@ export interface ProviderStores {
   readonly exportRequests: Store<ExportRequestView>;
 }
 
-/** Index of the store of exports: `<resource>.<group>`, the name of the BoundSchema; the core group is called `core`. */
+/** Index of the store of exports by name of the BoundSchema: `<resource>.<group>`, with `core` for the core group. */
 export const bySchema = 'schema';
-/** Index of the store of APIServiceNamespaces: the namespace of the provider that it stands for. */
+/** Index of the store of APIServiceNamespaces by service namespace. */
 export const byServiceNamespace = 'serviceNamespace';
 
 export function openProviderStores(
@@ -143,7 +143,7 @@ const exportView: View<ExportSpec, ExportView> = (common, spec, { metadata, stat
   conditions: readBindConditions(status),
 });
 
-/** Of an export that cannot be read. */
+/** Stands in for the spec of an export that is not valid. */
 const blankExport: ExportSpec = { resources: [], informerScope: 'Namespaced', isolation: 'None' };
 
 const exportRequestView: View<ApiServiceExportRequest['spec'], ExportRequestView> = (

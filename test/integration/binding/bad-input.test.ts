@@ -29,7 +29,7 @@ const kubeconfigs: [what: string, spoil: (text: string) => string, says: RegExp]
   [
     'has no namespace',
     (text) => text.replace(/\n *namespace: .*/, ''),
-    /has no namespace set; it must be the namespace of the provider/,
+    /has no namespace set; it must be the provider's namespace/,
   ],
   [
     'runs a program',
@@ -155,7 +155,12 @@ describe('bad input', () => {
       const namespace = await ClusterNamespace.open(impostor, backend.clusterNamespace);
       const annotations = { [keepKubeconfigAnnotation]: 'true' };
       await consumer.connect(namespace.kubeconfig, { name: secret, annotations });
-      await says('good', 'SecretValid', 'KubeconfigSecretInvalid', /it belongs to another provider\. Put the former/);
+      await says(
+        'good',
+        'SecretValid',
+        'KubeconfigSecretInvalid',
+        /it belongs to another provider\. Restore the previous/,
+      );
       const oven = { name: 'meanwhile' };
       await stage.create(stage.kinds.ovens, oven);
       await stage.whenMarked(stage.kinds.ovens, oven);

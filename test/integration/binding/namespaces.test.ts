@@ -98,7 +98,10 @@ describe('namespaces of a consumer and its provider', () => {
       secret({ namespace: menuThere, name: 'safe' }, 'theirs', { app: 'kitchen', [ownerLabel]: 'provider' }),
     );
     const condition = await consumer.whenCondition('kitchen', 'Connected', 'False', { reason: 'ObjectsNotInSync' });
-    assert.match(condition.message ?? '', /safe: the provider has one of its own, which would overwrite it/);
+    assert.match(
+      condition.message ?? '',
+      /safe: the provider has its own object of this name, which would overwrite it/,
+    );
     await whenSecret(consumer.client, here, 'mine');
     await stage.provider.client.delete(secrets, { namespace: menuThere, name: 'safe' });
     await whenSecret(consumer.client, here, 'mine');

@@ -100,7 +100,7 @@ describe('credentials that are replaced', () => {
     const other = await proxyTo();
     const good = await kubeconfigOfConsumer();
     await backend.identity.publish(backend.identity.kubeconfigVia(other.server));
-    assert.match(await until('the provider to be told', lookedAt, patience), /does not get to choose where else/);
+    assert.match(await until('the provider to be told', lookedAt, patience), /a provider may not change the server/);
     assert.equal(other.connections, 0);
     assert.equal(await kubeconfigOfConsumer(), good);
     await backend.identity.publish(good);
@@ -129,7 +129,7 @@ describe('credentials that are replaced', () => {
     await consumer.connect(good.replace(/token: .*/, 'token: nobody'), { annotations });
     const condition = await consumer.whenCondition('kitchen', 'SecretValid', 'False');
     assert.equal(condition.reason, 'KubeconfigSecretInvalid');
-    assert.match(condition.message ?? '', /its new kubeconfig is not used, the one before it still is: .*401/);
+    assert.match(condition.message ?? '', /its new kubeconfig is not used, and the previous one stays in use: .*401/);
     await works();
     await consumer.connect('not: a: kubeconfig', { annotations });
     await consumer.whenCondition('kitchen', 'SecretValid', 'False');
@@ -146,7 +146,7 @@ describe('credentials that are replaced', () => {
     // Without the annotation the provider may replace it.
     await consumer.connect(good);
     await backend.identity.publish(good.replace(/token: .*/, 'token: nobody'));
-    assert.match(await until('the provider to be told', lookedAt, patience), /is not taken over: .*401/);
+    assert.match(await until('the provider to be told', lookedAt, patience), /is not copied: .*401/);
     assert.equal(await kubeconfigOfConsumer(), good);
     await works();
     await backend.identity.publish(good);

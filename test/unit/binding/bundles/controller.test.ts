@@ -161,7 +161,7 @@ describe('bundle', () => {
     [
       'the ClusterBinding is gone as well',
       () => stage.acme.cluster.drop(clusterBindings, { namespace: 'kb-acme', name: 'cluster' }),
-      /holds no ClusterBinding cluster any more/,
+      /has no ClusterBinding cluster/,
     ],
     [
       'the provider does not show us our ClusterBinding any more',
@@ -170,7 +170,7 @@ describe('bundle', () => {
           if (verb === 'get' && plural === 'clusterbindings') throw new ApiError(403, 'Forbidden', 'no rights');
         };
       },
-      /its ClusterBinding cluster may not be read: no rights/,
+      /its ClusterBinding cluster cannot be read: no rights/,
     ],
   ];
   for (const [what, arrange, says] of doubts) {
@@ -187,7 +187,7 @@ describe('bundle', () => {
         'Synced False ExportsVanished',
       ]);
       assert.match(message('Synced'), says);
-      assert.match(message('Synced'), /^no export is left for kettles, pots\. Nothing is deleted/);
+      assert.match(message('Synced'), /^the provider has no export for kettles, pots\. No binding is deleted/);
     });
   }
 
@@ -215,7 +215,10 @@ describe('bundle', () => {
     await stage.look();
     await settle(longMs);
     assert.deepEqual(bindings(), ['kettles', 'pots']);
-    assert.match(message('Synced'), /^no export is left for kettles\. Nothing is deleted: the provider does not list/);
+    assert.match(
+      message('Synced'),
+      /^the provider has no export for kettles\. No binding is deleted: the provider no longer lists/,
+    );
     withdraw('pots');
     await settle();
     assert.deepEqual(bindings(), ['kettles'], 'what is seen being deleted is');

@@ -33,7 +33,7 @@ describe('claims', () => {
       stage.define({ ownerReferences: [] });
       await stage.open([secretsOf('kettle'), byReference]);
       assert.equal(stage.down(), undefined);
-      assert.match(stage.claims.problems().join(), /references of kettles.kitchen.example: .*not made for the binding/);
+      assert.match(stage.claims.problems().join(), /references of kettles.kitchen.example: .*the binding does not own/);
     });
 
     it('are not invited by objects that are not bound, though these may refer to what goes up', async () => {
@@ -113,7 +113,7 @@ describe('claims', () => {
       assert.deepEqual(stage.down()?.['data'], { password: 'c2VjcmV0' });
       assert.match(
         stage.claims.problems().join(),
-        /secrets team-a\/creds: the provider has one of its own, which would overwrite it/,
+        /secrets team-a\/creds: the provider has its own object of this name, which would overwrite it/,
       );
       assert.deepEqual([...stage.consumer.writes, ...stage.provider.writes], []);
       assert.equal(stage.events.length, 1);

@@ -91,7 +91,7 @@ describe('claims', () => {
       await stage.open([secretsOf('kettle')]);
       await stage.settle(60_000);
       assert.equal(stage.provider.list(secrets).length, 25);
-      assert.match(stage.claims.problems().join(), /secrets: 25 copies have no original .*allow-deletes/);
+      assert.match(stage.claims.problems().join(), /secrets: 25 copies have no original, .*allow-deletes/);
       assert.deepEqual(stage.told, [stage.claims.problems()]);
       stage.claims.allowDeletes();
       await stage.settle(1000);
@@ -158,7 +158,7 @@ describe('claims', () => {
       stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3' } });
       for (let minute = 0; minute < 5; minute++) await stage.settle(60_000);
       assert.equal(updates(), 1);
-      assert.match(stage.claims.problems().join(), /secrets team-a\/creds: .*changed by a webhook/);
+      assert.match(stage.claims.problems().join(), /secrets team-a\/creds: .*a webhook there changes the content/);
       stage.change('consumer', 'team-a/creds', { data: { password: 'bmV3ZXI=' } });
       await stage.settle(1000);
       assert.equal(updates(), 2);
@@ -176,7 +176,7 @@ describe('claims', () => {
       await stage.settle(6000);
       assert.match(
         stage.claims.problems().join(),
-        /secrets kb-acme-team-a: the secrets there cannot be listed; see that the provider grants/,
+        /secrets kb-acme-team-a: the secrets in this namespace of the provider cannot be listed; ask the provider to grant/,
       );
       assert.deepEqual(stage.provider.writes, []);
     });

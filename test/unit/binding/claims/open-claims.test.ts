@@ -244,7 +244,7 @@ describe('claims', () => {
       ]);
       assert.ok(stage.up());
       const [deployments, labels, reference, ...more] = stage.claims.problems();
-      assert.match(deployments ?? '', /deployments.apps is ignored: a provider may claim configmaps, secrets/);
+      assert.match(deployments ?? '', /deployments.apps is ignored; a provider may claim configmaps, secrets/);
       assert.match(labels ?? '', /configmaps selects nothing: .*Like/);
       assert.match(reference ?? '', /references of kettles.kitchen.example: the path "spec.refs\[\*\].name"/);
       assert.deepEqual(more, []);

@@ -88,7 +88,7 @@ describe('the plan for a claimed object', () => {
           consumer: consumer({ owner: 'consumer', contentDigest: 'new' }),
           provider: copyUp({ deleting: true }),
         },
-        waitsFor: /copy to be gone/,
+        waitsFor: /the deletion of the copy/,
       },
       { what: 'copies nothing that is being deleted', facts: { consumer: consumer({ deleting: true }) } },
       {
@@ -117,7 +117,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'leaves an object of the provider that is no copy, and says so',
         facts: { consumer: consumer({ owner: 'consumer' }), provider: provider() },
-        problem: /what the provider has as kb-acme-team-a\/creds is no copy of it; rename yours/,
+        problem: /the provider's object kb-acme-team-a\/creds is not a copy of it; rename yours/,
       },
     ],
     'that is no longer selected': [
@@ -275,7 +275,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'overwrites nothing that carries no label, whatever the provider says',
         facts: { provider: provider({ owner: 'provider', contentDigest: 'evil' }), consumer: consumer() },
-        problem: /has one of its own, which would overwrite it; rename/,
+        problem: /has its own object of this name, which would overwrite it; rename/,
       },
       {
         what: 'overwrites nothing that the consumer owns',
@@ -283,7 +283,7 @@ describe('the plan for a claimed object', () => {
           provider: provider({ owner: 'provider', contentDigest: 'evil' }),
           consumer: consumer({ owner: 'consumer' }),
         },
-        problem: /both sides label it as their own/,
+        problem: /both sides have an owner label for themselves/,
       },
       {
         what: 'says nothing of a label that no claim is about',
@@ -387,7 +387,7 @@ describe('the plan for a claimed object', () => {
       {
         what: 'skips it and says so',
         facts: { consumer: consumer(), provider: provider({ contentDigest: 'other' }) },
-        problem: /on both sides and nobody says whose it is; label the original/,
+        problem: /it exists on both sides without an owner label; label the original/,
       },
       {
         what: 'says nothing when no claim selects it',

@@ -147,7 +147,7 @@ describe('ClusterBinding', () => {
     const session = await start();
     const beat = heartbeat(session);
     assert.ok(beat && !beat.ok);
-    assert.match(beat.message, /ClusterBinding kb-acme\/cluster is not there/);
+    assert.match(beat.message, /ClusterBinding kb-acme\/cluster does not exist/);
     stage.acme.cluster.put(clusterBindings, clusterBindingManifest());
     await settle();
     assert.deepEqual(heartbeat(session), { ok: true });
@@ -193,15 +193,10 @@ describe('ClusterBinding', () => {
           `names ${server} instead of ${acme}`,
           kubeconfigText({ server }),
           'ProviderSecretInvalid',
-          /does not get to choose|https/,
+          /a provider may not change the server|https/,
         ],
       ),
-      [
-        'is not accepted',
-        kubeconfigText({ token: 'bad' }),
-        'ProviderSecretInvalid',
-        /is not taken over: .*Unauthorized/,
-      ],
+      ['is not accepted', kubeconfigText({ token: 'bad' }), 'ProviderSecretInvalid', /is not copied: .*Unauthorized/],
     ];
     for (const [what, text, reason, says] of refused) {
       it(`but not one that ${what}`, async () => {
@@ -244,7 +239,7 @@ describe('ClusterBinding', () => {
     const session = await start();
     assert.deepEqual(stage.acme.cluster.writes, ['patch clusterbindings/status kb-acme/cluster']);
     assert.deepEqual(condition('SoleKonnector')?.reason, 'ForeignConsumerSecret');
-    assert.match(condition('SoleKonnector')?.message ?? '', /named Secret else\/where, .*bind each on its own/);
+    assert.match(condition('SoleKonnector')?.message ?? '', /named Secret else\/where, .*bind each cluster on its own/);
     assert.deepEqual(
       [...new Set(events.map(({ type, reason }) => `${type} ${reason}`))],
       ['Warning ForeignConsumerSecret'],

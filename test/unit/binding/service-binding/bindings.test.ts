@@ -228,7 +228,7 @@ describe('the reconciler of bindings', () => {
         stage.offer();
         stage.bind = () => stage.consumer.put(apiServiceBindings, bindingManifest({ spec: {} }));
       },
-      'Error APIServiceBindingInvalid: APIServiceBinding kettles cannot be read: spec.kubeconfigSecretRef is required. Nothing is bound',
+      'Error APIServiceBindingInvalid: APIServiceBinding kettles is not valid: spec.kubeconfigSecretRef is required. It binds nothing',
     ],
     [
       'a BoundSchema that is about something else',

@@ -194,7 +194,7 @@ describe('konnector', () => {
     assert.equal(invalid().reason, 'KubeconfigSecretInvalid');
     assert.match(
       invalid().message,
-      /may not be read; the konnector needs the rights to get, list and watch it: user "konn/,
+      /cannot be read; the konnector needs permission to get, list, and watch it: user "konn/,
     );
     stage.consumer.fault = () => {};
     assert.equal((await stage.look()).kind, 'done');
@@ -229,19 +229,19 @@ describe('konnector', () => {
         'are refused',
         kubeconfigText({ token: 'bad' }),
         ({ acme }) => acme.revoked.add('bad'),
-        /does not accept it: Unauthorized/,
+        /rejects it: Unauthorized/,
       ],
       [
         'are for a server that does not answer',
         kubeconfigText({ server: other }),
         (all) => (all.provider(other).down = true),
-        /https:\/\/other\.example:6443 does not accept it: connect ECONNREFUSED/,
+        /https:\/\/other\.example:6443 rejects it: connect ECONNREFUSED/,
       ],
       [
         'are for another provider',
         kubeconfigText({ server: other }),
         (all) => all.provider(other),
-        /belongs to another provider\. Put the former kubeconfig back, or delete the bindings/,
+        /belongs to another provider\. Restore the previous kubeconfig, or delete the bindings/,
       ],
     ];
     for (const [what, text, arrange, says] of refusals) {
