@@ -72,7 +72,7 @@ export function onDeleting(transition: Transition, inputs: Inputs): void {
         retire(transition, stored && endedRecord(transition, stored.record, abandoned));
       } else if (stored?.record.operation === 'reconcile') {
         transition.addTriggers(deletion);
-        // In phase Applying the run has no credential any more.
+        // In phase Applying, the run no longer has a credential.
         if (stored.record.phase !== 'Running') break;
         transition.update({ phase: 'draining' });
         transition.store({ ...stored.record, credentialId: undefined, previousCredential: undefined }, stored);

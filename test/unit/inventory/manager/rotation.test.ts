@@ -14,7 +14,7 @@ function publish(inventory: MemoryInventory, version: string): void {
 }
 
 /** An entry whose readers have run with kubeconfig `v1`. `starts` are the later starts by reader, in milliseconds from now. */
-async function stage(count: number, behaviour: (clock: SimulatedClock) => Promise<Reply> | Reply = () => done()) {
+async function stage(count: number, behavior: (clock: SimulatedClock) => Promise<Reply> | Reply = () => done()) {
   const starts = new Map<string, number[]>();
   let fromMs = 0;
   const names = readers(count);
@@ -25,7 +25,7 @@ async function stage(count: number, behaviour: (clock: SimulatedClock) => Promis
         name,
         () => {
           starts.set(name, [...(starts.get(name) ?? []), staged.clock.monotonic() - fromMs]);
-          return behaviour(staged.clock);
+          return behavior(staged.clock);
         },
       ]),
     ),
