@@ -46,7 +46,7 @@ describe('the cert-manager manifests', () => {
     assert.equal(stderr, '');
   });
 
-  it('form a chain: the issuer signs with the secret of the root, the certificates of webhooks ask that issuer', () => {
+  it('form a chain: the issuer signs with the Secret of the root, and the webhook certificates name that issuer', () => {
     const manifests = names.flatMap((name) =>
       parseAllDocuments(readFileSync(path(name), 'utf8')).map((document) => document.toJS() as Manifest),
     );

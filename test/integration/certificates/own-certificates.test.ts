@@ -110,7 +110,7 @@ describe('certificates without cert-manager', () => {
     assert.equal(await serving(other), await serving(stage.server));
   });
 
-  it('are told of by a metric: when they end', async () => {
+  it('have a metric for their expiry', async () => {
     const text = await (await fetch(`http://127.0.0.1:${other.metricsPort}/metrics`)).text();
     const [, seconds = ''] = /^drawbridge_certificate_expiry_timestamp_seconds (\S+)$/m.exec(text) ?? [];
     const days = (Number(seconds) - Date.now() / 1000) / 86_400;

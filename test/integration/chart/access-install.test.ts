@@ -52,7 +52,7 @@ describe('the chart, installed by Helm', function () {
   });
   after(() => stage?.close());
 
-  it('refuses signing keys that were there before the first start, and makes its own once they are deleted', async () => {
+  it('rejects signing keys from before the first start, and creates its own once they are deleted', async () => {
     const secret = { metadata: { name: keySecretName }, data: { current: randomBytes(32).toString('base64') } };
     const { body } = await stage.plane.call('POST', keySecrets, secret);
     const premade = (body as StoredRequest).metadata.uid;
@@ -96,7 +96,7 @@ describe('the chart, installed by Helm', function () {
         assert.equal(stage.kubelet.pods.filter(({ endpoint }) => endpoint).length, 2);
       });
 
-      it('opens access with the rights of its own ServiceAccount', async () => {
+      it('grants access with the permissions of its own ServiceAccount', async () => {
         const pod = await stage.askUntilReady(stage.alice, podRequest('pod'));
         const exec = await stage.askUntilReady(stage.alice, execRequest('exec'));
         for (const { status } of [pod, exec]) {
@@ -108,7 +108,7 @@ describe('the chart, installed by Helm', function () {
       });
 
       if (mode === 'own') {
-        it('holds no right that it neither uses nor hands out', async () => {
+        it('has no permission that it neither uses nor grants', async () => {
           await useTheRest();
           const held = serverRightsIn(await stage.helm.template(stage.namespace, { certificates: { mode } }));
           const used = new Set(stage.plane.auditLog.calls({ user: stage.serverUser }).map(rightFor));
@@ -123,7 +123,7 @@ describe('the chart, installed by Helm', function () {
         });
       }
 
-      it('is upgraded, its CRDs too, and grants go on', async () => {
+      it('upgrades with its CRDs, and grants continue', async () => {
         const called = await webhooksAsCalled();
         assert.equal(
           called.flatMap(({ paths }) => paths).every((path) => /\/[0-9a-f]{32}$/.test(path)),

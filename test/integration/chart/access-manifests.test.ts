@@ -41,7 +41,7 @@ describe('the chart', () => {
   });
 
   for (const [mode, values] of Object.entries(modes)) {
-    it(`is taken by helm lint, certificates ${mode}`, async () => {
+    it(`passes helm lint, certificates ${mode}`, async () => {
       for (const more of [{}, everything]) {
         const input = JSON.stringify({ ...more, ...values });
         await helm.run(['lint', '--strict', '--namespace', namespace, chart, '--values', '-'], { input });
@@ -88,7 +88,7 @@ describe('the chart', () => {
     ]),
   ];
   for (const [what, values, message] of refused) {
-    it(`refuses ${what}`, async () => {
+    it(`rejects ${what}`, async () => {
       const command = ['template', 'drawbridge', chart, '--values', '-'];
       const { code, stderr } = await helm.run(command, { input: JSON.stringify(values), reject: false });
       assert.notEqual(code, 0);
@@ -96,7 +96,7 @@ describe('the chart', () => {
     });
   }
 
-  it('tells the server what templates may hand out, in the words of the values', async () => {
+  it('passes the grantable permissions from the values to the server', async () => {
     const manifests = await helm.template(namespace, everything);
     const { data } = named(manifests, 'ConfigMap', 'drawbridge-grantable') as { data?: Record<string, string> };
     const rules = parseGrantable(Buffer.from(data?.['rules.json'] ?? ''));
@@ -125,7 +125,7 @@ describe('the chart', () => {
     }
   });
 
-  it('refuses a Kubernetes that is too old for it', async () => {
+  it('rejects a Kubernetes version that is too old', async () => {
     const { code, stderr } = await helm.run(['template', chart, '--kube-version', '1.29.9'], { reject: false });
     assert.notEqual(code, 0);
     assert.match(stderr, /requires kubeVersion: >=1\.30/);
@@ -142,7 +142,7 @@ describe('the chart', () => {
         assert.deepEqual(tooMuchIn(all), []);
       });
 
-      it('reads no Secret but its own, by name', () => {
+      it('reads only its own Secrets, by name', () => {
         for (const role of rolesIn(all)) {
           for (const { resources, verbs, resourceNames } of rulesOf(role)) {
             if (!resources.includes('secrets')) continue;
@@ -152,7 +152,7 @@ describe('the chart', () => {
         }
       });
 
-      it('runs every Pod with the least that a process can have', () => {
+      it('runs every Pod with the lowest privileges', () => {
         const pods = all.filter(({ kind }) => kind === 'Deployment' || kind === 'Job');
         assert.equal(pods.length, 2);
         for (const { kind, spec } of pods) {
@@ -185,7 +185,7 @@ describe('the chart', () => {
         assert.equal(named(all, 'ServiceAccount', 'drawbridge')['automountServiceAccountToken'], false);
       });
 
-      it('is accepted by the API server as it is', async function () {
+      it('is accepted by the API server', async function () {
         this.timeout(60_000);
         const own = await testNamespace('chart');
         const placed = await helm.template(own, { ...values, crds: { enabled: false } });
@@ -235,7 +235,7 @@ describe('the chart', () => {
     }
   });
 
-  it('holds what it hands out in the given namespaces only, and calls the webhooks for these alone', async () => {
+  it('has grantable permissions, and webhooks, only in the configured namespaces', async () => {
     const all = await helm.template(namespace, { namespaces: ['payments', 'orders'] });
     const bindings = all.filter(({ roleRef }) => roleRef?.name === 'drawbridge-grants');
     assert.deepEqual(
@@ -270,7 +270,7 @@ describe('the chart', () => {
     }
   });
 
-  it('takes replicas away one at a time, with a budget, and never before others know', async () => {
+  it('removes replicas one at a time, with a budget, and after the endpoints are updated', async () => {
     const all = await helm.template(namespace);
     const { spec } = named(all, 'Deployment', 'drawbridge');
     assert.deepEqual([spec.replicas, spec.strategy.rollingUpdate], [2, { maxUnavailable: 0, maxSurge: 1 }]);
@@ -283,7 +283,7 @@ describe('the chart', () => {
     assert.ok(!single.some(({ kind }) => kind === 'PodDisruptionBudget'), 'it would block every drain');
   });
 
-  it('lets the Pods be reached at their ports alone, and reach the API server alone', async () => {
+  it('allows traffic only to the ports of the Pods, and from them only to the API server', async () => {
     const { spec } = named(await helm.template(namespace), 'NetworkPolicy', 'drawbridge');
     assert.deepEqual(spec.policyTypes, ['Ingress', 'Egress']);
     const ports = (rules: { ports: { port: number }[] }[]) =>
@@ -297,7 +297,7 @@ describe('the chart', () => {
     );
   });
 
-  it('leads the Service to the server alone, not to the Pod of the uninstall hook', async () => {
+  it('selects only server Pods with the Service, not the Pod of the uninstall hook', async () => {
     const all = await helm.template(namespace);
     const { selector } = named(all, 'Service', 'drawbridge-webhook')['spec'];
     const matches = (labels: Record<string, string>): boolean =>
@@ -306,7 +306,7 @@ describe('the chart', () => {
     assert.equal(matches(named(all, 'Job', 'drawbridge-revoke-all')['spec'].template.metadata.labels), false);
   });
 
-  it('adopts key Secrets that were there before only when it is told to', async () => {
+  it('adopts existing key Secrets only if configured', async () => {
     for (const adopt of [false, true]) {
       const { spec } = named(await helm.template(namespace, { signingKeys: { adopt } }), 'Deployment', 'drawbridge');
       assert.ok(spec.template.spec.containers[0].args.includes(`--adopt-signing-keys=${adopt}`));
@@ -315,7 +315,7 @@ describe('the chart', () => {
     assert.ok(spec.template.spec.containers[0].args.includes('--adopt-signing-keys=false'));
   });
 
-  it('revokes before it is uninstalled, unless it is told not to', async () => {
+  it('revokes before the uninstallation, unless configured otherwise', async () => {
     const hooks = (manifests: readonly Manifest[]): string[] =>
       manifests
         .filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'])

@@ -61,7 +61,7 @@ describe('the chart with binding, installed by Helm', function () {
     assert.ok(stage.kubelet.pods.some(({ name }) => holder.startsWith(name)));
   });
 
-  it('binds, with the rights of its own ServiceAccount', async () => {
+  it('binds with the permissions of its own ServiceAccount', async () => {
     await stage.connect(secret);
     await stage.bind('kettles', secret);
     await stage.whenReady('kettles');
@@ -87,7 +87,7 @@ describe('the chart with binding, installed by Helm', function () {
     await stage.whenGone(apiServiceBindings, { name: 'ovens' });
   });
 
-  it('shares what the provider claims, and makes the namespaces that it may have, and no others', async () => {
+  it('shares claimed objects, and creates only allowed namespaces', async () => {
     const { backend, client, kitchen, provider } = stage;
     await backend.claimNamespace('not-for-acme');
     await backend.claimNamespace('from-acme');
@@ -108,7 +108,7 @@ describe('the chart with binding, installed by Helm', function () {
     await stage.whenGone(secrets, { namespace: kitchen, name: 'theirs' });
   });
 
-  it('follows new credentials, a namespace that goes and a new schema', async () => {
+  it('follows new credentials, a deleted namespace, and a new schema', async () => {
     const { backend, client, kinds, provider } = stage;
     await backend.identity.rotate();
     const isCurrent = (found: KubeObject): boolean =>
@@ -129,7 +129,7 @@ describe('the chart with binding, installed by Helm', function () {
     await stage.when(customResourceDefinitions, { name }, isNew);
   });
 
-  it('holds no right that it does not use, and needs none besides', async () => {
+  it('has exactly the permissions that it uses', async () => {
     const calls = stage.plane.auditLog.calls({ user: stage.serverUser });
     assert.deepEqual(
       calls.filter(({ code }) => code === 403).map(({ verb, uri }) => `${verb} ${uri}`),
@@ -145,7 +145,7 @@ describe('the chart with binding, installed by Helm', function () {
     );
   });
 
-  it('takes access in beside it, in a Deployment of its own, and what is bound goes on', async () => {
+  it('keeps bindings when access is added in its own Deployment', async () => {
     await stage.helmWithValues('upgrade', { features: { access: true, binding: true } });
     const leases: [string, string][] = [
       [stage.namespace, 'drawbridge-access'],
@@ -188,7 +188,7 @@ describe('the chart with binding, installed by Helm', function () {
     assert.deepEqual(await look(), before);
   });
 
-  it('takes up again where it stopped when it is installed anew', async () => {
+  it('continues where it stopped after a reinstallation', async () => {
     const { client, kinds, provider } = stage;
     await client.mergePatch(kinds.kettles.inConsumer, kettle, { spec: { heat: 60 } });
     await stage.helmWithValues('install', alone);

@@ -36,7 +36,7 @@ describe('the chart with binding', () => {
     helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
   });
 
-  it('is taken by helm lint', async () => {
+  it('passes helm lint', async () => {
     for (const values of [alone, both, everything]) {
       const input = JSON.stringify(values);
       await helm.run(['lint', '--strict', '--namespace', namespace, chart, '--values', '-'], { input });
@@ -58,7 +58,7 @@ describe('the chart with binding', () => {
     ['what it does not know', { ...binding, bind: [] }, /additional properties 'bind' not allowed/],
   ];
   for (const [what, values, message] of refused) {
-    it(`refuses to let providers bind ${what}`, async () => {
+    it(`rejects ${what} as bindable`, async () => {
       const input = JSON.stringify({ ...alone, binding: values });
       const { code, stderr } = await helm.run(['template', 'drawbridge', chart, '--values', '-'], {
         input,
@@ -107,7 +107,7 @@ describe('the chart with binding', () => {
     assert.ok(argsOf(await helm.template(namespace, everything)).includes('--bindable-namespaces=acme'));
   });
 
-  it('changes nothing of access when it is beside it, and is what it is alone', async () => {
+  it('changes nothing of access when both are installed, and stays the same itself', async () => {
     const [all, access, lone] = [
       await helm.template(namespace, both),
       await helm.template(namespace),
@@ -137,7 +137,7 @@ describe('the chart with binding', () => {
     assert.deepEqual(tooMuchIn(await helm.template(namespace, everything)), []);
   });
 
-  it('has rights on the kinds that may be bound, and on no others', async () => {
+  it('has permissions on bindable kinds only', async () => {
     const role = named(await helm.template(namespace, alone), 'ClusterRole', 'drawbridge-binding');
     const known = ['', 'apiextensions.k8s.io', 'kube-bind.io', 'events.k8s.io'];
     const bound = rulesOf(role).filter(({ apiGroups }) => !apiGroups.some((group) => known.includes(group)));
@@ -179,7 +179,7 @@ describe('the chart with binding', () => {
     assert.ok(!(await helm.template('kube-bind', alone)).some(({ kind }) => kind === 'Namespace'));
   });
 
-  it('lets the Pods reach providers and names, besides the API server', async () => {
+  it('allows the Pods to reach providers and DNS, besides the API server', async () => {
     const { spec } = named(await helm.template(namespace, everything), 'NetworkPolicy', 'drawbridge-binding');
     const ports = (rules: { ports: { port: number }[] }[]): number[] =>
       rules.flatMap((rule) => rule.ports.map(({ port }) => port));
@@ -192,7 +192,7 @@ describe('the chart with binding', () => {
     );
   });
 
-  it('is accepted by the API server as it is', async function () {
+  it('is accepted by the API server', async function () {
     this.timeout(60_000);
     const own = await testNamespace('chart');
     const placed = await helm.template(own, everything);

@@ -70,7 +70,7 @@ describe('the chart with inventory, installed by Helm', function () {
     await stage.kubelet.leader('drawbridge-inventory');
   });
 
-  it('is asked by the API server about registrations and entries', async () => {
+  it('serves webhooks for registrations and entries', async () => {
     const admitted = await post(registrations, registration('network', network.url));
     assert.equal(admitted.status, 201, JSON.stringify(admitted.body));
     const twice = await post(
@@ -90,7 +90,7 @@ describe('the chart with inventory, installed by Helm', function () {
     assert.match(JSON.stringify(large.body), /65536|64 KiB/);
   });
 
-  it('runs a component with the rights of its own ServiceAccount, until the entry is Ready', async () => {
+  it('runs a component with the permissions of its own ServiceAccount, until the entry is Ready', async () => {
     assert.equal((await post(entries, entry('rt-1', { cluster: { region: 'west' } }))).status, 201);
     await ready('rt-1');
     assert.deepEqual((await get('rt-1'))?.status?.outputs, { network: { vnetName: 'v-1' } });
@@ -98,7 +98,7 @@ describe('the chart with inventory, installed by Helm', function () {
     assert.deepEqual(forbidden(), []);
   });
 
-  it('tears down an entry that is deleted, and leaves nothing of it', async () => {
+  it('tears down a deleted entry completely', async () => {
     assert.equal((await post(entries, entry('rt-2', { cluster: { region: 'north' } }))).status, 201);
     await ready('rt-2');
     const uid = (await get('rt-2'))?.metadata.uid ?? '?';
@@ -110,7 +110,7 @@ describe('the chart with inventory, installed by Helm', function () {
     assert.deepEqual(forbidden(), []);
   });
 
-  it('takes access and binding in beside it, keeps what it knows and goes on', async () => {
+  it('keeps its state and continues when access and binding are added', async () => {
     const before = await get('rt-1');
     const uid = before?.metadata.uid ?? '?';
     const calls = network.callsFor(uid).length;
@@ -197,7 +197,7 @@ describe('the chart with inventory, installed by Helm', function () {
     assert.equal(asked.status, 201, JSON.stringify(asked.body));
   });
 
-  it('takes up again what changed meanwhile when it is installed anew', async () => {
+  it('reconciles changes from before a reinstallation', async () => {
     const uid = (await get('rt-1'))?.metadata.uid ?? '?';
     const calls = network.callsFor(uid).length;
     await helm('install', { access: false, inventory: true });

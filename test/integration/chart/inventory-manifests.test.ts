@@ -65,7 +65,7 @@ describe('the chart with all features', () => {
     all = await new Helm({ program: binaries.helm, home: directory }).template(namespace, everything);
   });
 
-  it('runs each in a Deployment of its own, with a ServiceAccount of its own and nothing but its own features', () => {
+  it('runs each in its own Deployment, with its own ServiceAccount and features', () => {
     const deployments = all.filter(({ kind }) => kind === 'Deployment');
     const started = deployments.map(({ metadata, spec: { template } }) => {
       const { serviceAccountName, containers } = template.spec;
@@ -116,7 +116,7 @@ describe('the chart with all features', () => {
     );
   });
 
-  it('gives the rights of each feature to its own ServiceAccount, and to no other', () => {
+  it('grants the permissions of each feature only to its own ServiceAccount', () => {
     const roles = new Map(
       all
         .filter(({ kind }) => /RoleBinding$/.test(kind))
@@ -138,7 +138,7 @@ describe('the chart with all features', () => {
     });
   });
 
-  it('lets each feature read its own keys alone', () => {
+  it('allows each feature to read only its own keys', () => {
     const readBy = (role: string): string[] =>
       rulesOf(named(all, 'Role', role))
         .filter(({ resources, verbs }) => resources.includes('secrets') && verbs.includes('get'))
@@ -147,7 +147,7 @@ describe('the chart with all features', () => {
     assert.deepEqual(readBy('drawbridge-inventory'), ['drawbridge-inventory-audit-keys']);
   });
 
-  it('lets each reach its own peers alone, at the addresses that are given', async () => {
+  it('allows each to reach only its own peers, at the configured addresses', async () => {
     const { binaries, directory } = await sharedPlane();
     const networkPolicy = {
       apiServerCIDRs: ['10.0.0.1/32', 'fd00::1/128'],
@@ -183,7 +183,7 @@ describe('the chart with all features', () => {
     });
   });
 
-  it('gives each the resources that are given for it, or those of all', async () => {
+  it('sets the resources of each feature, or the common ones', async () => {
     const { binaries, directory } = await sharedPlane();
     const helm = new Helm({ program: binaries.helm, home: directory });
     const large = { limits: { memory: '2Gi' } };
@@ -214,7 +214,7 @@ describe('the chart with inventory', () => {
     helm = new Helm({ program: plane.binaries.helm, home: plane.directory, kubeconfig: plane.adminKubeconfig });
   });
 
-  it('is taken by helm lint', async () => {
+  it('passes helm lint', async () => {
     for (const values of [alone, withAccess, everything]) {
       const input = JSON.stringify(values);
       await helm.run(['lint', '--strict', '--namespace', namespace, chart, '--values', '-'], { input });
@@ -245,7 +245,7 @@ describe('the chart with inventory', () => {
     ],
   ];
   for (const [what, values, message] of refused) {
-    it(`refuses ${what}`, async () => {
+    it(`rejects ${what}`, async () => {
       const command = ['template', 'drawbridge', chart, '--namespace', namespace, '--values', '-'];
       const input = JSON.stringify({ ...alone, ...values });
       const { code, stderr } = await helm.run(command, { input, reject: false });
@@ -254,7 +254,7 @@ describe('the chart with inventory', () => {
     });
   }
 
-  it('works alone: its own kinds, webhooks and rights, and nothing of access', async () => {
+  it('works alone: its own kinds, webhooks, and permissions, and nothing of access', async () => {
     const all = await helm.template(namespace, alone);
     assert.deepEqual(namesOf(all), [
       'ClusterRole drawbridge-inventory',
@@ -306,7 +306,7 @@ describe('the chart with inventory', () => {
     }
   });
 
-  it('has the certificate made for callbacks too, when cert-manager makes it', async () => {
+  it('requests the certificate for callbacks too if cert-manager issues it', async () => {
     const values = { ...everything, certificates: { mode: 'cert-manager' } };
     const all = await helm.template(namespace, values);
     const { dnsNames, secretName } = named(all, 'Certificate', 'drawbridge-inventory-webhook')['spec'];
@@ -316,7 +316,7 @@ describe('the chart with inventory', () => {
     assert.notEqual(secretName, access.secretName);
   });
 
-  it('changes nothing of access when it is beside it', async () => {
+  it('changes nothing of access when both are installed', async () => {
     const [both, access, lone] = [
       await helm.template(namespace, withAccess),
       await helm.template(namespace),
@@ -383,7 +383,7 @@ describe('the chart with inventory', () => {
     assert.deepEqual(tooMuchIn(await helm.template(namespace, everything)), []);
   });
 
-  it('holds what components are given, so that the API server lets it give that, and nothing more', async () => {
+  it('has the permissions that it grants to components, and no more', async () => {
     const held = rulesOf(named(await helm.template(namespace, alone), 'ClusterRole', 'drawbridge-inventory-entries'));
     const ref = { namespace: 'fleet', name: 'rt-1', uid: 'a' };
     for (const grant of grants) assert.ok(covers(held, granted(ref, grant, 'supplied')), grant);
@@ -441,7 +441,7 @@ describe('the chart with inventory', () => {
     }
   });
 
-  it('lets the Pods be reached by components, and reach them', async () => {
+  it('allows traffic between Pods and components', async () => {
     const { spec } = named(
       await helm.template(namespace, { ...alone, networkPolicy: { componentPorts: [8443] } }),
       'NetworkPolicy',
@@ -458,7 +458,7 @@ describe('the chart with inventory', () => {
     );
   });
 
-  it('is accepted by the API server as it is', async function () {
+  it('is accepted by the API server', async function () {
     this.timeout(60_000);
     const own = await testNamespace('chart');
     const placed = await helm.template(own, { ...alone, crds: { enabled: false } });

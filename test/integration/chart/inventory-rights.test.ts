@@ -123,7 +123,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     return { status: 202, body: { leaseSeconds: 30 } };
   }
 
-  it('runs components, takes their reports and tears down, without being refused anything', async () => {
+  it('runs components, accepts their reports, and tears down, without a denied call', async () => {
     const { client } = admin;
     const { port } = components.address() as AddressInfo;
     for (const name of ['network', 'kubeconfig']) {
@@ -150,7 +150,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     assert.deepEqual(refused, [], await server.log());
   });
 
-  it('signs how far its audit journal has got', async () => {
+  it('signs the position of its audit journal', async () => {
     const heads = `/api/v1/namespaces/${home}/configmaps/${headNames.inventory.heads}`;
     const proven = async (): Promise<boolean> => {
       if ((await plane.probe(heads)).status === 404) return false;
@@ -168,7 +168,7 @@ describe('the inventory, with the rights and the certificate that the chart give
     await until('heads for every line', proven, { timeoutMs: 60_000, everyMs: 500 });
   });
 
-  it('holds no right that it neither uses nor hands out, and needs none besides', () => {
+  it('has exactly the permissions that it uses or grants', () => {
     const held = serverRightsIn(rights);
     const used = new Set(plane.auditLog.calls({ user: serverUser, since: mark }).map(rightFor));
     assert.deepEqual(

@@ -46,7 +46,7 @@ describe('kube against a real apiserver', () => {
     data,
   });
 
-  it('creates, reads, replaces, patches, applies and deletes', async () => {
+  it('creates, reads, replaces, patches, applies, and deletes', async () => {
     const { client } = cluster;
     const name = { namespace, name: 'a' };
     const created = await client.create(configMaps, configMap('a', { x: '1' }), { fieldManager: 'test' });
@@ -83,7 +83,7 @@ describe('kube against a real apiserver', () => {
     );
   });
 
-  it('asks for tokens and reviews, and is known by them', async () => {
+  it('requests tokens and reviews that identify it', async () => {
     const { client } = cluster;
     await client.create(serviceAccounts, {
       apiVersion: 'v1',
@@ -113,7 +113,7 @@ describe('kube against a real apiserver', () => {
     assert.equal(await client.isAllowed(masters), true);
   });
 
-  it('tells a cluster by its namespace', async () => {
+  it('identifies a cluster by its kube-system namespace', async () => {
     const { client } = cluster;
     const { uid } = (await client.get(namespaces, { name: 'kube-system' })).metadata;
     assert.equal(await cluster.identity(), uid);
@@ -143,7 +143,7 @@ describe('kube against a real apiserver', () => {
     release();
   });
 
-  it('finds an optional kind when its CRD arrives, and empties when it goes', async () => {
+  it('lists an optional kind once its CRD exists, and empties when the CRD is deleted', async () => {
     const { client } = cluster;
     const widgets: Resource = {
       group: 'kube.test',
@@ -234,7 +234,7 @@ describe('kube against a real apiserver', () => {
     ]);
   });
 
-  it('is refused with a reason when the object is invalid', async () => {
+  it('rejects with a reason if the object is invalid', async () => {
     const invalid = { apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'Not_A_Name' } };
     await assert.rejects(cluster.client.create(secrets, invalid), { code: 422, reason: 'Invalid' });
   });

@@ -128,10 +128,10 @@ describe('the CRDs on a real apiserver', () => {
         assertRefused(await create(template('1h', duration), 'refused'), badDuration));
     }
 
-    it('refuse what does not fit a duration', async () =>
+    it('reject values that overflow a duration', async () =>
       assertRefused(await create(template('1h', '99999999h'), 'refused'), /spec\.accessConfig/));
 
-    it('refuse a default above the maximum', async () =>
+    it('reject a default above the maximum', async () =>
       assertRefused(
         await create(template('2h', '119m'), 'refused'),
         /accessConfig\.defaultDuration: Invalid value: must not be longer than maxDuration/,
@@ -166,7 +166,7 @@ describe('the CRDs on a real apiserver', () => {
     ['a negative quantity', { maxCpu: '-1' }, /maxCpu/],
   ];
   for (const [title, spec, message] of wrongTemplates) {
-    it(`refuse a template with ${title}`, async () =>
+    it(`reject a template with ${title}`, async () =>
       assertRefused(await create(podTemplateManifest({ ...spec }), 'refused'), message));
   }
 
@@ -196,7 +196,7 @@ describe('the CRDs on a real apiserver', () => {
 
     it('can get labels', () => kubectl('label', 'execaccessrequest', 'final', 'a=b'));
 
-    it('may come with every group of a well-connected person, and still be updated', async () => {
+    it('may have a requester with many groups, and can still be updated', async () => {
       const groups = Array.from({ length: 1024 }, (_, index) => `group-${index}`.padEnd(256, '-'));
       const crowd = await createOk(podRequestManifest({ requester: { ...requester, groups } }), 'crowd');
       assert.equal((crowd.spec['requester'] as { groups: string[] }).groups.length, 1024);
@@ -232,7 +232,7 @@ describe('the CRDs on a real apiserver', () => {
         ));
     }
 
-    it('does not stand in the way of the rest of the status', async () => {
+    it('does not block other changes of the status', async () => {
       const condition = { type: 'AccessMessage', status: 'True', reason: 'Success', message: '' };
       const conditions = [{ ...condition, lastTransitionTime: '2026-11-21T09:00:00Z' }];
       const status = { ready: true, podName: 'granted-1a2b3c4d-access', grant: grantOf(), conditions };
@@ -249,7 +249,7 @@ describe('the CRDs on a real apiserver', () => {
     });
   });
 
-  it('take the examples', async () => {
+  it('accept the examples', async () => {
     for (const name of ['templates', 'rbac', 'pod-access-request', 'exec-access-request']) {
       const manifests = readFileSync(path(`examples/${name}.yaml`), 'utf8');
       const input = manifests.replaceAll('namespace: payments', `namespace: ${namespace}`);
@@ -258,7 +258,7 @@ describe('the CRDs on a real apiserver', () => {
     await plane.kubectl(['apply', '--dry-run=client', '-f', path('examples/workload.yaml')]);
   });
 
-  it('take the manifests of Oz users as they are, and all at once', async () => {
+  it('accept unchanged manifests of Oz users, all at once', async () => {
     const applied = await kubectl('apply', '--dry-run=server', '-f', path('examples/oz'));
     assert.equal(applied.trim().split('\n').length, 11);
   });

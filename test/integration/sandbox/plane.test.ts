@@ -90,7 +90,7 @@ describe('sandbox', () => {
       }
     });
 
-    it('deletes Pods soon after they are asked to go', async () => {
+    it('deletes Pods soon after the request', async () => {
       await createPod('leaving');
       await kubectl('delete', 'pod', 'leaving', '--timeout=5s');
     });
@@ -101,7 +101,7 @@ describe('sandbox', () => {
     });
   });
 
-  describe('Pods with a fate of their own', () => {
+  describe('Pods with a scripted lifecycle', () => {
     it('become Ready after the time they ask for', async () => {
       const began = performance.now();
       await createPod('late', { 'sandbox/ready-after': '1500ms' });
@@ -168,7 +168,7 @@ describe('sandbox', () => {
   });
 
   describe('audit log', () => {
-    it('has every call of a user as soon as it is answered', async () => {
+    it('records every call of a user by the time of its answer', async () => {
       const kubeconfig = await plane.kubeconfigFor('counted');
       const since = plane.auditLog.mark();
       for (let call = 1; call <= 3; call += 1) {
@@ -196,7 +196,7 @@ describe('sandbox', () => {
       return plane.kubectl(['--request-timeout=2s', '--namespace', namespace, ...args], { kubeconfig, reject: false });
     };
 
-    it('passes everything on until it is told otherwise', async () => {
+    it('forwards everything by default', async () => {
       const proxy = await plane.proxy();
       assert.equal((await through(proxy.server, 'get', 'pods')).code, 0);
       await proxy.close();
@@ -212,7 +212,7 @@ describe('sandbox', () => {
       await proxy.close();
     });
 
-    it('refuses and lets in again on the same port', async () => {
+    it('rejects and accepts connections again on the same port', async () => {
       const proxy = await plane.proxy();
       proxy.refuse();
       assert.match((await through(proxy.server, 'get', 'pods')).stderr, /refused/);
@@ -221,7 +221,7 @@ describe('sandbox', () => {
       await proxy.close();
     });
 
-    it('goes silent without closing, and resets what is open', async () => {
+    it('stays silent without closing, and resets open connections', async () => {
       const proxy = await plane.proxy();
       proxy.stall();
       const call = through(proxy.server, 'get', '--raw', '/version');
@@ -236,7 +236,7 @@ describe('sandbox', () => {
       await proxy.close();
     });
 
-    it('keeps the caller who he is while a script reads along', async () => {
+    it('keeps the caller identity while a script reads along', async () => {
       const seen: string[] = [];
       const onRequest = ({ path }: ScriptedRequest): Verdict => {
         seen.push(path);
@@ -319,7 +319,7 @@ describe('sandbox', () => {
       assert.equal((await plane.call('GET', `/api/v1/namespaces/${namespace}`)).status, 200);
     });
 
-    it('freezes its apiserver and goes on', async () => {
+    it('freezes its API server and continues', async () => {
       const apiserver = own.component('kube-apiserver');
       apiserver.freeze();
       const call = own.call('GET', '/version');
@@ -329,7 +329,7 @@ describe('sandbox', () => {
       assert.equal((await call).status, 200);
     });
 
-    it('restarts its apiserver after a crash, with the data it had', async () => {
+    it('restarts its API server after a crash, with its data', async () => {
       const { pid } = own.component('kube-apiserver');
       await own.call('POST', '/api/v1/namespaces', { metadata: { name: 'kept' } });
       await own.component('kube-apiserver').restart();
@@ -337,7 +337,7 @@ describe('sandbox', () => {
       assert.equal((await own.call('GET', '/api/v1/namespaces/kept')).status, 200);
     });
 
-    it('restarts etcd after a crash, with the data it had', async () => {
+    it('restarts etcd after a crash, with its data', async () => {
       await own.component('etcd').restart();
       await until('etcd to be back', async () => (await own.probe('/readyz/etcd')).status === 200, {
         timeoutMs: 20_000,
