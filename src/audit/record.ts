@@ -19,7 +19,7 @@ interface AuditObject {
   readonly uid?: string;
 }
 
-/** The subresources of a Pod that let somebody in. */
+/** The subresources of a Pod that give entry to it. */
 export const connectSubresources = ['exec', 'attach', 'portforward', 'proxy', 'ephemeralcontainers'] as const;
 export type ConnectSubresource = (typeof connectSubresources)[number];
 

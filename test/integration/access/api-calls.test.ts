@@ -136,7 +136,7 @@ describe('the calls that access costs the API', () => {
       assert.deepEqual(writes(calls), []);
     });
 
-    it('come to no write when somebody labels a request', async () => {
+    it('come to no write when someone labels a request', async () => {
       const since = stage.plane.auditLog.mark();
       await stage.kubectl('label', 'podaccessrequests,execaccessrequests', '--all', 'team=payments');
       await stage.pass();

@@ -47,7 +47,7 @@ describe('X1: the audit journal', () => {
   const proven = async (): Promise<VerifyReport> => {
     let last: VerifyReport | undefined;
     const look = async (): Promise<VerifyReport | false> => {
-      // Nobody has signed anything on a plane that has just begun.
+      // A new plane has no signed heads.
       if ((await stage.plane.probe(configMapUrl)).status === 404) return false;
       last = await report(...live());
       assert.deepEqual(last.findings, []);

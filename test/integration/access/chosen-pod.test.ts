@@ -103,7 +103,7 @@ describe('M11: the pod chosen for an ExecAccessRequest', () => {
       assert.match(await denial('of-stranger', { targetPod: pod }), /^InvalidTargetPod: .* is not a pod of/);
     });
 
-    it('not a pod of another workload that somebody relabelled', async () => {
+    it('not a pod of another workload that was relabelled', async () => {
       await stage.apply(vault);
       const pod = await running('app=vault');
       await stage.kubectl('label', '--overwrite', 'pod', pod, 'app=payments');

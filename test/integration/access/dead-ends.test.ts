@@ -195,7 +195,7 @@ describe('a request that turns out to be impossible', () => {
   describe('because it was made while the webhooks were away:', () => {
     const deadEnds: DeadEnd[] = [
       {
-        title: 'without a requester nobody is let in',
+        title: 'without a requester there is no access',
         manifest: podRequest('unstamped', { duration: '10m' }),
         stamp: false,
         condition: ['AccessResourcesCreated', 'StampMissing'],
@@ -276,7 +276,7 @@ describe('a request that turns out to be impossible', () => {
     }
 
     for (const kind of squatted) {
-      it(`a ${kind} of somebody else under the name it would get, which stays untouched`, async () => {
+      it(`a ${kind} of a stranger under the name it would get, which stays untouched`, async () => {
         const request = requests.get(kind) as StoredRequest;
         await assertDeadEnd(request, {
           condition: ['AccessResourcesCreated', 'NameCollision'],

@@ -33,7 +33,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
   });
 
   for (const way of connectSubresources) {
-    it(`somebody with the rights of edit does not, by ${way}`, async () => {
+    it(`a user with the rights of edit does not, by ${way}`, async () => {
       assert.equal(await eve.mayExec(stage.namespace, pod), true, 'RBAC would let her');
       const { status, body } = await enter[way](eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
@@ -42,7 +42,7 @@ describe('M17: an access pod is for those whom its grant names', () => {
   }
 
   for (const [how, exec] of Object.entries(execs)) {
-    it(`by ${how} of exec the requester gets in, and nobody else`, async () => {
+    it(`by ${how} of exec the requester gets in, and no one else`, async () => {
       const { status, body } = await exec(eve, stage.namespace, pod);
       assert.equal(status, 403, JSON.stringify(body));
       assert.match(JSON.stringify(body), /NotYourPod: .* ask for one of your own/);
@@ -87,12 +87,12 @@ describe('M17: an access pod is for those whom its grant names', () => {
     assert.equal((await echo(stage.alice, 'shell-access')).code, 1, 'she has no rights on it');
   });
 
-  it('a pod of that name that does not exist is not there for anybody', async () => {
+  it('a pod of that name that does not exist is not found by anyone', async () => {
     const { status } = await enter.exec(eve, stage.namespace, 'no-access');
     assert.equal(status, 404);
   });
 
-  it('nobody gets in once the access is given back', async () => {
+  it('no one gets in once the request is revoked', async () => {
     const { name } = request.metadata;
     await stage.alice.call('PATCH', stage.urlOf(request.kind, name), { spec: { revoked: true } });
     await stage.closed(request);

@@ -124,7 +124,7 @@ describe('M5: a grant', () => {
       ['of a pod of one’s own', () => lives(podRequest('plain', { duration: '12s' }), async () => undefined)],
       ['of a running pod, which stays', ofRunningPod],
       [
-        'with a template that nobody may use any more',
+        'with a template that no one may use any more',
         async () =>
           lives(await through('closing', 'closing', '12s'), () =>
             patchTemplate('closing', { accessConfig: { allowedGroups: ['nobody'] } }),
@@ -150,7 +150,7 @@ describe('M5: a grant', () => {
         () => lives(podRequest('owned', { duration: '12s' }), adopt),
       ],
       ['with a hundred requests whose pods are never Ready before it in line', amongUnready],
-      ['with somebody else’s finalizer on the request, which then waits without any access', withForeignFinalizer],
+      ['with a foreign finalizer on the request, which then waits without any access', withForeignFinalizer],
     ]);
 
     function adopt({ metadata: { name } }: StoredRequest): Promise<string> {
@@ -381,14 +381,9 @@ describe('M5: a grant', () => {
     };
 
     const endings: [string, string, string, (request: StoredRequest) => Promise<unknown>][] = [
+      ['finalizers hold it when its time has passed', '8s', 'Expired', (request) => reaches(deadlineOf(request))],
       [
-        'somebody holds it by finalizers when its time is over',
-        '8s',
-        'Expired',
-        (request) => reaches(deadlineOf(request)),
-      ],
-      [
-        'somebody holds it by finalizers when it is given back',
+        'finalizers hold it when it is revoked',
         '10m',
         'Revoked',
         ({ kind, metadata: { name } }) =>

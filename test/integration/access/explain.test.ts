@@ -20,7 +20,7 @@ describe('kubectl create --dry-run=server', () => {
     return { code, warnings, error: lines.find((line) => line.startsWith('Error')) };
   };
 
-  it('tells whoever would be let in that every rule passes', async () => {
+  it('shows an eligible caller that every rule passes', async () => {
     const { code, warnings } = await create(stage.alice, podRequest('why'), '--dry-run=server');
     assert.equal(code, 0);
     assert.deepEqual(warnings, [
@@ -38,7 +38,7 @@ describe('kubectl create --dry-run=server', () => {
     ]);
   });
 
-  it('tells whoever would be refused every reason at once, and what would help', async () => {
+  it('shows a caller who would be denied every reason at once, with remedies', async () => {
     const { code, warnings, error } = await create(
       stage.bob,
       execRequest('why', { duration: 'a while' }),

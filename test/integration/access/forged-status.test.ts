@@ -8,7 +8,7 @@ import { own } from '../../../src/kit/json-value.ts';
 import { execRequest, podRequest, type StoredRequest } from '../../support/access-requests.ts';
 import { AccessStage } from '../../support/access-stage.ts';
 
-describe('M12: a status that somebody else wrote', () => {
+describe('M12: a status that the server did not write', () => {
   let stage: AccessStage;
 
   before(async function () {
@@ -59,7 +59,7 @@ describe('M12: a status that somebody else wrote', () => {
     });
   });
 
-  it('grants what nobody decided, and is revoked', async () => {
+  it('has a grant that the server did not decide, and is revoked', async () => {
     const request = await ungranted('invented');
     const template = await stage.read('ExecAccessTemplate', 'payments-exec');
     const grant = {

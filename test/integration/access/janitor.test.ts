@@ -59,7 +59,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
     });
   }
 
-  it('with nobody there to see it: when the server starts, by their marks alone', async () => {
+  it('while no server runs: when the server starts, by their marks alone', async () => {
     const asked = manifests.map((manifest) => stage.askUntilReady(stage.alice, manifest));
     const kept = await stage.askUntilReady(stage.alice, podRequest('kept', { duration: '10m' }));
     const requests = await Promise.all(asked);
@@ -85,7 +85,7 @@ describe('M6: whatever is left behind by a request that was forced away is delet
     assert.match(await stage.kubectl('get', 'roles', '-o', 'name'), /\/bystander/);
   });
 
-  /** All but what somebody else labelled like ours. */
+  /** All except foreign objects with our label. */
   async function untilMarked(request: StoredRequest): Promise<number> {
     const since = Date.now();
     const left = async (): Promise<string[]> =>

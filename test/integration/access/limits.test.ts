@@ -67,7 +67,7 @@ describe('limits on open grants', () => {
     assert.equal(ready.length, perUser);
   });
 
-  it(`are exact for a namespace, whoever asks`, async () => {
+  it(`are exact for a namespace, across requesters`, async () => {
     const of = (name: string): Manifest[] =>
       Array.from({ length: attempts / 2 }, (_, index) => execRequest(`${name}-${index}`, { duration: '30m' }));
     await Promise.all([burst(stage.alice, of('alice')), burst(stage.carol, of('carol'))]);

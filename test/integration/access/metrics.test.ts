@@ -72,5 +72,5 @@ describe('M26: the metrics of a server', () => {
     await until('the missing RoleBinding to be counted', missing, { timeoutMs: 30_000 });
   });
 
-  it('name nobody', async () => assert.doesNotMatch((await lines()).join('\n'), /alice|bob|carol/));
+  it('name no user', async () => assert.doesNotMatch((await lines()).join('\n'), /alice|bob|carol/));
 });

@@ -153,7 +153,7 @@ describe('M28: manifests as Oz users have them', () => {
     });
   });
 
-  it('an ExecAccessRequest lets its requester, and nobody else, into the pod it names', async () => {
+  it('an ExecAccessRequest admits its requester, and no one else, to the pod it names', async () => {
     const request = await stage.askUntilReady(stage.alice, execRequest('own-shell', { duration: '10m' }));
     const pod = request.status?.podName ?? '';
     assert.equal(await stage.alice.mayExec(stage.namespace, pod), true);

@@ -188,7 +188,7 @@ describe('M14: the pod of an access template', () => {
     assert.equal(pod, 'true');
   });
 
-  it('is not opened up by somebody who may only write templates', async () => {
+  it('is not opened up by a user who may only write templates', async () => {
     const { status, body } = await create(erin, flagged('erin-agent'));
     assert.equal(status, 403, JSON.stringify(body));
     assert.match(

@@ -13,7 +13,7 @@ describe('a PodAccessRequest', () => {
   });
   after(() => stage?.close());
 
-  describe('of somebody in an allowed group', () => {
+  describe('of a member of an allowed group', () => {
     let request: StoredRequest;
 
     before(async () => {

@@ -71,11 +71,11 @@ describe('S16: with neither server nor webhooks, the API server', () => {
 
   describe('refuses a request', () => {
     const creations: [string, Manifest, string][] = [
-      ['that nobody stamped', podRequest('bare'), 'StampMissing'],
+      ['that no webhook signed', podRequest('bare'), 'StampMissing'],
       ['with a requester, but no signature', podRequest('half', { requester: own }), 'StampMissing'],
-      ['in the name of somebody else', stamped('other', { username: 'bob' }), 'RequesterForged'],
+      ['in the name of another user', stamped('other', { username: 'bob' }), 'RequesterForged'],
       ['with groups that the caller is not in', stamped('risen', { groups: ['admins'] }), 'RequesterForged'],
-      ['with the uid of somebody else', stamped('uid', { uid: 'u-1' }), 'RequesterForged'],
+      ['with the uid of another user', stamped('uid', { uid: 'u-1' }), 'RequesterForged'],
       [
         'with a foreign finalizer',
         withMetadata(stamped('held'), { finalizers: ['a.b/c', revokeFinalizer] }),
@@ -121,7 +121,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
       assertRefused(answer, 'must not be longer than maxDuration', 422);
     });
 
-    it('to be called ready by anybody but us', async () => {
+    it('to be called ready by anyone but us', async () => {
       const status = `${stage.urlOf('PodAccessTemplate', 'payments-shell')}/status`;
       assertRefused(await eve.call('PATCH', status, { status: { ready: false } }), 'StatusReserved');
     });
@@ -204,7 +204,7 @@ describe('S16: with neither server nor webhooks, the API server', () => {
     });
   });
 
-  describe('holds whoever has the token of the server to what the server does:', () => {
+  describe('confines holders of the server’s token to what the server does:', () => {
     const dryRun = '?dryRun=All';
     const create = (plural: string, object: object, namespace = stage.namespace): Promise<ApiAnswer> =>
       thief.call('POST', `${url(plural, '', namespace)}${dryRun}`, object);

@@ -6,7 +6,7 @@ import { AccessStage } from '../../support/access-stage.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 
-/** What somebody who can read the request would make of it. */
+/** What a reader of the request could create from it. */
 function lookalike(kind: string, request: StoredRequest, mac: string | undefined): Manifest {
   const { name, uid } = request.metadata;
   const childName = `${name}-${uid.slice(0, 8)}-access`;

@@ -34,7 +34,7 @@ describe('M1: who asks', () => {
         assert.deepEqual([requester?.username, requester?.groups], ['carol', ['devs', 'system:authenticated']]);
       });
 
-      it('keeps its requester, whoever writes another one into it', async () => {
+      it('keeps its requester, when another user is written into it', async () => {
         const patch = JSON.stringify({ spec: { requester: claimed } });
         const { code, stderr } = await stage.plane.kubectl(
           ['patch', '-n', stage.namespace, manifest.kind, 'claims', '--type=merge', '-p', patch],

@@ -121,7 +121,7 @@ describe('M19: access that is given back', () => {
     it('a value that is no boolean', async () =>
       assertRefused(await patch(stage.alice, request, { revoked: 'yes' }), 422, /spec\.revoked/));
 
-    it('for somebody who may not update requests', async () =>
+    it('for a user who may not update requests', async () =>
       assertRefused(await patch(dave, request, { revoked: true }), 403, /cannot patch/));
 
     it('and false means what unset means', async () => {
@@ -132,7 +132,7 @@ describe('M19: access that is given back', () => {
     });
   });
 
-  it('stays closed, even when somebody else holds the request', async () => {
+  it('stays closed, even when a foreign finalizer holds the request', async () => {
     const request = await stage.askUntilReady(stage.alice, podRequest('held', { duration: '10m' }));
     const finalizers = [...(request.metadata.finalizers ?? []), 'example.com/hold'];
     const url = stage.urlOf(request.kind, 'held');
@@ -154,7 +154,7 @@ describe('M19: access that is given back', () => {
       /AlreadyRevoked: spec\.revoked is true/,
     ));
 
-  it('from the start, while nobody could refuse it, is never granted', async () => {
+  it('from the start, while no webhook could deny it, is never granted', async () => {
     await stage.stop();
     await stage.removeWebhooks();
     const requester = { username: 'alice', uid: '', groups: ['devs'], time: '2026-11-21T09:00:00Z' };

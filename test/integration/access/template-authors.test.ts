@@ -119,7 +119,7 @@ describe('M13: a template hands out', () => {
       });
     }
 
-    it('not even by changing what somebody else wrote, or by claiming to be them', async () => {
+    it('not even by changing what another author wrote, or by claiming to be them', async () => {
       const manifest = podTemplate('of-erin');
       await createOk(erin, manifest);
       const author = { username: 'erin', groups: ['owners'], time: '2026-11-21T09:00:00Z' };
@@ -157,7 +157,7 @@ describe('M13: a template hands out', () => {
       assert.ok(asked <= 4 * 6, `asked ${asked} times`);
     });
 
-    it('and asks nobody about the author while somebody waits for a grant', async () => {
+    it('and checks no permission of the author while a requester waits for a grant', async () => {
       await stage.restart();
       await stage.templateReady('PodAccessTemplate', 'of-erin');
       const reviews = (since: number): number =>
@@ -189,7 +189,7 @@ describe('M13: a template hands out', () => {
     });
   });
 
-  describe('nothing while nobody vouches for it:', () => {
+  describe('nothing without a verified author:', () => {
     const unseen = podTemplate('unseen');
 
     before(async () => {
@@ -218,7 +218,7 @@ describe('M13: a template hands out', () => {
       await unknown('unseen');
     });
 
-    it('until somebody who may do all of it touches the author', async () => {
+    it('until a user who may do all of it touches the author', async () => {
       await holds('editors', writesTemplates, sees, execs);
       const claim = { spec: { author: { username: 'me' } } };
       refused(await patch(mallory, unseen, claim), /AuthorLacksRights/);

@@ -137,7 +137,7 @@ describe('M09: a later edit of a template', () => {
       assert.equal(conditionOf(now, 'AccessStillValid')?.message, `until ${now.status?.grant?.expiresAt}`);
     });
 
-    it('counts as well while nobody is there to see it', async () => {
+    it('counts as well while no server runs', async () => {
       const request = await grantThrough(template('unseen'));
       await stage.stop();
       await stage.removeWebhooks();

@@ -27,7 +27,7 @@ describe('M4: without the webhooks', () => {
   });
   after(() => stage?.close());
 
-  describe('but with the policies, whoever has the signing webhook answer them', () => {
+  describe('but with the policies, for a caller who has the signing webhook answer', () => {
     /** May write templates, see and make pods and enter them. */
     let mallory: Person;
     const admin = { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
@@ -97,13 +97,13 @@ describe('M4: without the webhooks', () => {
       const change = { allowPrivilegedPod: true };
       refused(await mallory.call('PATCH', url, { spec: { ...change, author } }), 'AuthorForged');
       refused(await mallory.call('PATCH', url, { spec: { author } }), 'AuthorForged');
-      // The author of before does not vouch for what somebody else makes of it.
+      // The earlier author does not vouch for another user's change.
       refused(await mallory.call('PATCH', url, { spec: change }), 'AuthorForged');
       refused(await mallory.call('PATCH', url, { spec: { author: null } }), 'AuthorMissing');
       stored(await mallory.call('PATCH', url, { metadata: { labels: { team: 'payments' } } }));
     });
 
-    it('stores no request in the name of somebody else', async () => {
+    it('stores no request in the name of another user', async () => {
       const asked = podRequest('as-the-boss');
       for (const user of [
         { username: 'ceo', groups: ['devs', 'system:authenticated'] },
@@ -202,7 +202,7 @@ describe('M4: without the webhooks', () => {
         },
       ],
       [
-        'a stamp for somebody else',
+        'a signature for another user',
         'StampInvalid',
         async () => {
           const { spec } = stamped(await signerOn(stage.plane), podRequest('theirs'), { ...stage, groups: ['qa'] });

@@ -10,7 +10,7 @@ import { LifeStage, requestName } from './lifecycle/lifecycle-stage.ts';
 const signal = new AbortController().signal;
 const namespace = 'payments';
 
-describe('what is known of a pod that somebody enters', () => {
+describe('what is known of a pod that a user enters', () => {
   let stage: LifeStage;
   let pod: KubeObject;
   beforeEach(async () => {
@@ -62,7 +62,7 @@ describe('what is known of a pod that somebody enters', () => {
     assert.equal(lookUp().cachedConnectTarget(namespace, pod.metadata.name), undefined);
   });
 
-  it('stays ours when somebody takes our marks off', async () => {
+  it('stays ours after someone removes our label and annotations', async () => {
     const { labels: _, ownerReferences: __, annotations: ___, ...metadata } = pod.metadata;
     stage.cluster.put(pods, { ...pod, metadata });
     assert.deepEqual(await entered(), opened());
@@ -71,23 +71,23 @@ describe('what is known of a pod that somebody enters', () => {
   const closed: [string, () => void][] = [
     ['after the deadline', () => stage.clock.setWall(stage.clock.now() + 600_000)],
     ['of a request that was revoked', () => change({ spec: { ...spec(), revoked: true } })],
-    ['under a grant that nobody signed', () => change({ status: { ...status(), grant: forged() } })],
+    ['under an unsigned grant', () => change({ status: { ...status(), grant: forged() } })],
   ];
   for (const [title, close] of closed) {
-    it(`${title}, is ours and open to nobody`, async () => {
+    it(`${title}, is ours and open to no one`, async () => {
       await stage.stop();
       close();
       assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
     });
   }
 
-  it('of a request that is gone, is ours and open to nobody', async () => {
+  it('of a request that is gone, is ours and open to no one', async () => {
     await stage.stop();
     stage.cluster.drop(podAccessRequests, requestName);
     assert.deepEqual(await entered(), { uid: pod.metadata.uid, ours: true, grants: [] });
   });
 
-  it('with such a name, but of somebody else, is not ours', async () => {
+  it('with such a name, but of another owner, is not ours', async () => {
     await stage.stop();
     const metadata = { name: 'shell-access', namespace, uid: 'foreign', annotations: { [planHashAnnotation]: 'x' } };
     stage.cluster.put(pods, { ...pod, metadata });

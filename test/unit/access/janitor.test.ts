@@ -29,7 +29,7 @@ describe('the janitor', () => {
 
   const calls = (): string[] => stage.cluster.calls.splice(0).map(({ verb, plural }) => `${verb} ${plural}`);
 
-  /** The request goes while nobody looks. */
+  /** The request is deleted while no server runs. */
   const vanishUnseen = async (): Promise<void> => {
     await stage.stop();
     stage.cluster.drop(podAccessRequests, requestName);
@@ -94,7 +94,7 @@ describe('the janitor', () => {
     assert.deepEqual(orphaned(), ['REVOKE RoleBinding', 'REVOKE Role', 'REVOKE Pod']);
   });
 
-  it('keeps everything while nobody can tell whether the request lives', async () => {
+  it('keeps everything while the API server cannot confirm that the request is gone', async () => {
     await vanishUnseen();
     stage.cluster.fault = ({ verb }) => {
       if (verb === 'get') throw new ApiError(503, 'ServiceUnavailable', 'not now');

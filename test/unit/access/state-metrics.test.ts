@@ -45,7 +45,7 @@ describe('metrics of access', () => {
     it(`show ${series}`, async () => assert.equal(await value(series), expected));
   }
 
-  it('name nobody', async () => assert.doesNotMatch((await lines()).join('\n'), /alice/));
+  it('name no user', async () => assert.doesNotMatch((await lines()).join('\n'), /alice/));
 
   it('count a grant whose RoleBinding outlives its deadline, until it is gone', async () => {
     stage.cluster.fault = ({ verb, plural }) => {
@@ -73,7 +73,7 @@ describe('metrics of access', () => {
     );
   });
 
-  it('count what is missing, and what is there for nobody', async () => {
+  it('count missing objects and orphans', async () => {
     const [binding = ''] = stage.cluster.names(roleBindings);
     const name = binding.split('/')[1] ?? '';
     stage.cluster.drop(roleBindings, { namespace: 'payments', name });

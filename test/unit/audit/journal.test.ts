@@ -295,7 +295,7 @@ describe('the audit journal', () => {
     assert.equal(tries, 3);
   });
 
-  it('says so when nobody reads its pipe, rather than wait', () => {
+  it('fails when its pipe has no reader, rather than wait', () => {
     const pipe = join(folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     assert.throws(() => open(undefined, pipe), { code: 'AuditUnavailable', message: /ENXIO/ });

@@ -92,8 +92,8 @@ describe('the applier', () => {
       ['an object that is gone takes one call', undefined, known, false, ['delete b-1']],
       ['an object whose uid is not known is read first', object('b-1'), unknown, true, ['get', 'delete b-1']],
       ['what is not there is nothing to delete', undefined, unknown, false, ['get']],
-      ['somebody else’s object stays', object('b-9', 'r-2'), unknown, false, ['get']],
-      ['somebody else’s object under our name stays', object('b-9', 'r-2'), known, false, ['delete b-1', 'get']],
+      ['a foreign object stays', object('b-9', 'r-2'), unknown, false, ['get']],
+      ['a foreign object under our name stays', object('b-9', 'r-2'), known, false, ['delete b-1', 'get']],
       [
         'an object of ours goes even when its uid was noted down wrong',
         object('b-9'),
@@ -145,7 +145,7 @@ describe('the applier', () => {
         { op: 'remove', path: '/subjects' },
       ];
 
-      it('lets nobody in any more, if it is a RoleBinding', async () => {
+      it('loses its subjects, if it is a RoleBinding', async () => {
         assert.deepEqual(await deleted(held(alice)), { existed: true, patches: [emptied] });
       });
 
@@ -155,7 +155,7 @@ describe('the applier', () => {
         });
       }
 
-      it('is let be, if it lets nobody in', async () => {
+      it('is left alone, if it has no subjects', async () => {
         for (const resource of [roles, pods]) {
           assert.deepEqual(await deleted(held(), resource), { existed: true, patches: [] });
         }

@@ -158,7 +158,7 @@ describe('pod template mutation', () => {
       /ContainerNotFound: .*defaultContainerName names the container "nope"; .*"app, side"/,
     ],
     [
-      'an annotation that names nobody',
+      'an annotation that names no container',
       {},
       { ...source, metadata: { annotations: { 'kubectl.kubernetes.io/default-container': 'x' } } },
       /ContainerNotFound: the annotation .* "x"/,

@@ -68,7 +68,7 @@ describe('limits on open grants in the controller', () => {
     assert.deepEqual(denials(), [limitReached]);
   });
 
-  it('keep the place of a grant whose write failed with an outcome that nobody knows', async () => {
+  it('keep the place of a grant whose write failed with an unknown outcome', async () => {
     await start({ perUser: 1 });
     let faults = 2;
     stage.cluster.fault = ({ verb, name }) => {

@@ -156,7 +156,7 @@ describe('the life of a request', () => {
     ['it is deleted', async () => void (await stage.cluster.client.delete(podAccessRequests, requestName))],
   ];
   for (const [what, end] of ends) {
-    it(`lets nobody in any more when ${what}, though a status write of its own is never answered`, async () => {
+    it(`gives no access any more when ${what}, though a status write of its own is never answered`, async () => {
       stage.cluster.fault = ({ verb, plural }) => {
         const isOpen = stage.cluster.names(roleBindings).length > 0;
         return verb === 'patch' && plural === 'podaccessrequests' && isOpen ? never : undefined;
@@ -242,7 +242,7 @@ describe('the life of a request', () => {
     assert.deepEqual(stage.told, ['grant granted', 'revocation revoked']);
   });
 
-  it('closes a RoleBinding and a Role that somebody holds, once and without waiting for them', async () => {
+  it('closes a RoleBinding and a Role that foreign finalizers hold, once and without waiting for them', async () => {
     await granted();
     for (const resource of [roleBindings, roles]) {
       const [namespace = '', name = ''] = stage.cluster.names(resource)[0]?.split('/') ?? [];

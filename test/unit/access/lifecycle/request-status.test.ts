@@ -140,7 +140,7 @@ describe('the status of a request', () => {
       assert.equal(isUnchanged(ready, progressStatus(ready, progress(), later)), true);
     });
 
-    it('is not when somebody else’s condition stands beside ours', () => {
+    it('is not when a foreign condition stands beside ours', () => {
       const others = { ...ready, conditions: [condition('Theirs', 'False'), ...ready.conditions] };
       assert.equal(isUnchanged(others, progressStatus(others, progress(), later)), true);
     });

@@ -42,7 +42,7 @@ describe('the writer of statuses', () => {
     assert.deepEqual(sent, [{ metadata: { resourceVersion: '100', uid: 'r-1' }, status: nothing }]);
   });
 
-  it('lets nobody act twice on what a store still shows after a write', async () => {
+  it('does not act twice on what a store still shows after a write', async () => {
     const writer = writerAnswering('101');
     const written = await writer.write(requestView(), { conditions: [], ready: true }, signal);
     assert.equal(writer.latest(key), written);

@@ -46,7 +46,7 @@ describe('request policy on create', () => {
   for (const [title, over] of [
     ['a member of an allowed group', {}],
     [
-      'somebody who holds the access anyway',
+      'a caller who already holds the access',
       {
         caller: { ...input.caller, groups: [] },
         alreadyHolds: true,
@@ -56,7 +56,7 @@ describe('request policy on create', () => {
     ['a duration within bounds', withSpec({ duration: '1h30m' })],
     ['a duration beyond the maximum, which is cut later', withSpec({ duration: '100h' })],
     [
-      'a template that nobody has looked at',
+      'a template without observed conditions',
       { template: { ...template, ready: undefined, observedGeneration: undefined } },
     ],
     [
@@ -101,7 +101,7 @@ describe('request policy on create', () => {
       /spec\.requester names no user/,
     ],
     [
-      'the stamp of somebody else',
+      'the requester of another user',
       withSpec({ requester: { ...requester, username: 'root' } }),
       'MissingIdentity',
       403,
@@ -122,7 +122,7 @@ describe('request policy on create', () => {
       /TargetRefExists is not True: Deployment payments is gone/,
     ],
     [
-      'somebody of other groups',
+      'a caller of other groups',
       {
         caller: { username: 'bob', uid: '', groups: ['qa'] },
         ...withSpec({ requester: { ...requester, username: 'bob' } }),

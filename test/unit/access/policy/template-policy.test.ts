@@ -185,7 +185,7 @@ describe('template policy', () => {
       /adds 65 different rights; at most 64 are allowed/,
     ],
     [
-      'rules that nobody may hand out here',
+      'rules that are not grantable here',
       template({ podSpec }, { rules: [rule('pods/log', 'get'), rule('pods/portforward', 'get', 'create')] }),
       'NotGrantable',
       'spec.accessConfig.rules',

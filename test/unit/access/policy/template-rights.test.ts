@@ -26,7 +26,7 @@ describe('what a template hands out', () => {
     assert.equal(rights('PodAccessTemplate', { allowPrivilegedPod: false }).length, exec.length + 1);
   });
 
-  it('is what its rules add, on all pods, because nobody knows yet on which', () => {
+  it('is what its rules add, on all pods, because the pod is not known yet', () => {
     const rules = [{ apiGroups: [''], resources: ['pods/log', 'pods'], verbs: ['get', 'delete'] }];
     const added = ['get pods log', 'delete pods log', 'delete pods'];
     assert.deepEqual(rights('ExecAccessTemplate', { accessConfig: { rules } }), [...exec, ...added]);
@@ -58,7 +58,7 @@ describe('what a template hands out', () => {
   });
 });
 
-describe('what somebody has to hold whom no group lets in', () => {
+describe('what a caller without an allowed group has to hold', () => {
   const toHold = (kind: TemplateInput['kind'], spec: object = {}): string[] =>
     rightsToHold({ kind, name: 'shell', spec: { accessConfig: {}, ...spec } as TemplateInput['spec'] }).map(
       ({ verb, resource, subresource = '' }) => [verb, resource, subresource].join(' ').trim(),

@@ -149,7 +149,7 @@ describe('the published audit heads', () => {
     assert.equal(ofChain(1)?.key, publicKey('two'));
   });
 
-  it('come back when somebody took them away or changed them', async () => {
+  it('come back after someone removed or changed them', async () => {
     replica.write();
     await clock.advance(5000);
     cluster.drop(configMaps, name);

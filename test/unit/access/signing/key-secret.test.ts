@@ -79,7 +79,7 @@ describe('the Secret of the signing keys', () => {
     assert.ok(cluster.calls.filter(({ verb }) => verb === 'create').length > 1, 'there was a race');
   });
 
-  it('is read again every 30 s, and when somebody asks', async () => {
+  it('is read again every 30 s, and on request', async () => {
     cluster.put(secrets, secretOf({ current: text('one') }));
     const keys = open({ adopt: true });
     await clock.advance(10);
@@ -187,7 +187,7 @@ describe('the Secret of the signing keys', () => {
       assert.deepEqual(asked, [{ current: keyOf('mallory') }]);
     });
 
-    it('is replaced by one that is made when somebody deletes it', async () => {
+    it('is created again after a deletion', async () => {
       const keys = open();
       await clock.advance(10);
       cluster.drop(secrets, name);
@@ -232,13 +232,13 @@ describe('the Secret of the signing keys', () => {
       assert.deepEqual((await restart()).keys, made);
     });
 
-    it('is not used when somebody put another one in its place while no replica ran', async () => {
+    it('is not used if it was replaced while no replica ran', async () => {
       stop.abort();
       replace({ current: text('mallory') });
       assert.equal((await restart()).keys, undefined);
     });
 
-    it('stays in use when somebody puts another one in its place while a replica runs', async () => {
+    it('stays in use if it is replaced while a replica runs', async () => {
       const keys = await restart();
       replace({ current: text('mallory') });
       await clock.advance(60_000);
@@ -247,7 +247,7 @@ describe('the Secret of the signing keys', () => {
       assert.equal(keys.problem(), undefined);
     });
 
-    it('has the list put right again that somebody added to', async () => {
+    it('has its list corrected after someone added to it', async () => {
       const right = listed();
       const list = cluster.find(configMaps, name) as KubeObject;
       cluster.put(configMaps, { ...list, data: { [half(keyOf('mallory'))]: 'current' } });

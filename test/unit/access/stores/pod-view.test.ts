@@ -40,7 +40,7 @@ describe('the view of a Pod', () => {
   });
 
   const deletions: [string, object, boolean][] = [
-    ['is not terminating while nobody deletes it', {}, false],
+    ['is not terminating without a deletion', {}, false],
     [
       'is terminating once it is deleted as we do it',
       { deletionTimestamp: 'now', deletionGracePeriodSeconds: 1 },
@@ -117,7 +117,7 @@ describe('the view of a Pod', () => {
     });
   }
 
-  it('cuts a reason that somebody made long', () => {
+  it('truncates a long reason', () => {
     const waiting = waitingOf({
       containerStatuses: [{ name: 'app', state: { waiting: { reason: 'x'.repeat(9000) } } }],
     });

@@ -65,7 +65,7 @@ describe('the view of a request', () => {
     }
   });
 
-  it('shows no grant where there is none, or one that nobody could act on', () => {
+  it('shows no grant if there is none, or if it is unusable', () => {
     assert.equal(viewRequest(stored(podRequestManifest()))?.grant, undefined);
     const status = { grant: grantOf({ expiresAt: undefined }) };
     assert.equal(viewRequest(stored(podRequestManifest(), {}, status))?.grant, undefined);
@@ -82,7 +82,7 @@ describe('the view of a request', () => {
     });
   }
 
-  it('is none when nobody can tell when it was created', () => {
+  it('is none without a creation time', () => {
     assert.equal(viewRequest(stored(podRequestManifest(), { creationTimestamp: 'yesterday' })), undefined);
   });
 });

@@ -77,7 +77,7 @@ describe('whom templates are granted for', () => {
   const forged: [string, TemplateView][] = [
     ['no author', view(undefined)],
     ['no signature', view('')],
-    ['a signature of somebody else', view(sign(stampOf(first), signerOf('theirs')))],
+    ['a signature by another key', view(sign(stampOf(first), signerOf('theirs')))],
     ['the stamp of a new template with another spec', view(sign(stampOf(first)), {}, { allowPrivilegedPod: true })],
     ['the stamp of a new template, later changed', view(sign(stampOf(first)), { generation: 2 })],
     ['the stamp of another generation', view(sign(stampOf(generation(3))), { generation: 2 })],
@@ -95,7 +95,7 @@ describe('whom templates are granted for', () => {
     ['the status of another template', view('', { authorSignature: sign(stampOf(generation(1))), uid: 't-2' })],
   ];
   for (const [title, template] of forged) {
-    it(`is nobody with ${title}`, async () => assert.equal(await codeOf(template), 'AuthorUnknown'));
+    it(`is unknown with ${title}`, async () => assert.equal(await codeOf(template), 'AuthorUnknown'));
   }
 
   it('lacks what it hands out', async () => {

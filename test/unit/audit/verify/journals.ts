@@ -45,7 +45,7 @@ export class Written {
   }
 }
 
-/** Recomputes the hash of a line, as somebody who knows how would. */
+/** Recomputes the hash of a line, as a forger would. */
 export const rehashed = (line: string): string => withHash(line.replace(/,"hash":"[0-9a-f]*"}$/, '}')).text;
 
 export type Files = Readonly<Record<string, readonly string[]>>;

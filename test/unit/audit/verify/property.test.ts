@@ -101,7 +101,7 @@ describe('the verifier of audit journals, whatever happens to them,', () => {
           // Files come in any order, so what was moved between the ends of files was not moved.
           const inOne = title.includes('moved') || title.includes('exchanged');
           const { verdict } = verified(rotated(changed, inOne ? [] : cuts, b % 2 === 0), heads);
-          // A whole chain that nobody signed cannot be told from one that is too young for a head.
+          // An unsigned chain looks like one that is too young for a head.
           assert.equal(verdict, title.includes('another journal') ? 'unsigned' : 'changed');
         }),
         { seed: 7, numRuns: runs(300) },
