@@ -9,11 +9,8 @@ import { secretKeyRef } from './secret-key-ref.ts';
 export const apiServiceBindingBundleKind = defineKind({
   resource: apiServiceBindingBundles,
   description: 'An APIServiceBindingBundle keeps one APIServiceBinding for each export of a provider.',
-  spec: Type.Object({ kubeconfigSecretRef: secretKeyRef }, { description: 'Which provider is bound.' }),
-  status: Type.Object(
-    { conditions: Type.Optional(bindConditionList) },
-    { description: 'What has come of this bundle.' },
-  ),
+  spec: Type.Object({ kubeconfigSecretRef: secretKeyRef }, { description: 'The provider to bind.' }),
+  status: Type.Object({ conditions: Type.Optional(bindConditionList) }, { description: 'The state of this bundle.' }),
   printerColumns: bindingColumns,
   shortNames: ['sbb'],
   categories: ['kube-bindings'],

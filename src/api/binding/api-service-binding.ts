@@ -7,21 +7,21 @@ import { apiServiceBindings } from './names.ts';
 import { permissionClaims } from './permission-claim.ts';
 import { oldSecretKeyRef, secretKeyRef } from './secret-key-ref.ts';
 
-const specText = { description: 'Which provider is bound. The export there has the name of this object.' };
-const statusText = { description: 'What has come of this binding.' };
+const specText = { description: 'The provider to bind. The export there has the name of this object.' };
+const statusText = { description: 'The state of this binding.' };
 
 const oldStatus = {
-  providerPrettyName: Type.Optional(Type.String({ description: 'What the provider calls itself.', maxLength: 4096 })),
+  providerPrettyName: Type.Optional(Type.String({ description: 'The display name of the provider.', maxLength: 4096 })),
   conditions: Type.Optional(bindConditionList),
 };
 
 /** Of bindings and bundles alike. */
 export const bindingColumns = [
-  column('Provider', '.status.providerPrettyName', 'What the provider calls itself.'),
+  column('Provider', '.status.providerPrettyName', 'The display name of the provider.'),
   column(
     'Resources',
     '.metadata.annotations.kube-bind\\.io/resources',
-    'What is bound, as whoever made the binding describes it.',
+    'The bound resources, as described by the creator of the binding.',
     { priority: 1 },
   ),
   readyColumn,

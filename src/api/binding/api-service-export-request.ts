@@ -16,35 +16,37 @@ export const apiServiceExportRequestKind = defineKind({
       permissionClaims: Type.Optional(fixedPermissionClaims),
       namespaces: Type.Optional(
         Type.Array(Type.Object({ name: objectName('The name of the namespace.') }), {
-          description: 'Namespaces of the consumer that the provider wants to use from the beginning.',
+          description: 'Consumer namespaces that the provider uses from the start.',
           maxItems: 1024,
           ...fixed('namespaces'),
         }),
       ),
       parameters: Type.Optional(
         Type.Unsafe<Record<string, unknown>>({
-          ...opaqueObject('Whatever else the provider wants to know.'),
+          ...opaqueObject('Further parameters for the provider.'),
           ...fixed('parameters'),
         }),
       ),
       schemaUpdatePolicy: Type.Union([Type.Literal('Never'), Type.Literal('Always')], {
-        description: 'Whether the consumer follows when the provider changes a schema.',
+        description: 'Whether the consumer adopts schema changes of the provider.',
         default: 'Never',
         ...fixed('schemaUpdatePolicy'),
       }),
     },
-    { description: 'What is asked for.' },
+    { description: 'The requested export.' },
   ),
   status: Type.Object(
     {
       phase: Type.Union([Type.Literal('Pending'), Type.Literal('Failed'), Type.Literal('Succeeded')], {
-        description: 'How far the provider has come with it.',
+        description: 'The progress of the request.',
         default: 'Pending',
       }),
-      terminalMessage: Type.Optional(Type.String({ description: 'Why it failed for good.', maxLength: 32_768 })),
+      terminalMessage: Type.Optional(
+        Type.String({ description: 'Why the request failed; it is not retried.', maxLength: 32_768 }),
+      ),
       conditions: Type.Optional(bindConditionList),
     },
-    { description: 'What has come of this request.', default: {} },
+    { description: 'The state of this request.', default: {} },
   ),
   printerColumns: [readyColumn, ageColumn],
   categories: ['kube-bindings'],

@@ -25,15 +25,12 @@ export const apiServiceExportKind = defineKind({
       }),
       isolation: isolation('isolation', 'How cluster-scoped objects of several consumers are kept apart.'),
       clusterScopedIsolation: Type.Optional(
-        isolation('clusterScopedIsolation', 'Not used any more; isolation says it.'),
+        isolation('clusterScopedIsolation', 'Deprecated and ignored; use isolation.'),
       ),
     },
-    { description: 'What is offered, and how.' },
+    { description: 'The exported resources and how they are isolated.' },
   ),
-  status: Type.Object(
-    { conditions: Type.Optional(bindConditionList) },
-    { description: 'What has come of this export.' },
-  ),
+  status: Type.Object({ conditions: Type.Optional(bindConditionList) }, { description: 'The state of this export.' }),
   printerColumns: [
     column(
       'Established',

@@ -5,21 +5,16 @@ import { apiServiceNamespaces } from './names.ts';
 
 export const apiServiceNamespaceKind = defineKind({
   resource: apiServiceNamespaces,
-  description: 'An APIServiceNamespace stands for the namespace of the consumer that has its name.',
-  spec: Type.Object({}, { description: 'Says nothing: the name of this object says it all.' }),
+  description: 'An APIServiceNamespace maps the consumer namespace of its name to a namespace of the provider.',
+  spec: Type.Object({}, { description: 'Empty: the name of this object is the namespace.' }),
   specOptional: true,
   status: Type.Object(
     {
-      namespace: Type.Optional(
-        Type.String({ description: 'The namespace of the provider that stands for it.', maxLength: 253 }),
-      ),
+      namespace: Type.Optional(Type.String({ description: 'The namespace of the provider.', maxLength: 253 })),
     },
-    { description: 'What the provider has made of it.' },
+    { description: 'The state in the provider.' },
   ),
-  printerColumns: [
-    column('Namespace', '.status.namespace', 'The namespace of the provider that stands for it.'),
-    ageColumn,
-  ],
+  printerColumns: [column('Namespace', '.status.namespace', 'The namespace of the provider.'), ageColumn],
   categories: ['kube-bindings'],
 });
 

@@ -115,7 +115,7 @@ const scopes = [Type.Literal('Cluster'), Type.Literal('Namespaced')] as const;
 
 export const boundSchemaKind = defineKind({
   resource: boundSchemas,
-  description: 'A BoundSchema is what the consumer needs to make a CustomResourceDefinition of an exported resource.',
+  description: 'A BoundSchema describes the CustomResourceDefinition that a consumer creates for an exported resource.',
   spec: Type.Object(
     {
       informerScope: Type.Union([...scopes], {
@@ -147,7 +147,7 @@ export const boundSchemaKind = defineKind({
       conditions: Type.Optional(bindConditionList),
       instantiations: Type.Optional(Type.Integer({ description: 'How often it is used.', minimum: 0 })),
     },
-    { description: 'What has come of it in the consumer.' },
+    { description: 'The state of the CustomResourceDefinition in the consumer.' },
   ),
   printerColumns: [readyColumn, ageColumn],
   shortNames: ['bs'],

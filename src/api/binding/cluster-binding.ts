@@ -8,23 +8,22 @@ import { localSecretKeyRef } from './secret-key-ref.ts';
 
 export const clusterBindingKind = defineKind({
   resource: clusterBindings,
-  description:
-    'A ClusterBinding stands for the consumer cluster that the namespace is for. There is one, called cluster.',
+  description: 'A ClusterBinding represents the consumer cluster of its namespace. Its name is always cluster.',
   spec: Type.Object(
     {
       kubeconfigSecretRef: localSecretKeyRef,
       providerPrettyName: Type.String({
-        description: 'What the provider calls itself.',
+        description: 'The display name of the provider.',
         minLength: 1,
         maxLength: 4096,
       }),
-      serviceProviderSpec: Type.Optional(opaqueObject('Whatever else the provider wants to keep here.')),
+      serviceProviderSpec: Type.Optional(opaqueObject('Further data of the provider.')),
     },
-    { description: 'What the provider says of itself.' },
+    { description: 'Set by the provider.' },
   ),
   status: Type.Object(
     {
-      lastHeartbeatTime: Type.Optional(time('When the konnector was last heard of.')),
+      lastHeartbeatTime: Type.Optional(time('The time of the last heartbeat of the konnector.')),
       heartbeatInterval: Type.Optional(
         Type.String({ description: 'The longest time between two heartbeats, such as 5m0s.', maxLength: 64 }),
       ),
@@ -35,17 +34,19 @@ export const clusterBindingKind = defineKind({
             name: objectName('The name of the Secret.'),
             namespace: Type.String({ description: 'Its namespace.', maxLength: 253 }),
           },
-          { description: 'The Secret of the consumer that the kubeconfig is kept in.' },
+          { description: 'The Secret of the consumer that holds the kubeconfig.' },
         ),
       ),
       conditions: Type.Optional(bindConditionList),
     },
-    { description: 'What the konnector says of itself.' },
+    { description: 'Set by the konnector.' },
   ),
   rules: [{ rule: 'self.metadata.name == "cluster"', message: 'the name must be cluster' }],
   printerColumns: [
     column('Konnector Version', '.status.konnectorVersion', 'The version of the konnector in the consumer.'),
-    column('Last Heartbeat', '.status.lastHeartbeatTime', 'When the konnector was last heard of.', { type: 'date' }),
+    column('Last Heartbeat', '.status.lastHeartbeatTime', 'The time of the last heartbeat of the konnector.', {
+      type: 'date',
+    }),
     readyColumn,
     ageColumn,
   ],

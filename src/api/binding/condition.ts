@@ -21,23 +21,27 @@ export interface BindCondition {
 const maxConditions = 64;
 
 const condition = Type.Object({
-  type: Type.String({ description: 'What the condition is about.', minLength: 1, maxLength: 316 }),
-  status: Type.String({ description: 'Whether it holds: True, False or Unknown.', maxLength: 32 }),
+  type: Type.String({ description: 'The type of the condition.', minLength: 1, maxLength: 316 }),
+  status: Type.String({ description: 'The status: True, False, or Unknown.', maxLength: 32 }),
   severity: Type.Optional(
-    Type.String({ description: 'How bad it is when it does not hold: Error, Warning or Info.', maxLength: 32 }),
+    Type.String({ description: 'The severity of a False condition: Error, Warning, or Info.', maxLength: 32 }),
   ),
   lastTransitionTime: time('When anything about the condition last changed.'),
-  reason: Type.Optional(Type.String({ description: 'Why, as one word for programs.', maxLength: 1024 })),
-  message: Type.Optional(Type.String({ description: 'Why, for people.', maxLength: maxConditionMessage })),
+  reason: Type.Optional(Type.String({ description: 'The reason, one word for programs.', maxLength: 1024 })),
+  message: Type.Optional(Type.String({ description: 'The reason, for people.', maxLength: maxConditionMessage })),
 });
 
 /** `status.conditions`, without validation rules, because several programs write it. */
 export const bindConditionList = Type.Array(condition, {
-  description: 'What has been found out about this object: one entry a type, Ready first.',
+  description: 'The conditions of this object, one per type, Ready first.',
   maxItems: maxConditions,
 });
 
-export const readyColumn = column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether all is well.');
+export const readyColumn = column(
+  'Ready',
+  '.status.conditions[?(@.type=="Ready")].status',
+  'Whether all conditions are True.',
+);
 
 /** Reads conditions leniently: invalid entries, and all but the first of a type, are left out. */
 export function readBindConditions(status: unknown): BindCondition[] {

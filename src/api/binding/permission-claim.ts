@@ -14,7 +14,7 @@ const labelSelector = Type.Object(
       listOf(
         Type.Object({
           key: labelText('The name of the label.'),
-          operator: labelText('In, NotIn, Exists or DoesNotExist.'),
+          operator: labelText('In, NotIn, Exists, or DoesNotExist.'),
           values: Type.Optional(
             listOf(Type.String({ maxLength: 63 }), 256, { description: 'The values that In and NotIn compare with.' }),
           ),
@@ -40,7 +40,7 @@ const reference = Type.Object({
       name: path('Where the referring object holds the name of what it refers to, in the path language of gjson.'),
       namespace: Type.Optional(path('Where it holds the namespace.')),
     },
-    { description: 'Where the reference is.' },
+    { description: 'The paths of the reference.' },
   ),
 });
 
@@ -51,13 +51,15 @@ const permissionClaim = Type.Object({
     {
       labelSelector: Type.Optional(labelSelector),
       namedResources: Type.Optional(listOf(namedResource, 1024, { description: 'Objects by name.' })),
-      references: Type.Optional(listOf(reference, 128, { description: 'Objects that bound objects refer to.' })),
+      references: Type.Optional(
+        listOf(reference, 128, { description: 'References in bound objects; the objects that they name are claimed.' }),
+      ),
     },
     { description: 'The objects that are claimed; an empty selector claims none.' },
   ),
 });
 
-const description = 'What of the consumer the provider asks to share, beside the bound resources.';
+const description = 'The consumer objects that the provider claims, besides the bound resources.';
 
 export const permissionClaims = Type.Array(permissionClaim, { description, maxItems: 256 });
 
