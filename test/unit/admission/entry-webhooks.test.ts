@@ -14,7 +14,7 @@ describe('the setter of a kubeconfig Secret', () => {
       object: object(now),
       oldObject: before ? object(before) : null,
     });
-    const answer = await new World().review(paths.stampSetter, review);
+    const answer = await new World().review(paths.attestKubeconfigSetter, review);
     assert.equal(answer.allowed, true, answer.status?.message);
     return JSON.parse(Buffer.from(answer.patch ?? '', 'base64').toString() || '[]') as unknown[];
   };
@@ -55,7 +55,7 @@ describe('the setter of a kubeconfig Secret', () => {
   it('cannot be anonymous', async () => {
     const userInfo = { username: '', uid: '', groups: [] };
     const review = reviewOf('clusterinventories', 'CREATE', { userInfo, object: object({ kubeconfigSecretRef: ref }) });
-    const answer = await new World().review(paths.stampSetter, review);
+    const answer = await new World().review(paths.attestKubeconfigSetter, review);
     assert.match(answer.status?.message ?? '', /^MissingIdentity: /);
   });
 });

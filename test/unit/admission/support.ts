@@ -27,7 +27,7 @@ export const paths = {
   execTemplate: '/validate-crds-wizardofoz-co-v1alpha1-execaccesstemplate',
   watchPod: '/watch-v1-pod',
   guardPod: '/enforce-v1-pod',
-  stampSetter: '/mutate-inventory-drawbridge-dev-v1alpha1-clusterinventory',
+  attestKubeconfigSetter: '/mutate-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   fence: '/fence-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   size: '/limit-inventory-drawbridge-dev-v1alpha1-clusterinventory',
   registration: '/validate-inventory-drawbridge-dev-v1alpha1-componentreconciler',
