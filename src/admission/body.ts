@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodedError } from '../kit/errors.ts';
 import type { FairShare } from '../kit/fair-share.ts';
-import { announcedBytes, collectBody } from '../kit/request-body.ts';
+import { announcedBytes, collectBody, freeBody } from '../kit/request-body.ts';
 import type { FairQueue } from './fair-queue.ts';
 
 /** etcd accepts objects up to 1.5 MiB, and an UPDATE has two of them. */
@@ -48,6 +48,7 @@ export async function readBody(
   const nextTurn = (): Promise<void> => queue.run(addressOf(request), () => {}, PIECE_COST_MS);
   const body = await collectBody(request, { maxBytes: MAX_BODY_BYTES, nextTurn });
   if (!body) throw tooLarge('more was sent');
+  response.once('close', () => freeBody(body));
   return body;
 }
 

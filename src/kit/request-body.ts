@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { CodedError } from './errors.ts';
 
-/** Size of the first buffer if the body's length is unknown. */
-const FIRST_BYTES = 64 * 1024;
+/** Larger bodies, and bodies of unknown length, are kept in memory that `freeBody` can return at once. */
+const SMALL_BYTES = 64 * 1024;
 /** After this many bytes, reading waits for `nextTurn`. */
 const PIECE_BYTES = 256 * 1024;
 
@@ -14,7 +14,7 @@ interface BodyOptions {
 
 /**
  * Reads the body of a request; undefined if it has more than `maxBytes`. Never holds more in memory, whatever the headers claim; the
- * caller limits how many bodies it reads at a time. Rejects with CodedError `IncompleteBody` if the connection ends first, or with the
+ * caller limits how many bodies it reads at a time, and may free them with `freeBody`. Rejects with CodedError `IncompleteBody` if the connection ends first, or with the
  * error of the connection or of `nextTurn`.
  */
 export function collectBody(
@@ -25,21 +25,30 @@ export function collectBody(
   if (announced !== undefined && announced > maxBytes) return Promise.resolve(undefined);
   return new Promise((resolve, reject) => {
     // One buffer, because chunks may have one byte each, and each kept chunk costs a hundred.
-    let bytes: Buffer = Buffer.allocUnsafe(announced ?? Math.min(FIRST_BYTES, maxBytes));
+    const isSmall = announced !== undefined && announced <= SMALL_BYTES;
+    const memory = isSmall ? undefined : new ArrayBuffer(0, { maxByteLength: announced ?? maxBytes });
+    let bytes = memory ? Buffer.from(memory) : Buffer.allocUnsafe(announced ?? 0);
     let length = 0;
     let pauseAt = PIECE_BYTES;
-    const fail = (error: unknown): void => {
+    const stop = (): void => {
       request.removeListener('data', onData);
+      freeBody(bytes);
+    };
+    const fail = (error: unknown): void => {
+      stop();
       reject(error);
     };
     const onData = (chunk: Buffer): void => {
       const needed = length + chunk.length;
       if (needed > maxBytes) {
-        request.removeListener('data', onData);
+        stop();
         resolve(undefined);
         return;
       }
-      if (needed > bytes.length) bytes = grown(bytes.subarray(0, length), needed, maxBytes);
+      if (memory && needed > memory.byteLength) {
+        memory.resize(Math.min(Math.ceil(needed / PIECE_BYTES) * PIECE_BYTES, memory.maxByteLength));
+        bytes = Buffer.from(memory);
+      }
       chunk.copy(bytes, length);
       length = needed;
       if (!nextTurn || length < pauseAt) return;
@@ -62,8 +71,10 @@ export function announcedBytes({ headers }: IncomingMessage): number | undefined
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : undefined;
 }
 
-function grown(bytes: Buffer, needed: number, maxBytes: number): Buffer {
-  const larger = Buffer.allocUnsafe(Math.min(Math.max(needed, 2 * bytes.length), maxBytes));
-  bytes.copy(larger);
-  return larger;
+/**
+ * Frees the memory of a large body, which is empty afterwards. Without it, a flood leaves several times its bytes until the garbage
+ * collector runs.
+ */
+export function freeBody({ buffer }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.resizable) buffer.resize(0);
 }

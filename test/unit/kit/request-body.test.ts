@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { type Listening, listenHttp } from '../../../src/kit/listen.ts';
-import { collectBody } from '../../../src/kit/request-body.ts';
+import { collectBody, freeBody } from '../../../src/kit/request-body.ts';
 
 const maxBytes = 400_000;
 
@@ -70,6 +70,16 @@ describe('collectBody', () => {
 
   it('reads nothing of a body that is announced as too large', async () => {
     assert.equal(await exchange(announced(maxBytes + 1, ''), 'wait'), 'HTTP/1.1 413 Payload Too Large');
+  });
+
+  it('frees the memory of a large body at once, and leaves a small one to the garbage collector', async () => {
+    await exchange(announced(300_000, 'x'.repeat(300_000)), 'wait');
+    await exchange(announced(5, 'hello'), 'wait');
+    const [large, small] = await Promise.all(results);
+    assert.ok(large && small);
+    assert.equal(String(large), 'x'.repeat(300_000));
+    for (const body of [large, small]) freeBody(body);
+    assert.deepEqual([large.buffer.byteLength, large.length, String(small)], [0, 0, 'hello']);
   });
 
   it('rejects when the connection ends before the body', async () => {
