@@ -3,12 +3,15 @@ import type { RequestKind } from '../../api/access/kinds.ts';
 import { revokeFinalizer } from '../../api/access/names.ts';
 import type { Requester } from '../../api/access/request-spec.ts';
 import { type Clock, formatTime } from '../../kit/clock.ts';
-import { isRecord, own, strings } from '../../kit/json-value.ts';
+import { copyJson, isRecord, own, strings } from '../../kit/json-value.ts';
 import type { Review, UserInfo } from '../codec.ts';
 import { allow, type Decision, deny, type Handler } from '../decision.ts';
 import { PatchBuilder } from '../json-patch.ts';
 import type { AdmissionPorts } from '../ports.ts';
 import { generatedName } from './generated-name.ts';
+
+/** Characters of a spec without its requester. The CRDs allow less; only a caller that bypasses the API server sends more. */
+const MAX_SPEC = 64 * 1024;
 
 type Ports = Pick<AdmissionPorts, 'clock' | 'signRequester'>;
 
@@ -24,6 +27,9 @@ export function attestRequester(kind: RequestKind, ports: Ports): Handler {
       if (!isAbsentOrRecord(own(object, 'metadata'))) return invalidObject('metadata must be an object', 'metadata');
       const spec = own(object, 'spec');
       if (!isRecord(spec)) return invalidObject('spec must be an object with a templateName', 'spec');
+      const { requester: _, ...asked } = spec;
+      const copy = copyJson(asked, MAX_SPEC);
+      if ('problem' in copy) return invalidObject(`spec ${copy.problem}; shorten it`, 'spec');
       return review.operation === 'CREATE' ? attestNewRequest(kind, review, spec, ports) : keepAttestation(review);
     },
   };

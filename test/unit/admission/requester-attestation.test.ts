@@ -126,6 +126,16 @@ describe('attestation of requesters', () => {
     }
   });
 
+  it('signs no spec that is larger than any that the API server would store', async () => {
+    // 64 Ki characters, of which the weight of the object, its two values, and the names of its fields leave this many.
+    const note = 'x'.repeat(64 * 1024 - 3 * 32 - 'templateName'.length - 'payments-shell'.length - 'note'.length);
+    const most = await create(accessRequest({ note }));
+    assert.equal(most.response.allowed, true);
+    const { response } = await create(accessRequest({ note: `${note}x` }));
+    assert.equal(response.allowed, false);
+    assert.match(response.status?.message ?? '', /^InvalidObject: spec is larger than 65536 characters/);
+  });
+
   it('restores the requester on UPDATE if the client omits it', async () => {
     const stored = accessRequest({ requester }, { finalizers: [FINALIZER] });
     const { result } = await update(accessRequest({}, { finalizers: [FINALIZER] }), stored);
