@@ -10,6 +10,8 @@ interface FairQueueOptions {
 
 /** How long jobs run back to back, milliseconds. Then the process handles its I/O and timers. */
 const SLICE_MS = 5;
+/** Rounds of the event loop between slices. A port accepts one connection in a round, and a probe may wait behind many others. */
+const ROUNDS_BETWEEN_SLICES = 16;
 /** The recorded usage of a source halves in this time. */
 const HALF_LIFE_MS = 5_000;
 /** Most sources with recorded usage. */
@@ -90,11 +92,15 @@ export class FairQueue {
   #pause(): void {
     if (this.#pausing) return;
     this.#pausing = true;
-    this.#clock.schedule(0, () => {
+    this.#afterRounds(ROUNDS_BETWEEN_SLICES, () => {
       this.#pausing = false;
       this.#sliceMs = 0;
       while (this.#waiting > 0 && this.#sliceMs < SLICE_MS) this.#next()?.run();
     });
+  }
+
+  #afterRounds(rounds: number, callback: () => void): void {
+    this.#clock.schedule(0, rounds === 1 ? callback : () => this.#afterRounds(rounds - 1, callback));
   }
 
   #next(): Job | undefined {
